@@ -55,7 +55,7 @@ def requirements():
         raise Unavailable("needs root, to create network namespaces")
     if not os.path.exists("/dev/net/tun"):
         raise Unavailable("needs /dev/net/tun")
-    for program in ("ip", "nsenter", "unshare", "setpriv", "tcpdump", "cc"):
+    for program in ("ip", "nsenter", "unshare", "setpriv", "chrt", "taskset", "tcpdump", "cc", "openssl"):
         if shutil.which(program) is None:
             raise Unavailable(f"needs the program {program}")
     if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
@@ -95,11 +95,12 @@ class Capture:
 
 
 class Lab:
-    def __init__(self, settings=None, preload="pgnetlat", keep=False, spin="200us"):
+    def __init__(self, settings=None, preload="pgnetlat", keep=False, spin="200us", awake=True):
         self.settings = settings or {}
         self.preload = preload
         self.keep = keep
         self.spin = spin
+        self.awake = awake
         self.pg_config = os.environ.get("PG_CONFIG", "pg_config")
         self.processes = []
         self.captures = 0
@@ -115,6 +116,8 @@ class Lab:
         self.directory.chmod(0o755)
         try:
             self._build_delayline()
+            if self.awake:
+                self._keep_processors_awake()
             self.server_ns = self._new_namespace()
             self.client_ns = self._new_namespace()
             self._start_delayline()
@@ -155,6 +158,16 @@ class Lab:
         self.delayline_program = self.directory / "delayline"
         subprocess.run(["cc", "-O2", "-std=gnu11", "-o", self.delayline_program,
                         HERE / "delayline.c"], check=True)
+
+    def _keep_processors_awake(self):
+        """Occupy each processor with a process that gives way to every other.
+
+        A halted virtual processor takes up to 0.1 ms to wake up, unevenly.  This
+        is what booting with idle=poll would do, for the time of the test only.
+        """
+        for processor in sorted(os.sched_getaffinity(0)):
+            self._popen(["chrt", "--idle", "0", "taskset", "-c", processor,
+                         "sh", "-c", "while :; do :; done"])
 
     def _new_namespace(self):
         """A process that does nothing but hold a network namespace."""

@@ -12,7 +12,9 @@ of the server.
 Where the kernel has no tracing, available() is false and callers do without.
 """
 
+import bisect
 import contextlib
+import dataclasses
 import itertools
 import os
 import pathlib
@@ -83,55 +85,78 @@ class Trace:
                 self.calls.setdefault(int(pid), []).append((moment, call[0]))
 
 
-def moments(exchanges, calls):
-    """For each exchange: (request read, last byte taken by the kernel), or None where pipelined.
+@dataclasses.dataclass
+class Burst:
+    """An exchange, or several that follow each other without a wait (a pipeline)."""
+    read: int                   # the first request was read
+    sent: int                   # the kernel took the last byte of the last response
+    exchanges: int = 1
 
-    The packets say which exchange is which; the calls say when the backend was
-    at its socket.
+
+@dataclasses.dataclass
+class Totals:
+    bursts: int = 0
+    waits: int = 0
+    exchange: int = 0
+    wait: int = 0
+
+
+def bursts(exchanges, calls):
+    """The exchanges that the packets show, with the moments of the calls.
+
+    None stands for one whose calls were not found.
     """
     reads = [t for t, call in calls if call == "r"]
     sends = [t for t, call in calls if call == "s"]
+    groups = []
+    for exchange in exchanges:
+        if exchange.pipelined and groups:
+            groups[-1].append(exchange)
+        else:
+            groups.append([exchange])
     result = []
-    r = s = 0
-    for i, exchange in enumerate(exchanges):
-        following = exchanges[i + 1] if i + 1 < len(exchanges) else None
-        while r < len(reads) and reads[r] < exchange.request:
-            r += 1
-        if r == len(reads) or exchange.pipelined or (following and following.pipelined):
+    for group, following in itertools.zip_longest(groups, groups[1:]):
+        read = first_from(reads, group[0].request)
+        limit = first_from(reads, following[0].request) if following else None
+        i = len(sends) if limit is None else bisect.bisect_left(sends, limit)
+        if read is None or i == 0 or sends[i - 1] < read:
             result.append(None)
-            continue
-        # The last send before the next request was read.
-        limit = None
-        if following:
-            limit = next((t for t in reads[r:] if t >= following.request), None)
-        while s < len(sends) and sends[s] < reads[r]:
-            s += 1
-        last = None
-        while s < len(sends) and (limit is None or sends[s] < limit):
-            last = sends[s]
-            s += 1
-        result.append((reads[r], last) if last else None)
+        else:
+            result.append(Burst(read, sends[i - 1], len(group)))
     return result
 
 
-def totals(exchanges, calls):
-    """(exchanges' time, waits' time, number of waits) between the calls, and by the packets.
+def first_from(moments, moment):
+    """The first of some moments that is not before another."""
+    i = bisect.bisect_left(moments, moment)
+    return moments[i] if i < len(moments) else None
 
-    Both over the same waits and exchanges, so that the difference is what the
-    kernel and the processor add.
-    """
-    points = moments(exchanges, calls)
-    result = {"exchange": 0, "exchange_packets": 0, "exchanges": 0,
-              "wait": 0, "wait_packets": 0, "waits": 0, "wakeup": 0}
-    for i, point in enumerate(points):
-        if point is None:
-            continue
-        result["exchanges"] += 1
-        result["exchange"] += point[1] - point[0]
-        result["exchange_packets"] += exchanges[i].time
-        result["wakeup"] += point[0] - exchanges[i].request
-        if i + 1 < len(points) and points[i + 1] is not None:
-            result["waits"] += 1
-            result["wait"] += points[i + 1][0] - point[1]
-            result["wait_packets"] += exchanges[i + 1].request - exchanges[i].response
+
+def bursts_alone(calls):
+    """Without packets (Unix-domain socket): what was sent ends when something is read."""
+    result = []
+    state = None
+    for moment, call in calls:
+        if call == "r" and state != "r":
+            result.append(Burst(moment, None))
+        elif call == "s" and result:
+            result[-1].sent = moment
+        state = call
+    return [burst for burst in result if burst.sent]
+
+
+def totals(bursts, since, until):
+    """Sums over an interval, as truth.Session.summary() has them; None if a call is missing."""
+    result = Totals()
+    previous = None
+    for burst in bursts:
+        if burst is None:
+            return None
+        if since <= burst.read < until:
+            result.bursts += 1
+            if previous:
+                result.waits += 1
+                result.wait += burst.read - previous.sent
+        result.exchange += max(0, min(burst.sent, until) - max(burst.read, since))
+        previous = burst
     return result
