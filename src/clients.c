@@ -1,0 +1,212 @@
+/*-------------------------------------------------------------------------
+ *
+ * clients.c
+ *	  See clients.h.
+ *
+ * One lock protects the table.  When it is full the least used groups are
+ * removed and folded into one without a key; a removed group that has live
+ * sessions comes back, from zero, with what they do next.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clients.h"
+#include "compat.h"
+#include "eviction.h"
+#include "guc.h"
+#include "locks.h"
+#include "storage/shmem.h"
+
+StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
+				 "ClientKey must not have padding: it is hashed as bytes");
+
+/* protected by the clients lock, as the table is */
+typedef struct ClientsShared
+{
+	ClientEntry other;			/* what was evicted */
+	int64		evicted;
+} ClientsShared;
+
+static ClientsShared *shared = NULL;
+static HTAB *table = NULL;
+
+Size
+clients_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(ClientsShared)),
+					hash_estimate_size(pgnetlat_max_clients, sizeof(ClientEntry)));
+}
+
+void
+clients_shmem_init(void)
+{
+	bool		found;
+	HASHCTL		info;
+
+	shared = ShmemInitStruct("pgnetlat clients", sizeof(ClientsShared), &found);
+	if (!found)
+	{
+		memset(shared, 0, sizeof(*shared));
+		shared->other.is_other = true;
+	}
+
+	memset(&info, 0, sizeof(info));
+	info.keysize = sizeof(ClientKey);
+	info.entrysize = sizeof(ClientEntry);
+	table = compat_shmem_hash("pgnetlat clients hash", pgnetlat_max_clients,
+							  &info, HASH_ELEM | HASH_BLOBS);
+}
+
+static void
+fold_into_other(const ClientEntry *entry)
+{
+	ClientCounters *sum = &shared->other.counters;
+	const ClientCounters *term = &entry->counters;
+
+	ledger_totals_add(&sum->totals, &term->totals);
+	sum->tcp.retransmits += term->tcp.retransmits;
+	sum->tcp.bytes_received += term->tcp.bytes_received;
+	sum->tcp.packets_sent += term->tcp.packets_sent;
+	sum->tcp.packets_received += term->tcp.packets_received;
+	sum->ended_sessions += term->ended_sessions;
+	for (int i = 0; i < NUM_METRICS; i++)
+		histogram_add(&sum->histogram[i], &term->histogram[i]);
+	if (shared->other.since == 0 || entry->since < shared->other.since)
+		shared->other.since = entry->since;
+}
+
+/* Make room; the lock is held exclusively. */
+static void
+evict(void)
+{
+	Eviction	eviction = {0};
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		entry->usage *= EVICTION_AGING;
+		eviction_note(&eviction, entry->usage);
+	}
+	eviction_choose(&eviction, Max(1, (int) (pgnetlat_max_clients * EVICTION_FRACTION)));
+
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		if (eviction_wants(&eviction, entry->usage))
+		{
+			fold_into_other(entry);
+			shared->evicted++;
+			hash_search(table, &entry->key, HASH_REMOVE, NULL);
+		}
+	}
+}
+
+static ClientEntry *
+find_or_create(const ClientKey *key, TimestampTz now)
+{
+	ClientEntry *entry = hash_search(table, key, HASH_FIND, NULL);
+
+	if (entry)
+		return entry;
+	if (hash_get_num_entries(table) >= pgnetlat_max_clients)
+		evict();
+	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
+	if (entry == NULL)
+		return NULL;
+	entry->is_other = false;
+	entry->usage = 0;
+	entry->since = now;
+	memset(&entry->counters, 0, sizeof(entry->counters));
+	return entry;
+}
+
+ClientCounters *
+clients_acquire(const ClientKey *key, int64 usage, TimestampTz now)
+{
+	ClientEntry *entry;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	entry = find_or_create(key, now);
+	if (entry == NULL)
+		entry = &shared->other;
+	entry->usage += usage;
+	return &entry->counters;
+}
+
+void
+clients_release(void)
+{
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+/*
+ * Put back a saved entry.  Where there is no room it goes to the evicted.
+ */
+void
+clients_restore(const ClientEntry *saved)
+{
+	ClientEntry *entry = NULL;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	if (!saved->is_other && hash_get_num_entries(table) < pgnetlat_max_clients)
+		entry = find_or_create(&saved->key, saved->since);
+	if (entry)
+	{
+		entry->since = saved->since;
+		entry->usage = saved->usage;
+		entry->counters = saved->counters;
+	}
+	else
+		fold_into_other(saved);
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+void
+clients_reset(TimestampTz now)
+{
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		hash_search(table, &entry->key, HASH_REMOVE, NULL);
+	memset(shared, 0, sizeof(*shared));
+	shared->other.is_other = true;
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+void
+clients_counts(int64 *entries, int64 *evicted)
+{
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
+	*entries = hash_get_num_entries(table);
+	*evicted = shared->evicted;
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+/* A palloc'd copy of all entries, the one of evicted groups last. */
+ClientEntry *
+clients_copy(int *count)
+{
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+	ClientEntry *copies;
+
+	copies = palloc_extended(((Size) pgnetlat_max_clients + 1) * sizeof(ClientEntry),
+							 MCXT_ALLOC_HUGE);
+	*count = 0;
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		copies[(*count)++] = *entry;
+	if (shared->other.since != 0)
+		copies[(*count)++] = shared->other;
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+	return copies;
+}

@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.h
+ *	  The monotonic clock, and how core's timestamps map onto it.
+ *
+ * All intervals are measured with CLOCK_MONOTONIC, in nanoseconds: it is the
+ * same for all processes of a machine and does not step.  When a request was
+ * read, however, only core's statement timestamp says, and that is wall-clock
+ * time.  An offset converts it.  The offset is kept until it is clearly off
+ * (the wall clock stepped), so that everybody who converts the same timestamp
+ * with it gets the same result.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_CLOCK_H
+#define PGNETLAT_CLOCK_H
+
+#include <time.h>
+
+#include "datatype/timestamp.h"
+
+#define NS_PER_US	INT64CONST(1000)
+#define NS_PER_MS	INT64CONST(1000000)
+#define NS_PER_S	INT64CONST(1000000000)
+
+/* An offset that is off by less than this is not worth a new one. */
+#define CLOCK_OFFSET_TOLERANCE	(100 * NS_PER_US)
+
+static inline int64
+clock_read(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* Nanoseconds of the monotonic clock. */
+static inline int64
+clock_now(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
+}
+
+/* Monotonic time minus wall-clock time (Unix epoch), as of now. */
+static inline int64
+clock_measure_offset(void)
+{
+	int64		best_offset = 0;
+	int64		best_error = PG_INT64_MAX;
+
+	/* being put off the processor between the readings would spoil it */
+	for (int i = 0; i < 5 && best_error > NS_PER_US; i++)
+	{
+		int64		before = clock_now();
+		int64		wall = clock_read(CLOCK_REALTIME);
+		int64		after = clock_now();
+
+		if (after - before < best_error)
+		{
+			best_error = after - before;
+			best_offset = before + best_error / 2 - wall;
+		}
+	}
+	return best_offset;
+}
+
+/* Replace an offset if the wall clock has stepped since it was taken. */
+static inline void
+clock_refresh_offset(int64 *offset)
+{
+	int64		fresh = clock_measure_offset();
+
+	if (fresh - *offset > CLOCK_OFFSET_TOLERANCE ||
+		*offset - fresh > CLOCK_OFFSET_TOLERANCE)
+		*offset = fresh;
+}
+
+#define CLOCK_EPOCH_DIFFERENCE_US \
+	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * USECS_PER_SEC)
+
+/*
+ * A timestamp as monotonic time.  Timestamps are cut to whole microseconds,
+ * so half of one is added: on the average the result is right.
+ */
+static inline int64
+clock_from_timestamp(int64 offset, TimestampTz timestamp)
+{
+	return (timestamp + CLOCK_EPOCH_DIFFERENCE_US) * NS_PER_US + NS_PER_US / 2 + offset;
+}
+
+/* Monotonic time as a timestamp. */
+static inline TimestampTz
+clock_to_timestamp(int64 offset, int64 monotonic)
+{
+	return (monotonic - offset) / NS_PER_US - CLOCK_EPOCH_DIFFERENCE_US;
+}
+
+#endif							/* PGNETLAT_CLOCK_H */

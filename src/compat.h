@@ -1,0 +1,127 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  The newest major's interfaces, for the older ones as well.
+ *
+ * The only place that asks for PG_VERSION_NUM.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_COMPAT_H
+#define PGNETLAT_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "pgnetlat requires PostgreSQL 15 or later"
+#endif
+
+#include "fmgr.h"
+#include "libpq/libpq.h"
+#include "storage/proc.h"
+#include "utils/hsearch.h"
+#include "utils/wait_event.h"
+
+/* 17 renamed PGPROC's number, and pq_buffer_has_data() became a count. */
+#if PG_VERSION_NUM >= 170000
+#include "storage/procnumber.h"
+#else
+#define MyProcNumber (MyProc->pgprocno)
+#define GetNumberFromPGProc(proc) ((proc)->pgprocno)
+#define pq_buffer_remaining_data() ((ssize_t) pq_buffer_has_data())
+#endif
+
+/* 16 moved EnableQueryId(). */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
+
+/* 17 added named wait events of extensions. */
+#if PG_VERSION_NUM < 170000
+static inline uint32
+WaitEventExtensionNew(const char *wait_event_name)
+{
+	return PG_WAIT_EXTENSION;
+}
+#endif
+
+/* 18 added a name and a version to the magic block. */
+#if PG_VERSION_NUM < 180000
+#define PG_MODULE_MAGIC_EXT(...) PG_MODULE_MAGIC
+#endif
+
+/* 18 dropped execute_once. */
+#if PG_VERSION_NUM >= 180000
+#define EXECUTOR_RUN_PARAMS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define EXECUTOR_RUN_ARGS queryDesc, direction, count
+#else
+#define EXECUTOR_RUN_PARAMS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define EXECUTOR_RUN_ARGS queryDesc, direction, count, execute_once
+#endif
+
+/* 19 added the EXPLAIN state. */
+#if PG_VERSION_NUM >= 190000
+#define PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, struct ExplainState *es
+#define PLANNER_ARGS parse, query_string, cursorOptions, boundParams, es
+#else
+#define PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams
+#define PLANNER_ARGS parse, query_string, cursorOptions, boundParams
+#endif
+
+#define PROCESS_UTILITY_PARAMS \
+	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
+	ProcessUtilityContext context, ParamListInfo params, \
+	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
+#define PROCESS_UTILITY_ARGS \
+	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
+
+/* 19 dropped the initial size of a shared hash table. */
+static inline HTAB *
+compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
+{
+#if PG_VERSION_NUM >= 190000
+	return ShmemInitHash(name, entries, info, flags);
+#else
+	return ShmemInitHash(name, entries, entries, info, flags);
+#endif
+}
+
+#define COMPAT_SEND_BUFFER_SIZE		8192	/* PQ_SEND_BUFFER_SIZE, pqcomm.c */
+#define COMPAT_MESSAGE_HEADER		5
+
+/*
+ * The bytes left in core's send buffer after a message of "length" bytes
+ * (header included) was put behind "pending" ones (internal_putbytes() in
+ * pqcomm.c).
+ *
+ * The buffer is sent when it is full and more is to come.  From 17 on, what
+ * is left of a message's body at that moment goes out directly if it would
+ * fill the buffer again.
+ */
+static inline size_t
+compat_send_buffer_after(size_t pending, size_t length)
+{
+	if (pending + length <= COMPAT_SEND_BUFFER_SIZE)
+		return pending + length;
+#if PG_VERSION_NUM >= 170000
+	{
+		size_t		body = pending + COMPAT_MESSAGE_HEADER;
+
+		if (body > COMPAT_SEND_BUFFER_SIZE)
+			body -= COMPAT_SEND_BUFFER_SIZE;
+		if (body + length - COMPAT_MESSAGE_HEADER >= 2 * COMPAT_SEND_BUFFER_SIZE)
+			return 0;
+	}
+#endif
+	return (pending + length - 1) % COMPAT_SEND_BUFFER_SIZE + 1;
+}
+
+#endif							/* PGNETLAT_COMPAT_H */

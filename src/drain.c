@@ -1,0 +1,403 @@
+/*-------------------------------------------------------------------------
+ *
+ * drain.c
+ *	  See drain.h.
+ *
+ * Repeats.  A burst is a run of exchanges of one session that belong to one
+ * piece of work: those inside one transaction block, or successive exchanges
+ * outside of a block between which the client never thought for longer than
+ * BURST_THINK_NS.  A statement that has been seen in the burst before is a
+ * repeat, whatever came in between, and the round trip that brought it (the
+ * network part of the wait before it) is what one statement for all would
+ * have saved.
+ *
+ * Locks: the reset lock (shared), the session's drain lock, then one table's
+ * lock at a time.  Nothing here allocates or raises an error while it holds
+ * them: sessions come here from the end of an exchange, and on their way out.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <netinet/in.h>
+
+#include "clients.h"
+#include "drain.h"
+#include "history.h"
+#include "libpq/libpq-be.h"
+#include "locks.h"
+#include "miscadmin.h"
+#include "recorder.h"
+#include "statements.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+/* Distinct statements that a burst remembers; the oldest is forgotten. */
+#define BURST_STATEMENTS	16
+
+/* Outside of a transaction block, a client that thinks longer starts anew. */
+#define BURST_THINK_NS		(10 * NS_PER_MS)
+
+typedef struct Burst
+{
+	uint64		seen[BURST_STATEMENTS];
+	int			next;			/* place to use next */
+	bool		in_block;
+	bool		open;			/* the next record may continue it */
+	int64		trip;			/* network part of the latest wait */
+} Burst;
+
+/* What has been folded of a session; protected by its drain lock. */
+typedef struct DrainState
+{
+	uint64		session;		/* 0: none */
+	uint32		generation;
+	ClientKey	key;
+	LedgerTotals totals;
+	TcpCounters tcp;
+	Burst		burst;
+} DrainState;
+
+static DrainState *states = NULL;
+
+Size
+drain_shmem_size(void)
+{
+	return mul_size(slot_count(), sizeof(DrainState));
+}
+
+void
+drain_shmem_init(void)
+{
+	bool		found;
+
+	states = ShmemInitStruct("pgnetlat drain", drain_shmem_size(), &found);
+	if (!found)
+		memset(states, 0, drain_shmem_size());
+}
+
+static void
+lock_session(int slot)
+{
+	LWLockAcquire(locks_get(LOCK_RESET), LW_SHARED);
+	LWLockAcquire(locks_get(LOCK_DRAIN_FIRST + slot % LOCK_DRAIN_PARTITIONS), LW_EXCLUSIVE);
+}
+
+static void
+unlock_session(int slot)
+{
+	LWLockRelease(locks_get(LOCK_DRAIN_FIRST + slot % LOCK_DRAIN_PARTITIONS));
+	LWLockRelease(locks_get(LOCK_RESET));
+}
+
+static void
+my_client_key(ClientKey *key)
+{
+	const struct sockaddr_storage *address = &MyProcPort->raddr.addr;
+
+	memset(key, 0, sizeof(*key));
+	key->datid = MyDatabaseId;
+	key->userid = MyBEEntry->st_userid;
+	if (address->ss_family == AF_INET)
+	{
+		key->family = AF_INET;
+		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
+	}
+	else if (address->ss_family == AF_INET6)
+	{
+		key->family = AF_INET6;
+		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
+	}
+	if (application_name)
+		strlcpy(key->application_name, application_name, sizeof(key->application_name));
+}
+
+/* Is the statement a repeat within its burst?  Takes note of it. */
+static bool
+burst_repeats(Burst *burst, uint64 queryid)
+{
+	for (int i = 0; i < BURST_STATEMENTS; i++)
+	{
+		if (burst->seen[i] == queryid)
+			return true;
+	}
+	burst->seen[burst->next] = queryid;
+	burst->next = (burst->next + 1) % BURST_STATEMENTS;
+	return false;
+}
+
+/* Begin a new burst if this record does not continue the one in progress. */
+static void
+burst_enter(Burst *burst, const FlightRecord *record)
+{
+	bool		in_block = (record->flags & RECORD_IN_BLOCK) != 0;
+
+	if (!burst->open || burst->in_block != in_block)
+	{
+		int64		trip = burst->trip;
+
+		memset(burst, 0, sizeof(*burst));
+		burst->trip = trip;
+	}
+	burst->in_block = in_block;
+	burst->open = true;
+}
+
+/* After a record: can the next one belong to the same burst? */
+static void
+burst_leave(Burst *burst, const FlightRecord *record)
+{
+	if (!(record->flags & RECORD_ENDS_EXCHANGE))
+	{
+		burst->trip = 0;
+		return;
+	}
+	burst->trip = record->network;
+	if (burst->in_block)
+		burst->open = (record->flags & RECORD_WAIT_IN_XACT) != 0;
+	else
+		burst->open = record->idle == 0 && record->client <= BURST_THINK_NS;
+}
+
+static void
+fold_statement(const DrainState *state, const FlightRecord *record, bool repeats,
+			   int64 trip, TimestampTz now)
+{
+	StatementKey key;
+	StatementCounters delta = {0};
+
+	key.userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
+	key.dbid = state->key.datid;
+	key.queryid = record->queryid;
+	delta.calls = record->statements;
+	delta.rows = record->rows;
+	delta.exec = record->exec;
+	delta.send = record->send;
+	delta.recv = record->recv;
+	delta.network = record->network;
+	delta.client = record->client;
+	if (record->flags & RECORD_WAIT_IN_XACT)
+		delta.in_xact_wait = record->network + record->client;
+	delta.bytes = record->bytes;
+	if (repeats)
+	{
+		delta.repeats = 1;
+		delta.repeat_network = trip;
+	}
+	statements_accumulate(&key, &delta, now);
+}
+
+/* What the records of one fold add to the histograms; local, not shared. */
+typedef struct HistogramDelta
+{
+	Histogram	histogram[NUM_METRICS];
+	int64		rtt;
+	bool		used;
+} HistogramDelta;
+
+static void
+observe_record(HistogramDelta *delta, const FlightRecord *record, int64 *exchange)
+{
+	delta->used = true;
+	*exchange += record->exec + record->send + record->recv;
+	if (record->rtt_us > 0)
+	{
+		delta->rtt = (int64) record->rtt_us * NS_PER_US;
+		histogram_observe(&delta->histogram[METRIC_RTT], delta->rtt);
+	}
+	if (!(record->flags & RECORD_ENDS_EXCHANGE))
+		return;
+	histogram_observe(&delta->histogram[METRIC_EXCHANGE], *exchange);
+	*exchange = 0;
+	if (record->idle > 0)
+		return;
+	histogram_observe(&delta->histogram[METRIC_WAIT], record->network + record->client);
+	histogram_observe(&delta->histogram[METRIC_NETWORK], record->network);
+	histogram_observe(&delta->histogram[METRIC_CLIENT], record->client);
+}
+
+/* Consume the flight recorder: statements now, histograms into "delta". */
+static void
+consume_records(int slot, DrainState *state, HistogramDelta *delta, TimestampTz now)
+{
+	FlightRecord record;
+	int64		exchange = 0;
+	int			limit = recorder_capacity();
+
+	/* a busy session may keep us here: it drains itself as well */
+	while (limit-- > 0 && recorder_next(slot, &record))
+	{
+		bool		repeats = false;
+
+		burst_enter(&state->burst, &record);
+		if (record.queryid != 0 && record.statements > 0)
+			repeats = burst_repeats(&state->burst, record.queryid);
+		fold_statement(state, &record, repeats, state->burst.trip, now);
+		burst_leave(&state->burst, &record);
+		observe_record(delta, &record, &exchange);
+	}
+}
+
+/* Fold what the session has counted since the last time. */
+static void
+fold_session(DrainState *state, const SlotObservation *seen,
+			 const HistogramDelta *histograms, TimestampTz now)
+{
+	LedgerTotals totals = seen->account.totals;
+	TcpCounters tcp = seen->tcp_counters;
+	ClientCounters *group;
+
+	if (state->generation != seen->generation)
+	{
+		memset(&state->totals, 0, sizeof(state->totals));
+		memset(&state->tcp, 0, sizeof(state->tcp));
+		state->generation = seen->generation;
+	}
+	ledger_totals_subtract(&totals, &state->totals);
+	tcp.retransmits -= state->tcp.retransmits;
+	tcp.bytes_received -= state->tcp.bytes_received;
+	tcp.packets_sent -= state->tcp.packets_sent;
+	tcp.packets_received -= state->tcp.packets_received;
+	state->totals = seen->account.totals;
+	state->tcp = seen->tcp_counters;
+
+	group = clients_acquire(&state->key, totals.requests, now);
+	ledger_totals_add(&group->totals, &totals);
+	group->tcp.retransmits += tcp.retransmits;
+	group->tcp.bytes_received += tcp.bytes_received;
+	group->tcp.packets_sent += tcp.packets_sent;
+	group->tcp.packets_received += tcp.packets_received;
+	if (histograms->used)
+	{
+		for (int i = 0; i < NUM_METRICS; i++)
+			histogram_add(&group->histogram[i], &histograms->histogram[i]);
+	}
+	if (seen->tcp.rtt > 0)
+		group->rtt = seen->tcp.rtt;
+	clients_release();
+
+	history_add(state->key.datid, &totals, &tcp);
+}
+
+/* Fold a session whose lock is held; false if there is none. */
+static bool
+fold_locked(int slot, SlotObservation *observation)
+{
+	DrainState *state = &states[slot];
+	HistogramDelta histograms;
+	TimestampTz now;
+
+	if (state->session == 0 || !slot_observe(slot, observation) ||
+		observation->session != state->session)
+		return false;
+	memset(&histograms, 0, sizeof(histograms));
+	now = GetCurrentTimestamp();
+	consume_records(slot, state, &histograms, now);
+	fold_session(state, observation, &histograms, now);
+	return true;
+}
+
+/*
+ * Fold what a session has counted since it was folded last.  Returns false if
+ * there is no session in the slot; else the session as of now, and its group.
+ * "key" may be NULL.
+ */
+bool
+drain_fold(int slot, SlotObservation *observation, ClientKey *key)
+{
+	bool		found;
+
+	if (states[slot].session == 0)
+		return false;
+	lock_session(slot);
+	found = fold_locked(slot, observation);
+	if (found && key)
+		*key = states[slot].key;
+	unlock_session(slot);
+	return found;
+}
+
+void
+drain_fold_all(void)
+{
+	SlotObservation observation;
+
+	for (int i = 0; i < slot_count(); i++)
+		(void) drain_fold(i, &observation, NULL);
+}
+
+/*
+ * A session has begun.
+ */
+void
+drain_attach(int slot, uint64 session)
+{
+	DrainState *state = &states[slot];
+
+	lock_session(slot);
+	memset(state, 0, sizeof(*state));
+	my_client_key(&state->key);
+	state->generation = slot_generation();
+	state->session = session;
+	recorder_attach(slot);
+	unlock_session(slot);
+}
+
+/*
+ * The session's application_name has changed: what it did so far belongs to
+ * the old group.
+ */
+void
+drain_rename(int slot)
+{
+	SlotObservation observation;
+
+	lock_session(slot);
+	(void) fold_locked(slot, &observation);
+	my_client_key(&states[slot].key);
+	unlock_session(slot);
+}
+
+/*
+ * The session ends; its ledger has been stopped and its slot is still there.
+ */
+void
+drain_detach(int slot)
+{
+	DrainState *state = &states[slot];
+	SlotObservation observation;
+
+	lock_session(slot);
+	/* twice at most: one fold consumes as much as the recorder holds */
+	(void) fold_locked(slot, &observation);
+	clients_acquire(&state->key, 0, GetCurrentTimestamp())->ended_sessions++;
+	clients_release();
+	state->session = 0;
+	unlock_session(slot);
+}
+
+/*
+ * Forget everything before "at".
+ */
+void
+drain_reset(int64 at, TimestampTz timestamp)
+{
+	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
+	slot_announce_reset(at, timestamp);
+	for (int i = 0; i < slot_count(); i++)
+	{
+		/* nobody folds while the reset lock is held exclusively */
+		recorder_discard(i);
+		memset(&states[i].totals, 0, sizeof(states[i].totals));
+		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
+		memset(&states[i].burst, 0, sizeof(states[i].burst));
+		states[i].generation = slot_generation();
+	}
+	clients_reset(timestamp);
+	statements_reset(timestamp);
+	history_reset(timestamp);
+	LWLockRelease(locks_get(LOCK_RESET));
+}

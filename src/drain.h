@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * drain.h
+ *	  From the sessions' slots into the tables.
+ *
+ * Folding a session adds what it has counted since it was folded last to its
+ * client group and to the history, and consumes its flight recorder for the
+ * statements and histograms.  Whoever needs the aggregates folds: the sampler
+ * now and then, a reader before it reads, a session when its recorder is
+ * nearly full, when its application_name changes and when it ends.  So
+ * nothing is lost and nothing is stale, whether the sampler runs or not.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_DRAIN_H
+#define PGNETLAT_DRAIN_H
+
+#include "clients.h"
+#include "slot.h"
+
+extern Size drain_shmem_size(void);
+extern void drain_shmem_init(void);
+
+/* Functions for the session itself */
+extern void drain_attach(int slot, uint64 session);
+extern void drain_rename(int slot);
+extern void drain_detach(int slot);
+
+/* Functions for everybody */
+extern bool drain_fold(int slot, SlotObservation *observation, ClientKey *key);
+extern void drain_fold_all(void);
+extern void drain_reset(int64 at, TimestampTz timestamp);
+
+#endif							/* PGNETLAT_DRAIN_H */

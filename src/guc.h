@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.h
+ *	  The settings.  Their meaning is documented in the README.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_GUC_H
+#define PGNETLAT_GUC_H
+
+extern bool pgnetlat_enabled;
+extern int	pgnetlat_history_interval;	/* seconds */
+extern int	pgnetlat_history_size;
+extern int	pgnetlat_idle_threshold;	/* milliseconds */
+extern int	pgnetlat_max_clients;
+extern int	pgnetlat_max_statements;
+extern int	pgnetlat_recorder_size;
+extern int	pgnetlat_rtt_interval;	/* milliseconds */
+extern int	pgnetlat_sample_interval;	/* milliseconds */
+extern bool pgnetlat_save;
+extern bool pgnetlat_track_statements;
+
+extern void guc_define(void);
+
+#endif							/* PGNETLAT_GUC_H */

@@ -1,0 +1,432 @@
+/*-------------------------------------------------------------------------
+ *
+ * ledger.c
+ *	  Events with timestamps in, account out.  See ledger.h.
+ *
+ * Three rules keep the columns from ever falling while readers look into
+ * intervals that are still in progress:
+ *
+ * - The terms of a wait are fixed when it begins.
+ * - Execution is split into exec and recv by what the sampler saw, so the
+ *	 time since its last visit is pending while the session is receiving.
+ * - What cannot be told yet (a short wait outside a transaction, a response
+ *	 still leaving the kernel) is pending, and moves to its place once known.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "ledger.h"
+
+#include <string.h>
+
+static inline int64_t
+min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t
+max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The part of [from, to] that counts. */
+static inline int64_t
+counted(const Ledger *ledger, int64_t from, int64_t to)
+{
+	from = max64(from, ledger->counted_from);
+	return to > from ? to - from : 0;
+}
+
+/* No event happens before the one that began the current phase. */
+static inline int64_t
+event_time(const Ledger *ledger, int64_t at)
+{
+	return max64(at, ledger->since);
+}
+
+/*
+ * Split the wait in progress as if it ended at "until".
+ *
+ * Its first part is the network: one round trip, or, for a response that had
+ * not left the kernel, the time until it had, less the time for which the
+ * client would not take it.  The rest is the client, or idle.  The idle
+ * threshold applies to what comes after the response has left: somebody was
+ * waiting for that.
+ */
+LedgerWait
+ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
+{
+	LedgerWait	split = {0};
+	int64_t		length = max64(until - ledger->since, 0);
+	int64_t		drained = drain ? min64(max64(drain->total, 0), length) : 0;
+	int64_t		closed = drain ? min64(max64(drain->client, 0), drained) : 0;
+	int64_t		network = min64(length, max64(drained - closed, ledger->wait.rtt));
+	bool		idle = !ledger->wait.in_xact &&
+		length - drained > ledger->wait.idle_threshold;
+
+	/* an idle wait's round trip hurt nobody; its drain did */
+	if (idle)
+		network = drained - closed;
+
+	split.is_idle = idle;
+	split.in_xact = ledger->wait.in_xact;
+	split.pipelined = ledger->wait.pipelined;
+	split.length = counted(ledger, ledger->since, until);
+	split.network = counted(ledger, ledger->since, ledger->since + network);
+	if (idle)
+	{
+		split.client = counted(ledger, ledger->since + network, ledger->since + drained);
+		split.idle = counted(ledger, ledger->since + drained, until);
+	}
+	else
+		split.client = counted(ledger, ledger->since + network, until);
+	return split;
+}
+
+static void
+book_wait(LedgerTotals *totals, const LedgerWait *wait)
+{
+	totals->network += wait->network;
+	totals->client += wait->client;
+	totals->idle += wait->idle;
+	if (wait->in_xact)
+		totals->in_xact_wait += wait->network + wait->client;
+}
+
+/* Execution becomes exec and, as far as the sampler saw it, recv. */
+static void
+book_execution(LedgerTotals *totals, int64_t exec, const LedgerSampled *sampled)
+{
+	int64_t		recv = sampled ? min64(max64(sampled->recv, 0), exec) : 0;
+
+	totals->exec += exec - recv;
+	totals->recv += recv;
+}
+
+/* Close the exchange in progress, whose phase must have been closed. */
+static void
+book_exchange(Ledger *ledger, const LedgerSampled *sampled)
+{
+	book_execution(&ledger->totals, ledger->exec, sampled);
+	ledger->exec = 0;
+	ledger->exchange_send = 0;
+	ledger->exchange_send_client = 0;
+	if (ledger->counts)
+	{
+		ledger->totals.requests++;
+		if (ledger->wait.pipelined)
+			ledger->totals.pipelined++;
+	}
+	ledger->counts = false;
+}
+
+/* Close the phase in progress, other than a wait. */
+static void
+close_phase(Ledger *ledger, int64_t at)
+{
+	int64_t		time = counted(ledger, ledger->since, at);
+
+	if (ledger->phase == LEDGER_EXECUTING)
+		ledger->exec += time;
+	else if (ledger->phase == LEDGER_SENDING)
+	{
+		ledger->totals.send += time;
+		ledger->exchange_send += time;
+	}
+}
+
+static LedgerWait
+end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+{
+	LedgerWait	wait;
+
+	at = event_time(ledger, at);
+	wait = ledger_split_wait(ledger, at, drain);
+	book_wait(&ledger->totals, &wait);
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->since = at;
+	ledger->exchange++;
+	return wait;
+}
+
+/*
+ * Start counting, between two exchanges.
+ */
+void
+ledger_start(Ledger *ledger, int64_t now, const LedgerWaitTerms *terms)
+{
+	now = event_time(ledger, now);
+	if (ledger->phase != LEDGER_OFF)
+		return;
+	ledger->phase = LEDGER_WAITING;
+	ledger->since = now;
+	ledger->counted_from = max64(ledger->counted_from, now);
+	ledger->wait = *terms;
+	ledger->counts = false;
+}
+
+/*
+ * Stop counting, wherever the session is.
+ */
+void
+ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled)
+{
+	now = event_time(ledger, now);
+	if (ledger->phase == LEDGER_WAITING)
+	{
+		LedgerWait	wait;
+
+		wait = ledger_split_wait(ledger, now,
+								 sampled && sampled->drained ? &sampled->drain : NULL);
+		book_wait(&ledger->totals, &wait);
+	}
+	else if (ledger->phase != LEDGER_OFF)
+	{
+		close_phase(ledger, now);
+		book_exchange(ledger, sampled);
+	}
+	ledger->phase = LEDGER_OFF;
+	ledger->since = now;
+}
+
+/*
+ * Forget everything before "at", which must not lie before the latest event.
+ * The interval in progress goes on; what lies behind "at" counts.
+ */
+void
+ledger_reset(Ledger *ledger, int64_t at)
+{
+	memset(&ledger->totals, 0, sizeof(ledger->totals));
+	ledger->exec = 0;
+	ledger->exchange_send = 0;
+	ledger->exchange_send_client = 0;
+	ledger->counted_from = max64(ledger->counted_from, at);
+}
+
+/*
+ * The first message of a request was read at "at".
+ */
+LedgerWait
+ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+{
+	LedgerWait	wait = end_wait(ledger, at, drain);
+
+	ledger->counts = true;
+	return wait;
+}
+
+/*
+ * The wait ended at "at" without a request: the session works on its own
+ * account, normally because it is about to end.
+ */
+LedgerWait
+ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+{
+	LedgerWait	wait = end_wait(ledger, at, drain);
+
+	ledger->counts = false;
+	return wait;
+}
+
+/*
+ * What looked like the end of an exchange was a flush in its middle: the time
+ * since then was execution.  The exchange has been counted already.
+ */
+void
+ledger_wait_was_work(Ledger *ledger)
+{
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->exchange++;
+	ledger->counts = false;
+}
+
+/*
+ * From "at" the session hands bytes to the socket.
+ */
+void
+ledger_send_begin(Ledger *ledger, int64_t at)
+{
+	at = event_time(ledger, at);
+	close_phase(ledger, at);
+	ledger->phase = LEDGER_SENDING;
+	ledger->since = at;
+}
+
+/*
+ * The socket has taken the bytes; the exchange goes on.
+ */
+void
+ledger_send_end(Ledger *ledger, int64_t at)
+{
+	at = event_time(ledger, at);
+	close_phase(ledger, at);
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->since = at;
+}
+
+/*
+ * The socket has taken the last byte of the response.
+ */
+void
+ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+					const LedgerWaitTerms *terms)
+{
+	at = event_time(ledger, at);
+	close_phase(ledger, at);
+	book_exchange(ledger, sampled);
+	ledger->phase = LEDGER_WAITING;
+	ledger->since = at;
+	ledger->wait = *terms;
+}
+
+/*
+ * For "time" of this exchange's sending the client's window was closed.  May
+ * be told in several parts; together they are at most the time spent sending.
+ */
+void
+ledger_send_was_client(Ledger *ledger, int64_t time)
+{
+	time = min64(max64(time, 0),
+				 ledger->exchange_send - ledger->exchange_send_client);
+	if (time <= 0)
+		return;
+	ledger->totals.send_client += time;
+	ledger->exchange_send_client += time;
+}
+
+static void
+project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
+			 LedgerAccount *account)
+{
+	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerWait	wait = ledger_split_wait(ledger, now, drain);
+	bool		undecided = ledger->wait.draining && drain == NULL;
+
+	if (ledger->wait.in_xact)
+		account->state = LEDGER_STATE_WAITING_IN_XACT;
+	else if (wait.is_idle && !undecided)
+		account->state = LEDGER_STATE_IDLE;
+	else
+		account->state = LEDGER_STATE_WAITING;
+
+	if (undecided || account->state == LEDGER_STATE_WAITING)
+		account->pending = wait.length;
+	else
+		book_wait(&account->totals, &wait);
+}
+
+static void
+project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
+				  bool receiving, int64_t exec_known, LedgerAccount *account)
+{
+	int64_t		exec = ledger->exec;
+
+	if (ledger->phase == LEDGER_EXECUTING)
+	{
+		/* until the sampler's next visit nobody can say how much is recv */
+		if (receiving)
+		{
+			int64_t		known = max64(exec_known, ledger->since);
+
+			if (sampled)
+				known = max64(known, sampled->visited);
+			known = min64(known, now);
+			account->pending = counted(ledger, known, now);
+			exec += counted(ledger, ledger->since, known);
+		}
+		else
+			exec += counted(ledger, ledger->since, now);
+	}
+	book_execution(&account->totals, exec, sampled);
+	account->state = receiving ? LEDGER_STATE_RECEIVING : LEDGER_STATE_EXECUTING;
+}
+
+static void
+project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
+				LedgerAccount *account)
+{
+	int64_t		send = counted(ledger, ledger->since, now);
+
+	book_execution(&account->totals, ledger->exec, sampled);
+	account->totals.send += send;
+	if (sampled)
+		account->totals.send_client +=
+			min64(max64(sampled->send_client, 0),
+				  ledger->exchange_send + send - ledger->exchange_send_client);
+	account->state = LEDGER_STATE_SENDING;
+}
+
+/*
+ * The account up to "now", the interval in progress included.
+ *
+ * "sampled" is the sampler's knowledge of this exchange, or NULL.
+ * "receiving" says that the backend is blocked reading from its client at
+ * this moment.  "exec_known" is a moment up to which execution has been shown
+ * as such before, and which must therefore stay so.
+ */
+void
+ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
+			   bool receiving, int64_t exec_known, LedgerAccount *account)
+{
+	now = event_time(ledger, now);
+	account->totals = ledger->totals;
+	account->pending = 0;
+	account->state = LEDGER_STATE_DISABLED;
+	account->state_since = ledger->since;
+
+	switch (ledger->phase)
+	{
+		case LEDGER_OFF:
+			break;
+		case LEDGER_WAITING:
+			project_wait(ledger, sampled, now, account);
+			break;
+		case LEDGER_EXECUTING:
+			project_execution(ledger, sampled, now, receiving, exec_known, account);
+			break;
+		case LEDGER_SENDING:
+			project_sending(ledger, sampled, now, account);
+			break;
+	}
+}
+
+/* The whole: the seven parts that add up, in nanoseconds. */
+int64_t
+ledger_total(const LedgerAccount *account)
+{
+	return ledger_busy_total(&account->totals) + account->totals.idle +
+		account->pending;
+}
+
+/* The whole without what was idle or is pending: what the shares refer to. */
+int64_t
+ledger_busy_total(const LedgerTotals *totals)
+{
+	return totals->exec + totals->send + totals->recv + totals->network +
+		totals->client;
+}
+
+#define TOTALS_FIELDS	(sizeof(LedgerTotals) / sizeof(int64_t))
+
+void
+ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term)
+{
+	int64_t    *to = (int64_t *) sum;
+	const int64_t *from = (const int64_t *) term;
+
+	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
+		to[i] += from[i];
+}
+
+void
+ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
+{
+	int64_t    *to = (int64_t *) difference;
+	const int64_t *from = (const int64_t *) term;
+
+	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
+		to[i] -= from[i];
+}

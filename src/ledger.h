@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * ledger.h
+ *	  The account of one session's wall-clock time.
+ *
+ * A ledger is told what the wire shows (a request was read, a response is
+ * being handed to the socket, it has been handed over), each with the time at
+ * which it happened, and keeps where the time went.  It is plain C: it knows
+ * no server, reads no clock and takes no lock, so that it can be tested and
+ * fuzzed on its own, and so that a reader can let a private copy run ahead.
+ *
+ *		OFF --start--> WAITING --request_begin--> EXECUTING
+ *						  ^							|   ^
+ *						  |					 send_begin  send_end
+ *						  |							v   |
+ *						  +-----exchange_end------ SENDING
+ *
+ * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
+ * for work that no request asked for (a FATAL error), wait_was_work() takes
+ * back a wait that turned out to be none.
+ *
+ * All times are nanoseconds of one monotonic clock.  An event that claims to
+ * be older than the one before it counts as simultaneous with that.  Every
+ * nanosecond between start and stop lands in exactly one of the parts exec,
+ * send, recv, network, client and idle; none of them ever falls.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_LEDGER_H
+#define PGNETLAT_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum LedgerPhase
+{
+	LEDGER_OFF = 0,				/* nothing is being counted */
+	LEDGER_EXECUTING,			/* in an exchange: the server works */
+	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
+	LEDGER_WAITING				/* between exchanges */
+} LedgerPhase;
+
+/* What a session is doing, as shown to users. */
+typedef enum LedgerState
+{
+	LEDGER_STATE_DISABLED = 0,
+	LEDGER_STATE_EXECUTING,
+	LEDGER_STATE_SENDING,
+	LEDGER_STATE_RECEIVING,
+	LEDGER_STATE_WAITING,
+	LEDGER_STATE_WAITING_IN_XACT,
+	LEDGER_STATE_IDLE
+} LedgerState;
+
+#define LEDGER_NUM_STATES	(LEDGER_STATE_IDLE + 1)
+
+/*
+ * What has been counted.  Times in nanoseconds.  send_client and
+ * in_xact_wait are "of which" columns: part of send, and of network + client.
+ */
+typedef struct LedgerTotals
+{
+	int64_t		exec;
+	int64_t		send;
+	int64_t		recv;
+	int64_t		network;
+	int64_t		client;
+	int64_t		idle;
+	int64_t		in_xact_wait;
+	int64_t		send_client;	/* of send: the client's window was closed */
+	int64_t		requests;
+	int64_t		statements;
+	int64_t		transactions;
+	int64_t		pipelined;
+	int64_t		bytes_sent;		/* handed to the socket, before encryption */
+} LedgerTotals;
+
+/*
+ * How a wait will be split; fixed when it begins, so that a reader who looks
+ * into the wait in progress and the session that ends it agree.
+ */
+typedef struct LedgerWaitTerms
+{
+	int64_t		rtt;			/* one round trip; 0 where there is none */
+	int64_t		idle_threshold; /* longer waits outside a transaction are idle */
+	bool		in_xact;		/* inside a transaction: never idle */
+	bool		pipelined;		/* the next request has already arrived */
+	bool		draining;		/* the kernel still has much to send: how the
+								 * wait splits is known only when it is done */
+} LedgerWaitTerms;
+
+/*
+ * How long the kernel went on sending the response after the wait had begun,
+ * its last acknowledgement included, and for how much of that the client's
+ * receive window was closed.
+ */
+typedef struct LedgerDrain
+{
+	int64_t		total;
+	int64_t		client;
+} LedgerDrain;
+
+typedef struct Ledger
+{
+	LedgerTotals totals;		/* closed intervals only */
+	LedgerPhase phase;
+	bool		counts;			/* the exchange in progress is a request */
+	LedgerWaitTerms wait;		/* of the wait in progress */
+	uint64_t	exchange;		/* number of the latest exchange; never reset */
+	int64_t		since;			/* when the current phase began */
+	int64_t		counted_from;	/* nothing before this counts */
+	int64_t		exec;			/* closed execution of this exchange: becomes
+								 * exec and recv when the exchange ends */
+	int64_t		exchange_send;	/* closed sending of this exchange; in totals */
+	int64_t		exchange_send_client;	/* of which the client's; in totals */
+} Ledger;
+
+/*
+ * What the sampler has seen of the exchange in progress, or of the wait after
+ * it: what no event shows.  Valid for one exchange and one reset generation
+ * only; the caller checks both and passes NULL where they differ.
+ */
+typedef struct LedgerSampled
+{
+	int64_t		recv;			/* waited for the client inside the exchange */
+	int64_t		visited;		/* recv is known up to here */
+	int64_t		send_client;	/* closed window since the last send began */
+	bool		drained;		/* drain below is known */
+	LedgerDrain drain;
+} LedgerSampled;
+
+/* An account up to a moment: intervals in progress included. */
+typedef struct LedgerAccount
+{
+	LedgerTotals totals;
+	int64_t		pending;		/* in progress, and not yet attributable */
+	LedgerState state;
+	int64_t		state_since;
+} LedgerAccount;
+
+/* How one wait was split; a record of what ledger_request_begin() booked. */
+typedef struct LedgerWait
+{
+	int64_t		length;
+	int64_t		network;
+	int64_t		client;
+	int64_t		idle;
+	bool		is_idle;
+	bool		in_xact;
+	bool		pipelined;
+} LedgerWait;
+
+extern void ledger_start(Ledger *ledger, int64_t now, const LedgerWaitTerms *terms);
+extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled);
+extern void ledger_reset(Ledger *ledger, int64_t at);
+
+extern LedgerWait ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain);
+extern LedgerWait ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain);
+extern void ledger_wait_was_work(Ledger *ledger);
+extern void ledger_send_begin(Ledger *ledger, int64_t at);
+extern void ledger_send_end(Ledger *ledger, int64_t at);
+extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+								const LedgerWaitTerms *terms);
+extern void ledger_send_was_client(Ledger *ledger, int64_t time);
+
+extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
+									const LedgerDrain *drain);
+extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
+						   int64_t now, bool receiving, int64_t exec_known,
+						   LedgerAccount *account);
+extern int64_t ledger_total(const LedgerAccount *account);
+extern int64_t ledger_busy_total(const LedgerTotals *totals);
+extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
+extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
+
+#endif							/* PGNETLAT_LEDGER_H */

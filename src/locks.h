@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * locks.h
+ *	  The lightweight locks, in the order in which they may be nested.
+ *
+ * A process may take a lock only while it holds none, or only ones that come
+ * before it here, and at most one drain lock.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_LOCKS_H
+#define PGNETLAT_LOCKS_H
+
+#include "storage/lwlock.h"
+
+/* sessions share the locks under which their records are drained */
+#define LOCK_DRAIN_PARTITIONS	64
+
+typedef enum PgnetlatLock
+{
+	LOCK_RESET,					/* exclusive: a reset is under way */
+	LOCK_DRAIN_FIRST,			/* what of a session has been folded */
+	LOCK_DRAIN_LAST = LOCK_DRAIN_FIRST + LOCK_DRAIN_PARTITIONS - 1,
+	LOCK_CLIENTS,
+	LOCK_STATEMENTS,
+	LOCK_HISTORY,
+	LOCK_COUNT
+} PgnetlatLock;
+
+extern void locks_request(void);
+extern void locks_init(void);
+extern LWLock *locks_get(PgnetlatLock lock);
+
+#endif							/* PGNETLAT_LOCKS_H */

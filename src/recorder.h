@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * recorder.h
+ *	  The flight recorder: a ring of each session's last exchanges.
+ *
+ * One producer (the session), one consumer at a time (whoever holds the
+ * session's drain lock), any number of readers.  The consumer only moves a
+ * mark: a record stays readable until the session needs its place, and the
+ * session does not overwrite what has not been consumed.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_RECORDER_H
+#define PGNETLAT_RECORDER_H
+
+#include "port/atomics.h"
+
+/* flags of a record */
+#define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next record
+										 * is of the same exchange */
+#define RECORD_PIPELINED		0x02	/* its request needed no round trip */
+#define RECORD_WAIT_IN_XACT		0x04	/* the wait after it is in a transaction */
+#define RECORD_IN_BLOCK			0x08	/* ran inside a transaction block */
+
+/*
+ * One statement's part of an exchange, with the wait after it if it is the
+ * last one.  Normally an exchange is one record.  Times in nanoseconds.
+ */
+typedef struct FlightRecord
+{
+	int64		start;			/* monotonic */
+	int64		exec;
+	int64		send;
+	int64		recv;
+	int64		network;		/* of the wait after it */
+	int64		client;
+	int64		idle;
+	uint64		queryid;		/* 0: no statement, or none that has one */
+	int64		rows;
+	int64		bytes;
+	Oid			userid;			/* who ran it; InvalidOid without statement */
+	uint32		rtt_us;			/* measured in this exchange; 0: not measured */
+	uint32		statements;		/* completed */
+	uint8		flags;
+	char		xact_status;	/* as in ReadyForQuery: I, T, E; or 0 */
+	uint16		unused;
+} FlightRecord;
+
+extern Size recorder_shmem_size(void);
+extern void recorder_shmem_init(void);
+
+/* Functions for the session itself */
+extern void recorder_attach(int slot);
+extern bool recorder_push(int slot, const FlightRecord *record);
+extern bool recorder_nearly_full(int slot);
+
+/* Functions for the holder of the drain lock */
+extern bool recorder_next(int slot, FlightRecord *record);
+extern void recorder_discard(int slot);
+
+/* Functions for readers */
+extern int	recorder_copy(int slot, FlightRecord *records, int max);
+extern int	recorder_capacity(void);
+
+#endif							/* PGNETLAT_RECORDER_H */

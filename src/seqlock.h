@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * seqlock.h
+ *	  The change-count protocol: one writer, readers that retry.
+ *
+ * The writer makes the count odd, changes the data, and makes it even again;
+ * a reader copies the data and believes the copy only if the count was even
+ * before and the same after.  As in core's PgBackendStatus, between begin and
+ * end the writer must not raise an error, block or return: keep it short and
+ * straight-line.
+ *
+ * seqlock_write_begin() is a full barrier, not only a write barrier: what the
+ * writer reads inside the section (the marks that readers leave, see slot.h)
+ * is then at least as new as what any reader had written who saw the count
+ * from before.
+ *
+ * All memory barriers of the extension live here and in core's atomics.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SEQLOCK_H
+#define PGNETLAT_SEQLOCK_H
+
+#include "port/atomics.h"
+
+typedef struct SeqLock
+{
+	volatile uint32 changecount;
+} SeqLock;
+
+static inline void
+seqlock_write_begin(SeqLock *lock)
+{
+	lock->changecount++;
+	pg_memory_barrier();
+}
+
+static inline void
+seqlock_write_end(SeqLock *lock)
+{
+	pg_write_barrier();
+	lock->changecount++;
+}
+
+static inline uint32
+seqlock_read_begin(const SeqLock *lock)
+{
+	uint32		before = lock->changecount;
+
+	pg_read_barrier();
+	return before;
+}
+
+static inline bool
+seqlock_read_valid(const SeqLock *lock, uint32 before)
+{
+	pg_read_barrier();
+	return lock->changecount == before && (before & 1) == 0;
+}
+
+#endif							/* PGNETLAT_SEQLOCK_H */

@@ -1,0 +1,427 @@
+/*-------------------------------------------------------------------------
+ *
+ * slot.c
+ *	  See slot.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "slot.h"
+#include "storage/shmem.h"
+#include "utils/wait_event.h"
+
+SlotControl *slot_control = NULL;
+static SessionSlot *slots = NULL;
+
+/*
+ * Client backends take their PGPROC from the first MaxConnections; slots for
+ * the others would only cost memory, but which PGPROC goes to whom is core's
+ * business, so there is one for each.
+ */
+int
+slot_count(void)
+{
+	return MaxBackends;
+}
+
+Size
+slot_shmem_size(void)
+{
+	return add_size(CACHELINEALIGN(sizeof(SlotControl)) + PG_CACHE_LINE_SIZE,
+					mul_size(slot_count(), sizeof(SessionSlot)));
+}
+
+void
+slot_shmem_init(void)
+{
+	bool		found;
+	char	   *base = ShmemInitStruct("pgnetlat sessions", slot_shmem_size(), &found);
+
+	slot_control = (SlotControl *) CACHELINEALIGN(base);
+	slots = (SessionSlot *) ((char *) slot_control + CACHELINEALIGN(sizeof(SlotControl)));
+	if (found)
+		return;
+	memset(base, 0, slot_shmem_size());
+	pg_atomic_init_u64(&slot_control->sessions, 0);
+	slot_control->reset_at = clock_now();
+	slot_control->reset_timestamp = GetCurrentTimestamp();
+	for (int i = 0; i < slot_count(); i++)
+	{
+		pg_atomic_init_u64(&slots[i].wait_shown, 0);
+		pg_atomic_init_u64(&slots[i].busy_shown, 0);
+	}
+}
+
+SessionSlot *
+slot_get(int index)
+{
+	return &slots[index];
+}
+
+int
+slot_my_index(void)
+{
+	return MyProc ? MyProcNumber : -1;
+}
+
+static SessionTransport
+my_transport(void)
+{
+	if (MyProcPort->raddr.addr.ss_family == AF_UNIX)
+		return TRANSPORT_UNIX;
+	if (MyProcPort->ssl_in_use)
+		return TRANSPORT_TLS;
+#ifdef ENABLE_GSS
+	if (MyProcPort->gss && MyProcPort->gss->enc)
+		return TRANSPORT_GSS;
+#endif
+	return TRANSPORT_TCP;
+}
+
+/*
+ * Take this backend's slot.  NULL if there is none for it.
+ */
+SessionSlot *
+slot_attach(void)
+{
+	int			index = slot_my_index();
+	SessionSlot *slot;
+	SlotPublished fresh;
+
+	if (slots == NULL || index < 0 || index >= slot_count())
+		return NULL;
+	slot = &slots[index];
+
+	memset(&fresh, 0, sizeof(fresh));
+	fresh.session = pg_atomic_add_fetch_u64(&slot_control->sessions, 1);
+	fresh.pid = MyProcPid;
+	fresh.datid = MyDatabaseId;
+	fresh.userid = MyBEEntry->st_userid;
+	fresh.transport = my_transport();
+	if (fresh.transport != TRANSPORT_UNIX)
+		tcpinfo_endpoints(&MyProcPort->laddr.addr, &MyProcPort->raddr.addr,
+						  &fresh.endpoints);
+	fresh.proc = MyProc;
+	fresh.status = MyBEEntry;
+	fresh.backend_start = MyStartTimestamp;
+	fresh.attached_at = clock_now();
+	fresh.generation = slot_control->generation;
+	fresh.clock_offset = clock_measure_offset();
+	fresh.run_queue_time = -1;
+
+	seqlock_write_begin(&slot->lock);
+	slot->published = fresh;
+	seqlock_write_end(&slot->lock);
+	return slot;
+}
+
+/*
+ * Free the slot.  The ledger must have been stopped.
+ */
+void
+slot_detach(SessionSlot *slot)
+{
+	seqlock_write_begin(&slot->lock);
+	slot->published.session = 0;
+	slot->published.pid = 0;
+	seqlock_write_end(&slot->lock);
+}
+
+/*
+ * Bring what is published to the latest reset; for its owner, inside a write
+ * section, or for a private copy.
+ */
+static void
+apply_reset(SlotPublished *published, uint32 generation, int64 at)
+{
+	ledger_reset(&published->ledger, at);
+	tcpinfo_counters(&published->tcp, &published->tcp_base);
+	if (published->run_queue_time > 0)
+		published->run_queue_time = 0;
+	published->generation = generation;
+}
+
+void
+slot_apply_reset(SessionSlot *slot)
+{
+	uint32		generation = slot_control->generation;
+
+	pg_read_barrier();
+	apply_reset(&slot->published, generation, slot_control->reset_at);
+}
+
+/* What the sampler knows of an exchange, if it is of that exchange. */
+static bool
+copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy,
+			 uint32 *changecount)
+{
+	for (;;)
+	{
+		*changecount = seqlock_read_begin(&slot->sampled_lock);
+		*copy = slot->sampled;
+		if (seqlock_read_valid(&slot->sampled_lock, *changecount))
+			break;
+		pg_spin_delay();
+	}
+	return copy->session == published->session &&
+		copy->exchange == published->ledger.exchange &&
+		copy->generation == published->generation;
+}
+
+/*
+ * For the session itself: what the sampler has seen of the exchange (or of
+ * the wait after it) in progress.  Cheap where it has seen nothing.
+ */
+bool
+slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *seen)
+{
+	SlotSampled copy;
+	uint32		changecount;
+
+	if (likely(slot->sampled.exchange != slot->published.ledger.exchange))
+		return false;
+	if (!copy_sampled(slot, &slot->published, &copy, &changecount))
+		return false;
+	*seen = copy.seen;
+	return true;
+}
+
+static void
+raise_mark(pg_atomic_uint64 *mark, int64 to)
+{
+	uint64		old = pg_atomic_read_u64(mark);
+
+	while (old < (uint64) to &&
+		   !pg_atomic_compare_exchange_u64(mark, &old, (uint64) to))
+		;
+}
+
+/*
+ * Has a request been read of which the session has published nothing yet?
+ *
+ * A request shows on the wire only when the first message of its response is
+ * put together, which for a long statement may be late.  But core has set the
+ * activity's start before anything else, to the statement timestamp.
+ */
+static bool
+request_has_begun(const SlotPublished *published, int64 *at)
+{
+	volatile PgBackendStatus *status = published->status;
+	BackendState state;
+	TimestampTz start;
+	int			pid;
+
+	for (;;)
+	{
+		int			before;
+		int			after;
+
+		pgstat_begin_read_activity(status, before);
+		state = status->st_state;
+		start = status->st_activity_start_timestamp;
+		pid = status->st_procpid;
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (pid != published->pid || start <= published->request_stamp ||
+		(state != STATE_RUNNING && state != STATE_FASTPATH))
+		return false;
+	*at = clock_from_timestamp(published->clock_offset, start);
+	return true;
+}
+
+/*
+ * Let a private copy run ahead to "now", leaving the marks for what will be
+ * shown.  Returns false if the session has moved on meanwhile: look again.
+ */
+static bool
+observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
+			 int64 now, LedgerAccount *account)
+{
+	bool		begun = false;
+	bool		receiving = false;
+	int64		exec_known = 0;
+	int64		at;
+
+	switch (copy->ledger.phase)
+	{
+		case LEDGER_WAITING:
+			begun = request_has_begun(copy, &at);
+			if (begun)
+			{
+				/* the same rule by which the session will date the event */
+				at = Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
+				at = Min(at, now);
+				raise_mark(&slot->busy_shown, now);
+			}
+			else
+				raise_mark(&slot->wait_shown, now);
+			break;
+		case LEDGER_EXECUTING:
+			receiving = *(volatile uint32 *) &copy->proc->wait_event_info ==
+				WAIT_EVENT_CLIENT_READ;
+			if (receiving)
+				exec_known = pg_atomic_read_u64(&slot->busy_shown);
+			else
+				raise_mark(&slot->busy_shown, now);
+			break;
+		case LEDGER_SENDING:
+			raise_mark(&slot->busy_shown, now);
+			break;
+		case LEDGER_OFF:
+			break;
+	}
+
+	/* the marks must be out before the caller checks the change counts */
+	pg_memory_barrier();
+	if (copy->ledger.phase == LEDGER_WAITING)
+	{
+		int64		again;
+
+		if (request_has_begun(copy, &again) != begun)
+			return false;
+	}
+
+	if (begun && !copy->ledger.wait.draining)
+	{
+		ledger_request_begin(&copy->ledger, at, NULL);
+		seen = NULL;
+	}
+	ledger_project(&copy->ledger, seen, now, receiving, exec_known, account);
+	if (begun)
+	{
+		account->state = LEDGER_STATE_EXECUTING;
+		account->state_since = at;
+	}
+	return true;
+}
+
+static bool
+copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
+{
+	for (;;)
+	{
+		*changecount = seqlock_read_begin(&slot->lock);
+		if (slot->published.session == 0)
+			return false;
+		*copy = slot->published;
+		if (seqlock_read_valid(&slot->lock, *changecount))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return copy->session != 0;
+}
+
+/*
+ * The session in a slot as of now; false if there is none.  Every time in it
+ * is at least what any earlier observation showed, except pending.
+ */
+bool
+slot_observe(int index, SlotObservation *observation)
+{
+	SessionSlot *slot = &slots[index];
+
+	for (;;)
+	{
+		SlotPublished copy;
+		SlotSampled sampled;
+		uint32		changecount;
+		uint32		sampled_changecount;
+		bool		matches;
+		int64		now;
+
+		if (!copy_published(slot, &copy, &changecount))
+			return false;
+		if (copy.generation != slot_control->generation)
+		{
+			uint32		generation = slot_control->generation;
+
+			pg_read_barrier();
+			apply_reset(&copy, generation, slot_control->reset_at);
+		}
+		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
+		now = clock_now();
+		if (observe_once(slot, &copy, matches ? &sampled.seen : NULL, now,
+						 &observation->account) &&
+			seqlock_read_valid(&slot->lock, changecount) &&
+			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
+		{
+			observation->session = copy.session;
+			observation->pid = copy.pid;
+			observation->datid = copy.datid;
+			observation->userid = copy.userid;
+			observation->transport = copy.transport;
+			observation->proc = copy.proc;
+			observation->status = copy.status;
+			observation->backend_start = copy.backend_start;
+			observation->stats_since =
+				clock_to_timestamp(copy.clock_offset,
+								   Max(copy.attached_at, slot_control->reset_at));
+			observation->generation = copy.generation;
+			observation->clock_offset = copy.clock_offset;
+			observation->observed_at = now;
+			observation->run_queue_time = copy.run_queue_time;
+			observation->tcp = copy.tcp;
+			if (sampled.tcp_session == copy.session)
+				tcpinfo_latest(&observation->tcp, &sampled.tcp);
+			tcpinfo_counters(&observation->tcp, &observation->tcp_counters);
+			observation->tcp_counters.retransmits -= copy.tcp_base.retransmits;
+			observation->tcp_counters.bytes_received -= copy.tcp_base.bytes_received;
+			observation->tcp_counters.packets_sent -= copy.tcp_base.packets_sent;
+			observation->tcp_counters.packets_received -= copy.tcp_base.packets_received;
+			return true;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* The slot of the session with this process ID, or -1. */
+int
+slot_find_pid(int pid)
+{
+	for (int i = 0; i < slot_count(); i++)
+	{
+		if (slots[i].published.pid == pid && slots[i].published.session != 0)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Everything before "at" is forgotten.  The caller holds the reset lock.
+ */
+void
+slot_announce_reset(int64 at, TimestampTz timestamp)
+{
+	slot_control->reset_at = at;
+	slot_control->reset_timestamp = timestamp;
+	pg_write_barrier();
+	slot_control->generation++;
+}
+
+TimestampTz
+slot_reset_timestamp(void)
+{
+	return slot_control->reset_timestamp;
+}
+
+uint32
+slot_generation(void)
+{
+	return slot_control->generation;
+}
+
+int64
+slot_reset_at(void)
+{
+	return slot_control->reset_at;
+}

@@ -1,0 +1,188 @@
+/*-------------------------------------------------------------------------
+ *
+ * slot.h
+ *	  The session slots: what each session publishes, and how others read it.
+ *
+ * There is one slot per possible backend, and each of its three parts has one
+ * kind of writer and cache lines of its own:
+ *
+ *	published	written by the session alone, under its seqlock
+ *	sampled		written by the sampler alone, under its seqlock
+ *	shown		raised by readers: promises made to users
+ *
+ * The shown marks are what keeps every column monotonic although readers look
+ * into intervals in progress.  A reader who is about to show the session's
+ * wait (or its execution, or its sending) up to now first raises the mark to
+ * now and then makes sure that the session has not moved on; the session,
+ * when it moves on, reads the mark inside its write section and lets no event
+ * happen before it.  Either the reader sees the write section or the session
+ * sees the mark (see seqlock.h for the barriers).  The price is that an event
+ * may be dated some microseconds late when somebody looked at that very
+ * moment; it is never dated after the session published it.
+ *
+ * Resets break no single-writer rule: pgnetlat_reset() only announces a new
+ * generation.  A session applies it to its own ledger at its next event;
+ * until then readers apply it to their private copy.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SLOT_H
+#define PGNETLAT_SLOT_H
+
+#include "clock.h"
+#include "ledger.h"
+#include "port/atomics.h"
+#include "seqlock.h"
+#include "storage/proc.h"
+#include "tcpinfo.h"
+#include "utils/backend_status.h"
+
+typedef enum SessionTransport
+{
+	TRANSPORT_UNIX,
+	TRANSPORT_TCP,
+	TRANSPORT_TLS,
+	TRANSPORT_GSS
+} SessionTransport;
+
+typedef struct SlotPublished
+{
+	/* set by slot_attach(), constant while the session lasts */
+	uint64		session;		/* unique while the server runs; 0: slot is free */
+	int			pid;
+	Oid			datid;
+	Oid			userid;
+	SessionTransport transport;
+	TcpEndpoints endpoints;
+	PGPROC	   *proc;
+	PgBackendStatus *status;
+	TimestampTz backend_start;
+	int64		attached_at;
+
+	/* change with events */
+	uint32		generation;		/* of resets, as applied to the ledger */
+	int64		clock_offset;	/* converts core's timestamps, see clock.h */
+	TimestampTz request_stamp;	/* statement timestamp when the wait began */
+	Ledger		ledger;
+	TcpInfo		tcp;
+	TcpCounters tcp_base;		/* counters at the latest reset */
+	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
+} SlotPublished;
+
+typedef struct SlotSampled
+{
+	uint64		session;		/* valid for this session, ... */
+	uint64		exchange;		/* ... exchange ... */
+	uint32		generation;		/* ... and reset generation only */
+	LedgerSampled seen;
+	TcpInfo		tcp;			/* over socket diagnosis; valid for the session */
+	uint64		tcp_session;
+} SlotSampled;
+
+typedef struct SessionSlot
+{
+	SeqLock		lock;			/* protects published */
+	SlotPublished published;
+
+	pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
+	SlotSampled sampled;
+
+	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
+	pg_atomic_uint64 busy_shown;
+} SessionSlot;
+
+/* A session as seen at one moment. */
+typedef struct SlotObservation
+{
+	uint64		session;
+	int			pid;
+	Oid			datid;
+	Oid			userid;
+	SessionTransport transport;
+	PGPROC	   *proc;
+	PgBackendStatus *status;
+	TimestampTz backend_start;
+	TimestampTz stats_since;
+	uint32		generation;
+	int64		clock_offset;
+	int64		observed_at;
+	LedgerAccount account;
+	TcpInfo		tcp;
+	TcpCounters tcp_counters;	/* since attached or reset */
+	int64		run_queue_time;
+} SlotObservation;
+
+/* Functions for shared memory's assembler */
+extern Size slot_shmem_size(void);
+extern void slot_shmem_init(void);
+extern int	slot_count(void);
+
+/* Functions for the session itself */
+extern SessionSlot *slot_attach(void);
+extern int	slot_my_index(void);
+extern void slot_detach(SessionSlot *slot);
+extern void slot_apply_reset(SessionSlot *slot);
+extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *seen);
+
+/* Functions for readers */
+extern bool slot_observe(int index, SlotObservation *observation);
+extern int	slot_find_pid(int pid);
+
+/* Functions for the sampler */
+extern SessionSlot *slot_get(int index);
+
+/* Functions for resets */
+extern void slot_announce_reset(int64 at, TimestampTz timestamp);
+extern TimestampTz slot_reset_timestamp(void);
+extern uint32 slot_generation(void);
+extern int64 slot_reset_at(void);
+
+/* Current reset generation; read-mostly shared memory. */
+typedef struct SlotControl
+{
+	/* written under the reset lock, reset_at before generation */
+	volatile uint32 generation;
+	volatile int64 reset_at;	/* monotonic */
+	volatile TimestampTz reset_timestamp;
+	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions;	/* attached so far */
+} SlotControl;
+
+extern SlotControl *slot_control;
+
+/*
+ * Begin to publish.  Returns with the latest reset applied.  Until
+ * slot_write_end() nothing may raise an error or block.
+ */
+static inline void
+slot_write_begin(SessionSlot *slot)
+{
+	seqlock_write_begin(&slot->lock);
+	if (unlikely(slot->published.generation != slot_control->generation))
+		slot_apply_reset(slot);
+}
+
+static inline void
+slot_write_end(SessionSlot *slot)
+{
+	seqlock_write_end(&slot->lock);
+}
+
+/*
+ * The earliest moments at which the wait in progress may end, and at which
+ * the execution or sending in progress may; inside a write section only.
+ */
+static inline int64
+slot_not_before_wait_shown(SessionSlot *slot, int64 at)
+{
+	return Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
+}
+
+static inline int64
+slot_not_before_busy_shown(SessionSlot *slot, int64 at)
+{
+	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
+}
+
+#endif							/* PGNETLAT_SLOT_H */

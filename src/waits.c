@@ -1,0 +1,150 @@
+/*-------------------------------------------------------------------------
+ *
+ * waits.c
+ *	  See waits.h.
+ *
+ * A session's profile is a short array, searched from the front, where what
+ * comes often soon is.  The last place takes whatever finds none.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "slot.h"
+#include "storage/shmem.h"
+#include "waits.h"
+
+/* key: state, then the event's class (8 bits) and number (16 bits), in one word with the count */
+typedef struct WaitEntry
+{
+	uint64		samples:36;
+	uint64		state:4;
+	uint64		event:24;
+	int64		time;			/* ns */
+} WaitEntry;
+
+StaticAssertDecl(sizeof(WaitEntry) == 16, "WaitEntry is meant to be two words");
+
+typedef struct WaitProfile
+{
+	volatile uint64 session;	/* 0 while the profile is being cleared */
+	volatile uint32 generation;
+	volatile int32 used;
+	WaitEntry	entries[WAITS_PER_SESSION];
+} WaitProfile;
+
+#define OTHER_ENTRY		(WAITS_PER_SESSION - 1)
+
+static WaitProfile *profiles = NULL;
+
+Size
+waits_shmem_size(void)
+{
+	return mul_size(slot_count(), sizeof(WaitProfile));
+}
+
+void
+waits_shmem_init(void)
+{
+	bool		found;
+
+	profiles = ShmemInitStruct("pgnetlat waits", waits_shmem_size(), &found);
+	if (!found)
+		memset(profiles, 0, waits_shmem_size());
+}
+
+static inline uint32
+pack_event(uint32 event)
+{
+	return (event >> 24) << 16 | (event & 0xFFFF);
+}
+
+static inline uint32
+unpack_event(uint32 packed)
+{
+	return (packed >> 16) << 24 | (packed & 0xFFFF);
+}
+
+static void
+profile_clear(WaitProfile *profile, uint64 session, uint32 generation)
+{
+	profile->session = 0;
+	pg_write_barrier();
+	memset(profile->entries, 0, sizeof(profile->entries));
+	profile->used = 0;
+	profile->generation = generation;
+	pg_write_barrier();
+	profile->session = session;
+}
+
+/*
+ * Add a sample that stands for "time".  For the sampler only.
+ */
+void
+waits_add(int slot, uint64 session, uint32 generation, LedgerState state,
+		  uint32 event, int64 time)
+{
+	WaitProfile *profile = &profiles[slot];
+	uint32		packed = pack_event(event);
+	WaitEntry  *entry;
+	int			i;
+
+	if (unlikely(profile->session != session || profile->generation != generation))
+		profile_clear(profile, session, generation);
+
+	for (i = 0; i < profile->used; i++)
+	{
+		entry = &profile->entries[i];
+		if (entry->event == packed && entry->state == (uint64) state)
+			break;
+	}
+	if (i == profile->used)
+	{
+		if (i < OTHER_ENTRY)
+		{
+			entry = &profile->entries[i];
+			entry->state = state;
+			entry->event = packed;
+			pg_write_barrier();
+			profile->used = i + 1;
+		}
+		else
+			i = OTHER_ENTRY;
+	}
+	entry = &profile->entries[i];
+	entry->samples++;
+	entry->time += time;
+}
+
+/*
+ * Copy the profile of a session.  Returns the number of samples' kinds, 0 if
+ * the sampler has not seen the session since it began or was reset.
+ */
+int
+waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
+{
+	WaitProfile *profile = &profiles[slot];
+	int			count = 0;
+
+	if (profile->session != session || profile->generation != generation)
+		return 0;
+	pg_read_barrier();
+	for (int i = 0; i < WAITS_PER_SESSION; i++)
+	{
+		WaitEntry	entry = profile->entries[i];
+
+		if (entry.samples == 0)
+			continue;
+		samples[count].state = entry.state;
+		samples[count].event = unpack_event(entry.event);
+		samples[count].other = i == OTHER_ENTRY;
+		samples[count].samples = entry.samples;
+		samples[count].time = entry.time;
+		count++;
+	}
+	pg_read_barrier();
+	return profile->session == session && profile->generation == generation ? count : 0;
+}

@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * waits.h
+ *	  The sampled profile of each session: wait events by state.
+ *
+ * Written by the sampler alone; readers see each counter whole, not all of
+ * them as of one moment.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_WAITS_H
+#define PGNETLAT_WAITS_H
+
+#include "ledger.h"
+
+/* Pairs of state and event that a session's profile tells apart. */
+#define WAITS_PER_SESSION	24
+
+typedef struct WaitSample
+{
+	LedgerState state;
+	uint32		event;			/* as in PGPROC; 0: none, that is CPU */
+	bool		other;			/* the pairs that found no place */
+	int64		samples;
+	int64		time;			/* ns */
+} WaitSample;
+
+extern Size waits_shmem_size(void);
+extern void waits_shmem_init(void);
+extern void waits_add(int slot, uint64 session, uint32 generation,
+					  LedgerState state, uint32 event, int64 time);
+extern int	waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples);
+
+#endif							/* PGNETLAT_WAITS_H */
