@@ -66,6 +66,17 @@ def requirements():
         raise Unavailable(f"/dev/net/tun cannot be opened: {error.strerror}")
 
 
+def require_extension():
+    """Raise Unavailable if pgnetlat is not installed for the chosen PostgreSQL."""
+    pg_config = os.environ.get("PG_CONFIG", "pg_config")
+    if shutil.which(pg_config) is None:
+        raise Unavailable(f"needs {pg_config}")
+    directory = subprocess.run([pg_config, "--pkglibdir"], check=True, text=True,
+                               capture_output=True).stdout.strip()
+    if not os.path.exists(f"{directory}/pgnetlat.so"):
+        raise Unavailable(f"pgnetlat is not installed in {directory}")
+
+
 def server_user():
     """An unprivileged user to run the server as."""
     for name in ("postgres", "nobody"):
@@ -105,6 +116,7 @@ class Lab:
         self.processes = []
         self.captures = 0
         self.rtt = 0.0
+        self.pooler_port = POOLER_PORT
 
     # -- setting up and tearing down ------------------------------------------
 
@@ -285,6 +297,14 @@ class Lab:
                     raise RuntimeError(f"the server does not start:\n{self.server_log.read_text()}")
                 time.sleep(0.05)
 
+    def kernel_parameter(self, name, value):
+        """Set a network parameter on the server's side; the value that it had."""
+        with in_namespace(self.server_ns):
+            file = pathlib.Path("/proc/sys") / name
+            before = file.read_text().strip()
+            file.write_text(str(value))
+        return before
+
     # -- the path ------------------------------------------------------------------
 
     def command(self, line):
@@ -350,19 +370,23 @@ class Lab:
             raise RuntimeError(f"{command[0]} failed:\n{result.stdout}{result.stderr}")
         return result.stdout
 
+    def start_local(self, command):
+        """Start a process that uses no network, as the server's user."""
+        return self._popen(self.as_user(command))
+
     def program(self, name):
         """One of PostgreSQL's own programs, from the same installation as the server."""
         return self.bindir / name
 
     def start_pgbouncer(self, pool_mode, **settings):
-        """A pooler on the server's side, in front of the server's Unix-domain socket."""
+        """A pooler on the server's side, connected to the server over the loopback device."""
         directory = pathlib.Path(tempfile.mkdtemp(prefix="pgbouncer.", dir=self.directory))
         os.chown(directory, self.user.pw_uid, self.user.pw_gid)
         options = {"listen_addr": SERVER_ADDRESS, "listen_port": POOLER_PORT, "auth_type": "any",
                    "pool_mode": pool_mode, "unix_socket_dir": "", "max_client_conn": 200}
         options.update(settings)
         (directory / "ini").write_text(
-            f"[databases]\n* = host={self.socket_directory} port={PORT} user=lab\n[pgbouncer]\n"
+            f"[databases]\n* = host=127.0.0.1 port={PORT} user=lab\n[pgbouncer]\n"
             + "".join(f"{name} = {value}\n" for name, value in options.items()))
         process = self._popen(self.as_user(["pgbouncer", "-q", directory / "ini"], self.server_ns),
                               stdout=open(directory / "log", "w"), stderr=subprocess.STDOUT,

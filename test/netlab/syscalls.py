@@ -91,6 +91,12 @@ class Burst:
     read: int                   # the first request was read
     sent: int                   # the kernel took the last byte of the last response
     exchanges: int = 1
+    request: int = None         # the first request's packet arrived
+
+    @property
+    def wakeup(self):
+        """From the packet's arrival until the backend had read it."""
+        return self.read - self.request
 
 
 @dataclasses.dataclass
@@ -122,7 +128,7 @@ def bursts(exchanges, calls):
         if read is None or i == 0 or sends[i - 1] < read:
             result.append(None)
         else:
-            result.append(Burst(read, sends[i - 1], len(group)))
+            result.append(Burst(read, sends[i - 1], len(group), group[0].request))
     return result
 
 

@@ -19,8 +19,8 @@ How these moments relate to pgnetlat's.  pgnetlat's wait begins when the kernel
 has taken the last byte, which is a few microseconds after a packet that leaves
 at once, and before the packet when the kernel has to hold it back (window,
 slow line).  It ends when the backend has read the request, that is after the
-packet's arrival by the time the backend needs to wake up: the kernel's
-run-queue delay of that process, which backend.py reads.
+packet's arrival by the time that the kernel needs to wake the backend up; see
+syscalls.py.
 """
 
 import bisect
@@ -78,7 +78,6 @@ class Summary:
     client: int = 0
     idle: int = 0
     in_transaction: int = 0
-    last_network: int = 0
 
     @property
     def round_trips(self):
@@ -208,6 +207,11 @@ def split_by_direction(from_client, from_server):
     return [e for e in exchanges if e.response is not None]
 
 
+def overlap(start, end, since, until):
+    """How much of one interval lies in another."""
+    return max(0, min(end, until) - max(start, since))
+
+
 # -- a connection's account -----------------------------------------------------------
 
 class Session:
@@ -287,9 +291,9 @@ class Session:
     def summary(self, since=None, until=None, idle_threshold=1_000_000_000):
         """Sums over the exchanges and waits of an interval.
 
-        Exchanges are cut at the interval's ends.  A wait counts with its whole
-        length if it ends in the interval, as it does in pgnetlat, which knows
-        only then what a wait was.
+        Exchanges and waits in a transaction are cut at the interval's ends.
+        Other waits count with their whole length if they end in the interval,
+        as they do in pgnetlat, which knows only then what a wait was.
         """
         since = self.exchanges[0].request if since is None and self.exchanges else since or 0
         until = self.exchanges[-1].response if until is None and self.exchanges else until or 0
@@ -298,18 +302,27 @@ class Session:
             if since <= exchange.start < until:
                 result.requests += 1
                 result.pipelined += exchange.pipelined
-            result.exchange += max(0, min(exchange.response, until) - max(exchange.start, since))
+            result.exchange += overlap(exchange.start, exchange.response, since, until)
         for wait in self.waits:
-            if wait is None or not since <= wait.end < until:
+            if wait is None:
                 continue
-            result.wait += wait.time
-            if wait.time > idle_threshold and not wait.in_transaction:
+            if wait.in_transaction:
+                # Never idle, so that its parts are known while it lasts.
+                border = wait.start + wait.network
+                network = overlap(wait.start, border, since, until)
+                client = overlap(border, wait.end, since, until)
+                result.in_transaction += network + client
+            elif not since <= wait.end < until:
+                continue
+            elif wait.time > idle_threshold:
+                result.wait += wait.time
                 result.idle += wait.time
                 continue
-            result.network += wait.network
-            result.client += wait.client
-            if wait.in_transaction:
-                result.in_transaction += wait.time
+            else:
+                network, client = wait.network, wait.client
+            result.wait += network + client
+            result.network += network
+            result.client += client
         return result
 
 

@@ -1,0 +1,320 @@
+"""Measurements: what pgnetlat shows for an interval of a session, beside the truth.
+
+    with Measurement(lab, "tun") as m:
+        m.begin()
+        m.client.query("SELECT 1")
+        m.end()
+    m.compare(results)
+
+Between begin() and end() the session does its work; both take a snapshot of
+pgnetlat_sessions over another connection, with the server's clock beside it, so
+that the truth can be cut at the same moments.
+"""
+
+import contextlib
+import dataclasses
+import time
+
+import lab as lab_module
+import pgclient
+import syscalls
+import truth
+
+NS_PER_MS = 1_000_000
+
+TIMES = ("exec_time", "send_time", "recv_time", "network_time", "client_time", "idle_time",
+         "pending_time", "total_time", "in_xact_wait_time", "send_client_time", "run_queue_time")
+COUNTS = ("requests", "statements", "transactions", "pipelined", "round_trips", "retransmits",
+          "bytes_sent", "bytes_received", "packets_sent", "packets_received")
+
+
+# -- results -----------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Result:
+    """One figure: the truth, what pgnetlat shows, and how far off it may be."""
+    scenario: int
+    case: str
+    quantity: str
+    truth: float
+    shown: float
+    allowed: float = None           # None: for information, no goal
+    unit: str = "ms"
+    goal: str = ""
+    per: int = 1                    # number of exchanges or waits behind it
+    required: bool = False          # a failure fails the suite
+    note: str = ""
+
+    @property
+    def error(self):
+        return self.shown - self.truth
+
+    @property
+    def met(self):
+        return self.allowed is None or abs(self.error) <= self.allowed
+
+
+class Results(list):
+    """The results of a run; knows which scenario and case is being run."""
+
+    scenario = 0
+    case = ""
+
+    def add(self, quantity, truth, shown, **kwargs):
+        self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
+
+    def at_least(self, quantity, least, shown, **kwargs):
+        """A relation instead of a value: shown >= least."""
+        self.add(quantity, least, shown, allowed=None if shown >= least else 0.0,
+                 goal=f"at least {least:g}", **kwargs)
+
+
+# -- snapshots ---------------------------------------------------------------------
+
+class Snapshot(dict):
+    """A row of pgnetlat_sessions, numbers as numbers, and the moment it was read (ns)."""
+
+    def __init__(self, row, now):
+        super().__init__(row)
+        self.now = now
+
+    def __sub__(self, earlier):
+        return {name: self[name] - earlier[name] for name in (*TIMES, *COUNTS)
+                if self.get(name) is not None and earlier.get(name) is not None}
+
+
+def snapshots(lab, condition="true"):
+    """The sessions that fulfil a condition, by pid."""
+    rows = lab.admin.dictionaries(
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, *"
+        f" FROM pgnetlat_sessions WHERE pid <> pg_backend_pid() AND ({condition})")
+    result = {}
+    for row in rows:
+        now = int(row.pop("now")) * 1000
+        for name in (*TIMES, "rtt", "srtt", "exec_share", "network_share", "client_share"):
+            if row.get(name) is not None:
+                row[name] = float(row[name])
+        for name in COUNTS:
+            if row.get(name) is not None:
+                row[name] = int(row[name])
+        result[int(row["pid"])] = Snapshot(row, now)
+    return result
+
+
+def snapshot(lab, pid):
+    return snapshots(lab, f"pid = {pid}")[pid]
+
+
+def waits_of(shown):
+    return shown["network_time"] + shown["client_time"] + shown["idle_time"]
+
+
+def exchanges_of(shown):
+    return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
+
+
+# -- goals -------------------------------------------------------------------------
+
+def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_path=True,
+                       required=True, measured_path=True):
+    """The goals that every session has to meet.
+
+    "packets" is a truth.Summary, "calls" a syscalls.Totals; either may be None.
+    """
+    if packets:
+        count = max(packets.requests, 1)
+        results.add("requests", packets.requests, shown["requests"], allowed=0, unit="",
+                    goal="exact", required=required)
+        results.add("pipelined", packets.pipelined, shown["pipelined"], unit="")
+        results.add("exchange, packets", packets.exchange / NS_PER_MS, exchanges_of(shown), per=count,
+                    allowed=max(0.01 * packets.exchange, 5000 * count) / NS_PER_MS,
+                    goal="1 % or 5 us each")
+        results.add("wait, packets", packets.wait / NS_PER_MS, waits_of(shown), per=count,
+                    allowed=max(0.01 * packets.wait, 5000 * count) / NS_PER_MS,
+                    goal="1 % or 5 us each")
+    if calls:
+        count = max(calls.bursts, 1)
+        results.add("exchange, calls", calls.exchange / NS_PER_MS, exchanges_of(shown), per=count,
+                    allowed=max(0.01 * calls.exchange, 5000 * count) / NS_PER_MS,
+                    goal="1 % or 5 us each", required=required)
+        results.add("wait, calls", calls.wait / NS_PER_MS, waits_of(shown), per=count,
+                    allowed=max(0.01 * calls.wait, 5000 * count) / NS_PER_MS,
+                    goal="1 % or 5 us each", required=required)
+    if packets and measured_path:
+        count = max(packets.round_trips, 1)
+        results.add("network", packets.network / NS_PER_MS, shown["network_time"], per=count,
+                    allowed=0.03 * packets.network / NS_PER_MS if constant_path else None,
+                    goal="3 % of round trips x round trip")
+        results.add("client", packets.client / NS_PER_MS, shown["client_time"], per=count,
+                    allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS,
+                    goal="3 % or 60 us each")
+    parts = sum(shown[name] for name in TIMES[:7])
+    results.add("sum of parts", wall / NS_PER_MS, parts, allowed=0.001 * wall / NS_PER_MS + 0.3,
+                goal="0.1 % of the wall clock", required=required)
+
+
+# -- one session of the raw client ------------------------------------------------------
+
+class Measurement:
+    """A session of the raw client on a path, captured and traced."""
+
+    WARM_UP = 3
+
+    def __init__(self, lab, path, setup=(), **connection):
+        self.lab = lab
+        self.path = path
+        self.setup = setup
+        self.connection = connection
+        self.session = self.packets = self.calls = None
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            self.trace = stack.enter_context(syscalls.Trace(self.lab.server.pid)) \
+                if syscalls.available() else None
+            self.capture = stack.enter_context(self.lab.capture(self.path)) \
+                if self.path != "unix" else None
+            self.client = stack.enter_context(self.lab.connect(self.path, **self.connection))
+            self.pid = self.client.pid
+            self.port = self.client.port if self.path != "unix" else None
+            for sql in self.setup:
+                self.client.query(sql)
+            for _ in range(self.WARM_UP):
+                self.client.query("SELECT 1")
+            self.stack = stack.pop_all()
+        return self
+
+    def snapshot(self):
+        return snapshot(self.lab, self.pid)
+
+    def begin(self):
+        self.before = self.snapshot()
+
+    def end(self):
+        # The backend may still be on its way from its last system call to the wait.
+        time.sleep(0.002)
+        self.after = self.snapshot()
+
+    def __exit__(self, *exc_info):
+        self.stack.close()
+        if exc_info[0] is None:
+            self.evaluate()
+
+    def evaluate(self):
+        since, until = self.before.now, self.after.now
+        self.shown = self.after - self.before
+        self.wall = until - since
+        calls = self.trace.calls.get(self.pid, []) if self.trace else []
+        if self.capture:
+            self.session = truth.read(self.capture, lab_module.PORT)[self.port]
+            self.packets = self.session.summary(since, until)
+            self.bursts = syscalls.bursts(self.session.exchanges, calls)
+        else:
+            self.bursts = syscalls.bursts_alone(calls)
+        if self.trace:
+            self.calls = syscalls.totals(self.bursts, since, until)
+
+    def within(self):
+        """The exchanges that began between begin() and end()."""
+        return [e for e in self.session.exchanges if self.before.now <= e.start < self.after.now]
+
+    def disturbed(self):
+        """Whether the machine was late: packets on an even path, or the backend's waking up."""
+        times = sorted(w.network for w in self.session.waits if w) if self.session else []
+        if times and sum(times) / len(times) > times[0] * 1.03 + 50_000:
+            return True
+        if self.session and self.trace:
+            return any(burst and burst.wakeup > 2_000_000 for burst in self.bursts)
+        return not self.session
+
+    def compare(self, results, **kwargs):
+        compare_with_goals(results, self.shown, self.wall, self.packets, self.calls,
+                           measured_path=self.path == "tun", **kwargs)
+        if self.path == "tun":
+            times = [w.network for w in self.session.waits if w]
+            if times and self.after["rtt"] is not None:
+                results.add("rtt", min(times) / NS_PER_MS, self.after["rtt"])
+
+
+# -- programs ---------------------------------------------------------------------------
+
+class ProgramMeasurement:
+    """The sessions of a program such as pgbench, while it runs.
+
+    They are busy when the snapshots are taken, so the interval begins and ends
+    in the middle of exchanges and waits.
+    """
+
+    def __init__(self, lab, path, command, sessions=1, seconds=2.0, application="pgbench",
+                 port=lab_module.PORT, settle=0.5, capture_path=None):
+        self.lab, self.path, self.command = lab, path, command
+        self.count, self.seconds, self.application = sessions, seconds, application
+        self.port, self.settle, self.capture_path = port, settle, capture_path or path
+
+    def run(self):
+        """Start the program, measure for a time, end the program."""
+        with contextlib.ExitStack() as stack:
+            trace = stack.enter_context(syscalls.Trace(self.lab.server.pid)) \
+                if syscalls.available() else None
+            capture = stack.enter_context(self.lab.capture(self.capture_path)) \
+                if self.path != "unix" else None
+            log = stack.enter_context(open(self.lab.directory / "program.log", "a"))
+            program = self.lab.start(self.path, self.command, port=self.port,
+                                     stdout=log, stderr=log)
+            condition = f"application_name = '{self.application}'"
+            deadline = time.monotonic() + 60
+            while len(snapshots(self.lab, condition)) < self.count:
+                if program.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
+                                       + (self.lab.directory / "program.log").read_text())
+                time.sleep(0.02)
+            time.sleep(self.settle)
+            self.before = snapshots(self.lab, condition)
+            time.sleep(self.seconds)
+            self.after = snapshots(self.lab, condition)
+            self.lab.stop(program)
+        self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
+        self.trace = trace
+        return self
+
+    def compare(self, results, **kwargs):
+        """Sums over the program's sessions."""
+        shown, wall = {}, 0
+        packets, calls = truth.Summary(), syscalls.Totals()
+        by_pid = {session.pid: session for session in self.sessions.values()}
+        have_packets, have_calls = bool(self.sessions), bool(self.trace)
+        for pid, after in self.after.items():
+            before = self.before.get(pid)
+            if before is None:
+                continue
+            for name, value in (after - before).items():
+                shown[name] = shown.get(name, 0) + value
+            wall += after.now - before.now
+            session = by_pid.get(pid)
+            if session:
+                add_fields(packets, session.summary(before.now, after.now))
+            else:
+                have_packets = False
+            if have_calls:
+                traced = self.trace.calls.get(pid, [])
+                bursts = syscalls.bursts(session.exchanges, traced) if session \
+                    else syscalls.bursts_alone(traced)
+                sums = syscalls.totals(bursts, before.now, after.now)
+                if sums is None:
+                    have_calls = False
+                else:
+                    add_fields(calls, sums)
+        self.shown, self.wall = shown, wall
+        self.packets = packets if have_packets else None
+        self.calls = calls if have_calls else None
+        compare_with_goals(results, shown, wall, self.packets, self.calls,
+                           measured_path=self.capture_path == "tun", **kwargs)
+
+
+def add_fields(sums, terms):
+    for field in dataclasses.fields(sums):
+        setattr(sums, field.name, getattr(sums, field.name) + getattr(terms, field.name))
+
+
+def think(seconds):
+    pgclient.think(seconds)

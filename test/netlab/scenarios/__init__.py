@@ -1,0 +1,26 @@
+"""The scenarios of the accuracy suite, one module each.
+
+A module's docstring is its description in the report: what is done, and what
+the truth is.  TITLE names it.  run(lab, results, short) does it; the short form
+leaves out what takes long and keeps at least one case of every kind.
+"""
+
+import importlib
+
+MODULES = {
+    1: "s01_statements",
+    2: "s02_think_time",
+    3: "s03_transactions",
+    4: "s04_large_result",
+    5: "s05_drain",
+    6: "s06_copy",
+    7: "s07_pipelines",
+    8: "s08_bad_paths",
+    9: "s09_tls_and_load",
+    10: "s10_many_sessions",
+    11: "s11_four_cases",
+}
+
+
+def load(number):
+    return importlib.import_module(f"scenarios.{MODULES[number]}")

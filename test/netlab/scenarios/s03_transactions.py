@@ -1,0 +1,106 @@
+"""Thinking inside and outside a transaction, and waits around `pgnetlat.idle_threshold` (set to 200 ms).
+
+Truth: packets; a wait is in a transaction if ReadyForQuery said so. An open transaction is looked at
+while it waits: the truth is the time since its last packet.
+"""
+
+import time
+
+import measure
+from measure import NS_PER_MS, Measurement
+from scenarios.common import attempt, setting
+
+TITLE = "Inside and outside a transaction, idle threshold, open transactions"
+THRESHOLD = 0.2
+
+
+def run(lab, results, short):
+    lab.path(0.005)
+    with setting(lab, "pgnetlat.idle_threshold", f"{THRESHOLD * 1000:.0f}ms"):
+        results.case = "think 20 ms in transactions of 3 statements, 50 ms between them"
+        attempt(results, lambda own: transactions(lab, own, 5 if short else 40))
+        for factor in (0.8, 0.95, 1.05, 1.5):
+            for inside in (False, True):
+                results.case = (f"waits of {factor:g} x idle_threshold"
+                                f" {'inside' if inside else 'outside'} a transaction")
+                attempt(results, lambda own: long_waits(lab, own, factor, inside, 3 if short else 10))
+        open_wait(lab, results, True, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
+        open_wait(lab, results, False, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
+
+
+def transactions(lab, results, count):
+    with Measurement(lab, "tun") as m:
+        m.begin()
+        for _ in range(count):
+            m.client.query("BEGIN")
+            for _ in range(3):
+                measure.think(0.02)
+                m.client.query("SELECT 1")
+            measure.think(0.02)
+            m.client.query("COMMIT")
+            measure.think(0.05)
+        m.end()
+    m.compare(results)
+    truth = m.packets.in_transaction / NS_PER_MS
+    results.add("in_xact_wait_time", truth, m.shown["in_xact_wait_time"], allowed=0.01 * truth,
+                goal="1 %", required=True)
+    return m
+
+
+def long_waits(lab, results, factor, inside, count):
+    # The round trip is part of the wait that the threshold is compared with.
+    pause = THRESHOLD * factor - 0.005
+    with Measurement(lab, "tun") as m:
+        if inside:
+            m.client.query("BEGIN")
+        m.begin()
+        for _ in range(count):
+            m.client.query("SELECT 1")
+            measure.think(pause)
+        m.client.query("COMMIT" if inside else "SELECT 1")
+        m.end()
+    packets = m.session.summary(m.before.now, m.after.now, THRESHOLD * 1e9)
+    m.packets = packets
+    m.compare(results)
+    truth = packets.idle / NS_PER_MS
+    results.add("idle_time", truth, m.shown["idle_time"], allowed=0.01 * truth + 0.1,
+                goal="1 %", required=True)
+    return m
+
+
+def open_wait(lab, results, inside, moments):
+    """Look at a wait in progress, several times."""
+    with Measurement(lab, "tun") as m:
+        if inside:
+            m.client.query("BEGIN")
+        m.begin()
+        m.client.query("SELECT 1")
+        looks = []
+        started = time.monotonic()
+        for moment in moments:
+            time.sleep(max(0, started + moment - time.monotonic()))
+            looks.append(m.snapshot())
+        m.end()
+    left = m.session.exchanges[-1].response
+    for moment, look in zip(moments, looks):
+        results.case = f"{'transaction' if inside else 'session'} seen {moment:g} s after its last response"
+        shown = look - m.before
+        truth = (look.now - left) / NS_PER_MS
+        parts = shown["network_time"] + shown["client_time"] + shown["idle_time"] + shown["pending_time"]
+        if inside:
+            expected = "waiting in transaction"
+            figure = shown["in_xact_wait_time"] - (m.session.exchanges[-1].request
+                                                   - m.before.now) / NS_PER_MS
+            results.add("in_xact_wait_time", truth, figure, allowed=max(0.01 * truth, 0.5),
+                        goal="1 %", required=True)
+        else:
+            expected = "idle" if truth > THRESHOLD * 1000 else "waiting"
+            figure = look["idle_time"] if expected == "idle" else look["pending_time"]
+            results.add("idle_time" if expected == "idle" else "pending_time", truth, figure,
+                        allowed=max(0.01 * truth, 0.5), goal="1 %", required=True)
+        results.add(f"state is {expected}", 1, int(look["state"] == expected), allowed=0, unit="",
+                    goal="exact", required=True, note=look["state"])
+        wall = (look.now - m.before.now) / NS_PER_MS
+        total = parts + shown["exec_time"] + shown["send_time"] + shown["recv_time"]
+        results.add("sum of parts", wall, total, allowed=0.001 * wall + 0.3,
+                    goal="0.1 % of the wall clock", required=True)

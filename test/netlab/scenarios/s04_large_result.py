@@ -1,0 +1,49 @@
+"""A large result, to a fast reader over a slow line, and to a slow reader over a fast line.
+
+Truth: packets. The time in which the client's advertised window left no room for another segment is the
+client's part of sending; what remains of the exchange is the server's work and the network's.
+"""
+
+import pgclient
+from measure import NS_PER_MS, Measurement
+from scenarios.common import DEEP_QUEUE, MBIT
+
+TITLE = "Large results: slow network or slow reader"
+ROW = 1000
+
+
+def run(lab, results, short):
+    size = 8_000_000 if short else 100_000_000
+    rows = size // (ROW + 11)
+    request = pgclient.query(f"SELECT repeat('x', {ROW}) FROM generate_series(1, {rows})")
+
+    results.case = f"{size // 10**6} MB to a fast reader over 40 Mbit/s, round trip 10 ms"
+    lab.path(0.01, rate=40 * MBIT, queue=DEEP_QUEUE)
+    large(lab, results, request, None, slow_reader=False)
+
+    results.case = f"{size // 10**6} MB to a reader of 5 MB/s, round trip 0.5 ms"
+    lab.path(0.0005)
+    large(lab, results, request, 5e6, slow_reader=True, receive_buffer=262144)
+
+
+def large(lab, results, request, rate, slow_reader, **connection):
+    with Measurement(lab, "tun", **connection) as m:
+        m.begin()
+        m.client.send(request)
+        m.client.discard_until_ready(rate)
+        m.client.query("SELECT 1")
+        m.end()
+    m.compare(results, constant_path=False)
+    exchange = m.within()[0]
+    closed = m.session.server.window_closed(exchange.start, exchange.response) / NS_PER_MS
+    whole = exchange.time / NS_PER_MS
+    shown = m.shown["send_client_time"]
+    results.add("send_time (the exchange's upper bound)", whole, m.shown["send_time"])
+    results.add("send_client_time, window closed", closed, shown,
+                allowed=max(0.1 * closed, 0.05 * whole), goal="10 %, or 5 % of the exchange",
+                required=True)
+    blocked = m.shown["send_time"]
+    if slow_reader:
+        results.at_least("client's share of sending", 0.8, shown / blocked if blocked else 0, unit="")
+    else:
+        results.at_least("network's share of sending", 0.9, 1 - shown / blocked if blocked else 0, unit="")

@@ -1,0 +1,49 @@
+"""A response that the kernel is still sending when the backend is done.
+
+The kernel takes up to some megabytes at once; on a slow line they leave during the wait. Truth, by
+packets on the client's side: the client's part is the time between the arrival of the last byte and the
+next request. Everything else is the server and the network.
+"""
+
+import measure
+import pgclient
+from measure import NS_PER_MS, Measurement
+from scenarios.common import DEEP_QUEUE, MBIT, attempt
+
+TITLE = "The drain: a response that leaves after the backend is done"
+
+
+def run(lab, results, short):
+    for size, rate, think in ((4_000_000, 10, 0.1), (4_000_000, 40, 0.1), (1_000_000, 10, 0.5),
+                              (300_000, 10, 0.02)):
+        if short and (size, rate) != (1_000_000, 10):
+            continue
+        results.case = f"{size / 1e6:g} MB over {rate} Mbit/s, think {think * 1000:g} ms"
+        lab.path(0.01, rate=rate * MBIT, queue=DEEP_QUEUE)
+        attempt(results, lambda own: drain(lab, own, size, think, 2 if short else 5))
+
+
+def drain(lab, results, size, think, count):
+    request = pgclient.query(f"SELECT repeat('x', {size})")
+    with Measurement(lab, "tun", setup=["SET work_mem = '64MB'"]) as m:
+        m.client.send(request)
+        m.client.discard_until_ready()
+        measure.think(think)
+        m.client.query("SELECT 1")
+        m.begin()
+        for _ in range(count):
+            m.client.send(request)
+            m.client.discard_until_ready()
+            measure.think(think)
+        m.client.query("SELECT 1")
+        m.end()
+    m.compare(results, constant_path=False, required=False)
+    client = m.packets.client / NS_PER_MS
+    rest = (m.packets.exchange + m.packets.wait) / NS_PER_MS - client
+    results.add("client, by the client's packets", client, m.shown["client_time"],
+                allowed=max(0.03 * client, 0.06 * count), goal="3 % or 60 us each", required=False)
+    shown = sum(m.shown[name] for name in ("exec_time", "send_time", "recv_time", "network_time"))
+    results.add("server and network", rest, shown, allowed=0.03 * rest, goal="3 %")
+    results.at_least("client_time is not the drain: think time / client_time", 0.8,
+                     client / max(m.shown["client_time"], 1e-9), unit="", required=True)
+    return m

@@ -1,0 +1,76 @@
+"""The four cases of the pg_gather article on how the network shows in wait events, fast and slow.
+
+Large result, bulk load, OLTP transactions, connection utilisation: over 0.2 ms without a limit, and over
+20 ms with 40 Mbit/s. The table shows each column's part of the wall clock; the goal is what the article's
+pictures show: which part grows on the slow network.
+"""
+
+import pgclient
+import measure
+from measure import Measurement, TIMES
+from scenarios.common import DEEP_QUEUE, MBIT
+
+TITLE = "The four cases of the pg_gather article"
+NETWORKS = (("fast", 0.0002, 0), ("slow", 0.02, 40 * MBIT))
+
+
+def large_result(client, short):
+    rows = 2000 if short else 20000
+    client.send(pgclient.query(f"SELECT repeat('x', 1000) FROM generate_series(1, {rows})"))
+    client.discard_until_ready()
+
+
+def bulk_load(client, short):
+    client.query("TRUNCATE loaded")
+    client.send(pgclient.query("COPY loaded FROM STDIN"))
+    client.until(b"G")
+    block = b"".join(pgclient.copy_data(b"x" * 999 + b"\n") for _ in range(100))
+    for _ in range(20 if short else 200):
+        client.send(block)
+    client.send(pgclient.copy_done())
+    client.until_ready()
+
+
+def transactions(client, short):
+    for i in range(10 if short else 100):
+        client.query("BEGIN")
+        client.query(f"UPDATE counted SET n = n + 1 WHERE i = {i % 10}")
+        client.query(f"SELECT n FROM counted WHERE i = {i % 10}")
+        client.query("COMMIT")
+
+
+def utilisation(client, short):
+    for _ in range(20 if short else 100):
+        client.query("SELECT sum(i) FROM generate_series(1, 20000) i")
+        measure.think(0.005)
+
+
+# case -> (what is done, which figure must grow on the slow network)
+CASES = {
+    "large result": (large_result, "send_time"),
+    "bulk load": (bulk_load, "recv_time"),
+    "OLTP transactions": (transactions, "in_xact_wait_time"),
+    "connection utilisation": (utilisation, "network_time"),
+}
+
+
+def run(lab, results, short):
+    lab.admin.query("DROP TABLE IF EXISTS loaded, counted")
+    lab.admin.query("CREATE UNLOGGED TABLE loaded (line text)")
+    lab.admin.query("CREATE TABLE counted AS SELECT i, 0 AS n FROM generate_series(0, 9) i")
+    for case, (body, moving) in CASES.items():
+        part = {}
+        for network, rtt, rate in NETWORKS:
+            results.case = f"{case}, {network} network"
+            lab.path(rtt, rate=rate, queue=DEEP_QUEUE)
+            with Measurement(lab, "tun") as m:
+                m.begin()
+                body(m.client, short)
+                m.end()
+            m.compare(results, constant_path=False, required=False)
+            part[network] = m.shown[moving] / m.shown["total_time"]
+            for name in TIMES[:7]:
+                results.add(f"part of {name}", float("nan"), m.shown[name] / m.shown["total_time"], unit="")
+        results.case = case
+        results.at_least(f"{moving}: growth of its part from fast to slow", 0.05,
+                         part["slow"] - part["fast"], unit="", required=True)
