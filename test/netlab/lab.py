@@ -25,7 +25,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
 import pgclient
@@ -369,10 +368,6 @@ class Lab:
         if result.returncode != 0:
             raise RuntimeError(f"{command[0]} failed:\n{result.stdout}{result.stderr}")
         return result.stdout
-
-    def start_local(self, command):
-        """Start a process that uses no network, as the server's user."""
-        return self._popen(self.as_user(command))
 
     def program(self, name):
         """One of PostgreSQL's own programs, from the same installation as the server."""

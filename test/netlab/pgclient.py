@@ -6,7 +6,6 @@ pipelines and slow readers are known.  Only "trust" authentication.
 """
 
 import select
-import socket
 import ssl
 import struct
 import time

@@ -92,6 +92,7 @@ class Burst:
     sent: int                   # the kernel took the last byte of the last response
     exchanges: int = 1
     request: int = None         # the first request's packet arrived
+    in_transaction: bool = False    # the wait after it is in a transaction
 
     @property
     def wakeup(self):
@@ -102,7 +103,6 @@ class Burst:
 @dataclasses.dataclass
 class Totals:
     bursts: int = 0
-    waits: int = 0
     exchange: int = 0
     wait: int = 0
 
@@ -128,7 +128,8 @@ def bursts(exchanges, calls):
         if read is None or i == 0 or sends[i - 1] < read:
             result.append(None)
         else:
-            result.append(Burst(read, sends[i - 1], len(group), group[0].request))
+            result.append(Burst(read, sends[i - 1], len(group), group[0].request,
+                                group[-1].status in "TE"))
     return result
 
 
@@ -160,9 +161,10 @@ def totals(bursts, since, until):
             return None
         if since <= burst.read < until:
             result.bursts += 1
-            if previous:
-                result.waits += 1
-                result.wait += burst.read - previous.sent
+        if previous and previous.in_transaction:
+            result.wait += max(0, min(burst.read, until) - max(previous.sent, since))
+        elif previous and since <= burst.read < until:
+            result.wait += burst.read - previous.sent
         result.exchange += max(0, min(burst.sent, until) - max(burst.read, since))
         previous = burst
     return result

@@ -303,6 +303,7 @@ class Session:
                 result.requests += 1
                 result.pipelined += exchange.pipelined
             result.exchange += overlap(exchange.start, exchange.response, since, until)
+        round_trip = min((wait.network for wait in self.waits if wait), default=0)
         for wait in self.waits:
             if wait is None:
                 continue
@@ -314,10 +315,11 @@ class Session:
                 result.in_transaction += network + client
             elif not since <= wait.end < until:
                 continue
-            elif wait.time > idle_threshold:
-                result.wait += wait.time
-                result.idle += wait.time
-                continue
+            elif wait.client + round_trip > idle_threshold:
+                # What the path took above a round trip was the response draining.
+                network, client = wait.network - round_trip, 0
+                result.idle += wait.client + round_trip
+                result.wait += wait.client + round_trip
             else:
                 network, client = wait.network, wait.client
             result.wait += network + client

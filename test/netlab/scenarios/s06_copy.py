@@ -8,7 +8,7 @@ import time
 
 import measure
 import pgclient
-from measure import NS_PER_MS, Measurement, ProgramMeasurement
+from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT, attempt
 
 TITLE = "COPY FROM STDIN, pg_dump, pg_restore"

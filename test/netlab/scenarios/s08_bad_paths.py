@@ -8,10 +8,8 @@ needs to notice a longer path; a shorter one is noticed with the next packet.
 
 import time
 
-import lab as lab_module
-import measure
 import pgclient
-from measure import NS_PER_MS, Measurement
+from measure import Measurement
 from scenarios.common import ask, attempt
 
 TITLE = "Loss, jitter, changing round trips"

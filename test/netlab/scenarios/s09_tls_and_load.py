@@ -6,6 +6,8 @@ was comes from packets and system calls; the table says where it landed.
 """
 
 import os
+import subprocess
+import time
 
 import pgclient
 from measure import NS_PER_MS
@@ -24,13 +26,19 @@ def run(lab, results, short):
         ask(lab, results, "tun", min(200, int(3 / (rtt + 0.005))), request, think=0.005, tls=True)
 
     lab.path(0.005)
-    count = 100 if short else 300
-    for hogs in (0, 1, 3):
-        processes = [lab.start_local(["sh", "-c", "while :; do :; done"])
-                     for _ in range(hogs * len(os.sched_getaffinity(0)))]
+    lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
+    busy_loop = ["sh", "-c", "while :; do :; done"]
+    processors = len(os.sched_getaffinity(0))
+    pgbench = [lab.program("pgbench"), "-n", "-S", "-c", 24, "-T", 600]
+    for name, commands in (("otherwise idle", []),
+                           ("2 busy loops per processor", [busy_loop] * 2 * processors),
+                           ("pgbench -S with 24 sessions beside it", [pgbench])):
+        processes = [lab.start("unix", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                     for command in commands]
         try:
-            results.case = f"{hogs} busy processes per processor, {label(0.005)}"
-            m = ask(lab, results, "tun", count, request, required=False)
+            time.sleep(1)
+            results.case = f"server {name}, {label(0.005)}"
+            m = ask(lab, results, "tun", 100 if short else 300, request, required=False)
         finally:
             for process in processes:
                 lab.stop(process)

@@ -5,7 +5,7 @@ pooler: here the pooler is beside the server and the client 10 ms away, so that 
 the path is client time to pgnetlat, as documented. The rows compare with the server's own connections.
 """
 
-from measure import ProgramMeasurement, exchanges_of
+from measure import ProgramMeasurement
 from scenarios.common import label
 
 TITLE = "Many sessions; pgbouncer"
