@@ -331,6 +331,19 @@ class Sums(unittest.TestCase):
         summary = self.session().summary(idle_threshold=50 * MS)
         self.assertEqual((ms(summary.idle), summary.client, summary.network), (270, 0, 0))
 
+    def test_a_draining_response_is_network_even_before_an_idle_client(self):
+        script = Script()
+        script.client(0, pg.query("SELECT 1"))
+        script.server(6, ANSWER)                        # a round trip of 10 ms
+        script.client(12, pg.query("SELECT 1"))
+        late = script.seq[False]
+        script.server(18, ANSWER, sides=("server",))
+        script.server(318, ANSWER, seq=late)            # 300 ms more on the path
+        script.client(1323, pg.query("SELECT 1"))       # 1000 ms later
+        script.server(1329, ANSWER)
+        summary = script.session().summary(idle_threshold=500 * MS)
+        self.assertEqual((ms(summary.idle), ms(summary.network)), (1010, 310))
+
 
 class SystemCalls(unittest.TestCase):
     def test_calls_are_matched_to_the_packets_exchanges(self):
