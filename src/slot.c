@@ -21,14 +21,14 @@ SlotControl *slot_control = NULL;
 static SessionSlot *slots = NULL;
 
 /*
- * Client backends take their PGPROC from the first MaxConnections; slots for
- * the others would only cost memory, but which PGPROC goes to whom is core's
- * business, so there is one for each.
+ * Client backends take their PGPROC from the first MaxConnections of the
+ * array (InitProcGlobal() in proc.c); slots for the others would only cost
+ * memory.
  */
 int
 slot_count(void)
 {
-	return MaxBackends;
+	return MaxConnections;
 }
 
 Size
@@ -50,6 +50,7 @@ slot_shmem_init(void)
 		return;
 	memset(base, 0, slot_shmem_size());
 	pg_atomic_init_u64(&slot_control->sessions, 0);
+	pg_atomic_init_u64(&slot_control->records_dropped, 0);
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();
 	for (int i = 0; i < slot_count(); i++)
@@ -114,7 +115,7 @@ slot_attach(void)
 	fresh.attached_at = clock_now();
 	fresh.generation = slot_control->generation;
 	fresh.clock_offset = clock_measure_offset();
-	fresh.run_queue_time = -1;
+	fresh.run_queue_base = -1;
 
 	seqlock_write_begin(&slot->lock);
 	slot->published = fresh;
@@ -143,8 +144,8 @@ apply_reset(SlotPublished *published, uint32 generation, int64 at)
 {
 	ledger_reset(&published->ledger, at);
 	tcpinfo_counters(&published->tcp, &published->tcp_base);
-	if (published->run_queue_time > 0)
-		published->run_queue_time = 0;
+	if (published->run_queue_base >= 0)
+		published->run_queue_base = published->run_queue_total;
 	published->generation = generation;
 }
 
@@ -360,7 +361,7 @@ slot_observe(int index, SlotObservation *observation)
 			observation->datid = copy.datid;
 			observation->userid = copy.userid;
 			observation->transport = copy.transport;
-			observation->proc = copy.proc;
+			observation->endpoints = copy.endpoints;
 			observation->status = copy.status;
 			observation->backend_start = copy.backend_start;
 			observation->stats_since =
@@ -369,7 +370,8 @@ slot_observe(int index, SlotObservation *observation)
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;
-			observation->run_queue_time = copy.run_queue_time;
+			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
+				copy.run_queue_total - copy.run_queue_base;
 			observation->tcp = copy.tcp;
 			if (sampled.tcp_session == copy.session)
 				tcpinfo_latest(&observation->tcp, &sampled.tcp);

@@ -68,7 +68,8 @@ typedef struct SlotPublished
 	Ledger		ledger;
 	TcpInfo		tcp;
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
+	int64		run_queue_base; /* at the beginning, or the latest reset; -1: unknown */
+	int64		run_queue_total;
 } SlotPublished;
 
 typedef struct SlotSampled
@@ -101,7 +102,7 @@ typedef struct SlotObservation
 	Oid			datid;
 	Oid			userid;
 	SessionTransport transport;
-	PGPROC	   *proc;
+	TcpEndpoints endpoints;
 	PgBackendStatus *status;
 	TimestampTz backend_start;
 	TimestampTz stats_since;
@@ -111,7 +112,7 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since attached or reset */
-	int64		run_queue_time;
+	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
 } SlotObservation;
 
 /* Functions for shared memory's assembler */
@@ -147,6 +148,7 @@ typedef struct SlotControl
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;
 	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions;	/* attached so far */
+	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
 } SlotControl;
 
 extern SlotControl *slot_control;

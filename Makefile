@@ -1,0 +1,49 @@
+# pgnetlat: is it the network, the client, or the server?
+
+MODULE_big = pgnetlat
+EXTENSION = pgnetlat
+DATA = pgnetlat--1.0.sql
+PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
+
+OBJS = \
+	$(WIN32RES) \
+	src/aggregate_views.o \
+	src/clients.o \
+	src/drain.o \
+	src/guc.o \
+	src/histogram.o \
+	src/history.o \
+	src/ledger.o \
+	src/locks.o \
+	src/persist.o \
+	src/pgnetlat.o \
+	src/recorder.o \
+	src/rows.o \
+	src/sampler.o \
+	src/shmem.o \
+	src/slot.o \
+	src/statement_hooks.o \
+	src/statements.o \
+	src/tcpinfo.o \
+	src/views.o \
+	src/waits.o \
+	src/wire.o
+
+REGRESS = pgnetlat settings
+TAP_TESTS = 1
+
+# The control file is the only place that states the version.
+PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(CURDIR)/pgnetlat.control)
+
+PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
+# The server's own headers have unused parameters.
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
+
+EXTRA_CLEAN = test/unit/test_ledger test/unit/test_histogram test/unit/test_eviction test/unit/fuzz_ledger
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# Every object depends on every header: few files, and no stale objects.
+$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control

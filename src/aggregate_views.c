@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * aggregate_views.c
+ *	  SQL functions about statements, client groups, histograms and history.
+ *
+ * Each of them folds all sessions before it reads.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clients.h"
+#include "drain.h"
+#include "guc.h"
+#include "history.h"
+#include "rows.h"
+#include "slot.h"
+#include "statements.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(pgnetlat_statements);
+PG_FUNCTION_INFO_V1(pgnetlat_clients);
+PG_FUNCTION_INFO_V1(pgnetlat_histogram);
+PG_FUNCTION_INFO_V1(pgnetlat_history);
+
+static const char *const metric_names[NUM_METRICS] = {
+	[METRIC_WAIT] = "wait",
+	[METRIC_EXCHANGE] = "exchange",
+	[METRIC_NETWORK] = "network",
+	[METRIC_CLIENT] = "client",
+	[METRIC_RTT] = "rtt",
+};
+
+static void
+statement_row(const StatementEntry *entry, void *arg)
+{
+	RowBuilder *row = arg;
+	const StatementCounters *counters = &entry->counters;
+	bool		evicted = entry->key.dbid == InvalidOid;
+
+	row_oid(row, entry->key.userid);
+	row_oid(row, entry->key.dbid);
+	if (evicted || entry->key.queryid == 0 || !rows_may_see(entry->key.userid))
+		row_null(row);
+	else
+		row_int64(row, (int64) entry->key.queryid);
+	row_int64(row, counters->calls);
+	row_int64(row, counters->rows);
+	row_ms(row, counters->exec);
+	row_ms(row, counters->send);
+	row_ms(row, counters->recv);
+	row_ms(row, counters->network);
+	row_ms(row, counters->client);
+	row_ms(row, counters->in_xact_wait);
+	row_int64(row, counters->bytes);
+	row_int64(row, counters->repeats);
+	row_ms(row, counters->repeat_network);
+	row_timestamp(row, entry->since);
+	row_emit(row);
+}
+
+/*
+ * One row per role, database and query identifier; one more without any of
+ * them for what was evicted.
+ */
+Datum
+pgnetlat_statements(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+
+	rows_begin(fcinfo, &row);
+	drain_fold_all();
+	statements_iterate(statement_row, &row);
+	return (Datum) 0;
+}
+
+/* What only the live sessions of a group know. */
+typedef struct LiveGroup
+{
+	ClientKey	key;			/* must be first */
+	int64		sessions;
+	int64		pending;
+} LiveGroup;
+
+/* Fold all sessions and return the live ones by group. */
+static HTAB *
+fold_and_group(void)
+{
+	HASHCTL		info;
+	HTAB	   *groups;
+
+	memset(&info, 0, sizeof(info));
+	info.keysize = sizeof(ClientKey);
+	info.entrysize = sizeof(LiveGroup);
+	info.hcxt = CurrentMemoryContext;
+	groups = hash_create("pgnetlat live client groups", 64, &info,
+						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	for (int i = 0; i < slot_count(); i++)
+	{
+		SlotObservation seen;
+		ClientKey	key;
+		LiveGroup  *group;
+		bool		found;
+
+		if (!drain_fold(i, &seen, &key))
+			continue;
+		group = hash_search(groups, &key, HASH_ENTER, &found);
+		if (!found)
+		{
+			group->sessions = 0;
+			group->pending = 0;
+		}
+		group->sessions++;
+		group->pending += seen.account.pending;
+	}
+	return groups;
+}
+
+/* datid, usesysid, application_name, client_addr */
+static void
+client_identity(RowBuilder *row, const ClientEntry *entry)
+{
+	if (entry->is_other)
+	{
+		row_null(row);
+		row_null(row);
+		row_text(row, "(evicted)");
+		row_null(row);
+		return;
+	}
+	row_oid(row, entry->key.datid);
+	row_oid(row, entry->key.userid);
+	row_text(row, entry->key.application_name);
+	if (rows_may_see(entry->key.userid))
+		row_address(row, entry->key.family, entry->key.address);
+	else
+		row_null(row);
+}
+
+static void
+client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
+{
+	const ClientCounters *counters = &entry->counters;
+	const LedgerTotals *totals = &counters->totals;
+	int64		pending = live ? live->pending : 0;
+
+	client_identity(row, entry);
+	row_int64(row, live ? live->sessions : 0);
+	row_int64(row, counters->ended_sessions);
+	row_counts(row, totals);
+	row_ms(row, ledger_busy_total(totals) + totals->idle + pending);
+	row_ms(row, totals->exec);
+	row_ms(row, totals->send);
+	row_ms(row, totals->recv);
+	row_ms(row, totals->network);
+	row_ms(row, totals->client);
+	row_ms(row, totals->idle);
+	row_ms(row, pending);
+	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_client);
+	row_shares(row, totals);
+	if (counters->rtt > 0)
+		row_ms(row, counters->rtt);
+	else
+		row_null(row);
+	row_int64(row, counters->tcp.retransmits);
+	row_int64(row, totals->bytes_sent);
+	row_int64(row, counters->tcp.bytes_received);
+	row_int64(row, counters->tcp.packets_sent);
+	row_int64(row, counters->tcp.packets_received);
+	row_timestamp(row, entry->since);
+	row_emit(row);
+}
+
+/*
+ * One row per client group.
+ */
+Datum
+pgnetlat_clients(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	HTAB	   *live;
+	ClientEntry *entries;
+	int			count;
+
+	rows_begin(fcinfo, &row);
+	live = fold_and_group();
+	entries = clients_copy(&count);
+	for (int i = 0; i < count; i++)
+	{
+		LiveGroup  *group = NULL;
+
+		if (!entries[i].is_other)
+			group = hash_search(live, &entries[i].key, HASH_FIND, NULL);
+		client_row(&row, &entries[i], group);
+	}
+	return (Datum) 0;
+}
+
+static void
+histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
+{
+	const Histogram *histogram = &entry->counters.histogram[metric];
+	int64		count = 0;
+	int64		sum = 0;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		count += histogram->bucket[i];
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+	{
+		sum += histogram->bucket[i];
+		client_identity(row, entry);
+		row_text(row, metric_names[metric]);
+		row_text(row, histogram_le(i));
+		row_int64(row, sum);
+		row_float8(row, histogram->sum / (double) NS_PER_S);
+		row_int64(row, count);
+		row_emit(row);
+	}
+}
+
+/*
+ * One row per client group, metric and bucket; in seconds, as Prometheus
+ * wants them.
+ */
+Datum
+pgnetlat_histogram(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	ClientEntry *entries;
+	int			count;
+
+	rows_begin(fcinfo, &row);
+	drain_fold_all();
+	entries = clients_copy(&count);
+	for (int i = 0; i < count; i++)
+	{
+		for (int metric = 0; metric < NUM_METRICS; metric++)
+			histogram_rows(&row, &entries[i], metric);
+	}
+	return (Datum) 0;
+}
+
+static void
+history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *values)
+{
+	const LedgerTotals *totals = &values->totals;
+
+	row_timestamp(row, bucket->start);
+	row_timestamp(row, bucket->end);
+	row_oid(row, values->datid);
+	row_counts(row, totals);
+	row_ms(row, ledger_busy_total(totals) + totals->idle);
+	row_ms(row, totals->exec);
+	row_ms(row, totals->send);
+	row_ms(row, totals->recv);
+	row_ms(row, totals->network);
+	row_ms(row, totals->client);
+	row_ms(row, totals->idle);
+	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_client);
+	row_shares(row, totals);
+	row_int64(row, values->retransmits);
+	row_int64(row, totals->bytes_sent);
+	row_int64(row, values->bytes_received);
+	row_emit(row);
+}
+
+/*
+ * One row per interval and database.
+ */
+Datum
+pgnetlat_history(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	HistoryBucket *buckets;
+	int			count;
+
+	rows_begin(fcinfo, &row);
+	drain_fold_all();
+	buckets = history_copy(GetCurrentTimestamp(), &count);
+	for (int i = 0; i < count; i++)
+	{
+		for (int j = 0; j <= HISTORY_DATABASES; j++)
+		{
+			if (buckets[i].rows[j].used)
+				history_row(&row, &buckets[i], &buckets[i].rows[j]);
+		}
+	}
+	return (Datum) 0;
+}

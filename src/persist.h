@@ -1,0 +1,16 @@
+/*-------------------------------------------------------------------------
+ *
+ * persist.h
+ *	  Statistics across a restart.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_PERSIST_H
+#define PGNETLAT_PERSIST_H
+
+extern void persist_load(void);
+extern void persist_save(int code, Datum arg);
+
+#endif							/* PGNETLAT_PERSIST_H */

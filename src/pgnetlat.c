@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * pgnetlat.c
+ *	  Is it the network, the client, or the server?
+ *
+ * Where everything is: see src/README.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "guc.h"
+#include "miscadmin.h"
+#include "sampler.h"
+#include "shmem.h"
+#include "statement_hooks.h"
+#include "wire.h"
+
+PG_MODULE_MAGIC_EXT(.name = "pgnetlat",.version = PGNETLAT_VERSION);
+
+void		_PG_init(void);
+
+/*
+ * Not preloaded is not an error: CREATE EXTENSION works, and each function
+ * says what is missing.
+ */
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
+		return;
+
+	guc_define();
+	shmem_install();
+	wire_install();
+	statement_hooks_install();
+	sampler_register();
+}

@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * rows.c
+ *	  See rows.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "catalog/pg_authid.h"
+#include "clock.h"
+#include "miscadmin.h"
+#include "rows.h"
+#include "shmem.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/inet.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+void
+rows_require_preload(void)
+{
+	if (!shmem_is_ready())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\""),
+				 errhint("Add it to that setting and restart the server.")));
+}
+
+/* Start a set of rows, whose columns come from the SQL declaration. */
+void
+rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
+{
+	rows_require_preload();
+	InitMaterializedSRF(fcinfo, 0);
+	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
+	row->column = 0;
+}
+
+void
+row_emit(RowBuilder *row)
+{
+	/* a library that is newer or older than the SQL declaration */
+	if (row->column != row->result->setDesc->natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("library and extension \"pgnetlat\" do not match"),
+				 errhint("Run ALTER EXTENSION pgnetlat UPDATE, or restart the server with the new library.")));
+	tuplestore_putvalues(row->result->setResult, row->result->setDesc,
+						 row->values, row->nulls);
+	row->column = 0;
+}
+
+static void
+row_datum(RowBuilder *row, Datum value)
+{
+	Assert(row->column < ROW_MAX_COLUMNS);
+	row->values[row->column] = value;
+	row->nulls[row->column++] = false;
+}
+
+void
+row_null(RowBuilder *row)
+{
+	Assert(row->column < ROW_MAX_COLUMNS);
+	row->values[row->column] = (Datum) 0;
+	row->nulls[row->column++] = true;
+}
+
+void
+row_bool(RowBuilder *row, bool value)
+{
+	row_datum(row, BoolGetDatum(value));
+}
+
+void
+row_char(RowBuilder *row, char value)
+{
+	if (value == '\0')
+		row_null(row);
+	else
+		row_datum(row, CharGetDatum(value));
+}
+
+void
+row_int32(RowBuilder *row, int32 value)
+{
+	row_datum(row, Int32GetDatum(value));
+}
+
+void
+row_int64(RowBuilder *row, int64 value)
+{
+	row_datum(row, Int64GetDatum(value));
+}
+
+void
+row_float8(RowBuilder *row, double value)
+{
+	row_datum(row, Float8GetDatum(value));
+}
+
+void
+row_oid(RowBuilder *row, Oid value)
+{
+	if (OidIsValid(value))
+		row_datum(row, ObjectIdGetDatum(value));
+	else
+		row_null(row);
+}
+
+void
+row_text(RowBuilder *row, const char *value)
+{
+	if (value)
+		row_datum(row, CStringGetTextDatum(value));
+	else
+		row_null(row);
+}
+
+void
+row_timestamp(RowBuilder *row, TimestampTz value)
+{
+	if (value != 0)
+		row_datum(row, TimestampTzGetDatum(value));
+	else
+		row_null(row);
+}
+
+/* Durations are kept in nanoseconds and shown in milliseconds. */
+void
+row_ms(RowBuilder *row, int64 nanoseconds)
+{
+	row_float8(row, nanoseconds / (double) NS_PER_MS);
+}
+
+/* An address; NULL on a Unix-domain socket, as in pg_stat_activity. */
+void
+row_address(RowBuilder *row, int family, const uint8 *address)
+{
+	inet	   *result;
+	int			length = family == AF_INET ? 4 : 16;
+
+	if (family != AF_INET && family != AF_INET6)
+	{
+		row_null(row);
+		return;
+	}
+	result = palloc0(sizeof(inet));
+	ip_family(result) = family == AF_INET ? PGSQL_AF_INET : PGSQL_AF_INET6;
+	ip_bits(result) = ip_maxbits(result);
+	memcpy(ip_addr(result), address, length);
+	SET_INET_VARSIZE(result);
+	row_datum(row, InetPGetDatum(result));
+}
+
+/* requests, statements, transactions, pipelined, round_trips */
+void
+row_counts(RowBuilder *row, const LedgerTotals *totals)
+{
+	row_int64(row, totals->requests);
+	row_int64(row, totals->statements);
+	row_int64(row, totals->transactions);
+	row_int64(row, totals->pipelined);
+	row_int64(row, totals->requests - totals->pipelined);
+}
+
+/*
+ * exec_share, network_share, client_share of the time that was not idle and
+ * is not pending; NULL if there was none.  Sending counts as network but for
+ * the part in which the client's window was closed; receiving as client.
+ */
+void
+row_shares(RowBuilder *row, const LedgerTotals *totals)
+{
+	double		whole = ledger_busy_total(totals);
+
+	if (whole <= 0)
+	{
+		row_null(row);
+		row_null(row);
+		row_null(row);
+		return;
+	}
+	row_float8(row, totals->exec / whole);
+	row_float8(row, (totals->network + totals->send - totals->send_client) / whole);
+	row_float8(row, (totals->client + totals->recv + totals->send_client) / whole);
+}
+
+/* Core's rule for pg_stat_activity: HAS_PGSTAT_PERMISSIONS in pgstatfuncs.c. */
+bool
+rows_may_see(Oid role)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+}

@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * sampler.h
+ *	  The background worker "pgnetlat sampler".
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SAMPLER_H
+#define PGNETLAT_SAMPLER_H
+
+#include "datatype/timestamp.h"
+
+/* The sampler's health.  Written by the sampler alone, each field whole. */
+typedef struct SamplerStatus
+{
+	int			pid;			/* 0: not running */
+	TimestampTz started;
+	TimestampTz last_tick;
+	int64		ticks;			/* since the server started, as the next two */
+	int64		errors;
+	int64		cpu_time;		/* ns */
+} SamplerStatus;
+
+extern Size sampler_shmem_size(void);
+extern void sampler_shmem_init(void);
+extern void sampler_register(void);
+extern void sampler_get_status(SamplerStatus *status);
+
+extern PGDLLEXPORT void pgnetlat_sampler_main(Datum arg);
+
+#endif							/* PGNETLAT_SAMPLER_H */

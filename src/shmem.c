@@ -1,0 +1,102 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.c
+ *	  See shmem.h.
+ *
+ * Each module owns its own segment; nothing here knows what is in it.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clients.h"
+#include "drain.h"
+#include "history.h"
+#include "locks.h"
+#include "miscadmin.h"
+#include "persist.h"
+#include "recorder.h"
+#include "sampler.h"
+#include "shmem.h"
+#include "slot.h"
+#include "statements.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "waits.h"
+
+static const struct
+{
+	Size		(*size) (void);
+	void		(*init) (void);
+}			modules[] = {
+	{slot_shmem_size, slot_shmem_init},
+	{recorder_shmem_size, recorder_shmem_init},
+	{waits_shmem_size, waits_shmem_init},
+	{drain_shmem_size, drain_shmem_init},
+	{statements_shmem_size, statements_shmem_init},
+	{clients_shmem_size, clients_shmem_init},
+	{history_shmem_size, history_shmem_init},
+	{sampler_shmem_size, sampler_shmem_init},
+};
+
+static shmem_request_hook_type prev_shmem_request = NULL;
+static shmem_startup_hook_type prev_shmem_startup = NULL;
+static bool ready = false;
+
+bool
+shmem_is_ready(void)
+{
+	return ready;
+}
+
+/* Bytes of shared memory, without the locks. */
+Size
+shmem_size(void)
+{
+	Size		size = 0;
+
+	for (size_t i = 0; i < lengthof(modules); i++)
+		size = add_size(size, modules[i].size());
+	return size;
+}
+
+static void
+pgnetlat_shmem_request(void)
+{
+	if (prev_shmem_request)
+		prev_shmem_request();
+	RequestAddinShmemSpace(shmem_size());
+	locks_request();
+}
+
+static void
+pgnetlat_shmem_startup(void)
+{
+	if (prev_shmem_startup)
+		prev_shmem_startup();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	locks_init();
+	for (size_t i = 0; i < lengthof(modules); i++)
+		modules[i].init();
+	LWLockRelease(AddinShmemInitLock);
+	ready = true;
+
+	/* in the postmaster only (and not where each backend runs this) */
+	if (!IsUnderPostmaster)
+	{
+		on_shmem_exit(persist_save, (Datum) 0);
+		persist_load();
+	}
+}
+
+void
+shmem_install(void)
+{
+	prev_shmem_request = shmem_request_hook;
+	shmem_request_hook = pgnetlat_shmem_request;
+	prev_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = pgnetlat_shmem_startup;
+}

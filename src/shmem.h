@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * shmem.h
+ *	  Shared memory: the sum of what the modules ask for, set up in order.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SHMEM_H
+#define PGNETLAT_SHMEM_H
+
+extern void shmem_install(void);
+extern bool shmem_is_ready(void);
+extern Size shmem_size(void);
+
+#endif							/* PGNETLAT_SHMEM_H */

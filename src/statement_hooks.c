@@ -1,0 +1,121 @@
+/*-------------------------------------------------------------------------
+ *
+ * statement_hooks.c
+ *	  See statement_hooks.h.
+ *
+ * A statement is identified by the query identifier of what the client asked
+ * for at top level; what runs inside of it (functions, triggers, the query of
+ * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
+ * stands for the statement that was prepared, as in pg_stat_statements.
+ *
+ * The depth of nesting is restored on normal return only, which spares the
+ * hot path a PG_TRY.  After an error at top level the exchange runs nothing
+ * else, and the depth starts from zero with the next one; after an error that
+ * was caught inside, whoever called the catcher restores its own depth.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor.h"
+#include "optimizer/planner.h"
+#include "statement_hooks.h"
+#include "tcop/utility.h"
+#include "wire.h"
+
+static planner_hook_type prev_planner = NULL;
+static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+
+static int	depth = 0;
+static uint64 depth_exchange = 0;
+
+/* The depth of nesting in the exchange in progress. */
+static inline int
+current_depth(void)
+{
+	uint64		exchange = wire_exchange();
+
+	if (exchange != depth_exchange)
+	{
+		depth_exchange = exchange;
+		depth = 0;
+	}
+	return depth;
+}
+
+static PlannedStmt *
+pgnetlat_planner(PLANNER_PARAMS)
+{
+	PlannedStmt *result;
+	int			outer;
+
+	wire_work_begins();
+	outer = current_depth();
+	depth = outer + 1;
+	if (prev_planner)
+		result = prev_planner(PLANNER_ARGS);
+	else
+		result = standard_planner(PLANNER_ARGS);
+	depth = outer;
+	return result;
+}
+
+static void
+pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	bool		is_statement = false;
+	int			outer;
+
+	wire_work_begins();
+	outer = current_depth();
+	if (outer == 0)
+		is_statement = wire_statement_begins(queryDesc->plannedstmt->queryId);
+	depth = outer + 1;
+	if (prev_ExecutorRun)
+		prev_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else
+		standard_ExecutorRun(EXECUTOR_RUN_ARGS);
+	depth = outer;
+	if (is_statement)
+		wire_statement_rows(queryDesc->estate->es_processed);
+}
+
+static void
+pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
+{
+	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
+	bool		is_statement = false;
+	int			outer;
+
+	wire_work_begins();
+	outer = current_depth();
+	if (outer == 0 && !transparent)
+		is_statement = wire_statement_begins(pstmt->queryId);
+	depth = transparent ? outer : outer + 1;
+
+	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
+	if (prev_ProcessUtility)
+		prev_ProcessUtility(PROCESS_UTILITY_ARGS);
+	else
+		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
+	depth = outer;
+	if (is_statement && qc && command_tag_display_rowcount(qc->commandTag))
+		wire_statement_rows(qc->nprocessed);
+}
+
+void
+statement_hooks_install(void)
+{
+	EnableQueryId();
+
+	prev_planner = planner_hook;
+	planner_hook = pgnetlat_planner;
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = pgnetlat_ExecutorRun;
+	prev_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = pgnetlat_ProcessUtility;
+}

@@ -1,0 +1,15 @@
+/*-------------------------------------------------------------------------
+ *
+ * statement_hooks.h
+ *	  Which statement an exchange runs.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_STATEMENT_HOOKS_H
+#define PGNETLAT_STATEMENT_HOOKS_H
+
+extern void statement_hooks_install(void);
+
+#endif							/* PGNETLAT_STATEMENT_HOOKS_H */

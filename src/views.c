@@ -1,0 +1,382 @@
+/*-------------------------------------------------------------------------
+ *
+ * views.c
+ *	  SQL functions about the live sessions and about the extension itself.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "drain.h"
+#include "guc.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "recorder.h"
+#include "rows.h"
+#include "sampler.h"
+#include "shmem.h"
+#include "slot.h"
+#include "statements.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "waits.h"
+
+PG_FUNCTION_INFO_V1(pgnetlat_sessions);
+PG_FUNCTION_INFO_V1(pgnetlat_waits);
+PG_FUNCTION_INFO_V1(pgnetlat_recent);
+PG_FUNCTION_INFO_V1(pgnetlat_info);
+PG_FUNCTION_INFO_V1(pgnetlat_reset);
+
+static const char *const state_names[LEDGER_NUM_STATES] = {
+	[LEDGER_STATE_DISABLED] = "disabled",
+	[LEDGER_STATE_EXECUTING] = "executing",
+	[LEDGER_STATE_SENDING] = "sending",
+	[LEDGER_STATE_RECEIVING] = "receiving",
+	[LEDGER_STATE_WAITING] = "waiting",
+	[LEDGER_STATE_WAITING_IN_XACT] = "waiting in transaction",
+	[LEDGER_STATE_IDLE] = "idle",
+};
+
+static const char *const transport_names[] = {
+	[TRANSPORT_UNIX] = "unix",
+	[TRANSPORT_TCP] = "tcp",
+	[TRANSPORT_TLS] = "tls",
+	[TRANSPORT_GSS] = "gss",
+};
+
+/* The application_name in core's status, copied by core's protocol. */
+static void
+copy_application_name(const SlotObservation *seen, char *name)
+{
+	volatile PgBackendStatus *status = seen->status;
+
+	for (;;)
+	{
+		int			before;
+		int			after;
+
+		pgstat_begin_read_activity(status, before);
+		if (status->st_procpid == seen->pid)
+			strlcpy(name, (char *) status->st_appname, NAMEDATALEN);
+		else
+			name[0] = '\0';
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Who and where: the columns that are for some eyes only. */
+static void
+session_identity(RowBuilder *row, const SlotObservation *seen)
+{
+	char		name[NAMEDATALEN];
+	const TcpEndpoints *endpoints = &seen->endpoints;
+	bool		visible = rows_may_see(seen->userid);
+
+	copy_application_name(seen, name);
+	row_int32(row, seen->pid);
+	row_oid(row, seen->datid);
+	row_oid(row, seen->userid);
+	row_text(row, name);
+	if (!visible)
+	{
+		/* client_addr .. stats_since */
+		for (int i = 0; i < 7; i++)
+			row_null(row);
+		return;
+	}
+	row_address(row, endpoints->family, endpoints->remote_address);
+	if (endpoints->family != 0)
+		row_int32(row, pg_ntoh16(endpoints->remote_port));
+	else
+		row_int32(row, -1);		/* as in pg_stat_activity */
+	row_timestamp(row, seen->backend_start);
+	row_text(row, transport_names[seen->transport]);
+	row_text(row, state_names[seen->account.state]);
+	row_timestamp(row, clock_to_timestamp(seen->clock_offset, seen->account.state_since));
+	row_timestamp(row, seen->stats_since);
+}
+
+/* What the kernel says; NULL where it says nothing. */
+static void
+session_connection(RowBuilder *row, const SlotObservation *seen)
+{
+	bool		known = seen->tcp.measured_at != 0;
+
+	if (known && seen->tcp.rtt > 0)
+		row_ms(row, seen->tcp.rtt);
+	else
+		row_null(row);
+	if (known)
+	{
+		row_ms(row, seen->tcp.srtt);
+		row_timestamp(row, clock_to_timestamp(seen->clock_offset, seen->tcp.measured_at));
+		row_int64(row, seen->tcp_counters.retransmits);
+	}
+	else
+	{
+		row_null(row);
+		row_null(row);
+		row_null(row);
+	}
+	row_int64(row, seen->account.totals.bytes_sent);
+	if (known)
+	{
+		row_int64(row, seen->tcp_counters.bytes_received);
+		row_int64(row, seen->tcp_counters.packets_sent);
+		row_int64(row, seen->tcp_counters.packets_received);
+	}
+	else
+	{
+		row_null(row);
+		row_null(row);
+		row_null(row);
+	}
+	if (seen->run_queue_time >= 0)
+		row_ms(row, seen->run_queue_time);
+	else
+		row_null(row);
+}
+
+static void
+session_row(RowBuilder *row, const SlotObservation *seen)
+{
+	const LedgerTotals *totals = &seen->account.totals;
+
+	session_identity(row, seen);
+	row_counts(row, totals);
+	row_ms(row, ledger_total(&seen->account));
+	row_ms(row, totals->exec);
+	row_ms(row, totals->send);
+	row_ms(row, totals->recv);
+	row_ms(row, totals->network);
+	row_ms(row, totals->client);
+	row_ms(row, totals->idle);
+	row_ms(row, seen->account.pending);
+	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_client);
+	row_shares(row, totals);
+	session_connection(row, seen);
+	row_emit(row);
+}
+
+/*
+ * One row per connected client backend.
+ */
+Datum
+pgnetlat_sessions(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	SlotObservation seen;
+
+	rows_begin(fcinfo, &row);
+	for (int i = 0; i < slot_count(); i++)
+	{
+		if (slot_observe(i, &seen))
+			session_row(&row, &seen);
+	}
+	return (Datum) 0;
+}
+
+/* The names of a sample; no event means that it was running, on a processor. */
+static void
+wait_names(RowBuilder *row, const WaitSample *sample)
+{
+	if (sample->other)
+	{
+		row_null(row);
+		row_text(row, "other");
+	}
+	else if (sample->event == 0)
+	{
+		row_text(row, "CPU");
+		row_text(row, "CPU");
+	}
+	else
+	{
+		row_text(row, pgstat_get_wait_event_type(sample->event));
+		row_text(row, pgstat_get_wait_event(sample->event));
+	}
+}
+
+/*
+ * One row per connected session, state and wait event.
+ */
+Datum
+pgnetlat_waits(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	SlotObservation seen;
+	WaitSample	samples[WAITS_PER_SESSION];
+
+	rows_begin(fcinfo, &row);
+	for (int i = 0; i < slot_count(); i++)
+	{
+		int			count;
+
+		if (!slot_observe(i, &seen) || !rows_may_see(seen.userid))
+			continue;
+		count = waits_copy(i, seen.session, seen.generation, samples);
+		for (int j = 0; j < count; j++)
+		{
+			row_int32(&row, seen.pid);
+			if (samples[j].other)
+				row_null(&row);
+			else
+				row_text(&row, state_names[samples[j].state]);
+			wait_names(&row, &samples[j]);
+			row_int64(&row, samples[j].samples);
+			row_ms(&row, samples[j].time);
+			row_emit(&row);
+		}
+	}
+	return (Datum) 0;
+}
+
+/* Put the records of one exchange together; returns how many they are. */
+static int
+merge_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
+{
+	int			used = 1;
+
+	*exchange = records[0];
+	while (!(exchange->flags & RECORD_ENDS_EXCHANGE) && used < count)
+	{
+		const FlightRecord *next = &records[used++];
+
+		exchange->exec += next->exec;
+		exchange->send += next->send;
+		exchange->recv += next->recv;
+		exchange->network = next->network;
+		exchange->client = next->client;
+		exchange->idle = next->idle;
+		exchange->rows += next->rows;
+		exchange->bytes += next->bytes;
+		exchange->statements += next->statements;
+		if (next->queryid != 0)
+			exchange->queryid = next->queryid;
+		exchange->xact_status = next->xact_status;
+		exchange->flags |= next->flags;
+	}
+	return used;
+}
+
+static void
+recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
+{
+	row_timestamp(row, clock_to_timestamp(clock_offset, exchange->start));
+	row_ms(row, exchange->exec);
+	row_ms(row, exchange->send);
+	row_ms(row, exchange->recv);
+	row_ms(row, exchange->network + exchange->client + exchange->idle);
+	row_ms(row, exchange->network);
+	row_ms(row, exchange->client);
+	row_ms(row, exchange->idle);
+	if (exchange->queryid != 0)
+		row_int64(row, (int64) exchange->queryid);
+	else
+		row_null(row);
+	row_int64(row, exchange->statements);
+	row_int64(row, exchange->rows);
+	row_int64(row, exchange->bytes);
+	row_char(row, exchange->xact_status);
+	row_bool(row, (exchange->flags & RECORD_PIPELINED) != 0);
+	row_emit(row);
+}
+
+/*
+ * The flight recorder of one session; no row if there is none with this
+ * process ID, or the caller may not see it.
+ */
+Datum
+pgnetlat_recent(PG_FUNCTION_ARGS)
+{
+	int			pid = PG_GETARG_INT32(0);
+	RowBuilder	row;
+	SlotObservation seen;
+	FlightRecord *records;
+	int			slot;
+	int			count;
+
+	rows_begin(fcinfo, &row);
+	slot = slot_find_pid(pid);
+	if (slot < 0 || !slot_observe(slot, &seen) || seen.pid != pid ||
+		!rows_may_see(seen.userid))
+		return (Datum) 0;
+
+	records = palloc(recorder_capacity() * sizeof(FlightRecord));
+	count = recorder_copy(slot, records, recorder_capacity());
+	for (int i = 0; i < count;)
+	{
+		FlightRecord exchange;
+
+		i += merge_exchange(&records[i], count - i, &exchange);
+		recent_row(&row, &exchange, seen.clock_offset);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * One row about the extension itself.
+ */
+Datum
+pgnetlat_info(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	SamplerStatus sampler;
+	TupleDesc	desc;
+	int64		entries;
+	int64		evicted;
+
+	rows_require_preload();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	row.result = NULL;
+	row.column = 0;
+	sampler_get_status(&sampler);
+	row_text(&row, PGNETLAT_VERSION);
+	if (sampler.pid != 0)
+		row_int32(&row, sampler.pid);
+	else
+		row_null(&row);
+	row_timestamp(&row, sampler.pid != 0 ? sampler.started : 0);
+	row_timestamp(&row, sampler.last_tick);
+	row_int64(&row, sampler.ticks);
+	row_ms(&row, sampler.cpu_time);
+	row_int64(&row, sampler.errors);
+	statements_counts(&entries, &evicted);
+	row_int64(&row, entries);
+	row_int64(&row, pgnetlat_max_statements);
+	row_int64(&row, evicted);
+	clients_counts(&entries, &evicted);
+	row_int64(&row, entries);
+	row_int64(&row, pgnetlat_max_clients);
+	row_int64(&row, evicted);
+	row_int64(&row, pg_atomic_read_u64(&slot_control->records_dropped));
+	row_int64(&row, shmem_size());
+	row_timestamp(&row, slot_reset_timestamp());
+	if (row.column != desc->natts)
+		elog(ERROR, "library and extension \"pgnetlat\" do not match");
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  row.values, row.nulls)));
+}
+
+/*
+ * Forget everything counted so far.
+ */
+Datum
+pgnetlat_reset(PG_FUNCTION_ARGS)
+{
+	TimestampTz now;
+
+	rows_require_preload();
+	now = GetCurrentTimestamp();
+	drain_reset(clock_now(), now);
+	PG_RETURN_TIMESTAMPTZ(now);
+}
