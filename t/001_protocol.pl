@@ -1,0 +1,504 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# What is an exchange, and which of its time is whose: the shapes that requests
+# take in the protocol, each sent by a client that does exactly one known thing
+# for a known time.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# Waits outside a transaction are not what is tested here: they are never idle.
+my $node =
+  new_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE items (id int PRIMARY KEY, note text)',
+	q{CREATE FUNCTION slow_to_plan() RETURNS int LANGUAGE plpgsql IMMUTABLE
+	  AS 'BEGIN PERFORM pg_sleep(0.5); RETURN 1; END'},
+	q{CREATE FUNCTION slow_trigger() RETURNS trigger LANGUAGE plpgsql
+	  AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END'},
+	'CREATE TABLE slow_to_commit (id int)',
+	'CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow_to_commit
+	 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_trigger()'
+);
+
+# Runs a function on a fresh session and returns what its account gained, once
+# it has answered "requests" requests more.  Also checks the counts.
+sub gain
+{
+	my ($name, $expected, $function, %options) = @_;
+	my $client = PgNetlat::Client->connect($node, %options);
+
+	$client->run(@{ $options{before} }) if $options{before};
+	my $before =
+	  $observer->settled($client->pid, scalar @{ $options{before} // [] });
+	my $received = $client->received;
+	$function->($client);
+	my $after = $observer->settled($client->pid,
+		$before->{requests} + $expected->{requests});
+	my $gain = delta($before, $after);
+
+	is($gain->{$_}, $expected->{$_}, "$name: $_")
+	  foreach sort keys %$expected;
+	is( $gain->{bytes_sent},
+		$client->received - $received,
+		"$name: every byte is counted");
+	$client->finish;
+	return $gain;
+}
+
+# ---------------------------------------------------------------------------
+# Counts
+# ---------------------------------------------------------------------------
+
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? 'TCP' : 'Unix socket';
+
+	gain(
+		"simple statements, $over",
+		{
+			requests => 20,
+			statements => 20,
+			transactions => 20,
+			pipelined => 0,
+			round_trips => 20
+		},
+		sub { $_[0]->run(('SELECT 1') x 20) },
+		tcp => $tcp);
+
+	gain(
+		"extended protocol, $over",
+		{
+			requests => 20,
+			statements => 20,
+			transactions => 20,
+			pipelined => 0,
+			round_trips => 20
+		},
+		sub {
+			my ($client) = @_;
+			for (1 .. 20)
+			{
+				$client->put(
+					parse('', 'SELECT $1::int'), bind_('', '', $_),
+					describe('P', ''), execute(''), sync());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	gain(
+		"pipeline of requests, $over",
+		{
+			requests => 6,
+			statements => 6,
+			transactions => 6,
+			pipelined => 5,
+			round_trips => 1
+		},
+		sub {
+			my ($client) = @_;
+			$client->put(
+				(parse('', 'SELECT 1') . bind_('', '') . execute('') . sync())
+				x 6);
+			$client->responses(6);
+		},
+		tcp => $tcp);
+
+	gain(
+		"pipeline of simple statements, $over",
+		{
+			requests => 6,
+			statements => 6,
+			pipelined => 5,
+			round_trips => 1
+		},
+		sub {
+			my ($client) = @_;
+			$client->put(query('SELECT 1') x 6);
+			$client->responses(6);
+		},
+		tcp => $tcp);
+}
+
+gain(
+	'several statements in one message',
+	{
+		requests => 1,
+		statements => 3,
+		transactions => 1,
+		pipelined => 0,
+		round_trips => 1
+	},
+	sub { $_[0]->run('SELECT 1; SELECT 2; SELECT 3') });
+
+gain(
+	'nothing in a message',
+	{ requests => 1, statements => 0, round_trips => 1 },
+	sub { $_[0]->run('') });
+
+gain(
+	'transaction of five statements',
+	{ requests => 5, statements => 5, transactions => 1 },
+	sub { $_[0]->run('BEGIN', ('SELECT 1') x 3, 'COMMIT') });
+
+gain(
+	'transaction rolled back',
+	{ requests => 3, statements => 3, transactions => 1 },
+	sub { $_[0]->run('BEGIN', 'SELECT 1', 'ROLLBACK') });
+
+gain(
+	'cursor',
+	{ requests => 7, statements => 7, transactions => 1 },
+	sub {
+		$_[0]->run(
+			'BEGIN',
+			'DECLARE c CURSOR FOR SELECT generate_series(1, 100)',
+			('FETCH 10 FROM c') x 3,
+			'CLOSE c',
+			'COMMIT');
+	});
+
+gain(
+	'portal with a limit of rows',
+	{ requests => 5, round_trips => 5, transactions => 1 },
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		$client->put(
+			parse('', 'SELECT generate_series(1, 25)'),
+			bind_('p', ''), execute('p', 10), sync());
+		$client->responses;
+		for (1 .. 2)
+		{
+			$client->put(execute('p', 10), sync());
+			$client->responses;
+		}
+		$client->run('COMMIT');
+	});
+
+gain(
+	'prepared statement, closed at the end',
+	{ requests => 12, statements => 10, round_trips => 12 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', 'SELECT $1::int'), describe('S', 's'), sync());
+		$client->responses;
+		for (1 .. 10)
+		{
+			$client->put(bind_('', 's', $_), execute(''), sync());
+			$client->responses;
+		}
+		$client->put(close_('S', 's'), sync());
+		$client->responses;
+	});
+
+gain(
+	'large result',
+	{ requests => 1, statements => 1 },
+	sub {
+		$_[0]->run(q{SELECT repeat('x', 1000) FROM generate_series(1, 20000)});
+	});
+
+gain(
+	'one row larger than all buffers',
+	{ requests => 2, statements => 2 },
+	sub { $_[0]->run((q{SELECT repeat('x', 3000000)}) x 2) });
+
+# ---------------------------------------------------------------------------
+# Execution
+# ---------------------------------------------------------------------------
+
+my $gain = gain(
+	'statements under one Sync',
+	{
+		requests => 1,
+		statements => 4,
+		transactions => 1,
+		pipelined => 0
+	},
+	sub {
+		my ($client) = @_;
+		$client->put(
+			(
+				parse('', 'SELECT pg_sleep(0.15)')
+				  . bind_('', '')
+				  . execute('')
+			) x 4,
+			sync());
+		$client->responses;
+	});
+at_least($gain->{exec_time}, 600, 'statements under one Sync: all of them execute');
+
+$gain = gain(
+	'pipeline of slow requests',
+	{ requests => 4, pipelined => 3 },
+	sub {
+		my ($client) = @_;
+		$client->put(query('SELECT pg_sleep(0.15)') x 4);
+		$client->responses(4);
+	});
+at_least($gain->{exec_time}, 600, 'pipeline of slow requests: all of them execute');
+
+$gain = gain(
+	'slow planner',
+	{ requests => 2, statements => 1 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', 'SELECT slow_to_plan()'), sync());
+		$client->responses;
+		$client->put(bind_('', 's'), execute(''), sync());
+		$client->responses;
+	});
+at_least($gain->{exec_time}, 500, 'slow planner: planning is execution');
+
+$gain = gain(
+	'function call',
+	{ requests => 3, transactions => 3 },
+	sub {
+		my ($client) = @_;
+
+		# pg_sleep() and int4pl()
+		$client->put(function_call(2626, '0.3'));
+		$client->responses;
+		for (1 .. 2)
+		{
+			$client->put(function_call(177, '1', '2'));
+			my ($result) = grep { $_->{type} eq 'V' } $client->until('Z');
+			is($result->{body}, pack('N/a*', '3'), 'function was called');
+		}
+	});
+at_least($gain->{exec_time}, 300, 'function call: is execution');
+
+# ---------------------------------------------------------------------------
+# Waits
+# ---------------------------------------------------------------------------
+
+my $paused;
+
+$gain = gain(
+	'pause between statements',
+	{ requests => 2 },
+	sub {
+		my ($client) = @_;
+		$client->run('SELECT 1');
+		$paused = pause(500);
+		$client->run('SELECT 1');
+	});
+at_least($gain->{client_time}, $paused, 'pause between statements: is the client');
+is($gain->{network_time}, 0, 'there is no network on a Unix socket');
+cmp_ok($gain->{exec_time}, '<', 400, 'pause between statements: is not execution');
+is($gain->{in_xact_wait_time}, 0, 'pause between statements: is in no transaction');
+
+$gain = gain(
+	'pause between statements over TCP',
+	{ requests => 2 },
+	sub {
+		my ($client) = @_;
+		$client->run('SELECT 1');
+		$paused = pause(500);
+		$client->run('SELECT 1');
+	},
+	tcp => 1);
+at_least(waited($gain), $paused, 'pause between statements over TCP: is a wait');
+
+$gain = gain(
+	'pause in a transaction',
+	{ requests => 3, transactions => 1 },
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		$paused = pause(500);
+		$client->run('SELECT 1', 'COMMIT');
+	});
+at_least($gain->{in_xact_wait_time},
+	$paused, 'pause in a transaction: is known as such');
+
+$gain = gain(
+	'pause in an aborted transaction',
+	{ requests => 3, transactions => 1 },
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		$client->error_of('SELECT 1/0');
+		$paused = pause(500);
+		$client->run('ROLLBACK');
+	});
+at_least($gain->{in_xact_wait_time},
+	$paused, 'pause in an aborted transaction: is known as such');
+
+$gain = gain(
+	'half a message',
+	{ requests => 2, statements => 2 },
+	sub {
+		my ($client) = @_;
+		my $message = query('SELECT 1 /* the end of this comes late */');
+
+		$client->run('SELECT 1');
+		$client->put(substr($message, 0, 12));
+		$paused = pause(500);
+		$client->put(substr($message, 12));
+		$client->responses;
+	});
+at_least($gain->{client_time}, $paused, 'half a message: is the client');
+cmp_ok($gain->{exec_time}, '<', 400, 'half a message: is not execution');
+
+$gain = gain(
+	'message type without its length',
+	{ requests => 1 },
+	sub {
+		my ($client) = @_;
+		my $message = query('SELECT 1');
+
+		$client->put(substr($message, 0, 1));
+		$paused = pause(500);
+		$client->put(substr($message, 1));
+		$client->responses;
+	});
+at_least(waited($gain), $paused, 'message type without its length: is the client');
+cmp_ok($gain->{exec_time}, '<', 400,
+	'message type without its length: is not execution');
+
+# Core calls this active.
+my ($in_core, $in_progress);
+$gain = gain(
+	'Flush without Sync',
+	{ requests => 2, statements => 1, transactions => 1, round_trips => 2 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('', 'SELECT 1'), describe('S', ''), flush());
+		$client->until('T');
+		my $start = now();
+		$in_progress = $observer->await($client->pid,
+			sub { $_->{state} eq 'waiting in transaction' });
+		$in_core = $observer->value(
+			'SELECT state FROM pg_stat_activity WHERE pid = ' . $client->pid);
+		pause($start + 500 - now());
+		$paused = now() - $start;
+		$client->put(bind_('', ''), execute(''), sync());
+		$client->responses;
+	});
+is($in_core, 'active', 'Flush without Sync: core does not see the wait');
+ok($in_progress, 'Flush without Sync: the wait is seen while it lasts');
+at_least($gain->{in_xact_wait_time},
+	$paused, 'Flush without Sync: is a wait in a transaction');
+cmp_ok($gain->{exec_time}, '<', $paused * 0.8,
+	'Flush without Sync: is not execution');
+
+$gain = gain(
+	'Sync alone after Flush',
+	{ statements => 1, transactions => 1, requests => 2 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('', 'INSERT INTO slow_to_commit VALUES (1)'),
+			bind_('', ''), execute(''), flush());
+		$client->until('C');
+		$paused = pause(300);
+		$client->put(sync());
+		$client->responses;
+	});
+at_least($gain->{in_xact_wait_time},
+	$paused, 'Sync alone after Flush: the pause is a wait in a transaction');
+at_least($gain->{exec_time}, 500, 'Sync alone after Flush: the commit is execution');
+
+# ---------------------------------------------------------------------------
+# Errors and notices
+# ---------------------------------------------------------------------------
+
+gain(
+	'errors',
+	{ requests => 6, round_trips => 6, transactions => 6 },
+	sub {
+		my ($client) = @_;
+		for (1 .. 3)
+		{
+			is($client->error_of('SELECT 1/0'), 'division by zero', 'an error');
+			$client->run('SELECT 1');
+		}
+	});
+
+gain(
+	'errors in the extended protocol',
+	{ requests => 3, round_trips => 3, statements => 0 },
+	sub {
+		my ($client) = @_;
+
+		# in Parse, Bind and Execute
+		foreach (
+			[ 'SELEC', '1' ],
+			[ 'SELECT $1::int', 'one' ],
+			[ 'SELECT 1 / $1::int', '0' ])
+		{
+			my ($sql, $value) = @$_;
+			$client->put(parse('', $sql), bind_('', '', $value),
+				execute(''), sync());
+			ok((grep { $_->{type} eq 'E' } $client->until('Z')), 'an error');
+		}
+	});
+
+$gain = gain(
+	'error, and Sync much later',
+	{},
+	sub {
+		my ($client) = @_;
+		$client->run('SELECT 1');
+		$client->put(parse('', 'SELEC'), bind_('', ''), execute(''), flush());
+		$client->until('E');
+		$paused = pause(500);
+		$client->put(sync());
+		$client->responses;
+		$client->run('SELECT 1');
+		$observer->settled($client->pid, 3);
+	});
+
+# The exchange goes on until Sync, so in it the pause is sampled.
+cmp_ok(waited($gain) + $gain->{recv_time},
+	'>=', 400, 'error, and Sync much later: the pause is the client');
+cmp_ok($gain->{exec_time}, '<', 400, 'error, and Sync much later: is not execution');
+
+$gain = gain(
+	'notice, then long execution',
+	{ requests => 1, statements => 1, round_trips => 1 },
+	sub {
+		my ($client) = @_;
+		$client->put(
+			query(
+				q{DO 'BEGIN RAISE NOTICE ''halfway''; PERFORM pg_sleep(0.5); END'}
+			));
+		$client->until('N');
+		my $seen =
+		  $observer->await($client->pid, sub { $_->{state} eq 'executing' });
+		ok($seen, 'after a notice the session is executing');
+		$client->responses;
+	});
+at_least($gain->{exec_time}, 500, 'notice, then long execution: is execution');
+cmp_ok(waited($gain), '<', 400, 'notice, then long execution: is not a wait');
+
+# The kernel has taken the first part long before the second is computed.
+$gain = gain(
+	'rows that come slowly',
+	{ requests => 1, statements => 1 },
+	sub {
+		$_[0]->run(
+			q{SELECT repeat('x', 20000), pg_sleep(0.1) FROM generate_series(1, 5)}
+		);
+	});
+at_least($gain->{exec_time}, 500, 'rows that come slowly: is execution');
+
+no_violations($observer);
+$node->stop;
+done_testing();

@@ -1,0 +1,294 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Intervals in progress: what they are called, that they count up to now, and
+# when a wait becomes idle.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('waits');
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE items (id int PRIMARY KEY, note text)',
+	'INSERT INTO items VALUES (1)');
+
+my $account;
+my $gain;
+
+# ---------------------------------------------------------------------------
+# Outside a transaction: pending until it is over, or clearly idle
+# ---------------------------------------------------------------------------
+
+my $client = PgNetlat::Client->connect($node,
+	options => '-c pgnetlat.idle_threshold=400ms');
+$client->run('SELECT 1');
+my $before = $observer->settled($client->pid, 1);
+pause(200);
+$client->run('SELECT 1');
+$account = $observer->settled($client->pid, 2);
+$gain = delta($before, $account);
+if ($gain->{idle_time} == 0)
+{
+	at_least($gain->{client_time}, 200, 'a short wait is the client');
+}
+else
+{
+	# the machine made it a long one
+	at_least($gain->{idle_time}, 400, 'a long wait is idle');
+}
+
+$before = $observer->await(
+	$client->pid,
+	sub {
+		$_->{state} eq 'waiting' and $_->{pending_time} > 0
+		  or $_->{state} eq 'idle';
+	});
+ok($before, 'a wait in progress shows');
+is($before->{requests}, 2, 'a wait in progress is no request');
+my $idle =
+  $observer->await($client->pid, sub { $_->{state} eq 'idle' });
+ok($idle, 'a wait becomes idle');
+is($idle->{pending_time}, 0, 'an idle session has nothing pending');
+cmp_ok($idle->{idle_time} - $account->{idle_time},
+	'>', 400, 'all of the wait is idle');
+is($idle->{client_time}, $account->{client_time},
+	'none of the idle wait is the client');
+at_least(
+	$observer->await($client->pid, sub { $_->{idle_time} > 700 })->{idle_time},
+	700, 'idle time grows while it lasts');
+$client->run('SELECT 1');
+$account = $observer->settled($client->pid, 3);
+is($account->{client_time}, $idle->{client_time},
+	'idle time stays idle when it is over');
+
+# the threshold far away: pending grows, and becomes the client's
+$client->run(q{SET pgnetlat.idle_threshold = '1h'});
+$account = $observer->await($client->pid, sub { $_->{pending_time} >= 300 });
+ok($account, 'pending time grows up to the threshold');
+is($account->{state}, 'waiting', 'a session below the threshold is waiting');
+$client->run('SELECT 1');
+$gain = delta($account, $observer->settled($client->pid, 5));
+at_least($gain->{client_time}, $account->{pending_time},
+	'pending time becomes client time');
+cmp_ok($gain->{idle_time}, '==', 0, 'pending time becomes no idle time');
+
+# ---------------------------------------------------------------------------
+# In a transaction: never idle, and known at once
+# ---------------------------------------------------------------------------
+
+$client->run(q{SET pgnetlat.idle_threshold = '50ms'}, 'BEGIN');
+$before = $observer->settled($client->pid, 7);
+is($before->{state}, 'waiting in transaction', 'state in a transaction');
+$account = $observer->await($client->pid,
+	sub { $_->{in_xact_wait_time} - $before->{in_xact_wait_time} >= 300 });
+ok($account, 'a wait in a transaction counts up to now');
+$gain = delta($before, $account);
+is($gain->{idle_time}, 0, 'a wait in a transaction is never idle');
+is($account->{pending_time}, 0, 'a wait in a transaction is not pending');
+is($account->{state}, 'waiting in transaction', 'and it keeps its state');
+$client->run('COMMIT');
+$gain = delta($account, $observer->settled($client->pid, 8));
+cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');
+
+# ---------------------------------------------------------------------------
+# Notifications neither end a wait nor are requests
+# ---------------------------------------------------------------------------
+
+$client->run(q{SET pgnetlat.idle_threshold = '600ms'}, 'LISTEN here');
+$before = $observer->settled($client->pid, 10);
+my $other = PgNetlat::Client->connect($node);
+my $start = now();
+for (1 .. 4)
+{
+	pause(250);
+	$other->run('NOTIFY here');
+	is($client->read_message->{type}, 'A', 'notification arrives');
+}
+my $paused = now() - $start;
+$account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
+is($account->{requests}, 10, 'notifications are no requests');
+at_least($account->{idle_time} - $before->{idle_time},
+	$paused, 'notifications do not divide a wait');
+$client->run('UNLISTEN here');
+$gain = delta($before, $observer->settled($client->pid, 11));
+at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
+is($gain->{requests}, 1, 'one request after the notifications');
+
+# inside a transaction they wait for its end
+$client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
+$before = $observer->settled($client->pid, 13);
+pause(100);
+$other->run('NOTIFY here');
+is($client->read_message->{type}, 'A', 'notification arrives');
+pause(200);
+$client->run('SELECT 1');
+$gain = delta($before, $observer->settled($client->pid, 14));
+at_least($gain->{client_time}, 300, 'a short wait with a notification is the client');
+is($gain->{requests}, 1, 'and one request');
+$client->finish;
+$other->finish;
+
+# ---------------------------------------------------------------------------
+# Execution in progress
+# ---------------------------------------------------------------------------
+
+# Waits until a session has been seen executing for some time, ends that with
+# a function, and checks that nothing of it is lost afterwards.
+sub seen_executing
+{
+	my ($name, $session, $requests, $end) = @_;
+	my $old = $observer->account($session->pid);
+	my $seen = $observer->await(
+		$session->pid,
+		sub {
+			$_->{state} eq 'executing'
+			  and $_->{exec_time} - $old->{exec_time} >= 300;
+		});
+
+	ok($seen, "$name: execution in progress counts up to now");
+	is(defined $seen ? $seen->{requests} : undef,
+		$requests, "$name: a request in progress is not counted yet");
+	$end->();
+	my $new = $observer->settled($session->pid, $requests + 1);
+	is($new->{requests}, $requests + 1, "$name: one request");
+	cmp_ok($new->{exec_time} - $old->{exec_time},
+		'>=', 300, "$name: it was execution");
+	return;
+}
+
+$client = PgNetlat::Client->connect($node);
+my $locker = PgNetlat::Client->connect($node);
+
+$client->put(query('SELECT pg_sleep(600)'));
+seen_executing(
+	'pg_sleep, cancelled',
+	$client, 0,
+	sub {
+		$client->cancel;
+		my ($error) = grep { $_->{type} eq 'E' } $client->until('Z');
+		is($error->{error}{C}, '57014', 'cancelled');
+	});
+
+$client->put(
+	parse('', 'SELECT pg_sleep(600)'), bind_('', ''), execute(''), sync());
+seen_executing(
+	'pg_sleep in the extended protocol, cancelled',
+	$client, 1,
+	sub {
+		$client->cancel;
+		$client->until('Z');
+	});
+
+$locker->run('BEGIN', 'UPDATE items SET note = 1');
+$client->put(query('UPDATE items SET note = 2'));
+seen_executing(
+	'update of a locked row',
+	$client, 2,
+	sub {
+		$locker->run('COMMIT');
+		$client->responses;
+	});
+
+# Nothing has been sent yet when these block.
+$locker->run('BEGIN', 'LOCK items');
+$client->put(query('SELECT * FROM items'));
+seen_executing(
+	'simple statement on a locked table',
+	$client, 3,
+	sub {
+		$locker->run('COMMIT');
+		$client->responses;
+	});
+
+$locker->run('BEGIN', 'LOCK items');
+$client->put(parse('', 'SELECT * FROM items'), describe('S', ''), sync());
+seen_executing(
+	'parse analysis on a locked table',
+	$client, 4,
+	sub {
+		$locker->run('COMMIT');
+		$client->responses;
+	});
+
+# function call of pg_sleep()
+$client->put(function_call(2626, '600'));
+seen_executing(
+	'function call, cancelled',
+	$client, 5,
+	sub {
+		$client->cancel;
+		$client->until('Z');
+	});
+
+# ---------------------------------------------------------------------------
+# The sampled profile tells apart what core calls ClientRead
+# ---------------------------------------------------------------------------
+
+# Waits until the profile has so much time of a state and an event.
+sub sampled
+{
+	my ($pid, $state, $event, $name) = @_;
+
+	ok( $observer->poll(
+			sub {
+				($observer->value(
+						"SELECT sum(time) FROM pgnetlat_waits
+						 WHERE pid = $pid AND state = '$state'
+						   AND $event") // 0) > 200;
+			}),
+		$name);
+	return;
+}
+
+my $client_read = q{wait_event_type = 'Client' AND wait_event = 'ClientRead'};
+
+$client->run(q{SET pgnetlat.idle_threshold = '1h'});
+sampled($client->pid, 'waiting', $client_read, 'ClientRead while waiting');
+$client->run(q{SET pgnetlat.idle_threshold = '1ms'});
+sampled($client->pid, 'idle', $client_read, 'ClientRead while idle');
+$client->run('BEGIN');
+sampled($client->pid, 'waiting in transaction',
+	$client_read, 'ClientRead while waiting in a transaction');
+$client->run('CREATE TEMP TABLE copied (t text)');
+$client->put(query('COPY copied FROM STDIN'));
+$client->until('G');
+sampled($client->pid, 'receiving', $client_read, 'ClientRead while receiving');
+$client->put(copy_done());
+$client->responses;
+$client->put(query('SELECT pg_sleep(600)'));
+sampled(
+	$client->pid, 'executing',
+	q{wait_event_type = 'Timeout' AND wait_event = 'PgSleep'},
+	'PgSleep while executing');
+$client->cancel;
+$client->until('Z');
+$client->run('ROLLBACK');
+$client->put(query('SELECT count(*) FROM generate_series(1, 1000000000000)'));
+sampled($client->pid, 'executing',
+	q{wait_event_type IS NULL AND wait_event = 'CPU'}
+	  . q{ OR wait_event_type = 'CPU'},
+	'CPU where there is no wait event');
+$client->cancel;
+$client->until('Z');
+
+is( $observer->value(
+		'SELECT count(*) FROM pgnetlat_waits WHERE samples <= 0 OR time < 0'),
+	0,
+	'every row of the profile has samples');
+
+no_violations($observer);
+$node->stop;
+done_testing();

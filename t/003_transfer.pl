@@ -1,0 +1,236 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Time inside an exchange that is the network's or the client's: COPY in both
+# directions, and readers that do not read.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('transfer', conf => "pgnetlat.idle_threshold = '1h'\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE lines (line text)');
+
+# ---------------------------------------------------------------------------
+# COPY FROM STDIN
+# ---------------------------------------------------------------------------
+
+# What waits for the client in mid-exchange is sampled, so up to a tick or two
+# may be missing at its ends.
+my $client = PgNetlat::Client->connect($node);
+my $before = $observer->settled($client->pid, 0);
+$client->put(query('COPY lines FROM STDIN'));
+$client->until('G');
+$client->put(copy_data("one\n"));
+my $seen = $observer->await($client->pid,
+	sub { $_->{state} eq 'receiving' and $_->{recv_time} >= 250 });
+ok($seen, 'COPY FROM STDIN: receiving shows while it lasts');
+$client->put(copy_data("two\n"));
+pause(300);
+$client->put(copy_data("three\n"), copy_done());
+$client->responses;
+my $gain = delta($before, $observer->settled($client->pid, 1));
+is($gain->{requests}, 1, 'COPY FROM STDIN: is one exchange');
+is($gain->{statements}, 1, 'COPY FROM STDIN: is one statement');
+cmp_ok($gain->{recv_time}, '>=', 450, 'COPY FROM STDIN: the pauses are recv_time');
+cmp_ok($gain->{exec_time}, '<', $gain->{recv_time},
+	'COPY FROM STDIN: the pauses are not execution');
+is($observer->value('SELECT count(*) FROM lines'), 3, 'COPY FROM STDIN: works');
+
+# A client that never pauses: everything has arrived before COPY begins.
+$before = $observer->settled($client->pid, 1);
+$client->put(query('COPY lines FROM STDIN'),
+	copy_data("line\n") x 1000, copy_done());
+$client->responses;
+$gain = delta($before, $observer->settled($client->pid, 2));
+is($gain->{requests}, 1, 'COPY without pauses: is one exchange');
+is($gain->{statements}, 1, 'COPY without pauses: is one statement');
+
+$before = $observer->settled($client->pid, 2);
+$client->put(query('COPY lines FROM STDIN'));
+$client->until('G');
+$client->put(copy_data("never\n"), copy_fail('changed my mind'));
+like((grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{M},
+	qr/changed my mind/, 'COPY fails as the client wants');
+$gain = delta($before, $observer->settled($client->pid, 3));
+is($gain->{requests}, 1, 'failed COPY: is one exchange');
+
+# in the extended protocol
+$before = $observer->settled($client->pid, 3);
+$client->put(parse('', 'COPY lines FROM STDIN'),
+	bind_('', ''), execute(''), sync());
+$client->until('G');
+pause(400);
+$client->put(copy_data("four\n"), copy_done(), sync());
+$client->responses;
+$gain = delta($before, $observer->settled($client->pid, 4));
+is($gain->{statements}, 1, 'COPY in the extended protocol: is one statement');
+cmp_ok($gain->{recv_time}, '>=', 250,
+	'COPY in the extended protocol: the pause is recv_time');
+
+# ---------------------------------------------------------------------------
+# COPY TO STDOUT
+# ---------------------------------------------------------------------------
+
+$before = $observer->settled($client->pid, 4);
+my $received = $client->received;
+$client->put(
+	query(
+		q{COPY (SELECT repeat('x', 100) FROM generate_series(1, 50000)) TO STDOUT}
+	));
+$client->responses;
+$gain = delta($before, $observer->settled($client->pid, 5));
+is($gain->{requests}, 1, 'COPY TO STDOUT: is one exchange');
+is($gain->{statements}, 1, 'COPY TO STDOUT: is one statement');
+is( $gain->{bytes_sent},
+	$client->received - $received,
+	'COPY TO STDOUT: every byte is counted');
+
+# ---------------------------------------------------------------------------
+# Readers that do not read
+# ---------------------------------------------------------------------------
+
+my $large =
+  q{SELECT repeat('x', 10000) FROM generate_series(1, 2000)};    # 20 MB
+
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? 'TCP' : 'Unix socket';
+	my %options = (tcp => $tcp, receive_buffer => 65536);
+
+	my $reader = PgNetlat::Client->connect($node, %options);
+	$before = $observer->settled($reader->pid, 0);
+	$received = $reader->received;
+	$reader->put(query($large));
+	$seen = $observer->await($reader->pid,
+		sub { $_->{state} eq 'sending' and $_->{send_time} >= 500 });
+	ok($seen, "reader that does not read, $over: sending shows while it lasts");
+	is($seen->{requests}, 0,
+		"reader that does not read, $over: the exchange goes on");
+	if ($tcp)
+	{
+	  SKIP:
+		{
+			skip 'no round trip from this kernel', 1
+			  unless defined $seen->{rtt};
+			my $blamed = $observer->await(
+				$reader->pid,
+				sub {
+					$_->{state} eq 'sending'
+					  and $_->{send_client_time} >= 250;
+				});
+			ok($blamed, 'a stuck reader is blamed while it is stuck');
+		}
+	}
+	$reader->responses;
+	$gain = delta($before, $observer->settled($reader->pid, 1));
+	is($gain->{requests}, 1, "reader that does not read, $over: one exchange");
+	cmp_ok($gain->{send_time}, '>=', 500,
+		"reader that does not read, $over: is send_time");
+	cmp_ok($gain->{exec_time}, '<', $gain->{send_time},
+		"reader that does not read, $over: is not execution");
+	is( $gain->{bytes_sent},
+		$reader->received - $received,
+		"reader that does not read, $over: every byte is counted");
+	$reader->finish;
+
+	# a cancel request cannot wake up who is stuck in send, but is not lost
+	$reader = PgNetlat::Client->connect($node, %options);
+	$reader->put(query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
+	ok( $observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
+		"cancelled while sending, $over: sending");
+	$reader->cancel;
+	my @messages = $reader->until('Z');
+	ok((grep { $_->{type} eq 'E' } @messages),
+		"cancelled while sending, $over: cancelled");
+	my $settled = $observer->settled($reader->pid, 1);
+	is($settled->{requests},
+		1, "cancelled while sending, $over: one exchange");
+	$reader->finish;
+
+	# the client vanishes in the middle
+	$reader = PgNetlat::Client->connect($node, %options,
+		application_name => "vanishes_$tcp");
+	$reader->put(query($large));
+	$seen = $observer->await($reader->pid,
+		sub { $_->{state} eq 'sending' and $_->{send_time} >= 300 });
+	ok($seen, "client that vanishes, $over: sending");
+	$reader->vanish;
+	my $sum = $observer->ended("vanishes_$tcp");
+	ok($sum, "client that vanishes, $over: the session ends");
+	cmp_ok($sum->{send_time}, '>=', $seen->{send_time},
+		"client that vanishes, $over: its sending is kept");
+	cmp_ok($sum->{total_time}, '>=', $seen->{total_time},
+		"client that vanishes, $over: its time is kept");
+}
+
+# the profile knows the state as well
+my $reader =
+  PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536);
+$reader->put(query($large));
+ok( $observer->poll(
+		sub {
+			($observer->value(
+					q{SELECT sum(time) FROM pgnetlat_waits
+					  WHERE state = 'sending' AND wait_event = 'ClientWrite'
+						AND pid = } . $reader->pid) // 0) > 200;
+		}),
+	'ClientWrite while sending');
+$reader->responses;
+
+# ---------------------------------------------------------------------------
+# A large result that the kernel takes at once: the drain belongs to the wait
+# ---------------------------------------------------------------------------
+
+$reader = PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 16384);
+$before = $observer->settled($reader->pid, 0);
+$reader->put(query(q{SELECT repeat('x', 300000)}));
+my $paused = pause(500);
+$reader->responses;
+$reader->run('SELECT 1');
+$gain = delta($before, $observer->settled($reader->pid, 2));
+at_least(
+	waited($gain) + $gain->{send_time},
+	$paused, 'a response in the kernel: somebody waits for the client');
+cmp_ok($gain->{exec_time}, '<', 400, 'a response in the kernel: no execution');
+
+# ---------------------------------------------------------------------------
+# What the kernel knows of a connection
+# ---------------------------------------------------------------------------
+
+my $account = $observer->account($reader->pid);
+is($account->{transport}, 'tcp', 'transport of a TCP connection');
+SKIP:
+{
+	skip 'no round trip from this kernel', 4 unless defined $account->{rtt};
+	cmp_ok($account->{rtt}, '>', 0, 'round-trip time is positive');
+	cmp_ok($account->{srtt}, '>=', $account->{rtt},
+		'smoothed round-trip time is not below the minimum');
+	$account = $observer->await($reader->pid,
+		sub { $_->{bytes_received} > 0 and $_->{packets_received} > 0 });
+	ok($account, 'bytes and packets received are known');
+	ok(defined $account->{rtt_at}, 'and since when');
+}
+
+$account = $observer->account($client->pid);
+is($account->{transport}, 'unix', 'transport of a Unix-domain socket');
+foreach (qw(rtt srtt rtt_at retransmits bytes_received packets_sent
+	packets_received client_addr))
+{
+	is($account->{$_}, undef, "$_ is NULL on a Unix-domain socket");
+}
+
+no_violations($observer);
+$node->stop;
+done_testing();

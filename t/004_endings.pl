@@ -1,0 +1,258 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# However a session ends, what it did is in pgnetlat_clients afterwards.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('endings', conf => "pgnetlat.idle_threshold = '1h'\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat');
+
+# Starts a session, lets "prepare" bring it to where it shall end and returns
+# its account there, lets "end" end it, and returns the sums of its group.
+sub end_of
+{
+	my ($name, $prepare, $end, %options) = @_;
+	my $client = PgNetlat::Client->connect($node,
+		application_name => $name, %options);
+	my $last = $prepare->($client);
+
+	ok($last, "$name: session is where it shall end");
+	$end->($client);
+	my $sum = $observer->ended($name);
+	ok($sum, "$name: session has ended");
+	return {} unless $sum;
+
+	is($sum->{sessions}, 0, "$name: no live session");
+	is($sum->{ended_sessions}, 1, "$name: one ended session");
+	foreach (@PgNetlat::Observer::GROWING)
+	{
+		cmp_ok($sum->{$_}, '>=', $last->{$_},
+			"$name: $_ is not less than in its life")
+		  if defined $last->{$_};
+	}
+	is($sum->{pending_time}, 0, "$name: nothing is pending");
+	return $sum;
+}
+
+# Runs one statement and waits for so many milliseconds.
+sub wait_after_statement
+{
+	my ($milliseconds) = @_;
+
+	return sub {
+		my ($client) = @_;
+		$client->run('SELECT 1');
+		my $account = $observer->settled($client->pid, 1);
+		pause($milliseconds);
+		return $account;
+	};
+}
+
+sub execute_for_long
+{
+	my ($client) = @_;
+
+	$client->put(query('SELECT pg_sleep(600)'));
+	return $observer->await($client->pid,
+		sub { $_->{state} eq 'executing' and $_->{exec_time} >= 300 });
+}
+
+sub send_for_long
+{
+	my ($client) = @_;
+
+	$client->put(
+		query(q{SELECT repeat('x', 10000) FROM generate_series(1, 5000)}));
+	return $observer->await($client->pid,
+		sub { $_->{state} eq 'sending' and $_->{send_time} >= 300 });
+}
+
+sub terminate_backend
+{
+	my ($client) = @_;
+
+	is($observer->value('SELECT pg_terminate_backend(' . $client->pid . ')'),
+		't', 'terminated');
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# The client ends it
+# ---------------------------------------------------------------------------
+
+my $sum = end_of('leaves', wait_after_statement(300), sub { $_[0]->finish });
+is($sum->{requests}, 1, 'leaves: to leave is no request');
+is($sum->{statements}, 1, 'leaves: nor a statement');
+at_least($sum->{client_time}, 300, 'leaves: the last wait is kept');
+
+$sum = end_of('vanishes', wait_after_statement(300), sub { $_[0]->vanish });
+is($sum->{requests}, 1, 'vanishes: to vanish is no request');
+at_least($sum->{client_time}, 300, 'vanishes: the last wait is kept');
+
+$sum = end_of(
+	'never speaks',
+	sub { pause(300); return $observer->account($_[0]->pid) },
+	sub { $_[0]->finish });
+is($sum->{requests}, 0, 'never speaks: no request');
+at_least($sum->{client_time}, 300, 'never speaks: its wait is kept');
+
+$sum = end_of(
+	'vanishes in a transaction',
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		return $observer->await($client->pid,
+			sub { $_->{in_xact_wait_time} >= 300 });
+	},
+	sub { $_[0]->vanish });
+cmp_ok($sum->{in_xact_wait_time}, '>=', 300,
+	'vanishes in a transaction: the wait is kept as what it was');
+
+$sum = end_of(
+	'vanishes in COPY',
+	sub {
+		my ($client) = @_;
+		$client->run('CREATE TEMP TABLE lines (line text)');
+		$client->put(query('COPY lines FROM STDIN'));
+		return $observer->await($client->pid,
+			sub { $_->{state} eq 'receiving' and $_->{recv_time} >= 300 });
+	},
+	sub { $_[0]->vanish });
+
+$sum = end_of(
+	'vanishes in half a message',
+	sub {
+		my ($client) = @_;
+		$client->put(substr(query('SELECT 1'), 0, 9));
+		pause(300);
+		return $observer->account($client->pid);
+	},
+	sub { $_[0]->vanish });
+at_least($sum->{client_time}, 300, 'vanishes in half a message: it is a wait');
+
+$sum = end_of(
+	'breaks the protocol',
+	wait_after_statement(300),
+	sub {
+		$_[0]->put('?' . pack('N', 4));
+		$_[0]->until_closed;
+	});
+at_least($sum->{client_time}, 300, 'breaks the protocol: the last wait is kept');
+
+# ---------------------------------------------------------------------------
+# Somebody else ends it
+# ---------------------------------------------------------------------------
+
+$sum = end_of(
+	'terminated while waiting',
+	wait_after_statement(300),
+	sub {
+		my ($client) = @_;
+		terminate_backend($client);
+		my ($error) = grep { $_->{type} eq 'E' } $client->until_closed;
+		is($error->{error}{C}, '57P01', 'client is told');
+	});
+is($sum->{requests}, 1, 'terminated while waiting: is no request');
+at_least($sum->{client_time}, 300, 'terminated while waiting: the wait is kept');
+
+$sum = end_of(
+	'terminated while executing',
+	\&execute_for_long,
+	sub {
+		my ($client) = @_;
+		terminate_backend($client);
+		$client->until_closed;
+	});
+is($sum->{requests}, 1,
+	'terminated while executing: the request was answered, by an error');
+cmp_ok($sum->{exec_time}, '>=', 300,
+	'terminated while executing: the execution is kept');
+
+foreach my $tcp (0, 1)
+{
+	my $name = 'terminated while sending' . ($tcp ? ' over TCP' : '');
+
+	$sum = end_of(
+		$name, \&send_for_long,
+		sub {
+			my ($client) = @_;
+			terminate_backend($client);
+			$client->until_closed;
+		},
+		tcp => $tcp,
+		receive_buffer => 65536);
+	cmp_ok($sum->{send_time}, '>=', 300, "$name: the sending is kept");
+}
+
+# ---------------------------------------------------------------------------
+# The server ends it
+# ---------------------------------------------------------------------------
+
+$sum = end_of(
+	'idle session',
+	sub {
+		my ($client) = @_;
+		$client->run(q{SET idle_session_timeout = '400ms'});
+		return $observer->account($client->pid);
+	},
+	sub {
+		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
+		is($error->{error}{C}, '57P05', 'client is told');
+	});
+is($sum->{requests}, 1, 'idle session: a timeout is no request');
+at_least($sum->{client_time}, 400, 'idle session: the wait is kept');
+
+$sum = end_of(
+	'idle in transaction',
+	sub {
+		my ($client) = @_;
+		$client->run(q{SET idle_in_transaction_session_timeout = '400ms'},
+			'BEGIN');
+		return $observer->account($client->pid);
+	},
+	sub {
+		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
+		is($error->{error}{C}, '25P03', 'client is told');
+	});
+is($sum->{requests}, 2, 'idle in transaction: a timeout is no request');
+at_least($sum->{in_xact_wait_time}, 400,
+	'idle in transaction: the wait is kept as what it was');
+
+# long enough waits are idle in the end as well
+my $client = PgNetlat::Client->connect($node,
+	application_name => 'idle to the end',
+	options => '-c pgnetlat.idle_threshold=100ms');
+$client->run('SELECT 1');
+ok($observer->await($client->pid, sub { $_->{idle_time} >= 300 }), 'idle');
+$client->finish;
+$sum = $observer->ended('idle to the end');
+cmp_ok($sum->{idle_time}, '>=', 300, 'an idle end is idle');
+
+# a statement's timeout does not end the session, but the exchange
+$client = PgNetlat::Client->connect($node);
+$client->run(q{SET statement_timeout = '300ms'});
+is( $client->error_of('SELECT pg_sleep(600)'),
+	'canceling statement due to statement timeout',
+	'statement times out');
+my $account = $observer->settled($client->pid, 2);
+is($account->{requests}, 2, 'a timeout ends the exchange');
+at_least($account->{exec_time}, 300, 'what it took is execution');
+$client->finish;
+
+no_violations($observer);
+$node->stop;
+done_testing();

@@ -1,0 +1,151 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Who may see what: of other roles' sessions as much as pg_stat_activity shows.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('roles');
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE ROLE plain LOGIN',
+	'CREATE ROLE monitor LOGIN IN ROLE pg_read_all_stats',
+	'CREATE ROLE owner LOGIN',
+	'CREATE ROLE member LOGIN IN ROLE owner');
+
+my %session = map {
+	$_ => PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		user => $_,
+		application_name => "app of $_")
+} qw(plain monitor owner member);
+$session{super} = $observer;
+
+my $subject = $session{owner};
+$subject->run('SELECT 42 AS secret', 'SELECT 42 AS secret', 'SELECT 1');
+$observer->settled($subject->pid, 3);
+my $pid = $subject->pid;
+my $queryid = $observer->value(
+	"SELECT queryid FROM pgnetlat_recent($pid) WHERE queryid IS NOT NULL LIMIT 1"
+);
+ok($queryid, 'the session has run a statement');
+
+foreach my $name (sort keys %session)
+{
+	my $caller = $session{$name};
+	my $may = $name ne 'plain';
+
+	# row by row as core has it
+	my ($row) = $caller->rows(
+		"SELECT s.pid = a.pid AS pid,
+				s.datid = a.datid AS datid,
+				s.datname = a.datname AS datname,
+				s.usesysid = a.usesysid AS usesysid,
+				s.usename = a.usename AS usename,
+				s.application_name IS NOT DISTINCT FROM a.application_name AS application_name,
+				s.client_addr IS NOT DISTINCT FROM a.client_addr AS client_addr,
+				s.client_port IS NOT DISTINCT FROM a.client_port AS client_port,
+				s.backend_start IS NOT DISTINCT FROM a.backend_start AS backend_start,
+				(s.state IS NULL) = (a.state IS NULL) AS state,
+				(s.state_change IS NULL) = (a.state_change IS NULL) AS state_change,
+				s.requests >= 3 AS requests,
+				s.total_time > 0 AS total_time
+		   FROM pgnetlat_sessions s JOIN pg_stat_activity a USING (pid)
+		  WHERE s.pid = $pid");
+	is($row->{$_}, 't', "$name: $_ as in pg_stat_activity")
+	  foreach sort keys %$row;
+	is( $caller->value(
+			"SELECT client_addr IS NOT NULL FROM pgnetlat_sessions WHERE pid = $pid"
+		),
+		$may ? 't' : 'f',
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the address');
+
+	# what has no counterpart there
+	is( $caller->value(
+			"SELECT count(*) > 0 FROM pgnetlat_clients
+			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
+		$may ? 't' : 'f',
+		"$name: address of a client group");
+	is( $caller->value(
+			"SELECT count(*) > 0 FROM pgnetlat_histogram
+			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
+		$may ? 't' : 'f',
+		"$name: address of a histogram's group");
+	is( $caller->value(
+			"SELECT count(*) > 0 FROM pgnetlat_statements s JOIN pg_roles r
+			 ON r.oid = s.userid WHERE r.rolname = 'owner' AND s.queryid IS NOT NULL"
+		),
+		$may ? 't' : 'f',
+		"$name: statements of another role");
+	is( $observer->poll(
+			sub {
+				my $count = $caller->value(
+					"SELECT count(wait_event) FROM pgnetlat_waits WHERE pid = $pid"
+				);
+				!$may || $count > 0 ? ($count > 0 ? 't' : 'f') : undef;
+			}),
+		$may ? 't' : 'f',
+		"$name: wait events of another role");
+
+	my $seen = eval {
+		$caller->value("SELECT count(queryid) FROM pgnetlat_recent($pid)");
+	} // 0;
+	cmp_ok($seen, $may ? '>' : '==', 0, "$name: flight recorder of another role");
+
+	is( $caller->value(
+			'SELECT state IS NOT NULL AND client_addr IS NOT DISTINCT FROM
+			 inet_client_addr() FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'
+		),
+		't',
+		"$name: sees itself");
+	is($caller->value('SELECT version FROM pgnetlat_info') // '',
+		'1.0', "$name: sees the version");
+	ok(defined $caller->value('SELECT count(*) FROM pgnetlat_history'),
+		"$name: sees the history");
+	is($caller->error_of('SELECT * FROM pgnetlat_top_statements'),
+		'', "$name: sees the top statements");
+}
+
+# ---------------------------------------------------------------------------
+# What only some may do
+# ---------------------------------------------------------------------------
+
+like(
+	$session{$_}->error_of('SELECT pgnetlat_reset()'),
+	qr/permission denied for function pgnetlat_reset/,
+	"$_: may not reset") foreach qw(plain monitor owner member);
+$observer->run('GRANT EXECUTE ON FUNCTION pgnetlat_reset() TO monitor');
+is($session{monitor}->error_of('SELECT pgnetlat_reset()'),
+	'', 'who was granted it may reset');
+is($observer->error_of('SELECT pgnetlat_reset()'), '', 'superuser may reset');
+
+foreach (
+	'pgnetlat.enabled = off', 'pgnetlat.idle_threshold = 1',
+	'pgnetlat.rtt_interval = 1', 'pgnetlat.track_statements = off')
+{
+	my ($setting) = /^(\S+)/;
+
+	is( $session{plain}->error_of("SET $_"),
+		qq{permission denied to set parameter "$setting"},
+		"plain role may not set $setting");
+	is($observer->error_of("SET $_; RESET $setting"),
+		'', "superuser may set $setting");
+}
+
+no_violations($observer);
+$node->stop;
+done_testing();

@@ -1,0 +1,382 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+=pod
+
+=head1 NAME
+
+PgNetlat::Client - a client that sends exactly the messages it is told to
+
+=head1 DESCRIPTION
+
+Drivers hide when messages leave and when they are read.  The tests need a
+client that does one known thing for a known time, so this one speaks the
+frontend/backend protocol (version 3.0) itself: functions build messages,
+methods send bytes and read messages, each when the test says so.
+
+Every wait has a limit, PG_TEST_TIMEOUT_DEFAULT seconds, and dies beyond it.
+
+=cut
+
+package PgNetlat::Client;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IO::Select;
+use PostgreSQL::Test::Utils ();
+use Socket qw(:all);
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+our @EXPORT = qw(
+  bind_ close_ copy_data copy_done copy_fail describe execute flush
+  function_call message parse query sync terminate
+);
+
+# ---------------------------------------------------------------------------
+# Messages.  Named as in the protocol's documentation; bind_ and close_ because
+# Perl has functions of those names.
+# ---------------------------------------------------------------------------
+
+sub message
+{
+	my ($type, $body) = @_;
+	return $type . pack('N', 4 + length($body)) . $body;
+}
+
+sub query { return message('Q', "$_[0]\0"); }
+
+sub parse
+{
+	my ($name, $sql) = @_;
+	return message('P', "$name\0$sql\0" . pack('n', 0));
+}
+
+# Parameters and results are text; undef is NULL.
+sub bind_
+{
+	my ($portal, $statement, @values) = @_;
+	my $body = "$portal\0$statement\0" . pack('n n', 0, scalar @values);
+
+	$body .= defined $_ ? pack('N/a*', $_) : pack('N', 0xFFFFFFFF)
+	  foreach @values;
+	return message('B', $body . pack('n', 0));
+}
+
+# Of a portal ('P') or a statement ('S').
+sub describe { return message('D', "$_[0]$_[1]\0"); }
+sub close_ { return message('C', "$_[0]$_[1]\0"); }
+
+sub execute
+{
+	my ($portal, $max_rows) = @_;
+	return message('E', "$portal\0" . pack('N', $max_rows // 0));
+}
+
+sub sync { return message('S', ''); }
+sub flush { return message('H', ''); }
+sub terminate { return message('X', ''); }
+
+# Arguments and result are text.
+sub function_call
+{
+	my ($oid, @arguments) = @_;
+	my $body = pack('N n n', $oid, 0, scalar @arguments);
+
+	$body .= pack('N/a*', $_) foreach @arguments;
+	return message('F', $body . pack('n', 0));
+}
+
+sub copy_data { return message('d', $_[0]); }
+sub copy_done { return message('c', ''); }
+sub copy_fail { return message('f', "$_[0]\0"); }
+
+# ---------------------------------------------------------------------------
+# Connections
+# ---------------------------------------------------------------------------
+
+# Connects over the node's Unix-domain socket, or with tcp => 1 to 127.0.0.1.
+# Other options: user, dbname, application_name, options (as in PGOPTIONS),
+# receive_buffer (bytes; small ones make the server block soon).
+sub connect
+{
+	my ($class, $node, %options) = @_;
+	my $self = bless {
+		node => $node,
+		tcp => $options{tcp},
+		received => 0,
+		buffer => ''
+	}, $class;
+
+	$self->_open_socket($options{receive_buffer});
+	my %startup = (
+		user => $options{user} // scalar getpwuid($<),
+		database => $options{dbname} // 'postgres',
+		application_name => $options{application_name} // 'client',
+		options => $options{options} // '');
+	my $body = pack('N', 196608)
+	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	$self->put(pack('N', 4 + length($body)) . $body);
+
+	foreach my $m ($self->until('Z'))
+	{
+		($self->{pid}, $self->{secret}) = unpack('N N', $m->{body})
+		  if $m->{type} eq 'K';
+		die "connection refused: $m->{error}{M}\n" if $m->{type} eq 'E';
+	}
+	return $self;
+}
+
+sub _open_socket
+{
+	my ($self, $receive_buffer) = @_;
+	my $port = $self->{node}->port;
+	my $path = $self->{node}->host;
+	my ($socket, $address);
+
+	if ($self->{tcp})
+	{
+		socket($socket, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
+		setsockopt($socket, IPPROTO_TCP, TCP_NODELAY, 1);
+		$address = pack_sockaddr_in($port, inet_aton('127.0.0.1'));
+	}
+	else
+	{
+		socket($socket, PF_UNIX, SOCK_STREAM, 0) or die "socket: $!\n";
+		$address = pack_sockaddr_un("$path/.s.PGSQL.$port");
+	}
+	setsockopt($socket, SOL_SOCKET, SO_RCVBUF, $receive_buffer)
+	  if $receive_buffer;
+	CORE::connect($socket, $address) or die "connect: $!\n";
+	$self->{socket} = $socket;
+	return;
+}
+
+sub pid { return $_[0]->{pid}; }
+
+# Bytes that have arrived since the connection was opened.
+sub received { return $_[0]->{received}; }
+
+# Sends bytes, all at once as far as the kernel takes them.
+sub put
+{
+	my ($self, @messages) = @_;
+	my $bytes = join('', @messages);
+
+	local $SIG{PIPE} = 'IGNORE';
+	while (length $bytes)
+	{
+		my $written = syswrite($self->{socket}, $bytes);
+		die "could not send: $!\n" unless defined $written;
+		substr($bytes, 0, $written, '');
+	}
+	return;
+}
+
+# Waits for more bytes; false at the end of the connection.
+sub _fill
+{
+	my ($self, $deadline, $what) = @_;
+	my $left = $deadline - clock_gettime(CLOCK_MONOTONIC);
+
+	die "timed out waiting for $what\n"
+	  unless $left > 0 and IO::Select->new($self->{socket})->can_read($left);
+	my $read =
+	  sysread($self->{socket}, $self->{buffer}, 1 << 20, length $self->{buffer});
+	$self->{received} += $read // 0;
+	return $read;
+}
+
+sub _deadline
+{
+	return clock_gettime(CLOCK_MONOTONIC)
+	  + $PostgreSQL::Test::Utils::timeout_default;
+}
+
+# The next message, as { type, body }, with { error } of errors and notices
+# (fields by their code, e.g. M for the message).  undef at the end.
+sub read_message
+{
+	my ($self, $deadline, $what) = @_;
+
+	$deadline //= _deadline();
+	for (;;)
+	{
+		if (length $self->{buffer} >= 5)
+		{
+			my ($type, $length) = unpack('a N', $self->{buffer});
+			if (length $self->{buffer} > $length)
+			{
+				my $body = substr($self->{buffer}, 5, $length - 4);
+				my %m = (type => $type, body => $body);
+
+				substr($self->{buffer}, 0, 1 + $length, '');
+				$m{error} = { map { /^(.)(.*)$/s } split /\0/, $body }
+				  if $type eq 'E' or $type eq 'N';
+				return \%m;
+			}
+		}
+		$self->_fill($deadline, $what // 'a message') or return;
+	}
+}
+
+# All messages up to and including the first one of one of these types.
+sub until
+{
+	my ($self, $types) = @_;
+	my $deadline = _deadline();
+	my @messages;
+
+	for (;;)
+	{
+		my $m = $self->read_message($deadline, "message of type $types");
+		die "connection closed while waiting for $types, after: "
+		  . join(' ', map { $_->{error}{M} // $_->{type} } @messages) . "\n"
+		  unless $m;
+		push @messages, $m;
+		return @messages if index($types, $m->{type}) >= 0;
+	}
+}
+
+# All messages up to the end of the connection, however it ends.
+sub until_closed
+{
+	my ($self) = @_;
+	my @messages;
+
+	while (my $m = $self->read_message(undef, 'the end of the connection'))
+	{
+		push @messages, $m;
+	}
+	return @messages;
+}
+
+# Reads and throws away "count" responses; dies if one has an error.
+sub responses
+{
+	my ($self, $count) = @_;
+
+	for (1 .. $count // 1)
+	{
+		foreach my $m ($self->until('Z'))
+		{
+			die "unexpected error: $m->{error}{M}\n" if $m->{type} eq 'E';
+		}
+	}
+	return;
+}
+
+# One exchange of the simple protocol; returns the rows as hashes.
+sub rows
+{
+	my ($self, $sql) = @_;
+	my (@names, @rows, $error);
+
+	$self->put(query($sql));
+	foreach my $m ($self->until('Z'))
+	{
+		if ($m->{type} eq 'T')
+		{
+			@names = unpack('n/(Z* x18)', $m->{body});
+		}
+		elsif ($m->{type} eq 'D')
+		{
+			my %row;
+			@row{@names} = _values($m->{body});
+			push @rows, \%row;
+		}
+		$error //= $m->{error}{M} if $m->{type} eq 'E';
+	}
+	die "$error\n" if defined $error;
+	return @rows;
+}
+
+sub _values
+{
+	my ($body) = @_;
+	my $count = unpack('n', $body);
+	my $at = 2;
+	my @values;
+
+	for (1 .. $count)
+	{
+		my $length = unpack('N', substr($body, $at, 4));
+		$at += 4;
+		if ($length == 0xFFFFFFFF)
+		{
+			push @values, undef;
+			next;
+		}
+		push @values, substr($body, $at, $length);
+		$at += $length;
+	}
+	return @values;
+}
+
+# The first column of the first row.
+sub value
+{
+	my ($self, $sql) = @_;
+	my @values;
+
+	$self->put(query($sql));
+	foreach my $m ($self->until('Z'))
+	{
+		@values = _values($m->{body}) if $m->{type} eq 'D' and !@values;
+		die "$m->{error}{M}\n" if $m->{type} eq 'E';
+	}
+	return $values[0];
+}
+
+# One exchange of the simple protocol for each statement.
+sub run
+{
+	my ($self, @statements) = @_;
+
+	$self->rows($_) foreach @statements;
+	return;
+}
+
+# What error does a query give?  '' if none.
+sub error_of
+{
+	my ($self, $sql) = @_;
+
+	return '' if eval { $self->rows($sql); 1 };
+	chomp(my $error = $@);
+	return $error;
+}
+
+# Asks the server to cancel what this connection's session does.
+sub cancel
+{
+	my ($self) = @_;
+	my $other =
+	  bless { node => $self->{node}, tcp => $self->{tcp} }, ref $self;
+
+	$other->_open_socket;
+	$other->put(pack('N N N N', 16, 80877102, $self->{pid}, $self->{secret}));
+	return;
+}
+
+# Leaves the way a client should.
+sub finish
+{
+	my ($self) = @_;
+
+	eval { $self->put(terminate()) };
+	close($self->{socket});
+	return;
+}
+
+# Vanishes without a word.
+sub vanish
+{
+	my ($self) = @_;
+
+	close($self->{socket});
+	return;
+}
+
+1;

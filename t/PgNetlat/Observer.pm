@@ -1,0 +1,291 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+=pod
+
+=head1 NAME
+
+PgNetlat::Observer - looks at the accounts of other sessions, and checks them
+
+=head1 DESCRIPTION
+
+A superuser's connection that reads pgnetlat_sessions.  Whatever it reads, it
+checks: the parts must sum to the whole, the whole must grow exactly as fast
+as the clock, and no column but pending_time may ever fall.  What it finds
+wrong is collected for violations(), which every test file ends with.
+
+=cut
+
+package PgNetlat::Observer;
+
+use strict;
+use warnings;
+
+use parent -norequire, 'PgNetlat::Client';
+use Exporter ();
+use PgNetlat::Client;
+use PostgreSQL::Test::Utils ();
+use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+
+our @PARTS = qw(exec_time send_time recv_time network_time client_time
+  idle_time pending_time);
+
+# columns that never fall
+our @GROWING = (
+	(grep { $_ ne 'pending_time' } @PARTS), qw(total_time in_xact_wait_time
+	  send_client_time requests statements transactions pipelined
+	  round_trips retransmits bytes_sent bytes_received packets_sent
+	  packets_received));
+
+# Milliseconds: what adding and printing floating point numbers may cost.
+my $ROUNDING = 1e-6;
+
+# Milliseconds by which the clock of the test and that of the account may
+# seem to differ: moments are cut to microseconds here and there.
+my $CLOCK_ERROR = 0.1;
+
+# Its own statements are not recorded, so that tests can count all others.
+sub connect
+{
+	my ($class, $node, %options) = @_;
+
+	return $class->SUPER::connect(
+		$node,
+		application_name => 'observer',
+		options => '-c pgnetlat.track_statements=off',
+		%options);
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) * 1000; }
+
+sub _complain
+{
+	my ($self, $row, $what) = @_;
+	my $who = join(' ',
+		map { "$_=" . ($row->{$_} // 'NULL') }
+		grep { exists $row->{$_} } qw(pid state application_name));
+
+	push @{ $self->{violations} }, "$what ($who)";
+	return;
+}
+
+# One row of pgnetlat_sessions or pgnetlat_clients against itself.
+sub _check_row
+{
+	my ($self, $row) = @_;
+	my $sum = 0;
+
+	$sum += $row->{$_} foreach @PARTS;
+	$self->_complain($row, "parts sum to $sum, not $row->{total_time}")
+	  if abs($sum - $row->{total_time}) > $ROUNDING + 1e-9 * $sum;
+
+	foreach my $column (@PARTS, @GROWING)
+	{
+		$self->_complain($row, "$column is $row->{$column}")
+		  if defined $row->{$column} and $row->{$column} < 0;
+	}
+
+	$self->_complain($row, 'round_trips is not requests - pipelined')
+	  if $row->{round_trips} != $row->{requests} - $row->{pipelined};
+	$self->_complain($row, 'in_xact_wait_time exceeds the waits')
+	  if $row->{in_xact_wait_time} >
+	  $row->{network_time} + $row->{client_time} + $ROUNDING;
+	$self->_complain($row, 'send_client_time exceeds send_time')
+	  if $row->{send_client_time} > $row->{send_time} + $ROUNDING;
+
+	if (defined $row->{exec_share})
+	{
+		my $shares =
+		  $row->{exec_share} + $row->{network_share} + $row->{client_share};
+		$self->_complain($row, "shares sum to $shares")
+		  if abs($shares - 1) > 1e-9;
+	}
+	return;
+}
+
+# One row against the same one seen earlier.
+sub _check_growth
+{
+	my ($self, $old, $new) = @_;
+
+	foreach my $column (@GROWING)
+	{
+		next unless defined $old->{$column} and defined $new->{$column};
+		$self->_complain($new,
+			"$column fell from $old->{$column} to $new->{$column}")
+		  if $new->{$column} < $old->{$column} - 1e-9;
+	}
+	return;
+}
+
+# The whole must have grown by what lies between the two readings.
+sub _check_clock
+{
+	my ($self, $old, $new) = @_;
+	my $grown = $new->{total_time} - $old->{total_time};
+
+	return if $self->{clock_unchecked};
+	$self->_complain($new,
+		sprintf(
+			'total_time grew by %.3f ms in at least %.3f and at most %.3f ms',
+			$grown,
+			$new->{read_from} - $old->{read_to},
+			$new->{read_to} - $old->{read_from}))
+	  if $grown < $new->{read_from} - $old->{read_to} - $CLOCK_ERROR
+	  or $grown > $new->{read_to} - $old->{read_from} + $CLOCK_ERROR;
+	return;
+}
+
+# While sessions are switched off, their time does not grow.
+sub expect_clock { $_[0]->{clock_unchecked} = !$_[1]; return; }
+
+# The accounts of sessions by process ID, checked; all of them, or those that
+# meet a condition.
+sub accounts
+{
+	my ($self, $condition) = @_;
+	my $read_from = _now();
+	my @rows = $self->rows('SELECT * FROM pgnetlat_sessions'
+		  . (defined $condition ? " WHERE $condition" : ''));
+	my $read_to = _now();
+
+	foreach my $row (@rows)
+	{
+		# a reset begins a new account
+		my $key = "$row->{pid} $row->{backend_start} $row->{stats_since}";
+		my $old = $self->{seen}{$key};
+
+		@$row{qw(read_from read_to)} = ($read_from, $read_to);
+		$self->_check_row($row);
+		if ($old)
+		{
+			$self->_check_growth($old, $row);
+			$self->_check_clock($old, $row);
+		}
+		$self->{seen}{$key} = $row;
+	}
+	return { map { $_->{pid} => $_ } @rows };
+}
+
+# The account of one session; undef if there is none.
+sub account
+{
+	my ($self, $pid) = @_;
+
+	return $self->accounts("pid = $pid")->{$pid};
+}
+
+# The rows of pgnetlat_clients, checked.
+sub clients
+{
+	my ($self, $condition) = @_;
+	my @rows = $self->rows('SELECT * FROM pgnetlat_clients'
+		  . (defined $condition ? " WHERE $condition" : ''));
+
+	foreach my $row (@rows)
+	{
+		my $key = join(' ',
+			map { $row->{$_} // 'NULL' }
+			  qw(datid usesysid application_name client_addr stats_since));
+		my $old = $self->{seen_clients}{$key};
+
+		$self->_check_row($row);
+		$self->_check_growth($old, $row) if $old;
+		$self->{seen_clients}{$key} = $row;
+	}
+	return @rows;
+}
+
+# The sum over all groups of one application.
+sub client
+{
+	my ($self, $application) = @_;
+	my %sum;
+
+	foreach my $row ($self->clients("application_name = '$application'"))
+	{
+		$sum{$_} += $row->{$_} // 0
+		  foreach @PARTS, @GROWING, qw(sessions ended_sessions);
+	}
+	return %sum ? \%sum : undef;
+}
+
+# Calls a function until it returns true; undef if it never does in time.
+sub poll
+{
+	my ($self, $function) = @_;
+	my $deadline = _now() + $PostgreSQL::Test::Utils::timeout_default * 1000;
+
+	for (;;)
+	{
+		my $result = $function->();
+		return $result if $result;
+		return if _now() > $deadline;
+		usleep(10_000);
+	}
+}
+
+# Waits until a session's account meets a condition (in $_) and returns it, or
+# undef.
+sub await
+{
+	my ($self, $pid, $condition) = @_;
+
+	return $self->poll(
+		sub {
+			local $_ = $self->account($pid);
+			return defined $_ && $condition->() ? $_ : undef;
+		});
+}
+
+# The account of a session that has answered so many requests and waits for
+# its client.  The client may have its answer a moment before the account has.
+sub settled
+{
+	my ($self, $pid, $requests) = @_;
+	my $account = $self->await(
+		$pid,
+		sub {
+			$_->{requests} >= $requests
+			  and $_->{state} =~ /^(waiting|waiting in transaction|idle)$/;
+		});
+
+	return $account if $account;
+	$account = $self->account($pid);
+	Test::More::diag(
+		"session $pid has not settled: "
+		  . join(', ',
+			map { "$_=" . ($account->{$_} // 'NULL') } sort keys %$account));
+	return $account;
+}
+
+# Waits until an application has had so many sessions and none is left.
+sub ended
+{
+	my ($self, $application, $sessions) = @_;
+
+	return $self->poll(
+		sub {
+			my $sum = $self->client($application);
+			return $sum
+			  && $sum->{ended_sessions} >= ($sessions // 1)
+			  && !$self->value("SELECT count(*) FROM pgnetlat_sessions
+				 WHERE application_name = '$application'")
+			  ? $sum
+			  : undef;
+		});
+}
+
+# What the readings so far got wrong, as text; '' if nothing.
+sub violations
+{
+	my ($self) = @_;
+	my @all = @{ $self->{violations} // [] };
+	my $count = @all;
+
+	splice(@all, 20);
+	push @all, "... $count in all" if $count > 20;
+	return join("\n", @all);
+}
+
+1;

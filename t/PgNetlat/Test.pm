@@ -1,0 +1,115 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+=pod
+
+=head1 NAME
+
+PgNetlat::Test - what the tests have in common
+
+=cut
+
+package PgNetlat::Test;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+
+our @EXPORT = (
+	@PgNetlat::Client::EXPORT,
+	qw(at_least delta log_size new_node no_violations now pause server_log waited));
+
+# A server with the library preloaded, not started.
+sub new_node
+{
+	my ($name, %options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $options{init} // {} });
+	$node->append_conf('postgresql.conf', <<EOC);
+shared_preload_libraries = 'pgnetlat'
+listen_addresses = '127.0.0.1'
+max_connections = 100
+log_statement = none
+compute_query_id = on
+autovacuum = off
+EOC
+	$node->append_conf('postgresql.conf', $options{conf}) if $options{conf};
+	return $node;
+}
+
+# Milliseconds of the monotonic clock.
+sub now { return clock_gettime(CLOCK_MONOTONIC) * 1000; }
+
+# Does nothing for at least so many milliseconds; how many it was.
+sub pause
+{
+	my ($milliseconds) = @_;
+	my $start = now();
+
+	while ((my $left = $start + $milliseconds - now()) > 0)
+	{
+		usleep($left * 1000);
+	}
+	return now() - $start;
+}
+
+# What an account has gained.
+sub delta
+{
+	my ($old, $new) = @_;
+
+	return {
+		map { $_ => $new->{$_} - $old->{$_} }
+		grep { defined $old->{$_} and defined $new->{$_} }
+		  @PgNetlat::Observer::GROWING, 'pending_time'
+	};
+}
+
+# Milliseconds of an account that went to waits.
+sub waited
+{
+	my ($account) = @_;
+
+	return $account->{network_time} + $account->{client_time} +
+	  $account->{idle_time};
+}
+
+# Was at least this time booked where it belongs?  What was caused by doing
+# nothing for a known time takes that long on the slowest machine as well; 4 %
+# is for a server that is put off the processor between the event and the clock.
+sub at_least
+{
+	my ($milliseconds, $expected, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return cmp_ok($milliseconds, '>=', $expected * 0.96, $name);
+}
+
+sub no_violations
+{
+	my ($observer) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return is($observer->violations, '',
+		'parts summed up, time passed as on the clock, nothing fell');
+}
+
+sub log_size { return -s $_[0]->logfile; }
+
+# The server's log, from an offset on.
+sub server_log
+{
+	my ($node, $offset) = @_;
+
+	return substr(slurp_file($node->logfile), $offset // 0);
+}
+
+1;
