@@ -1,0 +1,370 @@
+"""The metrics, defined once.
+
+Both exporters, the CloudNativePG example and the tables in README.md are
+generated from here by ./generate, so that a metric has the same name, labels
+and query wherever it is read.
+
+Rules that every query keeps, because an exporter punishes the breach with
+silence: one row per label tuple, no NULL label, no pid label, seconds as
+float8, and counters only from sums that hold ended sessions.
+"""
+
+import dataclasses
+
+# Client groups and statements that have series of their own.  The rest is
+# added up in one more, so that sums stay true.
+TOP = 20
+
+
+@dataclasses.dataclass
+class Metric:
+    column: str         # of the query; the metric's name is <key>_<column>
+    type: str           # counter or gauge
+    help: str
+
+
+@dataclasses.dataclass
+class Query:
+    key: str            # first part of the metrics' names
+    sql: str
+    labels: list
+    metrics: list
+    rows: str           # how many rows it returns, for the number of series
+    # Columns that become <key>_time_seconds_total{part="<column>"}
+    parts: list = dataclasses.field(default_factory=list)
+    parts_help: str = ''
+    # Columns x_bucket, x_sum and x_count of rows by "le"
+    histograms: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Collector:
+    name: str
+    title: str
+    queries: list
+
+
+def counter(column, help):
+    return Metric(column, 'counter', help)
+
+
+def gauge(column, help):
+    return Metric(column, 'gauge', help)
+
+
+# The exporter's own sessions are left out where it says who it is: give it an
+# application_name of its own.
+NOT_MYSELF = """(application_name IS NULL OR application_name = ''
+        OR application_name <> current_setting('application_name'))"""
+
+# A dropped database keeps its series: its sums must not move to another one.
+DATNAME = """coalesce(datname, 'oid:' || datid, 'other')"""
+
+PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
+STATEMENT_PARTS = PARTS[:-1]
+STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
+
+
+def seconds(parts):
+    return ',\n       '.join(f'sum({part}_time) / 1000 AS {part}' for part in parts)
+
+
+EXPORTER = Query(
+    key='pgnetlat_exporter',
+    rows='1',
+    labels=[],
+    # works without the extension and without any privilege, so that what is
+    # missing shows up as a value
+    sql="""
+SELECT (SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'pgnetlat') AS extension_installed,
+       (SELECT count(*) FROM pg_catalog.pg_settings WHERE name = 'pgnetlat.sample_interval') AS library_loaded,
+       (SELECT count(*) FROM pg_catalog.pg_settings
+         WHERE name = 'pgnetlat.enabled' AND setting = 'on') AS counting_enabled,
+       pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')::int AS role_sees_all""",
+    metrics=[
+        gauge('extension_installed', '1 if the extension exists in the database that the exporter connects to.'),
+        gauge('library_loaded', '1 if the server has loaded the library (shared_preload_libraries).'),
+        gauge('counting_enabled', '1 if pgnetlat.enabled is on.'),
+        gauge('role_sees_all', "1 if the exporter's role may see all sessions (pg_monitor or pg_read_all_stats)."),
+    ])
+
+HEALTH = Query(
+    key='pgnetlat_health',
+    rows='1',
+    labels=[],
+    sql="""
+SELECT (sampler_pid IS NOT NULL)::int AS sampler_up,
+       extract(epoch FROM clock_timestamp()
+               - coalesce(sampler_last_tick, pg_catalog.pg_postmaster_start_time()))::float8
+         AS sampler_last_tick_age_seconds,
+       sampler_ticks AS sampler_ticks_total,
+       sampler_cpu_time / 1000 AS sampler_cpu_seconds_total,
+       sampler_errors AS sampler_errors_total,
+       statements AS statement_entries,
+       statements_max AS statement_entries_limit,
+       statements_evicted AS statements_evicted_total,
+       clients AS client_entries,
+       clients_max AS client_entries_limit,
+       clients_evicted AS clients_evicted_total,
+       records_dropped AS records_dropped_total,
+       shared_memory_bytes,
+       extract(epoch FROM coalesce(stats_reset, pg_catalog.pg_postmaster_start_time()))::float8
+         AS stats_reset_timestamp_seconds
+  FROM pgnetlat_info""",
+    metrics=[
+        gauge('sampler_up', '1 if the sampler (background worker) runs.'),
+        gauge('sampler_last_tick_age_seconds', "Time since the sampler's latest tick."),
+        counter('sampler_ticks_total', "The sampler's ticks since the server started."),
+        counter('sampler_cpu_seconds_total', 'Processor time that the sampler has used.'),
+        counter('sampler_errors_total', 'Errors that the sampler has survived.'),
+        gauge('statement_entries', 'Statements in pgnetlat_statements.'),
+        gauge('statement_entries_limit', 'pgnetlat.max_statements.'),
+        counter('statements_evicted_total', 'Statements folded into the row of evicted ones for want of room.'),
+        gauge('client_entries', 'Client groups in pgnetlat_clients.'),
+        gauge('client_entries_limit', 'pgnetlat.max_clients.'),
+        counter('clients_evicted_total', 'Client groups folded into the row of evicted ones for want of room.'),
+        counter('records_dropped_total', 'Exchanges that no statement and no histogram has seen.'),
+        gauge('shared_memory_bytes', 'Shared memory that the extension occupies.'),
+        gauge('stats_reset_timestamp_seconds', 'When counting began: the latest reset, or the start of the server.'),
+    ])
+
+INFO = Query(
+    key='pgnetlat_build',
+    rows='1',
+    labels=['version'],
+    sql="""
+SELECT coalesce(version, '') AS version, 1 AS info FROM pgnetlat_info""",
+    metrics=[gauge('info', "Always 1; the library's version is the label.")])
+
+SESSIONS = Query(
+    key='pgnetlat_sessions',
+    rows='6 x databases with sessions',
+    labels=['datname', 'state'],
+    # gauges about this moment: the only query that may look at live sessions
+    sql=f"""
+WITH live AS MATERIALIZED (
+    SELECT {DATNAME} AS datname, state, state_change, pid
+      FROM pgnetlat_sessions
+     WHERE {NOT_MYSELF})
+SELECT d.datname, s.state, count(l.pid) AS connected,
+       coalesce(max(greatest(extract(epoch FROM clock_timestamp() - l.state_change), 0)), 0)::float8
+         AS longest_seconds
+  FROM (SELECT DISTINCT datname FROM live) d
+ CROSS JOIN (VALUES {', '.join(f"('{state}')" for state in STATES)}) s(state)
+  LEFT JOIN live l ON l.datname = d.datname AND l.state = s.state
+ GROUP BY 1, 2""",
+    metrics=[
+        gauge('connected', 'Client sessions in this state.'),
+        gauge('longest_seconds', 'How long the session longest in this state has been in it.'),
+    ])
+
+DATABASE = Query(
+    key='pgnetlat_database',
+    rows='databases',
+    labels=['datname'],
+    sql=f"""
+SELECT {DATNAME} AS datname,
+       sum(requests) AS requests_total,
+       sum(statements) AS statements_total,
+       sum(transactions) AS transactions_total,
+       sum(pipelined) AS pipelined_requests_total,
+       sum(round_trips) AS round_trips_total,
+       sum(ended_sessions) AS ended_sessions_total,
+       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
+       sum(send_client_time) / 1000 AS client_limited_send_seconds_total,
+       sum(retransmits) AS retransmits_total,
+       sum(bytes_sent) AS sent_bytes_total,
+       sum(bytes_received) AS received_bytes_total,
+       sum(packets_sent) AS sent_packets_total,
+       sum(packets_received) AS received_packets_total,
+       {seconds(PARTS)}
+  FROM pgnetlat_clients
+ WHERE {NOT_MYSELF}
+ GROUP BY 1""",
+    metrics=[
+        counter('requests_total', 'Exchanges: requests read and answered.'),
+        counter('statements_total', 'Statements executed in them.'),
+        counter('transactions_total', 'Transactions ended.'),
+        counter('pipelined_requests_total', 'Requests that had already arrived: they cost no round trip.'),
+        counter('round_trips_total', 'Requests that cost a round trip.'),
+        counter('ended_sessions_total', 'Sessions that have ended.'),
+        counter('in_xact_wait_seconds_total',
+                'Of the waits (network and client): spent inside a transaction, with its locks held.'),
+        counter('client_limited_send_seconds_total', "Of part send: the client's receive window was closed."),
+        counter('retransmits_total', 'TCP segments sent again.'),
+        counter('sent_bytes_total', 'Bytes handed to the socket.'),
+        counter('received_bytes_total', 'Bytes received over TCP.'),
+        counter('sent_packets_total', 'TCP segments sent.'),
+        counter('received_packets_total', 'TCP segments received.'),
+    ],
+    parts=PARTS,
+    parts_help="Sessions' wall-clock time by where it went.")
+
+HISTOGRAMS = Query(
+    key='pgnetlat',
+    rows='databases',
+    labels=['datname'],
+    sql='',             # one shape per exporter, see histogram_sql_*
+    metrics=[],
+    histograms=[
+        ('exchange', 'exchange_seconds', 'Exchanges: execution, sending and receiving.'),
+        ('wait', 'wait_seconds', 'Waits between exchanges that are not idle: network and client.'),
+        ('network', 'wait_network_seconds', 'Of each such wait: the network.'),
+        ('client', 'wait_client_seconds', 'Of each such wait: the client thinks.'),
+        ('rtt', 'rtt_seconds', 'Round-trip times of the connections, each time they were measured.'),
+    ])
+
+
+def histogram_sql_rows():
+    """One row per bucket: for exporters that know counters only."""
+    columns = []
+    for metric, column, _ in HISTOGRAMS.histograms:
+        last = f"FILTER (WHERE metric = '{metric}' AND le = '+Inf')"
+        columns += [f"sum(bucket) FILTER (WHERE metric = '{metric}') AS {column}_bucket",
+                    f'sum(sum) {last} AS {column}_sum',
+                    f'sum(count) {last} AS {column}_count']
+    return (f'\nSELECT {DATNAME} AS datname, le,\n       ' + ',\n       '.join(columns) +
+            f'\n  FROM pgnetlat_histogram\n WHERE {NOT_MYSELF}\n GROUP BY 1, 2')
+
+
+def histogram_sql_arrays():
+    """One row per database: for exporters that know histograms."""
+    columns = []
+    for metric, column, _ in HISTOGRAMS.histograms:
+        each = f"FILTER (WHERE metric = '{metric}' AND le <> '+Inf')"
+        last = f"FILTER (WHERE metric = '{metric}' AND le = '+Inf')"
+        columns += [f'array_agg(le::float8 ORDER BY le::float8) {each} AS {column}',
+                    f'array_agg(bucket ORDER BY le::float8) {each} AS {column}_bucket',
+                    f'coalesce(max(sum) {last}, 0) AS {column}_sum',
+                    f'coalesce(max(count) {last}, 0) AS {column}_count']
+    return ('\nSELECT datname,\n       ' + ',\n       '.join(columns) + f"""
+  FROM (SELECT {DATNAME} AS datname, metric, le,
+               sum(bucket)::bigint AS bucket, sum(sum) AS sum, sum(count)::bigint AS count
+          FROM pgnetlat_histogram
+         WHERE {NOT_MYSELF}
+         GROUP BY 1, 2, 3) h
+ GROUP BY 1""")
+
+
+def top_sql(labels, inner, weight, columns):
+    """The TOP rows of "inner" by weight, and the others added up.
+
+    Who is among the first is decided by the power of two that the weight has
+    reached, the older one first: a place changes hands only when something
+    has doubled, not at every scrape.  When it does, the sum of the others
+    falls, which Prometheus would take for a reset; so that row carries a label
+    (members) made from who has a row of its own, and becomes a new series
+    instead.
+    """
+    names = ', '.join(labels)
+    shown = ',\n       '.join(
+        [f"CASE WHEN own THEN {label} ELSE 'other' END AS {label}" for label in labels] +
+        ["CASE WHEN own THEN '' ELSE members END AS members"])
+    return f"""
+WITH entry AS (
+{inner}
+), ranked AS (
+    SELECT *, NOT evicted AND {TOP} >= row_number() OVER (
+                  ORDER BY evicted,
+                           floor(ln(greatest({weight}, 1)) / ln(2)) DESC,
+                           since, {names}) AS own
+      FROM entry
+), named AS (
+    SELECT *, to_hex(hashtext(string_agg(concat_ws(' ', {names}), ',') FILTER (WHERE own)
+                              OVER (ORDER BY {names}
+                                    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS members
+      FROM ranked
+)
+SELECT {shown},
+       {columns}
+  FROM named
+ GROUP BY {', '.join(str(i + 1) for i in range(len(labels) + 1))}"""
+
+
+CLIENT = Query(
+    key='pgnetlat_client',
+    rows=f'{TOP} + 1',
+    labels=['datname', 'usename', 'application_name', 'client_addr', 'members'],
+    sql=top_sql(
+        ['datname', 'usename', 'application_name', 'client_addr'],
+        f"""    SELECT {DATNAME} AS datname,
+           coalesce(usename, 'oid:' || usesysid, 'other') AS usename,
+           coalesce(application_name, 'other') AS application_name,
+           coalesce(host(client_addr), 'local') AS client_addr,
+           datid IS NULL OR usesysid IS NULL AS evicted,
+           stats_since AS since, sessions, requests, transactions, round_trips, rtt,
+           in_xact_wait_time, send_client_time, retransmits, bytes_sent, packets_sent,
+           {', '.join(part + '_time' for part in PARTS)}
+      FROM pgnetlat_clients
+     WHERE {NOT_MYSELF}""",
+        'exec_time + send_time + recv_time + network_time + client_time',
+        f"""sum(sessions) AS sessions,
+       coalesce(max(rtt), 0) / 1000 AS rtt_seconds,
+       sum(requests) AS requests_total,
+       sum(transactions) AS transactions_total,
+       sum(round_trips) AS round_trips_total,
+       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
+       sum(send_client_time) / 1000 AS client_limited_send_seconds_total,
+       sum(retransmits) AS retransmits_total,
+       sum(bytes_sent) AS sent_bytes_total,
+       sum(packets_sent) AS sent_packets_total,
+       {seconds(PARTS)}"""),
+    metrics=[
+        gauge('sessions', "The group's sessions that are connected now."),
+        gauge('rtt_seconds', "The latest round-trip time measured; the greatest among the others; 0 where unknown."),
+        counter('requests_total', 'Exchanges: requests read and answered.'),
+        counter('transactions_total', 'Transactions ended.'),
+        counter('round_trips_total', 'Requests that cost a round trip.'),
+        counter('in_xact_wait_seconds_total',
+                'Of the waits (network and client): spent inside a transaction, with its locks held.'),
+        counter('client_limited_send_seconds_total', "Of part send: the client's receive window was closed."),
+        counter('retransmits_total', 'TCP segments sent again.'),
+        counter('sent_bytes_total', 'Bytes handed to the socket.'),
+        counter('sent_packets_total', 'TCP segments sent.'),
+    ],
+    parts=PARTS,
+    parts_help="The group's wall-clock time by where it went.")
+
+STATEMENT = Query(
+    key='pgnetlat_statement',
+    rows=f'{TOP} + 1',
+    labels=['datname', 'usename', 'queryid', 'members'],
+    sql=top_sql(
+        ['datname', 'usename', 'queryid'],
+        f"""    SELECT coalesce(d.datname, 'oid:' || s.dbid, 'other') AS datname,
+           coalesce(r.rolname, 'oid:' || s.userid, 'other') AS usename,
+           coalesce(s.queryid::text, CASE WHEN s.dbid IS NULL THEN 'other' ELSE 'unknown' END) AS queryid,
+           s.dbid IS NULL AS evicted,
+           s.stats_since AS since, s.calls, s.rows, s.in_xact_wait_time, s.bytes_sent,
+           s.repeats, s.repeat_network_time,
+           {', '.join('s.' + part + '_time' for part in STATEMENT_PARTS)}
+      FROM pgnetlat_statements s
+      LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid
+      LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid""",
+        'exec_time + send_time + recv_time + network_time + client_time',
+        f"""sum(calls) AS calls_total,
+       sum(rows) AS rows_total,
+       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
+       sum(bytes_sent) AS sent_bytes_total,
+       sum(repeats) AS repeats_total,
+       sum(repeat_network_time) / 1000 AS repeat_network_seconds_total,
+       {seconds(STATEMENT_PARTS)}"""),
+    metrics=[
+        counter('calls_total', 'Executions.'),
+        counter('rows_total', 'Rows returned or affected.'),
+        counter('in_xact_wait_seconds_total', 'Of the waits after it: spent inside a transaction.'),
+        counter('sent_bytes_total', 'Bytes of its responses.'),
+        counter('repeats_total', 'Executions that repeat an earlier one of the same burst: one statement could do.'),
+        counter('repeat_network_seconds_total', 'Network time that those repetitions cost.'),
+    ],
+    parts=STATEMENT_PARTS,
+    parts_help='Wall-clock time by where it went; a wait is booked to the statement before it.')
+
+COLLECTORS = [
+    Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
+              [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, HISTOGRAMS]),
+    Collector('pgnetlat_clients', f'Opt-in: the {TOP} client groups that matter most, and the others',
+              [CLIENT]),
+    Collector('pgnetlat_statements', f'Opt-in: the {TOP} statements that matter most, and the others',
+              [STATEMENT]),
+]
