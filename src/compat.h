@@ -38,6 +38,11 @@
 #include "utils/queryjumble.h"
 #endif
 
+/* 16 moved the macros for variable-length types out of postgres.h. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* 17 added named wait events of extensions. */
 #if PG_VERSION_NUM < 170000
 static inline uint32

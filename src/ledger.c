@@ -112,8 +112,6 @@ book_exchange(Ledger *ledger, const LedgerSampled *sampled)
 {
 	book_execution(&ledger->totals, ledger->exec, sampled);
 	ledger->exec = 0;
-	ledger->exchange_send = 0;
-	ledger->exchange_send_client = 0;
 	if (ledger->counts)
 	{
 		ledger->totals.requests++;
@@ -123,9 +121,25 @@ book_exchange(Ledger *ledger, const LedgerSampled *sampled)
 	ledger->counts = false;
 }
 
-/* Close the phase in progress, other than a wait. */
+/*
+ * What the sampler knows of the sending in progress: for how long the
+ * client's window was closed.
+ */
+static int64_t
+sampled_send_client(const Ledger *ledger, const LedgerSampled *sampled)
+{
+	if (sampled == NULL || sampled->send_began != ledger->since)
+		return 0;
+	return max64(sampled->send_client, 0);
+}
+
+/*
+ * Close the phase in progress, other than a wait.  "client" is what the
+ * session itself knows of a sending; what has been shown from the sampler's
+ * knowledge stays.
+ */
 static void
-close_phase(Ledger *ledger, int64_t at)
+close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
 {
 	int64_t		time = counted(ledger, ledger->since, at);
 
@@ -133,8 +147,10 @@ close_phase(Ledger *ledger, int64_t at)
 		ledger->exec += time;
 	else if (ledger->phase == LEDGER_SENDING)
 	{
+		client = max64(client, sampled_send_client(ledger, sampled));
+		client = min64(client, time);
 		ledger->totals.send += time;
-		ledger->exchange_send += time;
+		ledger->totals.send_client += client;
 	}
 }
 
@@ -185,7 +201,7 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled)
 	}
 	else if (ledger->phase != LEDGER_OFF)
 	{
-		close_phase(ledger, now);
+		close_phase(ledger, now, sampled, 0);
 		book_exchange(ledger, sampled);
 	}
 	ledger->phase = LEDGER_OFF;
@@ -201,8 +217,6 @@ ledger_reset(Ledger *ledger, int64_t at)
 {
 	memset(&ledger->totals, 0, sizeof(ledger->totals));
 	ledger->exec = 0;
-	ledger->exchange_send = 0;
-	ledger->exchange_send_client = 0;
 	ledger->counted_from = max64(ledger->counted_from, at);
 }
 
@@ -250,19 +264,20 @@ void
 ledger_send_begin(Ledger *ledger, int64_t at)
 {
 	at = event_time(ledger, at);
-	close_phase(ledger, at);
+	close_phase(ledger, at, NULL, 0);
 	ledger->phase = LEDGER_SENDING;
 	ledger->since = at;
 }
 
 /*
- * The socket has taken the bytes; the exchange goes on.
+ * The socket has taken the bytes; the exchange goes on.  For "client" of the
+ * time, as far as is known, the client's window was closed.
  */
 void
-ledger_send_end(Ledger *ledger, int64_t at)
+ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
 {
 	at = event_time(ledger, at);
-	close_phase(ledger, at);
+	close_phase(ledger, at, sampled, client);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
 }
@@ -275,26 +290,11 @@ ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 					const LedgerWaitTerms *terms)
 {
 	at = event_time(ledger, at);
-	close_phase(ledger, at);
+	close_phase(ledger, at, sampled, 0);
 	book_exchange(ledger, sampled);
 	ledger->phase = LEDGER_WAITING;
 	ledger->since = at;
 	ledger->wait = *terms;
-}
-
-/*
- * For "time" of this exchange's sending the client's window was closed.  May
- * be told in several parts; together they are at most the time spent sending.
- */
-void
-ledger_send_was_client(Ledger *ledger, int64_t time)
-{
-	time = min64(max64(time, 0),
-				 ledger->exchange_send - ledger->exchange_send_client);
-	if (time <= 0)
-		return;
-	ledger->totals.send_client += time;
-	ledger->exchange_send_client += time;
 }
 
 static void
@@ -352,10 +352,7 @@ project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 
 	book_execution(&account->totals, ledger->exec, sampled);
 	account->totals.send += send;
-	if (sampled)
-		account->totals.send_client +=
-			min64(max64(sampled->send_client, 0),
-				  ledger->exchange_send + send - ledger->exchange_send_client);
+	account->totals.send_client += min64(sampled_send_client(ledger, sampled), send);
 	account->state = LEDGER_STATE_SENDING;
 }
 

@@ -113,8 +113,6 @@ typedef struct Ledger
 	int64_t		counted_from;	/* nothing before this counts */
 	int64_t		exec;			/* closed execution of this exchange: becomes
 								 * exec and recv when the exchange ends */
-	int64_t		exchange_send;	/* closed sending of this exchange; in totals */
-	int64_t		exchange_send_client;	/* of which the client's; in totals */
 } Ledger;
 
 /*
@@ -126,7 +124,8 @@ typedef struct LedgerSampled
 {
 	int64_t		recv;			/* waited for the client inside the exchange */
 	int64_t		visited;		/* recv is known up to here */
-	int64_t		send_client;	/* closed window since the last send began */
+	int64_t		send_began;		/* send_client is of the sending that began then */
+	int64_t		send_client;	/* of it, the client's window was closed */
 	bool		drained;		/* drain below is known */
 	LedgerDrain drain;
 } LedgerSampled;
@@ -160,10 +159,10 @@ extern LedgerWait ledger_request_begin(Ledger *ledger, int64_t at, const LedgerD
 extern LedgerWait ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain);
 extern void ledger_wait_was_work(Ledger *ledger);
 extern void ledger_send_begin(Ledger *ledger, int64_t at);
-extern void ledger_send_end(Ledger *ledger, int64_t at);
+extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+							int64_t client);
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 								const LedgerWaitTerms *terms);
-extern void ledger_send_was_client(Ledger *ledger, int64_t time);
 
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);

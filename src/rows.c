@@ -13,6 +13,7 @@
 
 #include "catalog/pg_authid.h"
 #include "clock.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "shmem.h"

@@ -234,7 +234,10 @@ sample_connection(SessionSlot *slot, const Peek *view, Tick *tick)
 		int64		closed = Max(info.rwnd_limited - before.rwnd_limited, 0);
 
 		if (view->phase == LEDGER_SENDING)
+		{
 			seen->send_client = closed;
+			seen->send_began = view->since;
+		}
 		else if (info.unsent == 0)
 		{
 			seen->drained = true;

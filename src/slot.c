@@ -271,7 +271,12 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 			receiving = *(volatile uint32 *) &copy->proc->wait_event_info ==
 				WAIT_EVENT_CLIENT_READ;
 			if (receiving)
+			{
+				/* what the sampler has told apart will be shown */
+				if (seen)
+					raise_mark(&slot->busy_shown, Min(seen->visited, now));
 				exec_known = pg_atomic_read_u64(&slot->busy_shown);
+			}
 			else
 				raise_mark(&slot->busy_shown, now);
 			break;

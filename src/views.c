@@ -9,11 +9,13 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bswap.h"
 #include "recorder.h"
 #include "rows.h"
 #include "sampler.h"

@@ -353,34 +353,50 @@ begin_send(void)
 }
 
 /*
- * If sending took long, ask the kernel for how long the client was the cause.
+ * For how long of a sending the client was the cause.  Worth a question to
+ * the kernel only where it took long; "info" then is fresh.
  */
-static void
-note_blocked_send(int64 now, int64 duration)
+static int64
+blocked_by_client(int64 now, TcpInfo *info)
+{
+	const SlotPublished *published = &wire.slot->published;
+
+	if (now - published->ledger.since < NS_PER_MS || !is_tcp() ||
+		published->tcp.measured_at == 0 ||
+		!tcpinfo_of_socket(MyProcPort->sock, now, info))
+		return 0;
+	return info->rwnd_limited - published->tcp.rwnd_limited;
+}
+
+/*
+ * The socket has taken what there was of the response; publish that, inside
+ * a write section.  Returns when.
+ */
+static int64
+publish_send_end(int64 now, int64 client, const TcpInfo *info)
 {
 	SlotPublished *published = &wire.slot->published;
-	int64		closed_before = published->tcp.rwnd_limited;
+	LedgerSampled seen;
+	bool		sampled = slot_sampled_of_exchange(wire.slot, &seen);
 
-	if (duration < NS_PER_MS || !is_tcp() || published->tcp.measured_at == 0 ||
-		!tcpinfo_of_socket(MyProcPort->sock, now, &published->tcp))
-		return;
-	ledger_send_was_client(&published->ledger,
-						   published->tcp.rwnd_limited - closed_before);
+	now = slot_not_before_busy_shown(wire.slot, now);
+	ledger_send_end(&published->ledger, now, sampled ? &seen : NULL, client);
+	tcpinfo_latest(&published->tcp, info);
+	return now;
 }
 
 /* The socket has taken a part of the response. */
 static void
 end_send(void)
 {
-	SessionSlot *slot = wire.slot;
 	int64		now = clock_now();
 	int64		began = my_ledger()->since;
+	TcpInfo		info = {0};
+	int64		client = blocked_by_client(now, &info);
 
-	slot_write_begin(slot);
-	now = slot_not_before_busy_shown(slot, now);
-	ledger_send_end(&slot->published.ledger, now);
-	note_blocked_send(now, now - began);
-	slot_write_end(slot);
+	slot_write_begin(wire.slot);
+	(void) publish_send_end(now, client, &info);
+	slot_write_end(wire.slot);
 	wire.record.send += my_ledger()->since - began;
 }
 
@@ -411,17 +427,17 @@ end_exchange(void)
 	LedgerWaitTerms terms;
 	LedgerSampled seen;
 	bool		sampled;
+	TcpInfo		info = {0};
+	int64		client = blocked_by_client(now, &info);
 
 	wait_terms(&terms);
+	if (unlikely(terms.draining))
+		(void) tcpinfo_of_socket(MyProcPort->sock, now, &info);
 	record_close(began);
 
 	slot_write_begin(slot);
-	now = slot_not_before_busy_shown(slot, now);
+	now = publish_send_end(now, client, &info);
 	sampled = slot_sampled_of_exchange(slot, &seen);
-	ledger_send_end(&published->ledger, now);
-	note_blocked_send(now, now - began);
-	if (unlikely(terms.draining))
-		(void) tcpinfo_of_socket(MyProcPort->sock, now, &published->tcp);
 	ledger_exchange_end(&published->ledger, now, sampled ? &seen : NULL, &terms);
 	published->request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);

@@ -1,0 +1,258 @@
+/*
+ * ledger_model.h: drives a ledger with an arbitrary sequence of events, as the
+ * backend, the sampler and readers would, and checks after each step what must
+ * always hold:
+ *
+ *	- the parts add up to the time that passed, to the nanosecond;
+ *	- no part is negative;
+ *	- nothing but pending falls, whoever looks, and a reset sets it to zero;
+ *	- "of which" columns are at most what they are a part of.
+ *
+ * The sequence comes from a function that returns bytes, so that the property
+ * test can feed it random numbers and the fuzzer its input.
+ */
+#ifndef LEDGER_MODEL_H
+#define LEDGER_MODEL_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+
+typedef struct Model
+{
+	Ledger		ledger;
+	LedgerSampled sampled;
+	uint64_t	sampled_exchange;	/* sampled is of this exchange */
+	int64_t		now;
+	int64_t		counted_from;	/* start, or latest reset */
+	int64_t		off_time;		/* not counted since then */
+	int64_t		wait_shown;		/* marks of readers, as in slot.h */
+	int64_t		busy_shown;
+	LedgerTotals seen;			/* the greatest of what was shown */
+	int64_t		seen_exec_since_reset;
+	const char *broken;			/* what does not hold, or NULL */
+} Model;
+
+typedef int (*ModelByte) (void *source);	/* 0..255, or -1 at the end */
+
+static const LedgerSampled *
+model_sampled(const Model *model)
+{
+	return model->sampled_exchange == model->ledger.exchange ? &model->sampled : NULL;
+}
+
+#define MODEL_CHECK(model, condition) \
+	do { \
+		if (!(condition) && (model)->broken == NULL) \
+			(model)->broken = #condition; \
+	} while (0)
+
+static void
+model_check_account(Model *model, const LedgerAccount *account)
+{
+	const int64_t *now = (const int64_t *) &account->totals;
+	int64_t    *seen = (int64_t *) &model->seen;
+
+	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
+	{
+		MODEL_CHECK(model, now[i] >= 0);
+		if (now[i] < seen[i])
+			MODEL_CHECK(model, !"a column fell");
+		seen[i] = now[i];
+	}
+	MODEL_CHECK(model, account->pending >= 0);
+	MODEL_CHECK(model, account->totals.send_client <= account->totals.send);
+	MODEL_CHECK(model, account->totals.in_xact_wait <=
+				account->totals.network + account->totals.client);
+	MODEL_CHECK(model, account->totals.pipelined <= account->totals.requests);
+	MODEL_CHECK(model, ledger_total(account) ==
+				model->now - model->counted_from - model->off_time);
+}
+
+/* A reader looks, leaving its marks as slot_observe() does. */
+static void
+model_look(Model *model, bool receiving)
+{
+	LedgerAccount account;
+
+	receiving = receiving && model->ledger.phase == LEDGER_EXECUTING;
+	if (model->ledger.phase == LEDGER_WAITING)
+		model->wait_shown = model->now;
+	else if (!receiving)
+		model->busy_shown = model->now;
+	else if (model_sampled(model) && model->sampled.visited > model->busy_shown)
+		model->busy_shown = model->sampled.visited;
+	ledger_project(&model->ledger, model_sampled(model), model->now, receiving,
+				   model->busy_shown, &account);
+	model_check_account(model, &account);
+}
+
+static int64_t
+model_at_least(int64_t at, int64_t mark)
+{
+	return at > mark ? at : mark;
+}
+
+/* The sampler's visit, as in sampler.c. */
+static void
+model_sample(Model *model, bool receiving, bool drained)
+{
+	Ledger	   *ledger = &model->ledger;
+
+	if (model->sampled_exchange != ledger->exchange)
+	{
+		memset(&model->sampled, 0, sizeof(model->sampled));
+		model->sampled_exchange = ledger->exchange;
+		model->sampled.visited = ledger->since;
+	}
+	if (ledger->phase == LEDGER_EXECUTING)
+	{
+		if (receiving)
+		{
+			int64_t		from = model_at_least(model->sampled.visited, ledger->since);
+
+			from = model_at_least(from, model->busy_shown);
+			from = model_at_least(from, model->counted_from);
+			if (model->now > from)
+				model->sampled.recv += model->now - from;
+		}
+		model->sampled.visited = model->now;
+	}
+	else if (ledger->phase == LEDGER_SENDING)
+	{
+		if (model->sampled.send_began != ledger->since)
+			model->sampled.send_client = 0;
+		model->sampled.send_began = ledger->since;
+		model->sampled.send_client += (model->now - ledger->since) / 16;
+	}
+	else if (ledger->phase == LEDGER_WAITING && ledger->wait.draining && drained &&
+			 !model->sampled.drained)
+	{
+		model->sampled.drained = true;
+		model->sampled.drain.total = (model->now - ledger->since) / 2;
+		model->sampled.drain.client = model->sampled.drain.total / 3;
+	}
+}
+
+static void
+model_terms(LedgerWaitTerms *terms, int choice)
+{
+	memset(terms, 0, sizeof(*terms));
+	terms->rtt = (choice & 7) * 100;
+	terms->idle_threshold = 2000;
+	terms->in_xact = (choice & 8) != 0;
+	terms->pipelined = (choice & 16) != 0;
+	terms->draining = (choice & 32) != 0;
+}
+
+/* One event; what does not fit the phase is left out. */
+static void
+model_event(Model *model, int event, int choice)
+{
+	Ledger	   *ledger = &model->ledger;
+	LedgerWaitTerms terms;
+	const LedgerSampled *sampled = model_sampled(model);
+	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerDrain measured = {(choice & 15) * 50, (choice & 3) * 50};
+
+	/* what the kernel measured when the session itself asks */
+	if (drain == NULL && ledger->wait.draining && (choice & 1))
+		drain = &measured;
+	model_terms(&terms, choice);
+
+	/* half of the events claim to be older than they are */
+	int64_t		at = (choice & 64) ? model->now - (choice & 63) : model->now;
+	int64_t		wait_at = model_at_least(at, model->wait_shown);
+	int64_t		busy_at = model_at_least(at, model->busy_shown);
+
+	switch (event)
+	{
+		case 0:
+			if (ledger->phase == LEDGER_OFF)
+				ledger_start(ledger, model->now, &terms);
+			break;
+		case 1:
+			if (ledger->phase == LEDGER_WAITING)
+				ledger_request_begin(ledger, wait_at, drain);
+			break;
+		case 2:
+			if (ledger->phase == LEDGER_WAITING)
+				ledger_wait_abandoned(ledger, wait_at, drain);
+			break;
+		case 3:
+			if (ledger->phase == LEDGER_EXECUTING)
+				ledger_send_begin(ledger, busy_at);
+			break;
+		case 4:
+			if (ledger->phase == LEDGER_SENDING)
+				ledger_send_end(ledger, busy_at, sampled, (choice & 7) * 30);
+			break;
+		case 5:
+			if (ledger->phase == LEDGER_SENDING)
+			{
+				ledger_send_end(ledger, busy_at, sampled, (choice & 3) * 30);
+				ledger_exchange_end(ledger, busy_at, sampled, &terms);
+			}
+			break;
+		case 6:
+			if (ledger->phase != LEDGER_OFF)
+			{
+				int64_t		end = model_at_least(wait_at, model->busy_shown);
+
+				ledger_stop(ledger, end, sampled);
+				model->off_time += model->now -
+					model_at_least(ledger->since, model->counted_from);
+			}
+			break;
+		case 7:
+			/* a reset, applied at once or by whoever looks next */
+			if ((choice & 7) == 0)
+			{
+				ledger_reset(ledger, model->now);
+				memset(&model->seen, 0, sizeof(model->seen));
+				model->counted_from = model->now;
+				model->off_time = 0;
+				model->sampled_exchange = UINT64_MAX;
+			}
+			break;
+		case 8:
+			model_sample(model, choice & 1, choice & 2);
+			break;
+		default:
+			model_look(model, choice & 1);
+			break;
+	}
+}
+
+/* Run a sequence; returns what does not hold, or NULL. */
+static const char *
+model_run(ModelByte next, void *source)
+{
+	Model		model;
+	LedgerWaitTerms terms;
+	int			event;
+	int			choice;
+	int			step;
+
+	memset(&model, 0, sizeof(model));
+	model.now = model.counted_from = 1000000;
+	model_terms(&terms, 0);
+	ledger_start(&model.ledger, model.now, &terms);
+
+	while ((event = next(source)) >= 0 && (choice = next(source)) >= 0 &&
+		   (step = next(source)) >= 0 && model.broken == NULL)
+	{
+		/* mostly short steps, now and then a long one */
+		int64_t		passed = step < 240 ? step : (int64_t) (step - 239) * 500;
+
+		model.now += passed;
+		if (model.ledger.phase == LEDGER_OFF)
+			model.off_time += passed;
+		model_event(&model, event % 12, choice);
+		model_look(&model, (event >> 6) & 1);
+	}
+	return model.broken;
+}
+
+#endif

@@ -1,0 +1,321 @@
+/*
+ * test_ledger.c: recorded sequences of events in, account out; and the
+ * properties of ledger_model.h over random sequences.
+ */
+#include "ledger.h"
+
+#include "check.h"
+#include "ledger_model.h"
+
+#define MS	INT64_C(1000000)
+
+static const LedgerWaitTerms local = {.idle_threshold = 1000 * MS};
+static const LedgerWaitTerms remote = {.rtt = 10 * MS,.idle_threshold = 1000 * MS};
+static const LedgerWaitTerms in_xact = {.rtt = 10 * MS,.idle_threshold = 1000 * MS,.in_xact = true};
+
+static LedgerAccount
+project(const Ledger *ledger, int64_t now)
+{
+	LedgerAccount account;
+
+	ledger_project(ledger, NULL, now, false, 0, &account);
+	return account;
+}
+
+/* One exchange from a wait that began at 0: read, worked, sent, done. */
+static void
+exchange(Ledger *ledger, int64_t read, int64_t worked, int64_t sent,
+		 const LedgerWaitTerms *next)
+{
+	ledger_request_begin(ledger, read, NULL);
+	ledger_send_begin(ledger, worked);
+	ledger_send_end(ledger, sent, NULL, 0);
+	ledger_exchange_end(ledger, sent, NULL, next);
+}
+
+static void
+test_exchange(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &remote);
+	exchange(&ledger, 30 * MS, 50 * MS, 51 * MS, &remote);
+	account = project(&ledger, 51 * MS);
+	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec");
+	CHECK_EQUAL(account.totals.send, 1 * MS, "send");
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network is one round trip");
+	CHECK_EQUAL(account.totals.client, 20 * MS, "client is the rest of the wait");
+	CHECK_EQUAL(account.totals.requests, 1, "requests");
+	CHECK_EQUAL(account.pending, 0, "pending");
+	CHECK_EQUAL(ledger_total(&account), 51 * MS, "total");
+}
+
+static void
+test_wait_shorter_than_round_trip(void)
+{
+	Ledger		ledger = {0};
+
+	ledger_start(&ledger, 0, &remote);
+	exchange(&ledger, 4 * MS, 5 * MS, 5 * MS, &remote);
+	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network is at most the wait");
+	CHECK_EQUAL(ledger.totals.client, 0, "client");
+}
+
+static void
+test_idle(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &remote);
+	account = project(&ledger, 1000 * MS);
+	CHECK_EQUAL(account.pending, 1000 * MS, "a wait up to the threshold is pending");
+	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING, "state");
+	account = project(&ledger, 1000 * MS + 1);
+	CHECK_EQUAL(account.totals.idle, 1000 * MS + 1, "a longer one is idle from its beginning");
+	CHECK_EQUAL(account.pending, 0, "pending");
+	CHECK_EQUAL(account.state, LEDGER_STATE_IDLE, "state");
+	exchange(&ledger, 1500 * MS, 1500 * MS, 1500 * MS, &remote);
+	CHECK_EQUAL(ledger.totals.idle, 1500 * MS, "idle");
+	CHECK_EQUAL(ledger.totals.network + ledger.totals.client, 0, "nothing else");
+}
+
+static void
+test_wait_in_transaction(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &in_xact);
+	account = project(&ledger, 13 * 60 * 1000 * MS);
+	CHECK_EQUAL(account.totals.idle, 0, "a wait in a transaction is never idle");
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network");
+	CHECK_EQUAL(account.totals.client, 13 * 60 * 1000 * MS - 10 * MS, "client, while it lasts");
+	CHECK_EQUAL(account.totals.in_xact_wait, 13 * 60 * 1000 * MS, "in_xact_wait");
+	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING_IN_XACT, "state");
+}
+
+static void
+test_copy_in(void)
+{
+	Ledger		ledger = {0};
+	LedgerSampled seen = {.recv = 30 * MS,.visited = 90 * MS};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &local);
+	ledger_request_begin(&ledger, 10 * MS, NULL);
+	ledger_project(&ledger, &seen, 95 * MS, true, 0, &account);
+	CHECK_EQUAL(account.totals.recv, 30 * MS, "recv is what the sampler saw");
+	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec is the rest up to its visit");
+	CHECK_EQUAL(account.pending, 5 * MS, "since then nobody can tell");
+	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
+
+	ledger_send_begin(&ledger, 100 * MS);
+	ledger_send_end(&ledger, 100 * MS, NULL, 0);
+	ledger_exchange_end(&ledger, 100 * MS, &seen, &local);
+	CHECK_EQUAL(ledger.totals.recv, 30 * MS, "recv");
+	CHECK_EQUAL(ledger.totals.exec, 60 * MS, "exec");
+}
+
+static void
+test_drain(void)
+{
+	LedgerWaitTerms terms = remote;
+	LedgerDrain drain = {.total = 300 * MS,.client = 100 * MS};
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	terms.draining = true;
+	ledger_start(&ledger, 0, &terms);
+	account = project(&ledger, 5000 * MS);
+	CHECK_EQUAL(account.pending, 5000 * MS, "while the response drains nothing is decided");
+	ledger_request_begin(&ledger, 400 * MS, &drain);
+	CHECK_EQUAL(ledger.totals.network, 200 * MS, "the drain is network, ...");
+	CHECK_EQUAL(ledger.totals.client, 200 * MS, "... but for the closed window; then the client");
+
+	/* long after the drain: the drain hurt, the rest was idle */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, &terms);
+	ledger_request_begin(&ledger, 5000 * MS, &drain);
+	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network");
+	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
+	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle");
+
+	/* a drain longer than the threshold is no idle time */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, &terms);
+	drain.total = 3000 * MS;
+	ledger_request_begin(&ledger, 3100 * MS, &drain);
+	CHECK_EQUAL(ledger.totals.idle, 0, "idle");
+	CHECK_EQUAL(ledger.totals.network, 2900 * MS, "network");
+}
+
+static void
+test_blocked_send(void)
+{
+	Ledger		ledger = {0};
+	LedgerSampled seen = {.send_began = 1 * MS,.send_client = 700 * MS};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &local);
+	ledger_request_begin(&ledger, 0, NULL);
+	ledger_send_begin(&ledger, 1 * MS);
+	account = project(&ledger, 2001 * MS);
+	CHECK_EQUAL(account.totals.send, 2000 * MS, "send, while it is stuck");
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
+	ledger_project(&ledger, &seen, 2001 * MS, false, 0, &account);
+	CHECK_EQUAL(account.totals.send_client, 700 * MS, "what the sampler knows is shown");
+	ledger_send_end(&ledger, 2001 * MS, &seen, 500 * MS);
+	CHECK_EQUAL(ledger.totals.send_client, 700 * MS, "and stays");
+	ledger_send_begin(&ledger, 2001 * MS);
+	ledger_send_end(&ledger, 3001 * MS, NULL, 1500 * MS);
+	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS, "it is at most the sending");
+}
+
+static void
+test_pipelined(void)
+{
+	LedgerWaitTerms queued = remote;
+	Ledger		ledger = {0};
+
+	queued.pipelined = true;
+	ledger_start(&ledger, 0, &remote);
+	exchange(&ledger, 10 * MS, 11 * MS, 11 * MS, &queued);
+	exchange(&ledger, 11 * MS, 12 * MS, 12 * MS, &remote);
+	exchange(&ledger, 30 * MS, 31 * MS, 31 * MS, &remote);
+	CHECK_EQUAL(ledger.totals.requests, 3, "requests");
+	CHECK_EQUAL(ledger.totals.pipelined, 1, "the one whose request was there already");
+}
+
+static void
+test_events_out_of_order(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 100 * MS, &local);
+	exchange(&ledger, 50 * MS, 40 * MS, 130 * MS, &local);
+	account = project(&ledger, 120 * MS);
+	CHECK_EQUAL(ledger_total(&account), 30 * MS, "total");
+	CHECK(account.totals.exec >= 0 && account.totals.send >= 0, "nothing is negative");
+}
+
+static void
+test_reset(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	/* in the middle of a wait: what lies behind the reset counts */
+	ledger_start(&ledger, 0, &in_xact);
+	ledger_reset(&ledger, 5 * MS);
+	account = project(&ledger, 30 * MS);
+	CHECK_EQUAL(ledger_total(&account), 25 * MS, "total since the reset");
+	CHECK_EQUAL(account.totals.network, 5 * MS, "the rest of the round trip");
+	CHECK_EQUAL(account.totals.client, 20 * MS, "client");
+
+	/* a long wait is idle although little of it counts */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, &local);
+	ledger_reset(&ledger, 5000 * MS);
+	exchange(&ledger, 5100 * MS, 5101 * MS, 5101 * MS, &local);
+	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle");
+}
+
+static void
+test_no_request(void)
+{
+	Ledger		ledger = {0};
+
+	ledger_start(&ledger, 0, &local);
+	ledger_wait_abandoned(&ledger, 10 * MS, NULL);
+	ledger_stop(&ledger, 12 * MS, NULL);
+	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
+	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec");
+	CHECK_EQUAL(ledger.totals.client, 10 * MS, "client");
+}
+
+static void
+test_stop_in_exchange(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, &local);
+	ledger_request_begin(&ledger, 1 * MS, NULL);
+	ledger_send_begin(&ledger, 3 * MS);
+	ledger_stop(&ledger, 7 * MS, NULL);
+	account = project(&ledger, 1000 * MS);
+	CHECK_EQUAL(ledger_total(&account), 7 * MS, "nothing counts after the end");
+	CHECK_EQUAL(account.totals.requests, 1, "a session that ends in an exchange had a request");
+	CHECK_EQUAL(account.state, LEDGER_STATE_DISABLED, "state");
+}
+
+static void
+test_flush_in_the_middle(void)
+{
+	Ledger		ledger = {0};
+
+	ledger_start(&ledger, 0, &local);
+	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
+	ledger_wait_was_work(&ledger);
+	ledger_send_begin(&ledger, 9 * MS);
+	ledger_send_end(&ledger, 9 * MS, NULL, 0);
+	ledger_exchange_end(&ledger, 9 * MS, NULL, &local);
+	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "what looked like a wait was execution");
+	CHECK_EQUAL(ledger.totals.requests, 1, "of one request");
+}
+
+/* splitmix64: small, and the same everywhere */
+static uint64_t random_state;
+
+static int
+random_byte(void *source)
+{
+	uint64_t	z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
+	int		   *left = source;
+
+	if ((*left)-- <= 0)
+		return -1;
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return (z ^ (z >> 31)) & 255;
+}
+
+static void
+test_properties(void)
+{
+	for (uint64_t seed = 1; seed <= 20000; seed++)
+	{
+		int			left = 600;
+		const char *broken;
+
+		random_state = seed;
+		broken = model_run(random_byte, &left);
+		CHECK(broken == NULL, "seed %llu, %d bytes left: %s",
+			  (unsigned long long) seed, left, broken);
+		if (broken)
+			break;
+	}
+}
+
+int
+main(void)
+{
+	test_exchange();
+	test_wait_shorter_than_round_trip();
+	test_idle();
+	test_wait_in_transaction();
+	test_copy_in();
+	test_drain();
+	test_blocked_send();
+	test_pipelined();
+	test_events_out_of_order();
+	test_reset();
+	test_no_request();
+	test_stop_in_exchange();
+	test_flush_in_the_middle();
+	test_properties();
+	return CHECKS_DONE("ledger");
+}
