@@ -39,6 +39,7 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT idle_time double precision,
 	OUT pending_time double precision,
 	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
 	OUT send_client_time double precision,
 	OUT exec_share double precision,
 	OUT network_share double precision,
@@ -87,6 +88,7 @@ SELECT s.pid,
 	   s.idle_time,
 	   s.pending_time,
 	   s.in_xact_wait_time,
+	   s.send_blocked_time,
 	   s.send_client_time,
 	   s.exec_share,
 	   s.network_share,
@@ -203,6 +205,7 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT idle_time double precision,
 	OUT pending_time double precision,
 	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
 	OUT send_client_time double precision,
 	OUT exec_share double precision,
 	OUT network_share double precision,
@@ -219,7 +222,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION pgnetlat_clients() IS
-	'account by database, role, application and address, over live and ended sessions; datid and usesysid are NULL in the row of evicted groups';
+	'account by database, role, application and address, over live and ended sessions; usesysid is NULL in a database''s row of evicted groups';
 
 CREATE VIEW pgnetlat_clients AS
 SELECT c.datid,
@@ -244,6 +247,7 @@ SELECT c.datid,
 	   c.idle_time,
 	   c.pending_time,
 	   c.in_xact_wait_time,
+	   c.send_blocked_time,
 	   c.send_client_time,
 	   c.exec_share,
 	   c.network_share,
@@ -309,6 +313,7 @@ CREATE FUNCTION pgnetlat_history(
 	OUT client_time double precision,
 	OUT idle_time double precision,
 	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
 	OUT send_client_time double precision,
 	OUT exec_share double precision,
 	OUT network_share double precision,
@@ -341,6 +346,7 @@ SELECT h.bucket_start,
 	   h.client_time,
 	   h.idle_time,
 	   h.in_xact_wait_time,
+	   h.send_blocked_time,
 	   h.send_client_time,
 	   h.exec_share,
 	   h.network_share,
@@ -355,7 +361,7 @@ SELECT h.bucket_start,
 -- The statements that cost most round trips, with their text where
 -- pg_stat_statements is installed in this database and knows it.  The text is
 -- fetched by dynamic SQL because that extension may be absent, or live in any
--- schema.
+-- schema; its setting says whether its library is loaded.
 CREATE FUNCTION pgnetlat_top_statements(
 	IN "limit" integer DEFAULT 20,
 	OUT userid oid,
@@ -381,9 +387,8 @@ BEGIN
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-	   AND 'pg_stat_statements' OPERATOR(pg_catalog.=)
-		   ANY (pg_catalog.regexp_split_to_array(
-				pg_catalog.current_setting('shared_preload_libraries'), '[\s,"]+'));
+	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
+					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
 	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace

@@ -126,7 +126,7 @@ client_identity(RowBuilder *row, const ClientEntry *entry)
 {
 	if (entry->is_other)
 	{
-		row_null(row);
+		row_oid(row, entry->key.datid);
 		row_null(row);
 		row_text(row, "(evicted)");
 		row_null(row);
@@ -161,6 +161,7 @@ client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
 	row_ms(row, totals->idle);
 	row_ms(row, pending);
 	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_blocked);
 	row_ms(row, totals->send_client);
 	row_shares(row, totals);
 	if (counters->rtt > 0)
@@ -262,6 +263,7 @@ history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *valu
 	row_ms(row, totals->client);
 	row_ms(row, totals->idle);
 	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_blocked);
 	row_ms(row, totals->send_client);
 	row_shares(row, totals);
 	row_int64(row, values->retransmits);

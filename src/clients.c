@@ -4,8 +4,9 @@
  *	  See clients.h.
  *
  * One lock protects the table.  When it is full the least used groups are
- * removed and folded into one without a key; a removed group that has live
- * sessions comes back, from zero, with what they do next.
+ * removed, and each is folded into one for its database, so that a database's
+ * sum never falls; a removed group that has live sessions comes back, from
+ * zero, with what they do next.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,10 +24,14 @@
 StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
 				 "ClientKey must not have padding: it is hashed as bytes");
 
+/* Databases that have a row of their own for what was evicted, and one more. */
+#define CLIENTS_OTHERS		16
+
 /* protected by the clients lock, as the table is */
 typedef struct ClientsShared
 {
-	ClientEntry other;			/* what was evicted */
+	ClientEntry others[CLIENTS_OTHERS]; /* what was evicted, by database; the
+										 * last one: of any further ones */
 	int64		evicted;
 } ClientsShared;
 
@@ -48,10 +53,7 @@ clients_shmem_init(void)
 
 	shared = ShmemInitStruct("pgnetlat clients", sizeof(ClientsShared), &found);
 	if (!found)
-	{
 		memset(shared, 0, sizeof(*shared));
-		shared->other.is_other = true;
-	}
 
 	memset(&info, 0, sizeof(info));
 	info.keysize = sizeof(ClientKey);
@@ -60,10 +62,30 @@ clients_shmem_init(void)
 							  &info, HASH_ELEM | HASH_BLOBS);
 }
 
+/* Where what is evicted of a database goes. */
+static ClientEntry *
+other_for(Oid datid)
+{
+	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	{
+		ClientEntry *other = &shared->others[i];
+
+		if (!other->is_other)
+		{
+			other->is_other = true;
+			other->key.datid = i < CLIENTS_OTHERS - 1 ? datid : InvalidOid;
+		}
+		if (other->key.datid == datid || i == CLIENTS_OTHERS - 1)
+			return other;
+	}
+	pg_unreachable();
+}
+
 static void
 fold_into_other(const ClientEntry *entry)
 {
-	ClientCounters *sum = &shared->other.counters;
+	ClientEntry *other = other_for(entry->key.datid);
+	ClientCounters *sum = &other->counters;
 	const ClientCounters *term = &entry->counters;
 
 	ledger_totals_add(&sum->totals, &term->totals);
@@ -74,8 +96,8 @@ fold_into_other(const ClientEntry *entry)
 	sum->ended_sessions += term->ended_sessions;
 	for (int i = 0; i < NUM_METRICS; i++)
 		histogram_add(&sum->histogram[i], &term->histogram[i]);
-	if (shared->other.since == 0 || entry->since < shared->other.since)
-		shared->other.since = entry->since;
+	if (other->since == 0 || entry->since < other->since)
+		other->since = entry->since;
 }
 
 /* Make room; the lock is held exclusively. */
@@ -133,7 +155,7 @@ clients_acquire(const ClientKey *key, int64 usage, TimestampTz now)
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
 	entry = find_or_create(key, now);
 	if (entry == NULL)
-		entry = &shared->other;
+		entry = other_for(key->datid);
 	entry->usage += usage;
 	return &entry->counters;
 }
@@ -177,7 +199,6 @@ clients_reset(TimestampTz now)
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		hash_search(table, &entry->key, HASH_REMOVE, NULL);
 	memset(shared, 0, sizeof(*shared));
-	shared->other.is_other = true;
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }
 
@@ -190,7 +211,7 @@ clients_counts(int64 *entries, int64 *evicted)
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }
 
-/* A palloc'd copy of all entries, the one of evicted groups last. */
+/* A palloc'd copy of all entries, the ones of evicted groups last. */
 ClientEntry *
 clients_copy(int *count)
 {
@@ -198,15 +219,15 @@ clients_copy(int *count)
 	ClientEntry *entry;
 	ClientEntry *copies;
 
-	copies = palloc_extended(((Size) pgnetlat_max_clients + 1) * sizeof(ClientEntry),
+	copies = palloc_extended(((Size) pgnetlat_max_clients + CLIENTS_OTHERS) * sizeof(ClientEntry),
 							 MCXT_ALLOC_HUGE);
 	*count = 0;
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		copies[(*count)++] = *entry;
-	if (shared->other.since != 0)
-		copies[(*count)++] = shared->other;
+	for (int i = 0; i < CLIENTS_OTHERS && shared->others[i].is_other; i++)
+		copies[(*count)++] = shared->others[i];
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 	return copies;
 }

@@ -50,7 +50,7 @@ typedef struct ClientCounters
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_other;		/* the evicted ones; has no key */
+	bool		is_other;		/* a database's evicted groups; only datid is set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
 	ClientCounters counters;

@@ -134,6 +134,21 @@ sampled_send_client(const Ledger *ledger, const LedgerSampled *sampled)
 }
 
 /*
+ * Book a sending from ledger->since to "at"; "client" is for how long of it
+ * the client's window is known to have been closed.
+ */
+static void
+book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t client)
+{
+	int64_t		time = counted(ledger, ledger->since, at);
+	int64_t		blocked = at - ledger->since >= LEDGER_BLOCKED_NS ? time : 0;
+
+	totals->send += time;
+	totals->send_blocked += blocked;
+	totals->send_client += ledger->local ? blocked : min64(client, blocked);
+}
+
+/*
  * Close the phase in progress, other than a wait.  "client" is what the
  * session itself knows of a sending; what has been shown from the sampler's
  * knowledge stays.
@@ -141,17 +156,11 @@ sampled_send_client(const Ledger *ledger, const LedgerSampled *sampled)
 static void
 close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
 {
-	int64_t		time = counted(ledger, ledger->since, at);
-
 	if (ledger->phase == LEDGER_EXECUTING)
-		ledger->exec += time;
+		ledger->exec += counted(ledger, ledger->since, at);
 	else if (ledger->phase == LEDGER_SENDING)
-	{
-		client = max64(client, sampled_send_client(ledger, sampled));
-		client = min64(client, time);
-		ledger->totals.send += time;
-		ledger->totals.send_client += client;
-	}
+		book_sending(ledger, &ledger->totals, at,
+					 max64(client, sampled_send_client(ledger, sampled)));
 }
 
 static LedgerWait
@@ -169,10 +178,11 @@ end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain)
 }
 
 /*
- * Start counting, between two exchanges.
+ * Start counting, between two exchanges.  "local" says that there is no
+ * network in between.
  */
 void
-ledger_start(Ledger *ledger, int64_t now, const LedgerWaitTerms *terms)
+ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *terms)
 {
 	now = event_time(ledger, now);
 	if (ledger->phase != LEDGER_OFF)
@@ -182,6 +192,7 @@ ledger_start(Ledger *ledger, int64_t now, const LedgerWaitTerms *terms)
 	ledger->counted_from = max64(ledger->counted_from, now);
 	ledger->wait = *terms;
 	ledger->counts = false;
+	ledger->local = local;
 }
 
 /*
@@ -348,11 +359,8 @@ static void
 project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 				LedgerAccount *account)
 {
-	int64_t		send = counted(ledger, ledger->since, now);
-
 	book_execution(&account->totals, ledger->exec, sampled);
-	account->totals.send += send;
-	account->totals.send_client += min64(sampled_send_client(ledger, sampled), send);
+	book_sending(ledger, &account->totals, now, sampled_send_client(ledger, sampled));
 	account->state = LEDGER_STATE_SENDING;
 }
 
@@ -404,6 +412,29 @@ ledger_busy_total(const LedgerTotals *totals)
 {
 	return totals->exec + totals->send + totals->recv + totals->network +
 		totals->client;
+}
+
+/*
+ * Whose was the time that was not idle?  The three parts of it.  Blocked
+ * sending is the network's, but for what is known to be the client's; sending
+ * that did not block is a system call, and the server's.
+ */
+int64_t
+ledger_server_part(const LedgerTotals *totals)
+{
+	return totals->exec + totals->send - totals->send_blocked;
+}
+
+int64_t
+ledger_network_part(const LedgerTotals *totals)
+{
+	return totals->network + totals->send_blocked - totals->send_client;
+}
+
+int64_t
+ledger_client_part(const LedgerTotals *totals)
+{
+	return totals->client + totals->recv + totals->send_client;
 }
 
 #define TOTALS_FIELDS	(sizeof(LedgerTotals) / sizeof(int64_t))

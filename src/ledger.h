@@ -57,8 +57,16 @@ typedef enum LedgerState
 #define LEDGER_NUM_STATES	(LEDGER_STATE_IDLE + 1)
 
 /*
- * What has been counted.  Times in nanoseconds.  send_client and
- * in_xact_wait are "of which" columns: part of send, and of network + client.
+ * Handing bytes to the socket is a system call, which is the server's work.
+ * One that takes longer than this was blocked: the network, or the client,
+ * would take no more.
+ */
+#define LEDGER_BLOCKED_NS	INT64_C(1000000)
+
+/*
+ * What has been counted.  Times in nanoseconds.  send_blocked, send_client
+ * and in_xact_wait are "of which" columns: parts of send, of send_blocked, and
+ * of network + client.
  */
 typedef struct LedgerTotals
 {
@@ -69,7 +77,8 @@ typedef struct LedgerTotals
 	int64_t		client;
 	int64_t		idle;
 	int64_t		in_xact_wait;
-	int64_t		send_client;	/* of send: the client's window was closed */
+	int64_t		send_blocked;	/* of send: it took longer than a system call */
+	int64_t		send_client;	/* of that: the client would take no more */
 	int64_t		requests;
 	int64_t		statements;
 	int64_t		transactions;
@@ -107,6 +116,7 @@ typedef struct Ledger
 	LedgerTotals totals;		/* closed intervals only */
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
+	bool		local;			/* no network: who blocks a send is the client */
 	LedgerWaitTerms wait;		/* of the wait in progress */
 	uint64_t	exchange;		/* number of the latest exchange; never reset */
 	int64_t		since;			/* when the current phase began */
@@ -151,7 +161,8 @@ typedef struct LedgerWait
 	bool		pipelined;
 } LedgerWait;
 
-extern void ledger_start(Ledger *ledger, int64_t now, const LedgerWaitTerms *terms);
+extern void ledger_start(Ledger *ledger, int64_t now, bool local,
+						 const LedgerWaitTerms *terms);
 extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
@@ -171,6 +182,9 @@ extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
 						   LedgerAccount *account);
 extern int64_t ledger_total(const LedgerAccount *account);
 extern int64_t ledger_busy_total(const LedgerTotals *totals);
+extern int64_t ledger_server_part(const LedgerTotals *totals);
+extern int64_t ledger_network_part(const LedgerTotals *totals);
+extern int64_t ledger_client_part(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
 

@@ -173,8 +173,7 @@ row_counts(RowBuilder *row, const LedgerTotals *totals)
 
 /*
  * exec_share, network_share, client_share of the time that was not idle and
- * is not pending; NULL if there was none.  Sending counts as network but for
- * the part in which the client's window was closed; receiving as client.
+ * is not pending; NULL if there was none.
  */
 void
 row_shares(RowBuilder *row, const LedgerTotals *totals)
@@ -188,9 +187,9 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 		row_null(row);
 		return;
 	}
-	row_float8(row, totals->exec / whole);
-	row_float8(row, (totals->network + totals->send - totals->send_client) / whole);
-	row_float8(row, (totals->client + totals->recv + totals->send_client) / whole);
+	row_float8(row, ledger_server_part(totals) / whole);
+	row_float8(row, ledger_network_part(totals) / whole);
+	row_float8(row, ledger_client_part(totals) / whole);
 }
 
 /* Core's rule for pg_stat_activity: HAS_PGSTAT_PERMISSIONS in pgstatfuncs.c. */

@@ -227,6 +227,9 @@ request_has_begun(const SlotPublished *published, int64 *at)
 		pgstat_begin_read_activity(status, before);
 		state = status->st_state;
 		start = status->st_activity_start_timestamp;
+		/* a function call has no text, and core sets only this for it */
+		if (state == STATE_FASTPATH)
+			start = Max(start, status->st_state_start_timestamp);
 		pid = status->st_procpid;
 		pgstat_end_read_activity(status, after);
 		if (pgstat_read_activity_complete(before, after))
@@ -262,6 +265,7 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 				/* the same rule by which the session will date the event */
 				at = Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
 				at = Min(at, now);
+				raise_mark(&slot->wait_shown, at);
 				raise_mark(&slot->busy_shown, now);
 			}
 			else

@@ -161,6 +161,7 @@ session_row(RowBuilder *row, const SlotObservation *seen)
 	row_ms(row, totals->idle);
 	row_ms(row, seen->account.pending);
 	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_blocked);
 	row_ms(row, totals->send_client);
 	row_shares(row, totals);
 	session_connection(row, seen);

@@ -504,7 +504,8 @@ start_counting(void)
 	refresh_tcp_info(clock_now());
 	refresh_run_queue_time();
 	wait_terms(&terms);
-	ledger_start(&slot->published.ledger, clock_now(), &terms);
+	ledger_start(&slot->published.ledger, clock_now(),
+				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
 	wire.bytes = 0;

@@ -62,7 +62,8 @@ model_check_account(Model *model, const LedgerAccount *account)
 		seen[i] = now[i];
 	}
 	MODEL_CHECK(model, account->pending >= 0);
-	MODEL_CHECK(model, account->totals.send_client <= account->totals.send);
+	MODEL_CHECK(model, account->totals.send_client <= account->totals.send_blocked);
+	MODEL_CHECK(model, account->totals.send_blocked <= account->totals.send);
 	MODEL_CHECK(model, account->totals.in_xact_wait <=
 				account->totals.network + account->totals.client);
 	MODEL_CHECK(model, account->totals.pipelined <= account->totals.requests);
@@ -170,7 +171,7 @@ model_event(Model *model, int event, int choice)
 	{
 		case 0:
 			if (ledger->phase == LEDGER_OFF)
-				ledger_start(ledger, model->now, &terms);
+				ledger_start(ledger, model->now, (choice & 128) != 0, &terms);
 			break;
 		case 1:
 			if (ledger->phase == LEDGER_WAITING)
@@ -238,13 +239,13 @@ model_run(ModelByte next, void *source)
 	memset(&model, 0, sizeof(model));
 	model.now = model.counted_from = 1000000;
 	model_terms(&terms, 0);
-	ledger_start(&model.ledger, model.now, &terms);
+	ledger_start(&model.ledger, model.now, false, &terms);
 
 	while ((event = next(source)) >= 0 && (choice = next(source)) >= 0 &&
 		   (step = next(source)) >= 0 && model.broken == NULL)
 	{
 		/* mostly short steps, now and then a long one */
-		int64_t		passed = step < 240 ? step : (int64_t) (step - 239) * 500;
+		int64_t		passed = step < 240 ? step : (int64_t) (step - 239) * (step & 1 ? 500 : 200000);
 
 		model.now += passed;
 		if (model.ledger.phase == LEDGER_OFF)

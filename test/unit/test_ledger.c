@@ -39,7 +39,7 @@ test_exchange(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &remote);
+	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 30 * MS, 50 * MS, 51 * MS, &remote);
 	account = project(&ledger, 51 * MS);
 	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec");
@@ -56,7 +56,7 @@ test_wait_shorter_than_round_trip(void)
 {
 	Ledger		ledger = {0};
 
-	ledger_start(&ledger, 0, &remote);
+	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 4 * MS, 5 * MS, 5 * MS, &remote);
 	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network is at most the wait");
 	CHECK_EQUAL(ledger.totals.client, 0, "client");
@@ -68,7 +68,7 @@ test_idle(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &remote);
+	ledger_start(&ledger, 0, false, &remote);
 	account = project(&ledger, 1000 * MS);
 	CHECK_EQUAL(account.pending, 1000 * MS, "a wait up to the threshold is pending");
 	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING, "state");
@@ -87,7 +87,7 @@ test_wait_in_transaction(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &in_xact);
+	ledger_start(&ledger, 0, false, &in_xact);
 	account = project(&ledger, 13 * 60 * 1000 * MS);
 	CHECK_EQUAL(account.totals.idle, 0, "a wait in a transaction is never idle");
 	CHECK_EQUAL(account.totals.network, 10 * MS, "network");
@@ -103,7 +103,7 @@ test_copy_in(void)
 	LedgerSampled seen = {.recv = 30 * MS,.visited = 90 * MS};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 10 * MS, NULL);
 	ledger_project(&ledger, &seen, 95 * MS, true, 0, &account);
 	CHECK_EQUAL(account.totals.recv, 30 * MS, "recv is what the sampler saw");
@@ -127,7 +127,7 @@ test_drain(void)
 	LedgerAccount account;
 
 	terms.draining = true;
-	ledger_start(&ledger, 0, &terms);
+	ledger_start(&ledger, 0, false, &terms);
 	account = project(&ledger, 5000 * MS);
 	CHECK_EQUAL(account.pending, 5000 * MS, "while the response drains nothing is decided");
 	ledger_request_begin(&ledger, 400 * MS, &drain);
@@ -136,7 +136,7 @@ test_drain(void)
 
 	/* long after the drain: the drain hurt, the rest was idle */
 	memset(&ledger, 0, sizeof(ledger));
-	ledger_start(&ledger, 0, &terms);
+	ledger_start(&ledger, 0, false, &terms);
 	ledger_request_begin(&ledger, 5000 * MS, &drain);
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network");
 	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
@@ -144,7 +144,7 @@ test_drain(void)
 
 	/* a drain longer than the threshold is no idle time */
 	memset(&ledger, 0, sizeof(ledger));
-	ledger_start(&ledger, 0, &terms);
+	ledger_start(&ledger, 0, false, &terms);
 	drain.total = 3000 * MS;
 	ledger_request_begin(&ledger, 3100 * MS, &drain);
 	CHECK_EQUAL(ledger.totals.idle, 0, "idle");
@@ -158,7 +158,7 @@ test_blocked_send(void)
 	LedgerSampled seen = {.send_began = 1 * MS,.send_client = 700 * MS};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 0, NULL);
 	ledger_send_begin(&ledger, 1 * MS);
 	account = project(&ledger, 2001 * MS);
@@ -174,13 +174,36 @@ test_blocked_send(void)
 }
 
 static void
+test_whose_time(void)
+{
+	Ledger		ledger = {0};
+
+	/* a system call is the server's, a blocked one is not */
+	ledger_start(&ledger, 0, false, &remote);
+	exchange(&ledger, 10 * MS, 20 * MS, 20 * MS + 30000, &remote);
+	CHECK_EQUAL(ledger.totals.send_blocked, 0, "30 us are a system call");
+	CHECK_EQUAL(ledger_server_part(&ledger.totals), 10 * MS + 30000, "server");
+	exchange(&ledger, 30 * MS + 30000, 30 * MS + 30000, 50 * MS + 30000, &remote);
+	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "20 ms are not");
+	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS, "network");
+	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "client");
+
+	/* without a network only the client can block */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, true, &local);
+	exchange(&ledger, 0, 0, 20 * MS, &local);
+	CHECK_EQUAL(ledger_client_part(&ledger.totals), 20 * MS, "client");
+	CHECK_EQUAL(ledger_network_part(&ledger.totals), 0, "network");
+}
+
+static void
 test_pipelined(void)
 {
 	LedgerWaitTerms queued = remote;
 	Ledger		ledger = {0};
 
 	queued.pipelined = true;
-	ledger_start(&ledger, 0, &remote);
+	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 10 * MS, 11 * MS, 11 * MS, &queued);
 	exchange(&ledger, 11 * MS, 12 * MS, 12 * MS, &remote);
 	exchange(&ledger, 30 * MS, 31 * MS, 31 * MS, &remote);
@@ -194,7 +217,7 @@ test_events_out_of_order(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 100 * MS, &local);
+	ledger_start(&ledger, 100 * MS, false, &local);
 	exchange(&ledger, 50 * MS, 40 * MS, 130 * MS, &local);
 	account = project(&ledger, 120 * MS);
 	CHECK_EQUAL(ledger_total(&account), 30 * MS, "total");
@@ -208,7 +231,7 @@ test_reset(void)
 	LedgerAccount account;
 
 	/* in the middle of a wait: what lies behind the reset counts */
-	ledger_start(&ledger, 0, &in_xact);
+	ledger_start(&ledger, 0, false, &in_xact);
 	ledger_reset(&ledger, 5 * MS);
 	account = project(&ledger, 30 * MS);
 	CHECK_EQUAL(ledger_total(&account), 25 * MS, "total since the reset");
@@ -217,7 +240,7 @@ test_reset(void)
 
 	/* a long wait is idle although little of it counts */
 	memset(&ledger, 0, sizeof(ledger));
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	ledger_reset(&ledger, 5000 * MS);
 	exchange(&ledger, 5100 * MS, 5101 * MS, 5101 * MS, &local);
 	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle");
@@ -228,7 +251,7 @@ test_no_request(void)
 {
 	Ledger		ledger = {0};
 
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	ledger_wait_abandoned(&ledger, 10 * MS, NULL);
 	ledger_stop(&ledger, 12 * MS, NULL);
 	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
@@ -242,7 +265,7 @@ test_stop_in_exchange(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 1 * MS, NULL);
 	ledger_send_begin(&ledger, 3 * MS);
 	ledger_stop(&ledger, 7 * MS, NULL);
@@ -257,7 +280,7 @@ test_flush_in_the_middle(void)
 {
 	Ledger		ledger = {0};
 
-	ledger_start(&ledger, 0, &local);
+	ledger_start(&ledger, 0, false, &local);
 	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
 	ledger_wait_was_work(&ledger);
 	ledger_send_begin(&ledger, 9 * MS);
@@ -310,6 +333,7 @@ main(void)
 	test_copy_in();
 	test_drain();
 	test_blocked_send();
+	test_whose_time();
 	test_pipelined();
 	test_events_out_of_order();
 	test_reset();
