@@ -79,7 +79,7 @@ sub _check_row
 	$self->_complain($row, "parts sum to $sum, not $row->{total_time}")
 	  if abs($sum - $row->{total_time}) > $ROUNDING + 1e-9 * $sum;
 
-	foreach my $column (@PARTS, @GROWING)
+	foreach my $column (@GROWING, 'pending_time')
 	{
 		$self->_complain($row, "$column is $row->{$column}")
 		  if defined $row->{$column} and $row->{$column} < 0;
@@ -205,7 +205,7 @@ sub client
 	foreach my $row ($self->clients("application_name = '$application'"))
 	{
 		$sum{$_} += $row->{$_} // 0
-		  foreach @PARTS, @GROWING, qw(sessions ended_sessions);
+		  foreach @GROWING, qw(pending_time sessions ended_sessions);
 	}
 	return %sum ? \%sum : undef;
 }

@@ -1,0 +1,71 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# On a hot standby everything works as on its primary.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_node('primary', init => { allows_streaming => 1 });
+$primary->start;
+my $on_primary = PgNetlat::Observer->connect($primary);
+$on_primary->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE t (i int)');
+
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+$primary->wait_for_catchup($standby);
+
+my $observer = PgNetlat::Observer->connect($standby);
+is($observer->value('SELECT pg_is_in_recovery()'), 't', 'it is a standby');
+
+foreach (
+	qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements pgnetlat_clients
+	pgnetlat_histogram pgnetlat_history pgnetlat_top_statements pgnetlat_info))
+{
+	is($observer->error_of("SELECT * FROM $_"), '', "$_ can be read");
+}
+ok( $observer->poll(
+		sub { $observer->value('SELECT sampler_pid FROM pgnetlat_info') }),
+	'the worker runs');
+
+my $client =
+  PgNetlat::Client->connect($standby, application_name => 'reader');
+$client->run(('SELECT count(*) FROM t') x 10);
+my $account = $observer->settled($client->pid, 10);
+is($account->{requests}, 10, 'requests are counted');
+is($account->{transactions}, 10, 'transactions are counted');
+is($observer->error_of('SELECT pgnetlat_reset()'), '', 'reset works');
+$client->run('SELECT count(*) FROM t');
+is($observer->settled($client->pid, 1)->{requests}, 1, 'and starts from zero');
+
+# walsenders are no client sessions
+is( $on_primary->value(
+		q{SELECT count(*) FROM pgnetlat_sessions s JOIN pg_stat_activity a USING (pid)
+		  WHERE a.backend_type <> 'client backend'}),
+	0,
+	'only client sessions are shown');
+
+# sessions stay through a promotion
+$standby->promote;
+$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+$client->run('INSERT INTO t VALUES (1)');
+is($observer->settled($client->pid, 2)->{requests},
+	2, 'sessions are counted through a promotion');
+
+no_violations($observer);
+no_violations($on_primary);
+$standby->stop;
+$primary->stop;
+done_testing();

@@ -1,0 +1,360 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Many at once: sessions that come and go while all views are read, sessions
+# that are terminated, resets and DROP EXTENSION under load, every connection
+# in use.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use POSIX ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# How long each part goes on, in seconds; more finds more.
+my $duration = $ENV{PGNETLAT_TEST_DURATION} // 6;
+
+my $node = new_node('concurrency', conf => <<'EOC');
+pgnetlat.idle_threshold = '20ms'
+pgnetlat.recorder_size = 16
+pgnetlat.history_interval = 1
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat',
+	'CREATE TABLE counters AS SELECT g AS id, 0 AS n FROM generate_series(1, 10) g');
+
+my @views = qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements
+  pgnetlat_clients pgnetlat_histogram pgnetlat_history pgnetlat_top_statements
+  pgnetlat_info);
+
+# Runs a function in processes of their own, with the number of each, until
+# it is over; what it returns goes to the parent as text.
+sub spawn
+{
+	my ($count, $function) = @_;
+	my @children;
+
+	foreach my $number (1 .. $count)
+	{
+		pipe(my $from_child, my $to_parent) or die "pipe: $!";
+		my $pid = fork() // die "fork: $!";
+		if ($pid == 0)
+		{
+			my $result = eval { $function->($number) };
+			syswrite($to_parent, defined $result ? "ok $result" : "died: $@");
+
+			# not exit(): the parent's servers would be stopped
+			POSIX::_exit(0);
+		}
+		close $to_parent;
+		push @children, { pid => $pid, from => $from_child };
+	}
+	return @children;
+}
+
+# Waits for them; the results, each of which must begin with "ok".
+sub reap
+{
+	my ($name, @children) = @_;
+	my @results;
+
+	foreach my $child (@children)
+	{
+		my $text = do { local $/; my $in = $child->{from}; <$in> };
+		waitpid($child->{pid}, 0);
+		push @results, $text;
+	}
+	is(join('', grep { !/^ok / } @results), '', "$name: no process failed");
+	return map { /^ok (.*)$/s ? $1 : () } @results;
+}
+
+# Reads all views in turn until a time.
+sub read_views
+{
+	my ($until) = @_;
+	my $reader = PgNetlat::Observer->connect($node, application_name => 'reader');
+	my $rounds = 0;
+
+	while (now() < $until)
+	{
+		$reader->rows("SELECT * FROM $_") foreach @views;
+		$reader->rows('SELECT r.* FROM pgnetlat_sessions s, pgnetlat_recent(s.pid) r');
+		$reader->accounts;
+		$reader->clients;
+		$rounds++;
+	}
+	die $reader->violations if $reader->violations ne '';
+	$reader->finish;
+	return $rounds;
+}
+
+# ---------------------------------------------------------------------------
+# Sessions that come and go
+# ---------------------------------------------------------------------------
+
+# Each of five processes keeps ten connections, and replaces one of them in
+# each round by a new one.  Returns what must have been counted.
+sub churn
+{
+	my ($until) = @_;
+	my @sessions;
+	my ($sessions, $requests) = (0, 0);
+
+	while (now() < $until)
+	{
+		my $place = int(rand(10));
+		my $client = $sessions[$place];
+
+		$client->finish if $client;
+		$client = $sessions[$place] =
+		  PgNetlat::Client->connect($node, application_name => 'churn',
+			tcp => rand() < 0.5);
+		$sessions++;
+		my @statements = ('SELECT 1', 'BEGIN', 'SELECT 2', 'COMMIT', 'SELECT 3');
+		splice(@statements, rand(@statements + 1));
+		$client->run(@statements);
+		$requests += @statements;
+		if (rand() < 0.3)
+		{
+			$client->put(query('SELECT 1') x 20);
+			$client->responses(20);
+			$requests += 20;
+		}
+	}
+	$_->finish foreach grep { $_ } @sessions;
+	return "$sessions $requests";
+}
+
+my $until = now() + $duration * 1000;
+my @readers = spawn(2, sub { read_views($until) });
+my @churners = spawn(5, sub { srand($_[0]); churn($until) });
+my ($sessions, $requests) = (0, 0);
+
+foreach (reap('sessions that come and go', @churners))
+{
+	my @counts = split / /;
+	$sessions += $counts[0];
+	$requests += $counts[1];
+}
+cmp_ok($sessions, '>=', 50, 'sessions came and went');
+cmp_ok($_, '>=', 1, 'while the views were read')
+  foreach reap('readers', @readers);
+
+my $sum = $observer->ended('churn', $sessions);
+ok($sum, 'all of them have ended');
+is($sum->{ended_sessions}, $sessions, 'every session was counted');
+is($sum->{sessions}, 0, 'none of them is left');
+is($sum->{requests}, $requests, 'every request was counted');
+is($sum->{statements}, $requests, 'every statement was counted');
+
+# ---------------------------------------------------------------------------
+# Every column but pending_time only grows, and the clock is right, under load
+# ---------------------------------------------------------------------------
+
+# Sends requests of all kinds, and pauses now and then.
+sub work
+{
+	my ($until, $name, %options) = @_;
+	my $client = PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		tcp => rand() < 0.5,
+		%options);
+	my $requests = 0;
+
+	$client->run('CREATE TEMP TABLE copied (t text)');
+	while (now() < $until)
+	{
+		my $kind = int(rand(8));
+		if ($kind == 0)
+		{
+			$client->run('BEGIN', 'UPDATE counters SET n = n + 1 WHERE id = 1');
+			pause(rand(5));
+			$client->run('COMMIT');
+			$requests += 2;
+		}
+		elsif ($kind == 1)
+		{
+			$client->put(query('SELECT 1') x 10);
+			$client->responses(10);
+			$requests += 9;
+		}
+		elsif ($kind == 2)
+		{
+			$client->put(query('COPY copied FROM STDIN'));
+			$client->until('G');
+			$client->put(copy_data("line\n"));
+			pause(rand(20));
+			$client->put(copy_done());
+			$client->responses;
+		}
+		elsif ($kind == 3)
+		{
+			# the first rows fill all buffers on the way before we read
+			$client->put(
+				query(
+					q{SELECT repeat('x', 1000) FROM generate_series(1, 3000)}));
+			pause(rand(20));
+			$client->responses;
+		}
+		elsif ($kind == 4)
+		{
+			$client->put(parse('', 'SELECT 1'), describe('S', ''), flush());
+			$client->until('T');
+			pause(rand(5));
+			$client->put(bind_('', ''), execute(''), sync());
+			$client->responses;
+			$requests++;
+		}
+		elsif ($kind == 5)
+		{
+			$client->error_of('SELECT 1/0');
+		}
+		elsif ($kind == 6)
+		{
+			pause(rand(40));
+			$client->run('SELECT pg_sleep(0.005)');
+		}
+		else
+		{
+			$client->run(q{DO 'BEGIN RAISE NOTICE ''here''; END'});
+		}
+		$requests++;
+	}
+	$client->finish;
+	return $requests + 1;
+}
+
+# Looks at nothing but the sessions, as often as possible.
+sub watch
+{
+	my ($until, $pause) = @_;
+	my $watcher =
+	  PgNetlat::Observer->connect($node, application_name => 'watcher');
+	my $looks = 0;
+
+	while (now() < $until)
+	{
+		$watcher->accounts;
+		$watcher->clients if $looks % 10 == 0;
+		$looks++;
+		pause($pause) if $pause;
+	}
+	die $watcher->violations if $watcher->violations ne '';
+	$watcher->finish;
+	return $looks;
+}
+
+$until = now() + $duration * 1000;
+my @watchers = (spawn(1, sub { watch($until, 0) }), spawn(1, sub { watch($until, 3) }));
+my @workers = spawn(
+	6,
+	sub {
+		srand($_[0]);
+		work($until, 'worker', receive_buffer => 65536);
+	});
+$requests = 0;
+$requests += $_ foreach reap('workers', @workers);
+cmp_ok($_, '>=', 10, 'sessions were watched') foreach reap('watchers', @watchers);
+$sum = $observer->ended('worker', 6);
+is($sum->{requests}, $requests, 'every request of the workers was counted');
+
+# ---------------------------------------------------------------------------
+# Reset, DROP EXTENSION, terminated sessions, all under load
+# ---------------------------------------------------------------------------
+
+# Connects again when its session has been terminated.
+sub survive
+{
+	my ($until) = @_;
+	my ($ended, $seen) = (0, 0);
+
+	while (now() < $until)
+	{
+		eval { work($until, 'survivor'); 1 } or $ended++;
+	}
+	return $ended;
+}
+
+$until = now() + $duration * 1000;
+@watchers = spawn(2, sub { watch($until, 1) });
+my @survivors = spawn(6, sub { srand($_[0]); survive($until) });
+my ($resets, $terminated) = (0, 0);
+while (now() < $until)
+{
+	$observer->run('SELECT pgnetlat_reset()');
+	$resets++;
+	$terminated += $observer->value(
+		q{SELECT count(pg_terminate_backend(pid)) FROM
+		  (SELECT pid FROM pg_stat_activity WHERE application_name = 'survivor'
+		   ORDER BY random() LIMIT 1) AS victim}) if $resets % 4 == 0;
+	pause(20);
+}
+reap('survivors', @survivors);
+reap('watchers of resets', @watchers);
+cmp_ok($resets, '>=', 5, 'resets under load');
+cmp_ok($terminated, '>=', 1, 'sessions terminated under load');
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT count(*) = 0 FROM pgnetlat_sessions
+				  WHERE application_name = 'survivor'}) eq 't';
+		}),
+	'none of them is left');
+
+$until = now() + $duration * 500;
+@workers = spawn(4, sub { srand($_[0]); work($until, 'unaware') });
+my $rounds = 0;
+while (now() < $until)
+{
+	$observer->run('DROP EXTENSION pgnetlat', 'CREATE EXTENSION pgnetlat');
+	$rounds++;
+}
+cmp_ok($rounds, '>=', 1, 'DROP and CREATE EXTENSION under load');
+$requests = 0;
+$requests += $_ foreach reap('unaware of DROP EXTENSION', @workers);
+$sum = $observer->ended('unaware', 4);
+is($sum->{requests}, $requests, 'counting does not depend on the extension');
+
+# ---------------------------------------------------------------------------
+# Every connection in use
+# ---------------------------------------------------------------------------
+
+no_violations($observer);
+$observer->finish;
+$node->append_conf('postgresql.conf', <<'EOC');
+max_connections = 20
+superuser_reserved_connections = 0
+EOC
+$node->restart;
+$observer = PgNetlat::Observer->connect($node);
+my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
+$_->run('SELECT 1') foreach @all;
+ok( !eval { PgNetlat::Client->connect($node); 1 },
+	'there are no more connections');
+$observer->settled($_->pid, 1) foreach @all;
+is_deeply(
+	[ sort map { $_->{pid} } values %{ $observer->accounts } ],
+	[ sort map { $_->pid } @all, $observer ],
+	'every one of the connections has its account');
+$_->finish foreach @all;
+ok( $observer->poll(
+		sub { $observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1 }
+	),
+	'and none is left afterwards');
+
+no_violations($observer);
+unlike(server_log($node), qr/PANIC|TRAP:|terminated by signal/,
+	'no complaint in the log');
+$node->stop;
+done_testing();

@@ -1,0 +1,349 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# By statement: calls and rows to the unit however statements are sent, and
+# what counts as a repeat.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('statements', conf => "pgnetlat.max_statements = 100\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE items (id int, note text)',
+	q{CREATE FUNCTION looks_inside() RETURNS bigint LANGUAGE plpgsql
+	  AS 'BEGIN PERFORM count(*) FROM items WHERE id < 5;
+			   PERFORM pg_sleep(0); RETURN 1; END'});
+
+# The identifier of a statement, as core computes it.
+sub queryid
+{
+	my ($sql) = @_;
+	my $session = PgNetlat::Client->connect($node,
+		options => '-c pgnetlat.track_statements=off');
+
+	$session->run($sql);
+	my $id = $observer->poll(
+		sub {
+			$observer->value(
+				'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $session->pid);
+		});
+	$session->finish;
+	return $id;
+}
+
+# Lets a fresh session do something and end, and returns what that added to
+# pgnetlat_statements, by query identifier.
+sub statements_of
+{
+	my ($function, %options) = @_;
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => 'subject', %options);
+
+	$observer->run('SELECT pgnetlat_reset()');
+	$function->($client);
+	$client->finish;
+	$observer->ended('subject');
+	return {
+		map { ($_->{queryid} // 'NULL') => $_ }
+		  $observer->rows('SELECT * FROM pgnetlat_statements')
+	};
+}
+
+# Calls, rows and repeats of one statement.
+sub counts
+{
+	my ($statements, $queryid) = @_;
+	my $row = $statements->{$queryid} // {};
+
+	return join(' ', map { "$_=" . ($row->{$_} // 'NULL') } qw(calls rows repeats));
+}
+
+# ---------------------------------------------------------------------------
+# Calls and rows
+# ---------------------------------------------------------------------------
+
+my $seven = 'SELECT g AS seven FROM generate_series(1, 7) g';
+my $seven_id = queryid($seven);
+my $found;
+
+$found = statements_of(sub { $_[0]->run(($seven) x 5) });
+like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'simple protocol');
+cmp_ok($found->{$seven_id}{exec_time}, '>', 0, 'its execution takes time');
+cmp_ok($found->{$seven_id}{client_time}, '>', 0, 'the waits after it are its own');
+cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0, 'its bytes are counted');
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', $seven), sync());
+		$client->responses;
+		for (1 .. 5)
+		{
+			$client->put(bind_('', 's'), execute(''), sync());
+			$client->responses;
+		}
+	});
+like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'prepared statement');
+
+# often enough that the plan is generic and cached
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run('PREPARE s (int) AS SELECT g FROM generate_series(1, $1) g');
+		$client->run(('EXECUTE s (3)') x 12);
+	});
+is( scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
+	1,
+	'EXECUTE stands for the statement that was prepared');
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', 'SELECT g FROM generate_series(1, $1::int) g'),
+			sync());
+		$client->responses;
+		for (1 .. 12)
+		{
+			$client->put(bind_('', 's', 3), execute(''), sync());
+			$client->responses;
+		}
+	});
+is( scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
+	1,
+	'parameters and cached plans');
+
+my $three = q{SELECT 'three' AS three, g FROM generate_series(1, 3) g};
+my $three_id = queryid($three);
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->put((parse('', $seven) . bind_('', '') . execute('')) x 4,
+			(parse('', $three) . bind_('', '') . execute('')) x 2, sync());
+		$client->responses;
+	});
+like(counts($found, $seven_id), qr/^calls=4 rows=28 /, 'first statements under one Sync');
+like(counts($found, $three_id), qr/^calls=2 rows=6 /, 'last statements under one Sync');
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->put(
+			(
+				parse('', $seven) . bind_('', '') . execute('') . sync()
+				  . parse('', $three) . bind_('', '') . execute('') . sync()
+			) x 5);
+		$client->responses(10);
+	});
+like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'pipeline: one statement');
+like(counts($found, $three_id), qr/^calls=5 rows=15 /, 'pipeline: the other');
+
+$found = statements_of(sub { $_[0]->run("$seven; $three; $seven") });
+like(counts($found, $seven_id), qr/^calls=2 rows=14 /,
+	'several statements in one message: one');
+like(counts($found, $three_id), qr/^calls=1 rows=3 /,
+	'several statements in one message: the other');
+
+my $fetch = 'FETCH 3 FROM c';
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN', "DECLARE c CURSOR FOR $seven",
+			($fetch) x 3, 'CLOSE c', 'COMMIT');
+	});
+is( scalar(grep { $_->{calls} == 3 and $_->{rows} == 7 } values %$found),
+	1,
+	'FETCH from a cursor');
+is(counts($found, $seven_id), 'calls=NULL rows=NULL repeats=NULL',
+	'the query of a cursor is part of FETCH');
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		$client->put(parse('', $seven), bind_('p', ''), execute('p', 3), sync());
+		$client->responses;
+		for (1 .. 2)
+		{
+			$client->put(execute('p', 3), sync());
+			$client->responses;
+		}
+		$client->run('COMMIT');
+	});
+like(counts($found, $seven_id), qr/^calls=1 rows=7 /, 'portal read in parts');
+
+my $insert = 'INSERT INTO items SELECT g FROM generate_series(1, 10) g';
+my $update = 'UPDATE items SET note = 1 WHERE id <= 4';
+my $delete = 'DELETE FROM items WHERE id > 5 RETURNING id';
+my %id_of = map { $_ => queryid($_) } $insert, $update, $delete;
+$observer->run('TRUNCATE items');
+$found = statements_of(sub { $_[0]->run($insert, $update, $delete, $delete) });
+like(counts($found, $id_of{$insert}), qr/^calls=1 rows=10 /, 'INSERT');
+like(counts($found, $id_of{$update}), qr/^calls=1 rows=4 /, 'UPDATE');
+like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /, 'DELETE');
+
+my $vacuum_id = queryid('VACUUM items');
+my $set_id = queryid(q{SET work_mem = '1MB'});
+$found = statements_of(
+	sub { $_[0]->run('VACUUM items', q{SET work_mem = '1MB'}, 'VACUUM items') });
+like(counts($found, $vacuum_id), qr/^calls=2 rows=0 /, 'VACUUM');
+like(counts($found, $set_id), qr/^calls=1 rows=0 /, 'SET');
+
+my $copy_id = queryid('COPY items TO STDOUT');
+$observer->run('TRUNCATE items', $insert);
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run('COPY items TO STDOUT');
+		$client->put(query('COPY items (id) FROM STDIN'),
+			copy_data("1\n2\n3\n"), copy_done());
+		$client->responses;
+	});
+like(counts($found, $copy_id), qr/^calls=1 rows=10 /, 'COPY TO STDOUT');
+is( scalar(grep { $_->{calls} == 1 and $_->{rows} == 3 } values %$found),
+	1,
+	'COPY FROM STDIN');
+
+my $outer_id = queryid('SELECT looks_inside()');
+$found = statements_of(sub { $_[0]->run(('SELECT looks_inside()') x 3) });
+like(counts($found, $outer_id), qr/^calls=3 rows=3 /, 'statement with others inside');
+is( scalar(grep { $_->{calls} > 0 } values %$found),
+	1,
+	'what runs inside of a statement is part of it');
+
+$observer->run('CREATE TABLE logged (id int)',
+	'CREATE FUNCTION log_it() RETURNS trigger LANGUAGE plpgsql AS
+	 \'BEGIN INSERT INTO logged VALUES (NEW.id); RETURN NEW; END\'',
+	'CREATE TABLE triggers (id int)',
+	'CREATE TRIGGER t AFTER INSERT ON triggers FOR EACH ROW
+	 EXECUTE FUNCTION log_it()');
+$found = statements_of(
+	sub { $_[0]->run('INSERT INTO triggers SELECT generate_series(1, 6)') });
+is_deeply(
+	[ map { "$_->{calls} $_->{rows}" } grep { $_->{calls} } values %$found ],
+	['1 6'],
+	'a trigger is part of its statement');
+
+# An error is no call, and what follows it is not lost.
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		for (1 .. 3)
+		{
+			$client->error_of('SELECT 1 / (id - id) FROM items');
+			$client->run($seven);
+		}
+		$client->error_of(q{DO 'BEGIN PERFORM 1 / 0; END'});
+		$client->run($seven);
+	});
+like(counts($found, $seven_id), qr/^calls=4 rows=28 /, 'statements after errors');
+
+# ---------------------------------------------------------------------------
+# Repeats
+# ---------------------------------------------------------------------------
+
+# What of these statements, run one by one, is a repeat?
+sub repeats_of
+{
+	my (@statements) = @_;
+	my $rows = statements_of(sub { $_[0]->run(@statements) }, tcp => 1);
+
+	return { map { $_ => $rows->{$_}{repeats} } keys %$rows };
+}
+
+$found = repeats_of('BEGIN', ($seven) x 3, 'COMMIT');
+is($found->{$seven_id}, 2, 'A A A in a transaction');
+
+$found = repeats_of('BEGIN', ($seven, $three) x 2, 'COMMIT');
+is("$found->{$seven_id} $found->{$three_id}", '1 1', 'A B A B in a transaction');
+
+$found = repeats_of('BEGIN', $seven, $three, 'COMMIT');
+is("$found->{$seven_id} $found->{$three_id}", '0 0', 'A B in a transaction');
+
+$found = repeats_of(('BEGIN', $seven, 'COMMIT') x 3);
+is($found->{$seven_id}, 0, 'A in transactions of its own');
+
+$found = repeats_of(('BEGIN', $seven, $three, 'COMMIT') x 3);
+is("$found->{$seven_id} $found->{$three_id}", '0 0', 'A B in transactions of their own');
+
+$found = repeats_of('BEGIN', ($seven) x 3, 'ROLLBACK', 'BEGIN', ($seven) x 2,
+	'COMMIT');
+is($found->{$seven_id}, 3, 'A A A in one and A A in another transaction');
+
+# a long pause in a transaction does not end it
+my $rows = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN', $seven);
+		pause(100);
+		$client->run($seven, 'COMMIT');
+	},
+	tcp => 1);
+is($rows->{$seven_id}{repeats}, 1, 'A pause A in a transaction');
+SKIP:
+{
+	my $other = PgNetlat::Client->connect($node, tcp => 1);
+	$other->run('SELECT 1');
+	skip 'no round trip from this kernel', 2
+	  unless defined $observer->settled($other->pid, 1)->{rtt};
+	$rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') },
+		tcp => 1);
+	cmp_ok($rows->{$seven_id}{repeat_network_time},
+		'>', 0, 'repeats cost network time over TCP');
+
+	# each repeat costs the round trip before it, all but the first of which
+	# follow this statement; that one follows BEGIN
+	cmp_ok(
+		$rows->{$seven_id}{repeat_network_time},
+		'<=',
+		$rows->{$seven_id}{network_time} + 1e-6,
+		'and no more than there was');
+}
+$rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') });
+is($rows->{$seven_id}{repeat_network_time},
+	0, 'repeats cost no network time on a Unix socket');
+
+# ---------------------------------------------------------------------------
+# More statements than there is room for
+# ---------------------------------------------------------------------------
+
+my $different = 350;
+$rows = statements_of(
+	sub {
+		my ($client) = @_;
+		foreach my $columns (1 .. $different)
+		{
+			$client->run('SELECT ' . join(', ', (1) x $columns))
+			  foreach 1 .. 2;
+		}
+	});
+my ($sums) = $observer->rows(
+	'SELECT sum(calls) AS calls, sum(rows) AS rows, count(*) AS entries,
+			count(*) FILTER (WHERE queryid IS NULL AND userid IS NULL AND dbid IS NULL
+							 AND calls > 0) AS others
+	 FROM pgnetlat_statements');
+is($sums->{calls}, 2 * $different, 'evicted statements are in the sum of calls');
+is($sums->{rows}, 2 * $different, 'and of rows');
+cmp_ok($sums->{entries}, '<=', 101, 'there are no more than there is room for');
+is($sums->{others}, 1, 'evicted statements share a row');
+my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
+is($info->{statements_max}, 100, 'the limit is known');
+cmp_ok($info->{statements_evicted}, '>=', $different - 100, 'evictions are counted');
+is($info->{records_dropped}, 0, 'no record was dropped');
+
+no_violations($observer);
+$node->stop;
+done_testing();

@@ -1,0 +1,324 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# By client and over time: groups, live and ended sessions, histograms,
+# history, and that all of them tell the same.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('clients', conf => <<'EOC');
+pgnetlat.idle_threshold = '1h'
+pgnetlat.max_clients = 10
+pgnetlat.history_interval = 1
+pgnetlat.history_size = 3
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat', 'CREATE ROLE other SUPERUSER LOGIN',
+	'CREATE DATABASE elsewhere');
+
+my @counts = qw(requests statements transactions pipelined round_trips bytes_sent);
+
+# ---------------------------------------------------------------------------
+# Groups
+# ---------------------------------------------------------------------------
+
+# database, role, application and address each make a group
+my %group = (
+	base => {},
+	database => { dbname => 'elsewhere' },
+	role => { user => 'other' },
+	application => { application_name => 'another' },
+	address => { tcp => 1 });
+my %session;
+foreach my $name (sort keys %group)
+{
+	$session{$name} = PgNetlat::Client->connect($node,
+		application_name => 'grouped', %{ $group{$name} });
+	$session{$name}->run('SELECT 1');
+	$observer->settled($session{$name}->pid, 1);
+}
+is( scalar($observer->clients(q{application_name IN ('grouped', 'another')})),
+	5,
+	'database, role, application and address make groups');
+is( scalar(
+		grep { $_->{sessions} == 1 and $_->{ended_sessions} == 0 and $_->{requests} == 1 }
+		  $observer->clients(q{application_name IN ('grouped', 'another')})),
+	5,
+	'each of them has its session and its request');
+my ($row) = $observer->clients(
+	q{application_name = 'grouped' AND datname = 'elsewhere'});
+ok($row, 'names of databases');
+($row) = $observer->clients(q{application_name = 'grouped' AND usename = 'other'});
+ok($row, 'names of roles');
+($row) = $observer->clients(
+	q{application_name = 'grouped' AND client_addr = '127.0.0.1'});
+ok($row, 'addresses');
+$_->finish foreach values %session;
+$observer->ended('grouped', 4);
+$observer->ended('another');
+$observer->run('SELECT pgnetlat_reset()');
+
+# ---------------------------------------------------------------------------
+# Live and ended sessions
+# ---------------------------------------------------------------------------
+
+# Three sessions end and two live on; their last accounts are known.
+my %expected = map { $_ => 0 } @counts;
+my $total = 0;
+my @living;
+foreach my $number (1 .. 5)
+{
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => 'summed');
+
+	$client->run(('SELECT 1') x $number);
+	$client->put(query('SELECT 2') x $number);
+	$client->responses($number);
+	my $account = $observer->settled($client->pid, 2 * $number);
+	$expected{$_} += $account->{$_} foreach @counts;
+	$total += $account->{total_time};
+	if ($number <= 3)
+	{
+		$client->finish;
+	}
+	else
+	{
+		push @living, $client;
+	}
+}
+my $sum = $observer->poll(
+	sub {
+		my $seen = $observer->client('summed');
+		$seen && $seen->{ended_sessions} == 3 ? $seen : undef;
+	});
+ok($sum, 'some sessions have ended');
+is($sum->{sessions}, 2, 'some live');
+is($sum->{$_}, $expected{$_}, "$_ of live and ended sessions") foreach @counts;
+is($sum->{requests}, 30, 'which are as many as were sent');
+cmp_ok($sum->{total_time}, '>=', $total, 'and all their time');
+$_->finish foreach @living;
+$sum = $observer->ended('summed', 5);
+is($sum->{$_}, $expected{$_}, "$_ stays when all have ended") foreach @counts;
+
+# short-lived sessions lose nothing
+foreach my $number (1 .. 30)
+{
+	my $client = PgNetlat::Client->connect($node, application_name => 'short');
+	$client->run('SELECT 1');
+	$client->finish;
+}
+$sum = $observer->ended('short', 30);
+is($sum->{requests}, 30, 'requests of sessions with one request');
+is($sum->{ended_sessions}, 30, 'and the sessions');
+
+# ---------------------------------------------------------------------------
+# application_name changes
+# ---------------------------------------------------------------------------
+
+my $client = PgNetlat::Client->connect($node, application_name => 'before');
+$client->run(('SELECT 1') x 3, q{SET application_name = 'after'},
+	('SELECT 1') x 4);
+$observer->settled($client->pid, 8);
+my $before = $observer->client('before');
+my $after = $observer->client('after');
+is($before->{requests} + $after->{requests},
+	8, 'change of application_name: nothing is lost');
+cmp_ok($before->{requests}, '>=', 3,
+	'change of application_name: what came before it stays');
+cmp_ok($after->{requests}, '>=', 4,
+	'change of application_name: what comes after it is new');
+is($before->{sessions}, 0, 'change of application_name: the session leaves its group');
+is($after->{sessions}, 1, 'change of application_name: and joins the other');
+is( $observer->account($client->pid)->{application_name},
+	'after', 'change of application_name: is shown');
+
+# back again: the group is the same
+$client->run(q{SET application_name = 'before'}, ('SELECT 1') x 5);
+$observer->settled($client->pid, 14);
+is($observer->client('before')->{requests} + $observer->client('after')->{requests},
+	14, 'change back: nothing is lost');
+is($observer->client('before')->{sessions}, 1, 'change back: same group');
+
+# in a transaction that is rolled back
+$client->run('BEGIN', q{SET application_name = 'undone'}, 'SELECT 1',
+	'ROLLBACK', 'SELECT 1');
+$observer->settled($client->pid, 19);
+is( $observer->value(
+		q{SELECT sum(requests) FROM pgnetlat_clients
+		  WHERE application_name IN ('before', 'after', 'undone')}),
+	19,
+	'change undone: nothing is lost');
+is($observer->client('before')->{sessions}, 1, 'change undone: same group');
+$client->finish;
+$observer->ended('before');
+
+# ---------------------------------------------------------------------------
+# Histograms
+# ---------------------------------------------------------------------------
+
+$observer->run('SELECT pgnetlat_reset()');
+$client =
+  PgNetlat::Client->connect($node, application_name => 'measured', tcp => 1);
+$client->run('SELECT 1') foreach 1 .. 40;
+$client->run('SELECT pg_sleep(0.06)');
+$client->run('SELECT 1; SELECT 2; SELECT 3');
+$client->put(query('SELECT 1') x 10);
+$client->responses(10);
+pause(60);
+$client->run('SELECT 1');
+$client->finish;
+$sum = $observer->ended('measured');
+is($sum->{requests}, 53, 'requests to be measured');
+
+my %histogram;
+push @{ $histogram{ $_->{metric} } }, $_
+  foreach $observer->rows(
+	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'measured'
+	  ORDER BY metric, le::float8});
+is(join(' ', sort keys %histogram), 'client exchange network rtt wait',
+	'there is a histogram of each metric');
+foreach my $metric (sort keys %histogram)
+{
+	my @buckets = @{ $histogram{$metric} };
+	my $last = $buckets[-1];
+
+	is($last->{le}, '+Inf', "$metric: last bucket");
+	is($last->{bucket}, $last->{count}, "$metric: it holds everything");
+	is( scalar(grep { $buckets[$_]{bucket} < $buckets[ $_ - 1 ]{bucket} } 1 .. $#buckets),
+		0,
+		"$metric: buckets are cumulative");
+	is( scalar(grep { $_->{le} !~ /^(\d+(\.\d+)?(e-\d+)?|\+Inf)$/ } @buckets),
+		0,
+		"$metric: bounds are canonical");
+	is( scalar(grep { $_->{count} != $last->{count} or $_->{sum} != $last->{sum} } @buckets),
+		0,
+		"$metric: sum and count are the same in each row");
+
+	# what is in a bucket is longer than the bound of the one before
+	my $least = 0;
+	foreach (1 .. $#buckets)
+	{
+		$least += $buckets[ $_ - 1 ]{le} *
+		  ($buckets[$_]{bucket} - $buckets[ $_ - 1 ]{bucket});
+	}
+	cmp_ok($last->{sum}, '>=', $least, "$metric: sum is not below its buckets'");
+}
+is($histogram{exchange}[0]{count}, 53, 'every exchange is in its histogram');
+is($histogram{$_}[0]{count}, 53, "and every wait: $_")
+  foreach qw(wait network client);
+cmp_ok(
+	abs($histogram{exchange}[0]{sum} * 1000 -
+		  ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time})),
+	'<=', 1e-3 * ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time}) + 0.1,
+	'exchanges sum to the time of exchanges');
+my ($slow) = grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 }
+  @{ $histogram{exchange} };
+cmp_ok($slow->{bucket}, '<', 53, 'the slow exchange is not among the fast ones')
+  if $slow;
+
+# ---------------------------------------------------------------------------
+# History
+# ---------------------------------------------------------------------------
+
+my $consistent = q{
+	SELECT (SELECT sum(requests) FROM pgnetlat_history) AS history,
+		   (SELECT sum(requests) FROM pgnetlat_clients) AS clients};
+$observer->run('SELECT pgnetlat_reset()');
+$client = PgNetlat::Client->connect($node, application_name => 'remembered');
+$client->run(('SELECT 1') x 10);
+$observer->settled($client->pid, 10);
+my ($both) = $observer->rows($consistent);
+is($both->{history}, $both->{clients}, 'history and clients tell the same');
+
+ok( $observer->poll(
+		sub {
+			$client->run('SELECT 1');
+			$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history')
+			  >= 3;
+		}),
+	'intervals follow each other');
+my @intervals = $observer->rows(
+	q{SELECT bucket_start, bucket_end, lead(bucket_start) OVER w AS next,
+			 bucket_start < coalesce(bucket_end, now()) AS positive
+	  FROM (SELECT DISTINCT bucket_start, bucket_end FROM pgnetlat_history) h
+	  WINDOW w AS (ORDER BY bucket_start) ORDER BY bucket_start});
+is( scalar(grep { defined $_->{next} and $_->{next} ne $_->{bucket_end} } @intervals),
+	0,
+	'where one interval ends the next one begins');
+is(scalar(grep { $_->{positive} ne 't' } @intervals), 0, 'each of them has a length');
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_history
+		  WHERE abs(exec_time + send_time + recv_time + network_time + client_time
+					+ idle_time - total_time) > 1e-6 + 1e-9 * total_time
+			 OR round_trips <> requests - pipelined OR requests < 0 OR exec_time < 0}),
+	0,
+	'parts sum to the whole in each interval');
+ok( $observer->poll(
+		sub {
+			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history') gt
+			  $intervals[0]{bucket_start};
+		}),
+	'the oldest interval goes');
+cmp_ok(
+	$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
+	'<=', 4, 'there are as many as history_size allows');
+
+# ---------------------------------------------------------------------------
+# More groups than there is room for
+# ---------------------------------------------------------------------------
+
+$observer->run('SELECT pgnetlat_reset()');
+my $requests = 0;
+foreach my $number (1 .. 40)
+{
+	my $new =
+	  PgNetlat::Client->connect($node, application_name => "crowd $number");
+
+	$new->run(('SELECT 1') x 3);
+	$requests += 3;
+	if ($number % 4 == 0)
+	{
+		push @living, $new;
+		$observer->settled($new->pid, 3);
+	}
+	else
+	{
+		$new->finish;
+		$observer->poll(
+			sub {
+				!$observer->account($new->pid);
+			});
+	}
+}
+$client->run('SELECT 1');
+$observer->settled($client->pid, 1);
+my ($sums) = $observer->rows(
+	q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended,
+			 sum(sessions) AS live, count(*) FILTER (WHERE usesysid IS NULL) AS others
+	  FROM pgnetlat_clients WHERE application_name IS DISTINCT FROM 'observer'});
+cmp_ok($sums->{requests}, '>=', $requests + 1, 'evicted groups are in the sums');
+is($sums->{ended}, 30, 'with their ended sessions');
+is($sums->{others}, 1, 'in one row');
+is($sums->{live}, $observer->value(
+		q{SELECT count(*) FROM pgnetlat_sessions WHERE pid <> pg_backend_pid()}),
+	'every live session is in a group');
+($both) = $observer->rows($consistent);
+is($both->{history}, $both->{clients}, 'history and clients tell the same still');
+cmp_ok($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
+	'>=', 30, 'evictions are counted');
+
+no_violations($observer);
+$node->stop;
+done_testing();

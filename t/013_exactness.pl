@@ -1,0 +1,185 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Exact means exact: what pgbench says it did is what was counted, to the unit,
+# with the worker and without.
+#
+# PGNETLAT_TEST_TRANSACTIONS sets how many transactions each of the eight
+# clients runs; 12500 make it 100,000.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $transactions = $ENV{PGNETLAT_TEST_TRANSACTIONS} // 500;
+my $clients = 8;
+
+my $node = new_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat', 'CREATE UNLOGGED TABLE rows (id int)');
+
+# Each script is known by what only its statements do: rows per call.
+my @scripts = (
+	{
+		name => 'one',
+		sql => 'SELECT g AS one FROM generate_series(1, 11) g;',
+		statements => 1,
+		rows => 11
+	},
+	{
+		name => 'block',
+		sql => "BEGIN;\nSELECT g, g AS two FROM generate_series(1, 13) g;\n"
+		  . "SELECT g, g AS two FROM generate_series(1, 13) g;\nCOMMIT;",
+		statements => 4,
+		rows => 26
+	},
+	{
+		name => 'write',
+		sql => 'INSERT INTO rows SELECT generate_series(1, 17);',
+		statements => 1,
+		rows => 17
+	});
+foreach (@scripts)
+{
+	$_->{file} = PostgreSQL::Test::Utils::tempdir . "/$_->{name}.sql";
+	append_to_file($_->{file}, "$_->{sql}\n");
+}
+
+# Runs pgbench (one thread: several lose counts of scripts), calling a function again and again meanwhile; returns how many
+# transactions of each script it says it has processed.
+sub pgbench
+{
+	my ($name, $meanwhile, @options) = @_;
+	my ($out, $err) = ('', '');
+	local $ENV{PGAPPNAME} = $name;
+	local $ENV{PGHOST} = $node->host;
+	local $ENV{PGPORT} = $node->port;
+	my $run = IPC::Run::start(
+		[
+			'pgbench', '-n', '-c', $clients, @options,
+			(map { ('-f', $_->{file}) } @scripts), 'postgres'
+		],
+		'>', \$out, '2>', \$err);
+
+	while ($run->pumpable)
+	{
+		$run->pump_nb;
+		$meanwhile->();
+	}
+	$run->finish or die "pgbench failed: $err";
+
+	my ($total) = $out =~ /number of transactions actually processed: (\d+)/;
+	my @counts = $out =~ /^ - (\d+) transactions/mg;
+	my $sum = 0;
+	$sum += $_ foreach @counts;
+	is($sum, $total, "$name: pgbench agrees with itself");
+	return @counts;
+}
+
+# Compares what was counted with what pgbench says.
+sub check
+{
+	my ($name, $extra, @counts) = @_;
+	my ($requests, $done) = (0, 0);
+
+	foreach (0 .. $#counts)
+	{
+		$requests += $counts[$_] * $scripts[$_]{statements};
+		$done += $counts[$_];
+	}
+	my $sum = $observer->ended($name, $clients);
+	ok($sum, "$name: all sessions have ended");
+	if (!$extra)
+	{
+		is($sum->{requests}, $requests, "$name: requests");
+		is($sum->{statements}, $requests, "$name: statements");
+		is($sum->{transactions}, $done, "$name: transactions");
+		is($sum->{round_trips}, $requests, "$name: round trips");
+	}
+	foreach my $number (0 .. 2)
+	{
+		my $script = $scripts[$number];
+		my $calls = $number == 1 ? 2 * $counts[1] : $counts[$number];
+		my $per_call = (11, 13, 17)[$number];
+		my @found =
+		  grep { $_->{calls} and $_->{rows} / $_->{calls} == $per_call }
+		  $observer->rows('SELECT * FROM pgnetlat_statements');
+
+		is(scalar @found, 1, "$name: statement of script $script->{name}");
+		is($found[0]{calls}, $calls, "$name: calls of script $script->{name}");
+		is($found[0]{rows}, $calls * $per_call,
+			"$name: rows of script $script->{name}");
+	}
+
+	# BEGIN, COMMIT and the one statement in between that repeats
+	my ($repeats) = $observer->rows(
+		'SELECT sum(repeats) AS repeats FROM pgnetlat_statements
+		 WHERE rows = 13 * calls AND calls > 0');
+	is($repeats->{repeats}, $counts[1], "$name: repeats");
+
+	my ($exchange) = $observer->rows(
+		"SELECT count FROM pgnetlat_histogram WHERE application_name = '$name'
+		 AND metric = 'exchange' AND le = '+Inf'");
+	is($exchange->{count}, $sum->{requests}, "$name: every exchange is in the histogram");
+	is($observer->value('SELECT records_dropped FROM pgnetlat_info'),
+		0, "$name: no record was dropped");
+	$observer->run('SELECT pgnetlat_reset()');
+	return;
+}
+
+# Looks at the sessions while they are busy.
+my $watch = sub { $observer->accounts; $observer->clients; pause(20) };
+
+check('simple', 0, pgbench('simple', $watch, '-t', $transactions));
+check('prepared', 1,
+	pgbench('prepared', $watch, '-M', 'prepared', '-t', $transactions));
+check('tcp', 0,
+	pgbench('tcp', $watch, '-h', '127.0.0.1', '-t', $transactions));
+
+# In the life of one session as well: it shows exactly what it has done.
+my $client = PgNetlat::Client->connect($node, application_name => 'single');
+my $before = $observer->settled($client->pid, 0);
+$client->run('SELECT 1') foreach 1 .. 1000;
+my $after = $observer->settled($client->pid, 1000);
+my $gain = delta($before, $after);
+is("$gain->{requests} $gain->{statements} $gain->{transactions}",
+	'1000 1000 1000', 'a live session has done exactly what it has done');
+$client->finish;
+
+# ---------------------------------------------------------------------------
+# The worker is terminated every second
+# ---------------------------------------------------------------------------
+
+$observer->ended('single');
+$observer->run('SELECT pgnetlat_reset()');
+my $terminated = 0;
+my $next = now();
+my @counts = pgbench(
+	'without worker',
+	sub {
+		$watch->();
+		return if now() < $next;
+		my $killed = $observer->value(
+			'SELECT pg_terminate_backend(sampler_pid) FROM pgnetlat_info');
+		$terminated++ if defined $killed and $killed eq 't';
+		$next = now() + 1000;
+	},
+	'-T', 4);
+cmp_ok($terminated, '>=', 1, 'the worker was terminated');
+check('without worker', 0, @counts);
+
+no_violations($observer);
+$node->stop;
+done_testing();

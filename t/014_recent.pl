@@ -1,0 +1,197 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# The flight recorder: the last exchanges of a session, in order, each as it
+# was.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('recent', conf => <<'EOC');
+pgnetlat.idle_threshold = '400ms'
+pgnetlat.recorder_size = 32
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat');
+
+# The records of a session, once there are so many of them.
+sub recent
+{
+	my ($client, $count) = @_;
+
+	return @{
+		$observer->poll(
+			sub {
+				my @rows = $observer->rows(
+					'SELECT *, extract(epoch FROM start) * 1000 AS start_ms
+					 FROM pgnetlat_recent(' . $client->pid . ')');
+				@rows >= $count ? \@rows : undef;
+			}) // []
+	};
+}
+
+my $client = PgNetlat::Client->connect($node, tcp => 1);
+is($observer->value('SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
+	0, 'a session that has done nothing has no records');
+is($observer->value('SELECT count(*) FROM pgnetlat_recent(1)'),
+	0, 'a process that is no session has none either');
+
+# Each record is complete when the wait after it is, so there is one more
+# exchange than looked at.
+$client->run('SELECT generate_series(1, 5)');
+my $paused = pause(200);
+$client->run('BEGIN');
+$client->run('SELECT pg_sleep(0.2)');
+$client->run('SELECT 1; SELECT 2; SELECT generate_series(1, 3)');
+$client->error_of('SELECT 1 / 0');
+$client->run('ROLLBACK');
+my $idle = pause(500);
+$client->run(q{SELECT repeat('x', 100000)});
+$client->put(query('SELECT 3') x 3);
+$client->responses(3);
+$client->run('SELECT 4');
+
+my @records = recent($client, 10);
+cmp_ok(scalar @records, '>=', 10, 'there is a record of each exchange');
+
+is( scalar(grep { $records[$_]{start_ms} < $records[ $_ - 1 ]{start_ms} } 1 .. $#records),
+	0,
+	'records are in order');
+is( join(' ', map { $_->{statements} } @records[ 0 .. 9 ]),
+	'1 1 1 3 0 1 1 1 1 1',
+	'statements of each');
+is( join(' ', map { $_->{rows} } @records[ 0 .. 9 ]),
+	'5 0 1 5 0 0 1 1 1 1',
+	'rows of each');
+is( join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
+	'ITTTEIIIII',
+	'transaction status after each');
+is( join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
+	'fffffffftt',
+	'which of them were pipelined');
+is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
+	0, 'statements have their identifiers');
+is($records[7]{queryid}, $records[8]{queryid}, 'the same for the same statement');
+isnt($records[0]{queryid}, $records[2]{queryid}, 'others for others');
+
+at_least($records[0]{wait_time}, $paused, 'pause after the first');
+at_least($records[2]{exec_time}, 200, 'execution of the slow one');
+if ($records[5]{idle_time} > 0)
+{
+	at_least($records[5]{idle_time}, $idle, 'idle after the rollback');
+}
+else
+{
+	fail('idle after the rollback');
+}
+cmp_ok($records[6]{bytes_sent}, '>', 100000, 'bytes of the large one');
+cmp_ok($records[0]{bytes_sent}, '<', 1000, 'bytes of a small one');
+
+is( scalar(
+		grep {
+			abs($_->{wait_time} - $_->{network_time} - $_->{client_time} - $_->{idle_time})
+			  > 1e-6
+		} @records),
+	0,
+	'the parts of a wait sum to it');
+
+# Where one exchange with its wait ends, the next one begins.
+my $gaps = 0;
+foreach (1 .. 9)
+{
+	my $last = $records[ $_ - 1 ];
+	my $end = $last->{start_ms} + $last->{exec_time} + $last->{send_time} +
+	  $last->{recv_time} + $last->{wait_time};
+
+	# moments are cut to microseconds
+	$gaps++ if abs($end - $records[$_]{start_ms}) > 0.01;
+}
+is($gaps, 0, 'nothing is between an exchange and the next');
+
+# All records together are the account.
+my $account = $observer->settled($client->pid, 11);
+my %sum;
+foreach my $record (@records[ 0 .. 9 ])
+{
+	$sum{$_} += $record->{$_} foreach qw(exec_time send_time recv_time bytes_sent
+	  statements network_time client_time idle_time);
+}
+$client->run('SELECT 5');
+@records = recent($client, 11);
+$sum{$_} += $records[10]{$_} foreach qw(exec_time send_time recv_time bytes_sent
+  statements);
+is($sum{$_}, $account->{$_}, "$_ of all records") foreach qw(bytes_sent statements);
+cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3, "$_ of all records")
+  foreach qw(exec_time send_time recv_time);
+
+# ---------------------------------------------------------------------------
+# More exchanges than the recorder holds
+# ---------------------------------------------------------------------------
+
+$client->run('SELECT generate_series(1, ' . $_ . ')') foreach 1 .. 100;
+$client->run('SELECT 0');
+@records = recent($client, 20);
+cmp_ok(scalar @records, '<=', 32, 'there are no more than it holds');
+cmp_ok(scalar @records, '>=', 28, 'but about as many');
+is( join(' ', map { $_->{rows} } @records),
+	join(' ', 100 - @records + 1 .. 100),
+	'they are the last ones');
+
+# ---------------------------------------------------------------------------
+# Several statements under one Sync are one exchange
+# ---------------------------------------------------------------------------
+
+$client->put(
+	(parse('', 'SELECT pg_sleep(0.1)') . bind_('', '') . execute('')) x 3, sync());
+$client->responses;
+$client->run('SELECT 0');
+my $found = $observer->poll(
+	sub {
+		my @found = grep { $_->{statements} == 3 } recent($client, 20);
+		@found ? \@found : undef;
+	});
+is(scalar @$found, 1, 'statements under one Sync are one exchange');
+at_least($found->[0]{exec_time}, 300, 'with the execution of all');
+
+# ---------------------------------------------------------------------------
+# Not recorded, and forgotten
+# ---------------------------------------------------------------------------
+
+my $requests = $observer->account($client->pid)->{requests};
+$client->run('SET pgnetlat.track_statements = off', ('SELECT 1') x 10);
+$observer->settled($client->pid, $requests + 11);
+my @before = recent($client, 1);
+$client->run(('SELECT generate_series(1, 9)') x 10);
+$observer->settled($client->pid, $requests + 21);
+is(scalar(grep { $_->{rows} == 9 } recent($client, 1)),
+	0, 'nothing is recorded without track_statements');
+
+$observer->run('SELECT pgnetlat_reset()');
+is($observer->value('SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
+	0, 'a reset forgets the records');
+$client->run('SET pgnetlat.track_statements = on', 'SELECT 1', 'SELECT 2',
+	'SELECT 3');
+@records = recent($client, 2);
+cmp_ok(scalar @records, '>=', 2, 'and records again');
+$client->finish;
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				'SELECT count(*) = 0 FROM pgnetlat_recent(' . $client->pid . ')') eq 't';
+		}),
+	'records end with the session');
+
+no_violations($observer);
+$node->stop;
+done_testing();
