@@ -1,0 +1,119 @@
+-- The SQL surface, and what holds for every row whatever the machine does.
+CREATE EXTENSION pgnetlat;
+
+\d pgnetlat_sessions
+\d pgnetlat_waits
+\d pgnetlat_statements
+\d pgnetlat_clients
+\d pgnetlat_histogram
+\d pgnetlat_history
+\d pgnetlat_top_statements
+\d pgnetlat_info
+\df pgnetlat_re*
+
+-- this session
+SELECT pid = pg_backend_pid() AS me, datname = current_database() AS here,
+	   usename = current_user AS mine, application_name, state,
+	   backend_start <= stats_since AS begun_before_counting
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+
+-- the parts add up, and the shares to one
+SELECT abs(total_time - (exec_time + send_time + recv_time + network_time
+						 + client_time + idle_time + pending_time))
+	   <= total_time * 1e-9 AS parts_add_up,
+	   abs(exec_share + network_share + client_share - 1) < 1e-9 AS shares_add_up,
+	   round_trips = requests - pipelined AS round_trips_fit
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+
+-- exact: each simple query is one exchange, also with several statements
+SELECT requests, statements, transactions FROM pgnetlat_sessions
+ WHERE pid = pg_backend_pid() \gset before_
+SELECT 1 \; SELECT 2 \; SELECT 3;
+SELECT 4;
+DO $$BEGIN RAISE NOTICE 'a notice ends no exchange'; END$$;
+SELECT requests - :before_requests AS requests,
+	   statements - :before_statements AS statements,
+	   transactions - :before_transactions AS transactions
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+
+-- a statement that sleeps is executing, a transaction that waits is not idle
+SELECT exec_time AS exec_before FROM pgnetlat_sessions WHERE pid = pg_backend_pid() \gset
+SELECT pg_sleep(0.05);
+SELECT exec_time - :exec_before >= 50 AS slept
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+BEGIN;
+SELECT in_xact_wait_time > 0 AS waited_in_transaction
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+COMMIT;
+
+-- reset: returns its moment, and everything counts from there
+SELECT pgnetlat_reset() AS reset_at \gset
+SELECT stats_reset = :'reset_at' AS same FROM pgnetlat_info;
+SELECT requests <= 2 AS few, stats_since >= :'reset_at' AS later
+  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+
+-- statements: calls and rows to the unit, one within a transaction repeated
+CREATE TABLE pgnetlat_t (id int PRIMARY KEY, v int);
+INSERT INTO pgnetlat_t SELECT i, i FROM generate_series(1, 10) i;
+SELECT pgnetlat_reset() IS NOT NULL AS reset;
+BEGIN;
+SELECT v FROM pgnetlat_t WHERE id = 1;
+SELECT v FROM pgnetlat_t WHERE id = 2;
+SELECT v FROM pgnetlat_t WHERE id <= 3;
+SELECT v FROM pgnetlat_t WHERE id = 4;
+COMMIT;
+SELECT calls, rows, repeats FROM pgnetlat_statements
+ WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND calls = 3;
+
+-- sums over client groups are those over sessions
+SELECT sum(requests) >= 6 AS counted FROM pgnetlat_clients
+ WHERE datname = current_database();
+
+-- the flight recorder, oldest first; the last exchange has no wait yet
+SELECT bool_and(start >= lag) AS in_order, bool_and(exec_time >= 0) AS not_negative,
+	   count(*) > 5 AS several
+  FROM (SELECT *, lag(start, 1, start) OVER () AS lag
+		  FROM pgnetlat_recent(pg_backend_pid())) r;
+SELECT count(*) FROM pgnetlat_recent(0);
+
+-- histograms are cumulative and end with +Inf
+SELECT metric, bool_and(bucket >= previous) AS cumulative,
+	   bool_and(le <> '+Inf' OR bucket = count) AS complete, count(*) AS buckets
+  FROM (SELECT *, lag(bucket, 1, 0::bigint) OVER (PARTITION BY datid, usesysid,
+			   application_name, client_addr, metric ORDER BY le::float8) AS previous
+		  FROM pgnetlat_histogram()) h
+ GROUP BY metric, datid, usesysid, application_name, client_addr
+HAVING bool_or(application_name = 'pg_regress/pgnetlat')
+ ORDER BY metric;
+
+-- history
+SELECT bool_and(bucket_start <= bucket_end) AS in_order FROM pgnetlat_history;
+
+-- the extension itself
+SELECT version = extversion AS same_version, sampler_errors, records_dropped,
+	   shared_memory_bytes > 0 AS has_memory
+  FROM pgnetlat_info, pg_extension WHERE extname = 'pgnetlat';
+
+-- privileges
+CREATE ROLE regress_pgnetlat_plain;
+SET ROLE regress_pgnetlat_plain;
+SELECT pgnetlat_reset();
+SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
+	   count(state) AS states, count(exec_time) > 0 AS counters
+  FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(*) FROM pgnetlat_waits;
+SELECT count(queryid) FROM pgnetlat_statements
+ WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(client_addr) FROM pgnetlat_clients;
+SELECT count(*) FROM pgnetlat_top_statements(3) WHERE query IS NOT NULL;
+RESET ROLE;
+GRANT pg_read_all_stats TO regress_pgnetlat_plain;
+SET ROLE regress_pgnetlat_plain;
+SELECT count(state) > 0 AS states FROM pgnetlat_sessions;
+RESET ROLE;
+REVOKE pg_read_all_stats FROM regress_pgnetlat_plain;
+DROP ROLE regress_pgnetlat_plain;
+
+DROP TABLE pgnetlat_t;
+DROP EXTENSION pgnetlat;
