@@ -82,6 +82,7 @@ pgnetlat_statements(PG_FUNCTION_ARGS)
 typedef struct LiveGroup
 {
 	ClientKey	key;			/* must be first */
+	bool		shown;			/* in the row of its group */
 	int64		sessions;
 	int64		pending;
 } LiveGroup;
@@ -111,6 +112,7 @@ fold_and_group(void)
 		group = hash_search(groups, &key, HASH_ENTER, &found);
 		if (!found)
 		{
+			group->shown = false;
 			group->sessions = 0;
 			group->pending = 0;
 		}
@@ -178,6 +180,31 @@ client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
 }
 
 /*
+ * The live sessions of groups that were evicted while others were folded:
+ * they belong to the row of their database's evicted groups, or to the last
+ * one, which is for all databases.
+ */
+static LiveGroup
+live_of_evicted(HTAB *live, const ClientEntry *other)
+{
+	LiveGroup	sum = {0};
+	HASH_SEQ_STATUS scan;
+	LiveGroup  *group;
+
+	hash_seq_init(&scan, live);
+	while ((group = hash_seq_search(&scan)) != NULL)
+	{
+		if (group->shown ||
+			(OidIsValid(other->key.datid) && other->key.datid != group->key.datid))
+			continue;
+		group->shown = true;
+		sum.sessions += group->sessions;
+		sum.pending += group->pending;
+	}
+	return sum;
+}
+
+/*
  * One row per client group.
  */
 Datum
@@ -191,13 +218,23 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	rows_begin(fcinfo, &row);
 	live = fold_and_group();
 	entries = clients_copy(&count);
+	/* those of evicted groups come last */
 	for (int i = 0; i < count; i++)
 	{
-		LiveGroup  *group = NULL;
+		if (entries[i].is_other)
+		{
+			LiveGroup	evicted = live_of_evicted(live, &entries[i]);
 
-		if (!entries[i].is_other)
-			group = hash_search(live, &entries[i].key, HASH_FIND, NULL);
-		client_row(&row, &entries[i], group);
+			client_row(&row, &entries[i], &evicted);
+		}
+		else
+		{
+			LiveGroup  *group = hash_search(live, &entries[i].key, HASH_FIND, NULL);
+
+			if (group)
+				group->shown = true;
+			client_row(&row, &entries[i], group);
+		}
 	}
 	return (Datum) 0;
 }

@@ -21,13 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "catalog/pg_control.h"
 #include "clients.h"
+#include "common/controldata_utils.h"
 #include "guc.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
+#include "slot.h"
 #include "statements.h"
 #include "storage/fd.h"
 #include "utils/timestamp.h"
@@ -45,6 +48,7 @@ typedef struct PersistHeader
 	int32		statements;
 	int32		clients;
 	int32		buckets;
+	TimestampTz reset_timestamp;
 	pg_crc32c	crc;			/* of what follows */
 } PersistHeader;
 
@@ -97,6 +101,7 @@ write_file(Writer *writer)
 	writer->header.statement_size = sizeof(StatementEntry);
 	writer->header.client_size = sizeof(ClientEntry);
 	writer->header.bucket_size = sizeof(HistoryBucket);
+	writer->header.reset_timestamp = slot_reset_timestamp();
 	INIT_CRC32C(writer->header.crc);
 
 	/* room for the header, which is complete only when the rest is written */
@@ -109,6 +114,21 @@ write_file(Writer *writer)
 }
 
 /*
+ * Was this an orderly shutdown?  The exit code does not tell: the postmaster
+ * leaves an immediate one with 0 as well.  Backends may then have died while
+ * they wrote to shared memory, or with our locks held.
+ */
+static bool
+shutdown_was_orderly(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+	return crc_ok &&
+		(control->state == DB_SHUTDOWNED || control->state == DB_SHUTDOWNED_IN_RECOVERY);
+}
+
+/*
  * Save everything, as the postmaster's last deed.
  */
 void
@@ -117,8 +137,7 @@ persist_save(int code, Datum arg)
 	Writer		writer = {0};
 	bool		written;
 
-	/* after a crash shared memory is not to be trusted */
-	if (code != 0 || !pgnetlat_save)
+	if (code != 0 || !pgnetlat_save || !shutdown_was_orderly())
 		return;
 
 	writer.file = AllocateFile(PERSIST_FILE ".tmp", PG_BINARY_W);
@@ -213,7 +232,10 @@ read_file(FILE *file)
 		valid = EQ_CRC32C(crc, header.crc);
 	}
 	if (valid)
+	{
 		restore_body(&header, body);
+		slot_restore_reset_timestamp(header.reset_timestamp);
+	}
 	pfree(body);
 	return valid;
 }

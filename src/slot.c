@@ -425,6 +425,13 @@ slot_reset_timestamp(void)
 	return slot_control->reset_timestamp;
 }
 
+/* What was loaded is older than this server: so is the latest reset. */
+void
+slot_restore_reset_timestamp(TimestampTz timestamp)
+{
+	slot_control->reset_timestamp = timestamp;
+}
+
 uint32
 slot_generation(void)
 {

@@ -137,6 +137,7 @@ extern SessionSlot *slot_get(int index);
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);
 extern TimestampTz slot_reset_timestamp(void);
+extern void slot_restore_reset_timestamp(TimestampTz timestamp);
 extern uint32 slot_generation(void);
 extern int64 slot_reset_at(void);
 
