@@ -30,6 +30,10 @@ $observer->run(
 	  AS 'BEGIN PERFORM pg_sleep(0.5); RETURN 1; END'},
 	q{CREATE FUNCTION slow_trigger() RETURNS trigger LANGUAGE plpgsql
 	  AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END'},
+	q{CREATE PROCEDURE commits() LANGUAGE plpgsql
+	  AS 'BEGIN FOR i IN 1..3 LOOP INSERT INTO items VALUES (i); COMMIT; END LOOP; END'},
+	'CREATE TABLE large AS SELECT g AS id, g::text AS note
+	 FROM generate_series(1, 20000) g',
 	'CREATE TABLE slow_to_commit (id int)',
 	'CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow_to_commit
 	 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_trigger()'
@@ -160,6 +164,31 @@ gain(
 	'transaction rolled back',
 	{ requests => 3, statements => 3, transactions => 1 },
 	sub { $_[0]->run('BEGIN', 'SELECT 1', 'ROLLBACK') });
+
+gain(
+	'savepoints',
+	{ requests => 7, statements => 6, transactions => 1 },
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN', 'SAVEPOINT s', 'SELECT 1');
+		$client->error_of('SELECT 1/0');
+		$client->run('ROLLBACK TO s', 'RELEASE s', 'COMMIT');
+	});
+
+gain(
+	'procedure that commits',
+	{ requests => 1, statements => 1 },
+	sub { $_[0]->run('CALL commits()') });
+
+gain(
+	'parallel workers',
+	{ requests => 1, statements => 1, transactions => 1 },
+	sub { $_[0]->run('SELECT count(*), sum(id), max(note) FROM large') },
+	before => [
+		'SET parallel_setup_cost = 0',
+		'SET parallel_tuple_cost = 0',
+		'SET min_parallel_table_scan_size = 0'
+	]);
 
 gain(
 	'cursor',
@@ -448,6 +477,19 @@ gain(
 				execute(''), sync());
 			ok((grep { $_->{type} eq 'E' } $client->until('Z')), 'an error');
 		}
+	});
+
+gain(
+	'errors in a pipeline',
+	{ requests => 3, pipelined => 2, statements => 2 },
+	sub {
+		my ($client) = @_;
+		my $good = parse('', 'SELECT 1') . bind_('', '') . execute('');
+		my $bad = parse('', 'SELECT 1 / 0') . bind_('', '') . execute('');
+
+		# what follows the error up to Sync is skipped
+		$client->put($good, sync(), $bad, $good, sync(), $good, sync());
+		$client->until('Z') for 1 .. 3;
 	});
 
 $gain = gain(

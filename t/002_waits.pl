@@ -99,6 +99,10 @@ $gain = delta($before, $account);
 is($gain->{idle_time}, 0, 'a wait in a transaction is never idle');
 is($account->{pending_time}, 0, 'a wait in a transaction is not pending');
 is($account->{state}, 'waiting in transaction', 'and it keeps its state');
+
+# there is nothing to cancel in a wait
+$client->cancel;
+pause(50);
 $client->run('COMMIT');
 $gain = delta($account, $observer->settled($client->pid, 8));
 cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');

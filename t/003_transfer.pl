@@ -175,6 +175,30 @@ foreach my $tcp (0, 1)
 		"client that vanishes, $over: its time is kept");
 }
 
+# A reader that is slow, looked at all the time: what is blamed on it while it
+# blocks the server stays blamed on it when the server goes on.
+foreach my $tcp (0, 1)
+{
+	my $slow =
+	  PgNetlat::Client->connect($node, tcp => $tcp, receive_buffer => 65536);
+	my $until;
+
+	$slow->put(query($large));
+	$until = now() + 1500;
+	while (now() < $until)
+	{
+		$slow->take(200_000);
+		$observer->account($slow->pid) for 1 .. 3;
+		pause(5);
+	}
+	$slow->responses;
+	$seen = $observer->settled($slow->pid, 1);
+	is($seen->{requests}, 1, 'slow reader: one exchange');
+	cmp_ok($seen->{send_blocked_time},
+		'>', 0, 'slow reader: the server was blocked');
+	$slow->finish;
+}
+
 # the profile knows the state as well
 my $reader =
   PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536);

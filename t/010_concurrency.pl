@@ -238,10 +238,12 @@ sub work
 # Looks at nothing but the sessions, as often as possible.
 sub watch
 {
-	my ($until, $pause) = @_;
+	my ($until, $pause, $clock) = @_;
 	my $watcher =
 	  PgNetlat::Observer->connect($node, application_name => 'watcher');
 	my $looks = 0;
+
+	$watcher->expect_clock($clock // 1);
 
 	while (now() < $until)
 	{
@@ -311,6 +313,31 @@ ok( $observer->poll(
 				  WHERE application_name = 'survivor'}) eq 't';
 		}),
 	'none of them is left');
+
+# Switched off and on: what is counted is less, but it adds up and only grows.
+$until = now() + $duration * 500;
+@watchers = spawn(1, sub { watch($until, 1, 0) });
+@workers = spawn(4, sub { srand($_[0]); work($until, 'switched') });
+my $switches = 0;
+while (now() < $until)
+{
+	my $value = $switches++ % 2 ? 'on' : 'off';
+	$observer->run("ALTER SYSTEM SET pgnetlat.enabled = $value",
+		'SELECT pg_reload_conf()');
+	pause(30);
+}
+$observer->run('ALTER SYSTEM RESET pgnetlat.enabled', 'SELECT pg_reload_conf()');
+$requests = 0;
+$requests += $_ foreach reap('workers switched off and on', @workers);
+reap('watchers of switches', @watchers);
+$sum = $observer->ended('switched', 4);
+cmp_ok($sum->{requests}, '<=', $requests, 'what was off was not counted');
+ok( $observer->poll(
+		sub {
+			$observer->run('SELECT 1');
+			$observer->value('SHOW pgnetlat.enabled') eq 'on';
+		}),
+	'switched on in the end');
 
 $until = now() + $duration * 500;
 @workers = spawn(4, sub { srand($_[0]); work($until, 'unaware') });

@@ -239,6 +239,23 @@ sub until
 	}
 }
 
+# Takes about so many bytes from the kernel, if they are there; true if any.
+sub take
+{
+	my ($self, $bytes) = @_;
+	my $taken = 0;
+
+	while ($taken < $bytes and IO::Select->new($self->{socket})->can_read(0))
+	{
+		my $read =
+		  sysread($self->{socket}, $self->{buffer}, $bytes, length $self->{buffer})
+		  or last;
+		$self->{received} += $read;
+		$taken += $read;
+	}
+	return $taken;
+}
+
 # All messages up to the end of the connection, however it ends.
 sub until_closed
 {

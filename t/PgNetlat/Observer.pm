@@ -33,7 +33,7 @@ our @PARTS = qw(exec_time send_time recv_time network_time client_time
 # columns that never fall
 our @GROWING = (
 	(grep { $_ ne 'pending_time' } @PARTS), qw(total_time in_xact_wait_time
-	  send_client_time requests statements transactions pipelined
+	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received));
 
@@ -90,8 +90,11 @@ sub _check_row
 	$self->_complain($row, 'in_xact_wait_time exceeds the waits')
 	  if $row->{in_xact_wait_time} >
 	  $row->{network_time} + $row->{client_time} + $ROUNDING;
-	$self->_complain($row, 'send_client_time exceeds send_time')
-	  if $row->{send_client_time} > $row->{send_time} + $ROUNDING;
+	foreach (qw(send_blocked_time send_client_time))
+	{
+		$self->_complain($row, "$_ exceeds send_time")
+		  if $row->{$_} > $row->{send_time} + $ROUNDING;
+	}
 
 	if (defined $row->{exec_share})
 	{
