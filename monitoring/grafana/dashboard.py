@@ -47,12 +47,17 @@ def parts(pattern, family='database', labels=DATABASE, by='', offset=''):
 
 
 def side(name, family='database', labels=DATABASE, by='', offset=''):
-    """Seconds per second, that is sessions kept busy, by one of the three."""
+    """Seconds per second, that is sessions kept busy, by one of the three.
+
+    As the view's shares have it: a send is the server's work, but where it was
+    blocked the network's, but where the client would take no more the client's.
+    """
+    blocked = total(f'pgnetlat_{family}_blocked_send_seconds_total', labels, by, offset)
     limited = total(f'pgnetlat_{family}_client_limited_send_seconds_total', labels, by, offset)
     if name == 'server':
-        return parts('exec', family, labels, by, offset)
+        return f'clamp_min({parts("exec|send", family, labels, by, offset)} - {blocked}, 0)'
     if name == 'network':
-        return f'clamp_min({parts("network|send", family, labels, by, offset)} - {limited}, 0)'
+        return f'clamp_min({parts("network", family, labels, by, offset)} + {blocked} - {limited}, 0)'
     return f'({parts("client|recv", family, labels, by, offset)} + {limited})'
 
 
@@ -136,8 +141,8 @@ def is_it(board):
     names = {'server': 'Server', 'network': 'Network', 'client': 'Client'}
     meaning = {
         'server': 'sessions execute: processor, locks, disk. What a faster server or a better plan would shorten.',
-        'network': 'answers and requests are under way: round trips and sending. What fewer statements, a nearer client '
-                   'or a better path would shorten.',
+        'network': 'answers and requests are under way: round trips and blocked sending. What fewer statements, a '
+                   'nearer client or a better path would shorten.',
         'client': 'the server waits for the application between two statements of one piece of work. Nothing in the '
                   'database shortens it.'}
     for name, title in names.items():
@@ -158,7 +163,7 @@ def is_it(board):
         'statements is network for one round trip and client for the rest.',
         'suffix: sessions', [(parts('exec|send|recv|network|client', by=' by (part)'), '{{part}}')],
         stacked=True, axis='busy sessions',
-        colours={'exec': 'blue', 'send': 'red', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
+        colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
     board.with_panel(graph(
         'What one request costs',
         'Mean time per request and answer, by where it went. Compare the network with the server: where it is several '
@@ -184,7 +189,7 @@ def who(board):
     board.with_row(builders.Row('Who?'))
     board.with_panel(graph(
         'Network share by database',
-        'Part of each database\'s busy time that is round trips and sending.',
+        'Part of each database\'s busy time that is round trips and blocked sending.',
         'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')], width=8))
     board.with_panel(graph(
         'Network time by client',
