@@ -4,12 +4,15 @@ CREATE EXTENSION pgnetlat;
 SELECT name, setting, unit, context, vartype FROM pg_settings
  WHERE name LIKE 'pgnetlat.%' ORDER BY name;
 
+-- wordings differ between majors
+\set VERBOSITY sqlstate
 SET pgnetlat.idle_threshold = '-1ms';
 SET pgnetlat.idle_threshold = 'long';
 SET pgnetlat.sample_interval = '1s';
 SET pgnetlat.max_statements = 7;
 SET pgnetlat.enabled = maybe;
 SET pgnetlat.no_such_setting = 1;
+\set VERBOSITY default
 SET pgnetlat.idle_threshold = '1min';
 SHOW pgnetlat.idle_threshold;
 RESET pgnetlat.idle_threshold;
