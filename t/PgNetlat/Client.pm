@@ -178,10 +178,15 @@ sub put
 sub _fill
 {
 	my ($self, $deadline, $what) = @_;
-	my $left = $deadline - clock_gettime(CLOCK_MONOTONIC);
+	my $select = IO::Select->new($self->{socket});
+	my $left;
 
-	die "timed out waiting for $what\n"
-	  unless $left > 0 and IO::Select->new($self->{socket})->can_read($left);
+	# a signal ends can_read() as well
+	do
+	{
+		$left = $deadline - clock_gettime(CLOCK_MONOTONIC);
+		die "timed out waiting for $what\n" if $left <= 0;
+	} until $select->can_read($left);
 	my $read =
 	  sysread($self->{socket}, $self->{buffer}, 1 << 20, length $self->{buffer});
 	$self->{received} += $read // 0;
