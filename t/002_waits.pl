@@ -175,6 +175,7 @@ sub seen_executing
 
 $client = PgNetlat::Client->connect($node);
 my $locker = PgNetlat::Client->connect($node);
+$observer->settled($client->pid, 0);
 
 $client->put(query('SELECT pg_sleep(600)'));
 seen_executing(
