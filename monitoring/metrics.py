@@ -6,7 +6,10 @@ and query wherever it is read.
 
 Rules that every query keeps, because an exporter punishes the breach with
 silence: one row per label tuple, no NULL label, no pid label, seconds as
-float8, and counters only from sums that hold ended sessions.
+float8, and counters only from sums that hold ended sessions.  Seconds are
+added up as numeric: a sum of float8 depends on the order of the rows, and a
+counter that falls in its last digit is a counter that was reset, to
+Prometheus.
 """
 
 import dataclasses
@@ -65,8 +68,13 @@ STATEMENT_PARTS = PARTS[:-1]
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
 
 
-def seconds(parts):
-    return ',\n       '.join(f'sum({part}_time) / 1000 AS {part}' for part in parts)
+def seconds(column):
+    """Milliseconds, in whatever order the rows come, added up as seconds."""
+    return f'(sum({column}::numeric) * 0.001)::float8'
+
+
+def seconds_of(parts):
+    return ',\n       '.join(f'{seconds(part + "_time")} AS {part}' for part in parts)
 
 
 EXPORTER = Query(
@@ -170,15 +178,15 @@ SELECT {DATNAME} AS datname,
        sum(pipelined) AS pipelined_requests_total,
        sum(round_trips) AS round_trips_total,
        sum(ended_sessions) AS ended_sessions_total,
-       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
-       sum(send_blocked_time) / 1000 AS blocked_send_seconds_total,
-       sum(send_client_time) / 1000 AS client_limited_send_seconds_total,
+       {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
+       {seconds('send_blocked_time')} AS blocked_send_seconds_total,
+       {seconds('send_client_time')} AS client_limited_send_seconds_total,
        sum(retransmits) AS retransmits_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(bytes_received) AS received_bytes_total,
        sum(packets_sent) AS sent_packets_total,
        sum(packets_received) AS received_packets_total,
-       {seconds(PARTS)}
+       {seconds_of(PARTS)}
   FROM pgnetlat_clients
  WHERE {NOT_MYSELF}
  GROUP BY 1""",
@@ -223,7 +231,7 @@ def histogram_sql_rows():
     for metric, column, _ in HISTOGRAMS.histograms:
         last = f"FILTER (WHERE metric = '{metric}' AND le = '+Inf')"
         columns += [f"sum(bucket) FILTER (WHERE metric = '{metric}') AS {column}_bucket",
-                    f'sum(sum) {last} AS {column}_sum',
+                    f'(sum(sum::numeric) {last})::float8 AS {column}_sum',
                     f'sum(count) {last} AS {column}_count']
     return (f'\nSELECT {DATNAME} AS datname, le,\n       ' + ',\n       '.join(columns) +
             f'\n  FROM pgnetlat_histogram\n WHERE {NOT_MYSELF}\n GROUP BY 1, 2')
@@ -241,7 +249,7 @@ def histogram_sql_arrays():
                     f'coalesce(max(count) {last}, 0) AS {column}_count']
     return ('\nSELECT datname,\n       ' + ',\n       '.join(columns) + f"""
   FROM (SELECT {DATNAME} AS datname, metric, le,
-               sum(bucket)::bigint AS bucket, sum(sum) AS sum, sum(count)::bigint AS count
+               sum(bucket)::bigint AS bucket, sum(sum::numeric)::float8 AS sum, sum(count)::bigint AS count
           FROM pgnetlat_histogram
          WHERE {NOT_MYSELF}
          GROUP BY 1, 2, 3) h
@@ -305,13 +313,13 @@ CLIENT = Query(
        sum(requests) AS requests_total,
        sum(transactions) AS transactions_total,
        sum(round_trips) AS round_trips_total,
-       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
-       sum(send_blocked_time) / 1000 AS blocked_send_seconds_total,
-       sum(send_client_time) / 1000 AS client_limited_send_seconds_total,
+       {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
+       {seconds('send_blocked_time')} AS blocked_send_seconds_total,
+       {seconds('send_client_time')} AS client_limited_send_seconds_total,
        sum(retransmits) AS retransmits_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(packets_sent) AS sent_packets_total,
-       {seconds(PARTS)}"""),
+       {seconds_of(PARTS)}"""),
     metrics=[
         gauge('sessions', "The group's sessions that are connected now."),
         gauge('rtt_seconds', "The latest round-trip time measured; the greatest among the others; 0 where unknown."),
@@ -348,11 +356,11 @@ STATEMENT = Query(
         'exec_time + send_time + recv_time + network_time + client_time',
         f"""sum(calls) AS calls_total,
        sum(rows) AS rows_total,
-       sum(in_xact_wait_time) / 1000 AS in_xact_wait_seconds_total,
+       {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(repeats) AS repeats_total,
-       sum(repeat_network_time) / 1000 AS repeat_network_seconds_total,
-       {seconds(STATEMENT_PARTS)}"""),
+       {seconds('repeat_network_time')} AS repeat_network_seconds_total,
+       {seconds_of(STATEMENT_PARTS)}"""),
     metrics=[
         counter('calls_total', 'Executions.'),
         counter('rows_total', 'Rows returned or affected.'),
