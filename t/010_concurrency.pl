@@ -271,6 +271,39 @@ cmp_ok($_, '>=', 10, 'sessions were watched') foreach reap('watchers', @watchers
 $sum = $observer->ended('worker', 6);
 is($sum->{requests}, $requests, 'every request of the workers was counted');
 
+# The same where it is hardest: sessions that are just about to change from a
+# wait that shows into work, or back, and stay there for a while, so that what
+# was shown too much is not made up for before the next look.
+$until = now() + $duration * 500;
+@watchers = spawn(2, sub { watch($until, 0) });
+@workers = spawn(
+	6,
+	sub {
+		my ($number) = @_;
+		my $client =
+		  PgNetlat::Client->connect($node, application_name => 'changing');
+		my $changes = 0;
+
+		$client->run('BEGIN');
+		while (now() < $until)
+		{
+			if ($number % 2)
+			{
+				$client->run('SELECT pg_sleep(0.001)');
+			}
+			else
+			{
+				$client->run('SELECT 1');
+				pause(1);
+			}
+			$changes++;
+		}
+		$client->finish;
+		return $changes;
+	});
+reap('changing sessions', @workers);
+reap('watchers of changing sessions', @watchers);
+
 # ---------------------------------------------------------------------------
 # Reset, DROP EXTENSION, terminated sessions, all under load
 # ---------------------------------------------------------------------------
