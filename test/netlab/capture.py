@@ -153,7 +153,9 @@ class Connection:
         self.handshake_rtt = None
         # Moments at which the client's window closed or opened for the server's data.
         self.window_changes = []
+        self._acknowledged = []         # (up to which byte of the server's, when)
         self._scale = None
+        self._edge = None
         self._syn_ack = None
         self._segment = 0
         self._closed = False
@@ -168,13 +170,21 @@ class Connection:
         if sent_by_server:
             self._segment = max(self._segment, packet.length)
         elif packet.flags & ACK and stream.base is not None:
-            self._edge = stream.offset(packet.ack) + (packet.window << (self._scale or 0))
-        if self._scale is None or not hasattr(self, "_edge"):
+            acknowledged = stream.offset(packet.ack)
+            self._edge = acknowledged + (packet.window << (self._scale or 0))
+            if not self._acknowledged or acknowledged > self._acknowledged[-1][0]:
+                self._acknowledged.append((acknowledged, packet.time))
+        if self._scale is None or self._edge is None:
             return
         closed = self._edge - stream.end < self._segment
         if closed != self._closed:
             self._closed = closed
             self.window_changes.append((packet.time, closed))
+
+    def acknowledged(self, end):
+        """When the server's bytes before a position were all acknowledged, or None."""
+        i = bisect.bisect_left(self._acknowledged, (end,))
+        return self._acknowledged[i][1] if i < len(self._acknowledged) else None
 
     def window_closed(self, since, until):
         """For how long the client's window was closed in an interval."""

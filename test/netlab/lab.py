@@ -198,7 +198,12 @@ class Lab:
 
     def _start_delayline(self):
         self.delayline_log = self.directory / "delayline.pcap"
-        command = [self.delayline_program, "--device", DEVICE, "--seed", 1, "--spin", self.spin,
+        # On a processor of its own: with its real-time priority it would displace the very
+        # backend whose packet woke it up, in the middle of its system call.
+        processors = sorted(os.sched_getaffinity(0))
+        self.server_processors = ",".join(map(str, processors[:-1] or processors))
+        command = ["taskset", "-c", processors[-1],
+                   self.delayline_program, "--device", DEVICE, "--seed", 1, "--spin", self.spin,
                    "--server-ns", f"/proc/{self.server_ns}/ns/net",
                    "--client-ns", f"/proc/{self.client_ns}/ns/net"]
         if self.keep:
@@ -272,11 +277,24 @@ class Lab:
                       "host all all 10.99.0.0/24 trust\n")
         self.server_log = home / "log"
         self.server = self._popen(
-            self.as_user([self.bindir / "postgres", "-D", self.data], self.server_ns),
+            ["taskset", "-c", self.server_processors]
+            + self.as_user([self.bindir / "postgres", "-D", self.data], self.server_ns),
             cwd=home, stdout=open(self.server_log, "w"), stderr=subprocess.STDOUT,
             env=self.environment())
         self.server.stop_signal = signal.SIGINT         # "fast" shutdown
         self._wait_for_server()
+        if self.preload:
+            self._release_sampler()
+
+    def _release_sampler(self):
+        """Let pgnetlat's worker run on every processor.
+
+        Confined to the backends' processor it would run only while they do not,
+        and so see them wait more often than they do.
+        """
+        rows = self.admin.query("SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'pgnetlat%'")
+        for pid, in rows:
+            os.sched_setaffinity(int(pid), os.sched_getaffinity(0))
 
     def _make_certificate(self):
         key, certificate = self.data / "server.key", self.data / "server.crt"

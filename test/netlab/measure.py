@@ -42,7 +42,8 @@ class Result:
     unit: str = "ms"
     goal: str = ""
     per: int = 1                    # number of exchanges or waits behind it
-    required: bool = False          # a failure fails the suite
+    required: bool = False          # a failure fails the suite ...
+    slack: float = 1.0              # ... if the error is that many times what is allowed
     note: str = ""
 
     @property
@@ -52,6 +53,11 @@ class Result:
     @property
     def met(self):
         return self.allowed is None or abs(self.error) <= self.allowed
+
+    @property
+    def failed(self):
+        return self.required and self.allowed is not None \
+            and not abs(self.error) <= self.allowed * self.slack
 
 
 class Results(list):
@@ -113,41 +119,56 @@ def exchanges_of(shown):
     return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
 
 
+# Between the return of recvfrom() and the moment that the server notes lie some
+# microseconds, more of them on a busy machine: that misses a goal, but it is no failure.
+CALLS_SLACK = 5
+
 # -- goals -------------------------------------------------------------------------
 
 def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_path=True,
-                       required=True, measured_path=True):
+                       required=True, measured_path=True, cut_exchanges=0,
+                       held_back=False):
     """The goals that every session has to meet.
 
     "packets" is a truth.Summary, "calls" a syscalls.Totals; either may be None.
+    "cut_exchanges" is how many exchanges may have been under way at the snapshots,
+    "held_back" that the kernel sends later than it takes the data, so that packets
+    do not show where an exchange ends.
     """
     if packets:
         count = max(packets.requests, 1)
-        results.add("requests", packets.requests, shown["requests"], allowed=0, unit="",
-                    goal="exact", required=required)
+        results.add("requests", packets.requests, shown["requests"],
+                    allowed=cut_exchanges, unit="", goal="exact", required=required)
         results.add("pipelined", packets.pipelined, shown["pipelined"], unit="")
         results.add("exchange, packets", packets.exchange / NS_PER_MS, exchanges_of(shown), per=count,
-                    allowed=max(0.01 * packets.exchange, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each")
+                    allowed=None if held_back else max(0.01 * packets.exchange, 5000 * count) / NS_PER_MS,
+                    goal="" if held_back else "1 % or 5 us each")
         results.add("wait, packets", packets.wait / NS_PER_MS, waits_of(shown), per=count,
-                    allowed=max(0.01 * packets.wait, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each")
+                    allowed=None if held_back else max(0.01 * packets.wait, 5000 * count) / NS_PER_MS,
+                    goal="" if held_back else "1 % or 5 us each")
     if calls:
-        count = max(calls.bursts, 1)
+        count = max(calls.exchanges, 1)
         results.add("exchange, calls", calls.exchange / NS_PER_MS, exchanges_of(shown), per=count,
                     allowed=max(0.01 * calls.exchange, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required)
+                    goal="1 % or 5 us each", required=required, slack=CALLS_SLACK)
         results.add("wait, calls", calls.wait / NS_PER_MS, waits_of(shown), per=count,
                     allowed=max(0.01 * calls.wait, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required)
+                    goal="1 % or 5 us each", required=required, slack=CALLS_SLACK)
     if packets and measured_path:
         count = max(packets.round_trips, 1)
+        even = constant_path and not held_back
         results.add("network", packets.network / NS_PER_MS, shown["network_time"], per=count,
-                    allowed=0.03 * packets.network / NS_PER_MS if constant_path else None,
-                    goal="3 % of round trips x round trip")
+                    allowed=0.03 * packets.network / NS_PER_MS if even else None,
+                    goal="3 % of round trips x round trip" if even else "")
         results.add("client", packets.client / NS_PER_MS, shown["client_time"], per=count,
-                    allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS,
-                    goal="3 % or 60 us each")
+                    allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS if even else None,
+                    goal="3 % or 60 us each" if even else "")
+        if calls and even:
+            # What no packet shows: the backend's waking up, at the end of each wait.
+            client = calls.wait - packets.network - packets.idle
+            results.add("client, calls", client / NS_PER_MS, shown["client_time"], per=count,
+                        allowed=max(0.03 * client, 60000 * count) / NS_PER_MS,
+                        goal="3 % or 60 us each", required=required, slack=CALLS_SLACK)
     parts = sum(shown[name] for name in TIMES[:7])
     results.add("sum of parts", wall / NS_PER_MS, parts, allowed=0.001 * wall / NS_PER_MS + 0.3,
                 goal="0.1 % of the wall clock", required=required)
@@ -208,7 +229,7 @@ class Measurement:
         if self.capture:
             self.session = truth.read(self.capture, lab_module.PORT)[self.port]
             self.packets = self.session.summary(since, until)
-            self.bursts = syscalls.bursts(self.session.exchanges, calls)
+            self.bursts = syscalls.bursts(self.session.exchanges, calls, self.session.tls)
         else:
             self.bursts = syscalls.bursts_alone(calls)
         if self.trace:
@@ -272,6 +293,8 @@ class ProgramMeasurement:
             self.before = snapshots(self.lab, condition)
             time.sleep(self.seconds)
             self.after = snapshots(self.lab, condition)
+            # Let what is under way come to its end, so that the packets show it whole.
+            time.sleep(0.05 + 2 * self.lab.rtt)
             self.lab.stop(program)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace
@@ -308,7 +331,8 @@ class ProgramMeasurement:
         self.packets = packets if have_packets else None
         self.calls = calls if have_calls else None
         compare_with_goals(results, shown, wall, self.packets, self.calls,
-                           measured_path=self.capture_path == "tun", **kwargs)
+                           measured_path=self.capture_path == "tun", cut_exchanges=len(self.after),
+                           **kwargs)
 
 
 def add_fields(sums, terms):

@@ -5,7 +5,7 @@ import math
 import platform
 
 # Quantities that nearly every case has; the rest goes into a second table.
-COMMON = ("exchange, packets", "exchange, calls", "wait, packets", "wait, calls", "network", "client",
+COMMON = ("exchange, packets", "exchange, calls", "wait, packets", "wait, calls", "network", "client", "client, calls",
           "sum of parts", "requests", "pipelined", "rtt")
 
 # Why a figure can miss its goal although the account is right.
@@ -77,8 +77,8 @@ def scenario(number, title, description, results, reasons):
               or "exchange, calls" in own}
     if common:
         text += ("| case | requests | exchange: packets | calls | pgnetlat | wait: packets | calls | pgnetlat"
-                 " | network: packets | pgnetlat | client: packets | pgnetlat | sum, error |\n"
-                 "|---|" + "---:|" * 12 + "\n")
+                 " | network: packets | pgnetlat | client: packets | calls | pgnetlat | sum, error |\n"
+                 "|---|" + "---:|" * 13 + "\n")
         text += "".join(common_row(case, own) for case, own in common.items()) + "\n"
     others = [r for r in results if r.case not in common or r.quantity not in COMMON]
     if others:
@@ -100,8 +100,9 @@ def common_row(case, own):
     for kind in ("exchange", "wait"):
         packets, calls = own.get(f"{kind}, packets"), own.get(f"{kind}, calls")
         cells += [each(packets, "truth"), each(calls, "truth"), shown_and_error(calls or packets)]
-    for kind in ("network", "client"):
-        cells += [each(own.get(kind), "truth"), shown_and_error(own.get(kind))]
+    network, client, waking = own.get("network"), own.get("client"), own.get("client, calls")
+    cells += [each(network, "truth"), shown_and_error(network)]
+    cells += [each(client, "truth"), each(waking, "truth"), shown_and_error(waking or client)]
     parts = own.get("sum of parts")
     cells.append(emphasis(parts, f"{parts.error / parts.truth * 100:+.3f} %") if parts else "")
     return "| " + " | ".join(cells) + " |\n"
@@ -153,7 +154,7 @@ def number(value):
 def line(result):
     """One result for the screen."""
     verdict = "    " if not result.goal else "ok  " if result.met else \
-        "FAIL" if result.required else "miss"
+        "FAIL" if result.failed else "miss"
     return (f"{verdict} {result.scenario:2} {result.case}: {result.quantity}: truth {result.truth:.4g}"
             f" shown {result.shown:.4g} {result.unit} ({percent(result)})"
             + (f" [per exchange {result.error * 1000 / result.per:+.1f} us]" if result.per > 1 else ""))

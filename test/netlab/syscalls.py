@@ -103,14 +103,17 @@ class Burst:
 @dataclasses.dataclass
 class Totals:
     bursts: int = 0
+    exchanges: int = 0
     exchange: int = 0
     wait: int = 0
 
 
-def bursts(exchanges, calls):
+def bursts(exchanges, calls, tls=False):
     """The exchanges that the packets show, with the moments of the calls.
 
-    None stands for one whose calls were not found.
+    None stands for one whose calls were not found.  Under TLS the first call
+    gets a record's header only; the request is there after the last one before
+    the answer.
     """
     reads = [t for t, call in calls if call == "r"]
     sends = [t for t, call in calls if call == "s"]
@@ -124,6 +127,9 @@ def bursts(exchanges, calls):
     for group, following in itertools.zip_longest(groups, groups[1:]):
         read = first_from(reads, group[0].request)
         limit = first_from(reads, following[0].request) if following else None
+        if tls and read is not None:
+            answer = first_from(sends, read)
+            read = reads[bisect.bisect_left(reads, answer) - 1] if answer else read
         i = len(sends) if limit is None else bisect.bisect_left(sends, limit)
         if read is None or i == 0 or sends[i - 1] < read:
             result.append(None)
@@ -161,6 +167,7 @@ def totals(bursts, since, until):
             return None
         if since <= burst.read < until:
             result.bursts += 1
+            result.exchanges += burst.exchanges
         if previous and previous.in_transaction:
             result.wait += max(0, min(burst.read, until) - max(previous.sent, since))
         elif previous and since <= burst.read < until:

@@ -291,15 +291,16 @@ class Session:
     def summary(self, since=None, until=None, idle_threshold=1_000_000_000):
         """Sums over the exchanges and waits of an interval.
 
-        Exchanges and waits in a transaction are cut at the interval's ends.
-        Other waits count with their whole length if they end in the interval,
-        as they do in pgnetlat, which knows only then what a wait was.
+        Exchanges count where they end.  Their time and that of waits in a
+        transaction is cut at the interval's ends.  Other waits count with their
+        whole length if they end in the interval, as they do in pgnetlat, which
+        knows only then what a wait was.
         """
         since = self.exchanges[0].request if since is None and self.exchanges else since or 0
-        until = self.exchanges[-1].response if until is None and self.exchanges else until or 0
+        until = self.exchanges[-1].response + 1 if until is None and self.exchanges else until or 0
         result = Summary(since=since, until=until)
         for exchange in self.exchanges:
-            if since <= exchange.start < until:
+            if since <= exchange.response < until:
                 result.requests += 1
                 result.pipelined += exchange.pipelined
             result.exchange += overlap(exchange.start, exchange.response, since, until)

@@ -26,8 +26,7 @@ def attempt(results, body):
         own = measure.Results()
         own.scenario, own.case = results.scenario, results.case
         measurement = body(own)
-        failed = [r for r in own if r.required and not r.met]
-        if not failed or not measurement.disturbed():
+        if not any(r.failed for r in own) or not measurement.disturbed():
             break
     results.extend(own)
     return measurement
