@@ -60,6 +60,10 @@ def gauge(column, help):
 NOT_MYSELF = """(application_name IS NULL OR application_name = ''
         OR application_name <> current_setting('application_name'))"""
 
+# What the role may not see must not look like what is not there: its figures
+# would join another series, and leave it when rights are granted.
+UNSEEN = """CASE WHEN pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') THEN '{}' ELSE 'hidden' END"""
+
 # A dropped database keeps its series: its sums must not move to another one.
 DATNAME = """coalesce(datname, 'oid:' || datid, 'other')"""
 
@@ -300,7 +304,8 @@ CLIENT = Query(
         f"""    SELECT {DATNAME} AS datname,
            coalesce(usename, 'oid:' || usesysid, 'other') AS usename,
            coalesce(application_name, 'other') AS application_name,
-           coalesce(host(client_addr), 'local') AS client_addr,
+           coalesce(host(client_addr), {UNSEEN.format('local')})
+             AS client_addr,
            datid IS NULL OR usesysid IS NULL AS evicted,
            stats_since AS since, sessions, requests, transactions, round_trips, rtt,
            in_xact_wait_time, send_blocked_time, send_client_time, retransmits, bytes_sent, packets_sent,
@@ -345,7 +350,8 @@ STATEMENT = Query(
         ['datname', 'usename', 'queryid'],
         f"""    SELECT coalesce(d.datname, 'oid:' || s.dbid, 'other') AS datname,
            coalesce(r.rolname, 'oid:' || s.userid, 'other') AS usename,
-           coalesce(s.queryid::text, CASE WHEN s.dbid IS NULL THEN 'other' ELSE 'unknown' END) AS queryid,
+           coalesce(s.queryid::text, {UNSEEN.format('none')})
+             AS queryid,
            s.dbid IS NULL AS evicted,
            s.stats_since AS since, s.calls, s.rows, s.in_xact_wait_time, s.bytes_sent,
            s.repeats, s.repeat_network_time,
