@@ -1,0 +1,104 @@
+"""What a bench found: tables, verdicts on budgets, what was skipped."""
+
+
+def number(value, digits=0):
+    """A number as text, with spaces between thousands."""
+    text = f"{value:,.{digits}f}".replace(",", " ")
+    return "0" if text.strip("-0.") == "" else text
+
+
+class Table:
+    def __init__(self, title, head, detail):
+        self.title = title
+        self.head = head
+        self.detail = detail
+        self.rows = []
+        self.notes = []
+
+    def add(self, *cells):
+        self.rows.append([str(cell) for cell in cells])
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def lines(self):
+        """The table for a terminal."""
+        rows = [self.head] + self.rows
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self.head))]
+        lines = [self.title]
+        for row in rows:
+            cells = [row[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(row[1:], widths[1:])]
+            lines.append("  " + "  ".join(cells).rstrip())
+        return lines + [f"  {note}" for note in self.notes]
+
+
+class Results:
+    def __init__(self, bench):
+        self.bench = bench
+        self.tables = []
+        self.verdicts = []
+        self.skipped = []
+
+    def table(self, title, head, detail=False):
+        """A new table; details are printed only when asked for."""
+        table = Table(title, head, detail)
+        self.tables.append(table)
+        return table
+
+    def judge(self, what, value, limit, unit, digits=0, required=True, note=""):
+        """Hold a figure against its budget.
+
+        A miss fails the bench only if the figure is "required": one that does
+        not depend on what else the machine does.
+        """
+        self.verdicts.append({"what": what, "value": value, "limit": limit, "unit": unit,
+                              "digits": digits, "met": value <= limit, "required": required,
+                              "note": note})
+
+    def skip(self, what, why):
+        self.skipped.append({"what": what, "why": why})
+
+    def print(self, details=False):
+        for table in self.tables:
+            if details or not table.detail:
+                print("\n" + "\n".join(table.lines()))
+        print()
+        for verdict in self.verdicts:
+            print(verdict_line(verdict))
+        for skipped in self.skipped:
+            print(f"skipped: {skipped['what']}: {skipped['why']}")
+
+    def finish(self):
+        """Print the last line; the exit status."""
+        return print_tally(self.verdicts, self.skipped)
+
+    def as_dict(self):
+        return {"bench": self.bench, "tables": [vars(table) for table in self.tables],
+                "verdicts": self.verdicts, "skipped": self.skipped}
+
+
+def verdict_line(verdict):
+    mark = "ok  " if verdict["met"] else "FAIL" if verdict["required"] else "miss"
+    return f"{mark} {verdict['what']}: {value_text(verdict)} (budget {limit_text(verdict)})"
+
+
+def value_text(verdict):
+    unit = f" {verdict['unit']}" if verdict["unit"] else ""
+    note = f" {verdict['note']}" if verdict["note"] else ""
+    return number(verdict["value"], verdict["digits"]) + unit + note
+
+
+def limit_text(verdict):
+    unit = f" {verdict['unit']}" if verdict["unit"] else ""
+    return f"{verdict['limit']:g}{unit}"
+
+
+def print_tally(verdicts, skipped):
+    """The line that ends every bench; the exit status."""
+    passed = sum(verdict["met"] for verdict in verdicts)
+    failed = sum(not verdict["met"] and verdict["required"] for verdict in verdicts)
+    missed = len(verdicts) - passed - failed
+    if missed:
+        print(f"{missed} budgets missed that depend on what else the machine does")
+    print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
