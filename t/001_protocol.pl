@@ -139,6 +139,33 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 }
 
+# The second request comes while the first one executes.
+foreach my $tcp (0, 1)
+{
+	gain(
+		'request that does not wait for the answer before'
+		  . ($tcp ? ', TCP' : ''),
+		{ requests => 4, pipelined => 1, round_trips => 3 },
+		sub {
+			my ($client) = @_;
+			$client->run('SELECT 1');
+			$client->put(query('SELECT pg_sleep(0.3)'));
+			pause(100);
+			$client->put(query('SELECT 1'));
+			$client->responses(2);
+			$client->run('SELECT 1');
+		},
+		tcp => $tcp);
+}
+
+# The first request comes before the server is ready for it.
+my $hasty = PgNetlat::Client->connect($node, early => query('SELECT 1'));
+$hasty->responses;
+$hasty->run('SELECT 1');
+is($observer->settled($hasty->pid, 2)->{requests},
+	2, 'request right behind the startup message');
+$hasty->finish;
+
 gain(
 	'several statements in one message',
 	{
@@ -529,6 +556,42 @@ $gain = gain(
 	});
 at_least($gain->{exec_time}, 500, 'notice, then long execution: is execution');
 cmp_ok(waited($gain), '<', 400, 'notice, then long execution: is not a wait');
+
+# Debug messages come from everywhere, also from between requests.
+gain(
+	'messages of all levels',
+	{ requests => 12, statements => 12, transactions => 11, round_trips => 12 },
+	sub {
+		$_[0]->run('SET client_min_messages = debug5',
+			('SELECT 1') x 8, 'BEGIN', 'COMMIT', 'RESET client_min_messages');
+	});
+
+gain(
+	'notifications to itself',
+	{ requests => 6, statements => 6, round_trips => 6 },
+	sub { $_[0]->run('LISTEN here', ('NOTIFY here') x 4, 'UNLISTEN here') });
+
+gain(
+	'parameters that are reported',
+	{ requests => 4, statements => 4 },
+	sub {
+		$_[0]->run(
+			q{SET DateStyle = 'German'},
+			q{SET TimeZone = 'UTC'},
+			q{SET application_name = 'other'},
+			'RESET ALL');
+	});
+
+gain(
+	'COPY that fails half-way',
+	{ requests => 2, statements => 1 },
+	sub {
+		my ($client) = @_;
+		$client->put(query('COPY items (id) FROM STDIN'),
+			copy_data("no number\n") x 5000, copy_done());
+		$client->until('Z');
+		$client->run('SELECT 1');
+	});
 
 # The kernel has taken the first part long before the second is computed.
 $gain = gain(

@@ -289,6 +289,16 @@ sampled($client->pid, 'executing',
 $client->cancel;
 $client->until('Z');
 
+# Weighted with the time that really passed: it sums to the session's, give or
+# take a tick at its ends, and what the sampler may have missed at first.
+my ($both) = $observer->rows(
+	'SELECT s.total_time, (SELECT sum(w.time) FROM pgnetlat_waits w WHERE w.pid = s.pid) AS sampled
+	 FROM pgnetlat_sessions s WHERE s.pid = ' . $client->pid);
+cmp_ok($both->{sampled}, '<=', $both->{total_time} + 500,
+	'samples are not more than the time there was');
+cmp_ok($both->{sampled}, '>=', $both->{total_time} * 0.9 - 500,
+	'samples are about the time there was');
+
 is( $observer->value(
 		'SELECT count(*) FROM pgnetlat_waits WHERE samples <= 0 OR time < 0'),
 	0,

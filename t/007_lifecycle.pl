@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
@@ -332,6 +333,16 @@ like(
 	$controldata,
 	qr/Database cluster state:\s+shut down$/m,
 	'the server shuts down cleanly');
+
+# without a postmaster there is nothing to count, and nothing fails
+my ($out, $err) = ('', '');
+ok( IPC::Run::run(
+		[ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ],
+		'<', \"SELECT 17 AS answer\n",
+		'>', \$out, '2>', \$err),
+	'server runs in single-user mode');
+like($out, qr/answer = "17"/, 'and works');
+unlike($err, qr/ERROR|PANIC|WARNING/, 'without complaints');
 
 unlike(server_log($node), qr/PANIC|TRAP:|WARNING:.*(lock|leak)/,
 	'no complaint in the log');

@@ -386,6 +386,27 @@ $requests += $_ foreach reap('unaware of DROP EXTENSION', @workers);
 $sum = $observer->ended('unaware', 4);
 is($sum->{requests}, $requests, 'counting does not depend on the extension');
 
+# Whatever has happened, nothing is negative and histograms are cumulative.
+foreach my $view (@views, 'pg_stat_activity a, pgnetlat_recent(a.pid)')
+{
+	my $alias = $view =~ /,/ ? 'pgnetlat_recent' : $view;
+	my @negative = $observer->rows(
+		"SELECT value.key, value.value
+		 FROM $view, jsonb_each(to_jsonb($alias)) AS value
+		 WHERE value.key <> 'queryid'
+		   AND value.value::text LIKE '-%' LIMIT 5");
+	is(join(' ', map { "$_->{key}=$_->{value}" } @negative),
+		'', "nothing is negative in $alias");
+}
+is( $observer->value(
+		q{SELECT count(*) FROM
+		  (SELECT bucket, le, count, lag(bucket) OVER (PARTITION BY datid, usesysid,
+				  application_name, client_addr, metric ORDER BY le::float8) AS previous
+			 FROM pgnetlat_histogram) AS h
+		  WHERE bucket < previous OR bucket > count OR (le = '+Inf' AND bucket <> count)}),
+	0,
+	'all histograms are cumulative');
+
 # ---------------------------------------------------------------------------
 # Every connection in use
 # ---------------------------------------------------------------------------

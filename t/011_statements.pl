@@ -16,7 +16,11 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('statements', conf => "pgnetlat.max_statements = 100\n");
+my $node = new_node(
+	'statements', conf => <<'EOC');
+pgnetlat.max_statements = 100
+pgnetlat.idle_threshold = '1h'
+EOC
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
@@ -315,6 +319,47 @@ SKIP:
 $rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') });
 is($rows->{$seven_id}{repeat_network_time},
 	0, 'repeats cost no network time on a Unix socket');
+
+# ---------------------------------------------------------------------------
+# The whole of a session is in its statements
+# ---------------------------------------------------------------------------
+
+$found = statements_of(
+	sub {
+		my ($client) = @_;
+		$client->run($seven, "$seven; $three", 'BEGIN', $seven);
+		$client->error_of('SELECT 1/0');
+		$client->run('ROLLBACK', 'CREATE TEMP TABLE t (i int)');
+		$client->put(query('COPY t FROM STDIN'));
+		$client->until('G');
+		pause(100);
+		$client->put(copy_data("1\n"), copy_done());
+		$client->responses;
+		$client->put(parse('', $seven), describe('S', ''), flush());
+		$client->until('T');
+		pause(20);
+		$client->put((bind_('', '') . execute('')) x 3, sync());
+		$client->responses;
+		$client->put((parse('', $three) . bind_('', '') . execute('') . sync()) x 5);
+		$client->responses(5);
+		$client->put(function_call(2626, '0.05'), query(''), sync());
+		$client->responses(3);
+		$client->run(q{SELECT repeat('x', 1000) FROM generate_series(1, 5000)});
+	},
+	tcp => 1);
+my $whole = $observer->client('subject');
+my %sum;
+foreach my $row (values %$found)
+{
+	$sum{$_} += $row->{$_}
+	  foreach qw(calls bytes_sent exec_time send_time recv_time network_time
+	  client_time in_xact_wait_time);
+}
+is($sum{calls}, $whole->{statements}, 'calls sum to the session\'s statements');
+is($sum{bytes_sent}, $whole->{bytes_sent}, 'bytes sum to the session\'s');
+cmp_ok(abs($sum{$_} - $whole->{$_}), '<', 1, "$_ sums to the session's")
+  foreach qw(exec_time send_time recv_time network_time client_time
+  in_xact_wait_time);
 
 # ---------------------------------------------------------------------------
 # More statements than there is room for

@@ -161,8 +161,23 @@ is( $observer->value(
 	19,
 	'change undone: nothing is lost');
 is($observer->client('before')->{sessions}, 1, 'change undone: same group');
+
+# twice in one message: memory of the first name may be used again
+$client->run(q{SET application_name = 'name 1'});
+$client->run(q{BEGIN; SET application_name = 'name 2'; COMMIT;
+			   BEGIN; SET application_name = 'name 3'; COMMIT}, 'SELECT 1');
+$observer->settled($client->pid, 22);
+ok(($observer->client('name 3') // {})->{sessions}, 'two changes in one message');
 $client->finish;
-$observer->ended('before');
+ok( $observer->poll(
+		sub {
+			my ($seen) = $observer->rows(
+				q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended
+				  FROM pgnetlat_clients
+				  WHERE application_name IN ('before', 'after', 'undone', 'name 1', 'name 2', 'name 3')});
+			$seen->{ended} == 1 and $seen->{requests} == 22;
+		}),
+	'after all of these changes nothing is lost');
 
 # ---------------------------------------------------------------------------
 # Histograms
@@ -227,6 +242,40 @@ my ($slow) = grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 
   @{ $histogram{exchange} };
 cmp_ok($slow->{bucket}, '<', 53, 'the slow exchange is not among the fast ones')
   if $slow;
+
+# More statements in one exchange than the recorder holds
+$observer->run('SELECT pgnetlat_reset()');
+$client = PgNetlat::Client->connect($node, application_name => 'long');
+$client->run(join('; ', 'SELECT pg_sleep(0.2)', ('SELECT 1') x 200));
+$client->finish;
+$sum = $observer->ended('long');
+is($sum->{statements}, 201, 'many statements in one exchange');
+($row) = $observer->rows(
+	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'long'
+	  AND metric = 'exchange' AND le = '+Inf'});
+is($row->{count}, 1, 'are one exchange in the histogram');
+at_least($row->{sum}, 0.2, 'of their whole time');
+is( $observer->value('SELECT sum(calls) FROM pgnetlat_statements'),
+	201, 'and as many calls');
+
+# An exchange that is looked at before it is over
+$client = PgNetlat::Client->connect($node, application_name => 'watched');
+$client->put(query('SELECT pg_sleep(0.3); SELECT pg_sleep(0.3)'));
+ok( $observer->await(
+		$client->pid,
+		sub {
+			$observer->rows('SELECT * FROM pgnetlat_histogram');
+			$_->{exec_time} >= 350;
+		}),
+	'an exchange of two statements in progress');
+$client->responses;
+$client->finish;
+$sum = $observer->ended('watched');
+($row) = $observer->rows(
+	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'watched'
+	  AND metric = 'exchange' AND le = '+Inf'});
+is($row->{count}, 1, 'is one exchange in the histogram');
+at_least($row->{sum}, 0.6, 'of its whole time');
 
 # ---------------------------------------------------------------------------
 # History

@@ -98,7 +98,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 
 # Connects over the node's Unix-domain socket, or with tcp => 1 to 127.0.0.1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
-# receive_buffer (bytes; small ones make the server block soon).
+# receive_buffer (bytes; small ones make the server block soon), early (bytes
+# to be sent before the server has answered anything).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -117,7 +118,7 @@ sub connect
 		options => $options{options} // '');
 	my $body = pack('N', 196608)
 	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
-	$self->put(pack('N', 4 + length($body)) . $body);
+	$self->put(pack('N', 4 + length($body)) . $body . ($options{early} // ''));
 
 	foreach my $m ($self->until('Z'))
 	{
