@@ -1,0 +1,102 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Together with pg_stat_statements: same identifiers, same calls, its texts.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('texts');
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+plan skip_all => 'pg_stat_statements is not installed'
+  unless $observer->value(
+	q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'}
+  );
+$observer->run('CREATE EXTENSION pgnetlat', 'CREATE ROLE plain LOGIN');
+
+# Restarts with these libraries and lets a session run some statements.
+sub restart_with
+{
+	my ($libraries) = @_;
+
+	$node->append_conf('postgresql.conf',
+		"shared_preload_libraries = '$libraries'");
+	$node->restart;
+	$observer = PgNetlat::Observer->connect($node);
+	$observer->run('SELECT pgnetlat_reset()');
+	my $client = PgNetlat::Client->connect($node, application_name => 'subject');
+	$client->run(('SELECT g AS known FROM generate_series(1, 7) g') x 5,
+		'SELECT 1 AS other', 'CREATE TEMP TABLE t (i int)');
+	$client->error_of('SELECT 1 / 0');
+	$client->run('PREPARE p AS SELECT count(*) FROM t', ('EXECUTE p') x 3);
+	$client->finish;
+	$observer->ended('subject');
+	return;
+}
+
+# Texts of the statements that count five calls of seven rows.
+sub texts
+{
+	my ($session) = @_;
+
+	return join('; ',
+		map { $_->{query} // 'NULL' }
+		  $session->rows('SELECT query FROM pgnetlat_top_statements(100)
+			WHERE calls = 5 AND rows = 35'));
+}
+
+restart_with('pgnetlat');
+is(texts($observer), 'NULL', 'no text without pg_stat_statements');
+
+$observer->run('CREATE SCHEMA elsewhere',
+	'CREATE EXTENSION pg_stat_statements SCHEMA elsewhere');
+is(texts($observer), 'NULL', 'no text where it is not preloaded');
+
+# each in front of the other
+foreach my $libraries ('pgnetlat, pg_stat_statements', 'pg_stat_statements,pgnetlat')
+{
+	restart_with($libraries);
+	is( texts($observer),
+		'SELECT g AS known FROM generate_series($1, $2) g',
+		"$libraries: text is found");
+	my ($compared) = $observer->rows(
+		'SELECT count(*) AS statements,
+				count(*) FILTER (WHERE n.calls <> s.calls OR n.rows <> s.rows) AS different
+		 FROM pgnetlat_statements n
+		 JOIN elsewhere.pg_stat_statements s USING (userid, dbid, queryid)
+		 WHERE n.calls > 0 AND s.calls > 0');
+	cmp_ok($compared->{statements}, '>=', 4, "$libraries: same identifiers");
+	is($compared->{different}, 0, "$libraries: same calls and rows");
+
+	my $plain = PgNetlat::Client->connect($node, user => 'plain');
+	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
+		'', "$libraries: works where texts are out of reach");
+	$observer->run('GRANT USAGE ON SCHEMA elsewhere TO plain');
+	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
+		'', "$libraries: works for a plain role");
+	is( $plain->value(
+			q{SELECT count(*) FROM pgnetlat_top_statements WHERE query LIKE '%known%'}),
+		0,
+		"$libraries: which does not see others' texts");
+	$plain->finish;
+	$observer->run('REVOKE USAGE ON SCHEMA elsewhere FROM plain',
+		'SELECT elsewhere.pg_stat_statements_reset()');
+}
+
+is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
+	2, 'as many as asked for');
+
+no_violations($observer);
+$node->stop;
+done_testing();
