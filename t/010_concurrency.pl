@@ -26,6 +26,7 @@ my $node = new_node('concurrency', conf => <<'EOC');
 pgnetlat.idle_threshold = '20ms'
 pgnetlat.recorder_size = 16
 pgnetlat.history_interval = 1
+restart_after_crash = on
 EOC
 $node->start;
 
@@ -316,7 +317,9 @@ sub survive
 
 	while (now() < $until)
 	{
-		eval { work($until, 'survivor'); 1 } or $ended++;
+		next if eval { work($until, 'survivor'); 1 };
+		$ended++;
+		pause(10);
 	}
 	return $ended;
 }
@@ -408,6 +411,47 @@ is( $observer->value(
 	'all histograms are cumulative');
 
 # ---------------------------------------------------------------------------
+# A crash under load
+# ---------------------------------------------------------------------------
+
+no_violations($observer);
+unlike(server_log($node), qr/PANIC|TRAP:|terminated by signal/,
+	'no complaint in the log');
+
+my $offset = log_size($node);
+$until = now() + $duration * 1000;
+@survivors = spawn(4, sub { srand($_[0]); survive($until) });
+my $victim = PgNetlat::Client->connect($node);
+ok( $observer->poll(
+		sub {
+			my $seen = $observer->client('survivor');
+			$seen && $seen->{requests} >= 100;
+		}),
+	'load before the crash');
+kill 'KILL', $victim->pid;
+$observer->until_closed;
+$observer = PgNetlat::Observer->poll(
+	sub { eval { PgNetlat::Observer->connect($node) } });
+ok($observer, 'server comes back');
+reap('survivors of a crash', @survivors);
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT array_agg(pid ORDER BY pid) =
+						 (SELECT array_agg(pid ORDER BY pid) FROM pg_stat_activity
+						   WHERE backend_type = 'client backend')
+				  FROM pgnetlat_sessions}) eq 't';
+		}),
+	'the sessions are those that there are');
+foreach my $view (@views)
+{
+	is($observer->error_of("SELECT * FROM $view"), '', "after a crash: $view");
+}
+unlike(server_log($node, $offset),
+	qr/PANIC|TRAP:|terminated by signal (?!9)/, 'it was the only crash');
+$offset = log_size($node);
+
+# ---------------------------------------------------------------------------
 # Every connection in use
 # ---------------------------------------------------------------------------
 
@@ -435,7 +479,7 @@ ok( $observer->poll(
 	'and none is left afterwards');
 
 no_violations($observer);
-unlike(server_log($node), qr/PANIC|TRAP:|terminated by signal/,
-	'no complaint in the log');
+unlike(server_log($node, $offset), qr/PANIC|TRAP:|terminated by signal/,
+	'no complaint in the log afterwards');
 $node->stop;
 done_testing();
