@@ -162,89 +162,117 @@ burst_leave(Burst *burst, const FlightRecord *record)
 		burst->open = record->idle == 0 && record->client <= BURST_THINK_NS;
 }
 
-static void
-fold_statement(const DrainState *state, const FlightRecord *record, bool repeats,
-			   int64 trip, TimestampTz now)
-{
-	StatementKey key;
-	StatementCounters delta = {0};
+/*
+ * What the records of one fold add up to, before any table is locked: few
+ * statements run often, so that the tables see one addition for many records.
+ */
+#define BATCH_STATEMENTS	8
 
-	key.userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
-	key.dbid = state->key.datid;
-	key.queryid = record->queryid;
-	delta.calls = record->statements;
-	delta.rows = record->rows;
-	delta.exec = record->exec;
-	delta.send = record->send;
-	delta.recv = record->recv;
-	delta.network = record->network;
-	delta.client = record->client;
-	if (record->flags & RECORD_WAIT_IN_XACT)
-		delta.in_xact_wait = record->network + record->client;
-	delta.bytes = record->bytes;
-	if (repeats)
+typedef struct Batch
+{
+	StatementBatchItem statements[BATCH_STATEMENTS];
+	int			count;
+	Histogram	histogram[NUM_METRICS];
+	bool		has_records;
+	int64		exchange;		/* of the exchange whose records are being read */
+} Batch;
+
+/* The place in the batch for a record's statement; makes room if need be. */
+static StatementCounters *
+batch_statement(Batch *batch, const DrainState *state, const FlightRecord *record,
+				TimestampTz now)
+{
+	StatementBatchItem *item;
+	Oid			userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
+
+	for (int i = 0; i < batch->count; i++)
 	{
-		delta.repeats = 1;
-		delta.repeat_network = trip;
+		item = &batch->statements[i];
+		if (item->key.queryid == record->queryid && item->key.userid == userid)
+			return &item->delta;
 	}
-	statements_accumulate(&key, &delta, now);
+	if (batch->count == BATCH_STATEMENTS)
+	{
+		statements_accumulate(batch->statements, batch->count, now);
+		batch->count = 0;
+	}
+	item = &batch->statements[batch->count++];
+	item->key.userid = userid;
+	item->key.dbid = state->key.datid;
+	item->key.queryid = record->queryid;
+	memset(&item->delta, 0, sizeof(item->delta));
+	return &item->delta;
 }
 
-/* What the records of one fold add to the histograms; local, not shared. */
-typedef struct HistogramDelta
+static void
+batch_add_statement(StatementCounters *delta, const FlightRecord *record)
 {
-	Histogram	histogram[NUM_METRICS];
-	int64		rtt;
-	bool		used;
-} HistogramDelta;
+	delta->calls += record->statements;
+	delta->rows += record->rows;
+	delta->exec += record->exec;
+	delta->send += record->send;
+	delta->recv += record->recv;
+	delta->network += record->network;
+	delta->client += record->client;
+	if (record->flags & RECORD_WAIT_IN_XACT)
+		delta->in_xact_wait += record->network + record->client;
+	delta->bytes += record->bytes;
+}
 
 static void
-observe_record(HistogramDelta *delta, const FlightRecord *record, int64 *exchange)
+batch_observe(Batch *batch, const FlightRecord *record)
 {
-	delta->used = true;
-	*exchange += record->exec + record->send + record->recv;
+	Histogram  *histogram = batch->histogram;
+
+	batch->exchange += record->exec + record->send + record->recv;
 	if (record->rtt_us > 0)
-	{
-		delta->rtt = (int64) record->rtt_us * NS_PER_US;
-		histogram_observe(&delta->histogram[METRIC_RTT], delta->rtt);
-	}
+		histogram_observe(&histogram[METRIC_RTT], (int64) record->rtt_us * NS_PER_US);
 	if (!(record->flags & RECORD_ENDS_EXCHANGE))
 		return;
-	histogram_observe(&delta->histogram[METRIC_EXCHANGE], *exchange);
-	*exchange = 0;
+	histogram_observe(&histogram[METRIC_EXCHANGE], batch->exchange);
+	batch->exchange = 0;
 	if (record->idle > 0)
 		return;
-	histogram_observe(&delta->histogram[METRIC_WAIT], record->network + record->client);
-	histogram_observe(&delta->histogram[METRIC_NETWORK], record->network);
-	histogram_observe(&delta->histogram[METRIC_CLIENT], record->client);
+	histogram_observe(&histogram[METRIC_WAIT], record->network + record->client);
+	histogram_observe(&histogram[METRIC_CLIENT], record->client);
+	histogram_observe(&histogram[METRIC_NETWORK], record->network);
 }
 
-/* Consume the flight recorder: statements now, histograms into "delta". */
+/* Consume the flight recorder: statements now, histograms into the batch. */
 static void
-consume_records(int slot, DrainState *state, HistogramDelta *delta, TimestampTz now)
+consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
 {
-	FlightRecord record;
-	int64		exchange = 0;
-	int			limit = recorder_capacity();
+	const FlightRecord *record;
+	int			count = 0;
 
-	/* a busy session may keep us here: it drains itself as well */
-	while (limit-- > 0 && recorder_next(slot, &record))
+	/* what comes while we are here can wait */
+	while (count < recorder_capacity() && (record = recorder_peek(slot, count)) != NULL)
 	{
-		bool		repeats = false;
+		StatementCounters *delta = batch_statement(batch, state, record, now);
 
-		burst_enter(&state->burst, &record);
-		if (record.queryid != 0 && record.statements > 0)
-			repeats = burst_repeats(&state->burst, record.queryid);
-		fold_statement(state, &record, repeats, state->burst.trip, now);
-		burst_leave(&state->burst, &record);
-		observe_record(delta, &record, &exchange);
+		burst_enter(&state->burst, record);
+		if (record->queryid != 0 && record->statements > 0 &&
+			burst_repeats(&state->burst, record->queryid))
+		{
+			delta->repeats++;
+			delta->repeat_network += state->burst.trip;
+		}
+		batch_add_statement(delta, record);
+		batch_observe(batch, record);
+		burst_leave(&state->burst, record);
+		count++;
 	}
+	if (count == 0)
+		return;
+	batch->has_records = true;
+	recorder_consume(slot, count);
+	statements_accumulate(batch->statements, batch->count, now);
 }
 
 /* Fold what the session has counted since the last time. */
 static void
 fold_session(DrainState *state, const SlotObservation *seen,
-			 const HistogramDelta *histograms, TimestampTz now)
+			 const Batch *batch, TimestampTz now)
 {
 	LedgerTotals totals = seen->account.totals;
 	TcpCounters tcp = seen->tcp_counters;
@@ -270,10 +298,10 @@ fold_session(DrainState *state, const SlotObservation *seen,
 	group->tcp.bytes_received += tcp.bytes_received;
 	group->tcp.packets_sent += tcp.packets_sent;
 	group->tcp.packets_received += tcp.packets_received;
-	if (histograms->used)
+	if (batch->has_records)
 	{
 		for (int i = 0; i < NUM_METRICS; i++)
-			histogram_add(&group->histogram[i], &histograms->histogram[i]);
+			histogram_add(&group->histogram[i], &batch->histogram[i]);
 	}
 	if (seen->tcp.rtt > 0)
 		group->rtt = seen->tcp.rtt;
@@ -287,16 +315,19 @@ static bool
 fold_locked(int slot, SlotObservation *observation)
 {
 	DrainState *state = &states[slot];
-	HistogramDelta histograms;
+	Batch		batch;
 	TimestampTz now;
 
 	if (state->session == 0 || !slot_observe(slot, observation) ||
 		observation->session != state->session)
 		return false;
-	memset(&histograms, 0, sizeof(histograms));
+	batch.count = 0;
+	batch.has_records = false;
+	batch.exchange = 0;
+	memset(batch.histogram, 0, sizeof(batch.histogram));
 	now = GetCurrentTimestamp();
-	consume_records(slot, state, &histograms, now);
-	fold_session(state, observation, &histograms, now);
+	consume_records(slot, state, &batch, now);
+	fold_session(state, observation, &batch, now);
 	return true;
 }
 
@@ -371,7 +402,6 @@ drain_detach(int slot)
 	SlotObservation observation;
 
 	lock_session(slot);
-	/* twice at most: one fold consumes as much as the recorder holds */
 	(void) fold_locked(slot, &observation);
 	clients_acquire(&state->key, 0, GetCurrentTimestamp())->ended_sessions++;
 	clients_release();

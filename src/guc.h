@@ -10,6 +10,8 @@
 #ifndef PGNETLAT_GUC_H
 #define PGNETLAT_GUC_H
 
+/* Read in the hot path: not through the table of exported symbols. */
+#pragma GCC visibility push(hidden)
 extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
@@ -21,6 +23,7 @@ extern int	pgnetlat_rtt_interval;	/* milliseconds */
 extern int	pgnetlat_sample_interval;	/* milliseconds */
 extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
+#pragma GCC visibility pop
 
 extern void guc_define(void);
 

@@ -9,62 +9,38 @@
  */
 #include "histogram.h"
 
-/*
- * Bounds in nanoseconds, and in seconds as Prometheus spells them: shortest
- * form, exponent below 0.0001, ".0" on whole numbers.
- */
-static const struct
-{
-	int64_t		bound;
-	const char *le;
-}			buckets[HISTOGRAM_BUCKETS] = {
-	{INT64_C(10000), "1e-05"},
-	{INT64_C(25000), "2.5e-05"},
-	{INT64_C(50000), "5e-05"},
-	{INT64_C(100000), "0.0001"},
-	{INT64_C(250000), "0.00025"},
-	{INT64_C(500000), "0.0005"},
-	{INT64_C(1000000), "0.001"},
-	{INT64_C(2500000), "0.0025"},
-	{INT64_C(5000000), "0.005"},
-	{INT64_C(10000000), "0.01"},
-	{INT64_C(25000000), "0.025"},
-	{INT64_C(50000000), "0.05"},
-	{INT64_C(100000000), "0.1"},
-	{INT64_C(250000000), "0.25"},
-	{INT64_C(500000000), "0.5"},
-	{INT64_C(1000000000), "1.0"},
-	{INT64_C(2500000000), "2.5"},
-	{INT64_C(5000000000), "5.0"},
-	{INT64_C(10000000000), "10.0"},
-	{INT64_MAX, "+Inf"},
+/* Upper bounds in nanoseconds. */
+const int64_t histogram_bounds[HISTOGRAM_BUCKETS] = {
+	INT64_C(10000), INT64_C(25000), INT64_C(50000),
+	INT64_C(100000), INT64_C(250000), INT64_C(500000),
+	INT64_C(1000000), INT64_C(2500000), INT64_C(5000000),
+	INT64_C(10000000), INT64_C(25000000), INT64_C(50000000),
+	INT64_C(100000000), INT64_C(250000000), INT64_C(500000000),
+	INT64_C(1000000000), INT64_C(2500000000), INT64_C(5000000000),
+	INT64_C(10000000000), INT64_MAX,
 };
 
-/* The bucket for a duration; binary search over the bounds. */
-int
-histogram_bucket(int64_t nanoseconds)
-{
-	int			low = 0;
-	int			high = HISTOGRAM_BUCKETS - 1;
+/*
+ * The same in seconds, as Prometheus spells them: shortest form, exponent
+ * below 0.0001, ".0" on whole numbers.
+ */
+static const char *const les[HISTOGRAM_BUCKETS] = {
+	"1e-05", "2.5e-05", "5e-05",
+	"0.0001", "0.00025", "0.0005",
+	"0.001", "0.0025", "0.005",
+	"0.01", "0.025", "0.05",
+	"0.1", "0.25", "0.5",
+	"1.0", "2.5", "5.0",
+	"10.0", "+Inf",
+};
 
-	while (low < high)
-	{
-		int			middle = (low + high) / 2;
-
-		if (nanoseconds <= buckets[middle].bound)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-void
-histogram_observe(Histogram *histogram, int64_t nanoseconds)
-{
-	histogram->bucket[histogram_bucket(nanoseconds)]++;
-	histogram->sum += nanoseconds;
-}
+/* The first bucket whose bound is at least 2^n. */
+const unsigned char histogram_first[64] = {
+	[14] = 1,[15] = 2,[16] = 3,[17] = 4,[18] = 5,[19] = 6,[20] = 7,
+	[21] = 7,[22] = 8,[23] = 9,[24] = 10,[25] = 11,[26] = 12,[27] = 13,
+	[28] = 14,[29] = 15,[30] = 16,[31] = 16,[32] = 17,[33] = 18,
+	[34 ... 63] = 19,
+};
 
 void
 histogram_add(Histogram *sum, const Histogram *term)
@@ -78,5 +54,5 @@ histogram_add(Histogram *sum, const Histogram *term)
 const char *
 histogram_le(int bucket)
 {
-	return buckets[bucket].le;
+	return les[bucket];
 }

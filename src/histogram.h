@@ -23,8 +23,31 @@ typedef struct Histogram
 	int64_t		sum;			/* nanoseconds */
 } Histogram;
 
-extern int	histogram_bucket(int64_t nanoseconds);
-extern void histogram_observe(Histogram *histogram, int64_t nanoseconds);
+extern const int64_t histogram_bounds[HISTOGRAM_BUCKETS];
+extern const unsigned char histogram_first[64];
+
+/*
+ * The bucket for a duration.  Bounds grow about as powers of two do, so the
+ * magnitude tells where to begin, and two or three comparisons find it.
+ */
+static inline int
+histogram_bucket(int64_t nanoseconds)
+{
+	int			bucket = nanoseconds > 0 ?
+		histogram_first[63 - __builtin_clzll((unsigned long long) nanoseconds)] : 0;
+
+	while (nanoseconds > histogram_bounds[bucket])
+		bucket++;
+	return bucket;
+}
+
+static inline void
+histogram_observe(Histogram *histogram, int64_t nanoseconds)
+{
+	histogram->bucket[histogram_bucket(nanoseconds)]++;
+	histogram->sum += nanoseconds;
+}
+
 extern void histogram_add(Histogram *sum, const Histogram *term);
 extern const char *histogram_le(int bucket);
 

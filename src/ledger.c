@@ -73,7 +73,6 @@ ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
 
 	split.is_idle = idle;
 	split.in_xact = ledger->wait.in_xact;
-	split.pipelined = ledger->wait.pipelined;
 	split.length = counted(ledger, ledger->since, until);
 	split.network = counted(ledger, ledger->since, ledger->since + network);
 	if (idle)
@@ -141,11 +140,15 @@ static void
 book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t client)
 {
 	int64_t		time = counted(ledger, ledger->since, at);
-	int64_t		blocked = at - ledger->since >= LEDGER_BLOCKED_NS ? time : 0;
+	bool		was_blocked = ledger->may_block && at - ledger->since >= LEDGER_BLOCKED_NS;
+	int64_t		blocked = was_blocked ? time : 0;
 
 	totals->send += time;
-	totals->send_blocked += blocked;
-	totals->send_client += ledger->local ? blocked : min64(client, blocked);
+	if (blocked > 0)
+	{
+		totals->send_blocked += blocked;
+		totals->send_client += ledger->local ? blocked : min64(client, blocked);
+	}
 }
 
 /*
@@ -163,18 +166,16 @@ close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t cl
 					 max64(client, sampled_send_client(ledger, sampled)));
 }
 
-static LedgerWait
-end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+/* The wait in progress ends at "at". */
+static void
+end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, LedgerWait *wait)
 {
-	LedgerWait	wait;
-
 	at = event_time(ledger, at);
-	wait = ledger_split_wait(ledger, at, drain);
-	book_wait(&ledger->totals, &wait);
+	*wait = ledger_split_wait(ledger, at, drain);
+	book_wait(&ledger->totals, wait);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
 	ledger->exchange++;
-	return wait;
 }
 
 /*
@@ -231,29 +232,24 @@ ledger_reset(Ledger *ledger, int64_t at)
 	ledger->counted_from = max64(ledger->counted_from, at);
 }
 
-/*
- * The first message of a request was read at "at".
- */
-LedgerWait
-ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+void
+ledger_request_begin_any(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+						 LedgerWait *wait)
 {
-	LedgerWait	wait = end_wait(ledger, at, drain);
-
+	end_wait(ledger, at, drain, wait);
 	ledger->counts = true;
-	return wait;
 }
 
 /*
  * The wait ended at "at" without a request: the session works on its own
  * account, normally because it is about to end.
  */
-LedgerWait
-ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain)
+void
+ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+					  LedgerWait *wait)
 {
-	LedgerWait	wait = end_wait(ledger, at, drain);
-
+	end_wait(ledger, at, drain, wait);
 	ledger->counts = false;
-	return wait;
 }
 
 /*
@@ -268,11 +264,8 @@ ledger_wait_was_work(Ledger *ledger)
 	ledger->counts = false;
 }
 
-/*
- * From "at" the session hands bytes to the socket.
- */
 void
-ledger_send_begin(Ledger *ledger, int64_t at)
+ledger_send_begin_any(Ledger *ledger, int64_t at)
 {
 	at = event_time(ledger, at);
 	close_phase(ledger, at, NULL, 0);
@@ -293,15 +286,12 @@ ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_
 	ledger->since = at;
 }
 
-/*
- * The socket has taken the last byte of the response.
- */
 void
-ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
-					const LedgerWaitTerms *terms)
+ledger_exchange_end_any(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+						int64_t client, const LedgerWaitTerms *terms)
 {
 	at = event_time(ledger, at);
-	close_phase(ledger, at, sampled, 0);
+	close_phase(ledger, at, sampled, client);
 	book_exchange(ledger, sampled);
 	ledger->phase = LEDGER_WAITING;
 	ledger->since = at;

@@ -32,6 +32,7 @@
 #define PGNETLAT_LEDGER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum LedgerPhase
@@ -59,7 +60,8 @@ typedef enum LedgerState
 /*
  * Handing bytes to the socket is a system call, which is the server's work.
  * One that takes longer than this was blocked: the network, or the client,
- * would take no more.
+ * would take no more.  But not if there was so little to send that the kernel
+ * always has room for it: then the backend just got no processor.
  */
 #define LEDGER_BLOCKED_NS	INT64_C(1000000)
 
@@ -117,6 +119,8 @@ typedef struct Ledger
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
 	bool		local;			/* no network: who blocks a send is the client */
+	bool		may_block;		/* the sending in progress is of more than what
+								 * always finds room in the kernel */
 	LedgerWaitTerms wait;		/* of the wait in progress */
 	uint64_t	exchange;		/* number of the latest exchange; never reset */
 	int64_t		since;			/* when the current phase began */
@@ -149,7 +153,7 @@ typedef struct LedgerAccount
 	int64_t		state_since;
 } LedgerAccount;
 
-/* How one wait was split; a record of what ledger_request_begin() booked. */
+/* How one wait was split: what ledger_request_begin() booked. */
 typedef struct LedgerWait
 {
 	int64_t		length;
@@ -158,7 +162,6 @@ typedef struct LedgerWait
 	int64_t		idle;
 	bool		is_idle;
 	bool		in_xact;
-	bool		pipelined;
 } LedgerWait;
 
 extern void ledger_start(Ledger *ledger, int64_t now, bool local,
@@ -166,14 +169,11 @@ extern void ledger_start(Ledger *ledger, int64_t now, bool local,
 extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
-extern LedgerWait ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain);
-extern LedgerWait ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain);
+extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+								  LedgerWait *wait);
 extern void ledger_wait_was_work(Ledger *ledger);
-extern void ledger_send_begin(Ledger *ledger, int64_t at);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
-extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
-								const LedgerWaitTerms *terms);
 
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);
@@ -187,5 +187,95 @@ extern int64_t ledger_network_part(const LedgerTotals *totals);
 extern int64_t ledger_client_part(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
+
+/* ---------------------------------------------------------------------------
+ * The three events of an ordinary exchange.  Each is here for the case that
+ * nothing out of the ordinary has happened, which is what the hot path pays
+ * for, and in ledger.c for all cases.
+ * ---------------------------------------------------------------------------
+ */
+
+extern void ledger_request_begin_any(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+									 LedgerWait *wait);
+extern void ledger_send_begin_any(Ledger *ledger, int64_t at);
+extern void ledger_exchange_end_any(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+									int64_t client, const LedgerWaitTerms *terms);
+
+/* The phase in progress is wholly after the latest reset, and before "at". */
+static inline bool
+ledger_phase_is_plain(const Ledger *ledger, int64_t at)
+{
+	return ledger->since >= ledger->counted_from && at >= ledger->since;
+}
+
+/*
+ * The first message of a request was read at "at".  How the wait before it
+ * was split comes back in "wait".
+ */
+static inline void
+ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+					 LedgerWait *wait)
+{
+	int64_t		length = at - ledger->since;
+
+	if (drain == NULL && ledger_phase_is_plain(ledger, at) &&
+		!ledger->wait.in_xact && length <= ledger->wait.idle_threshold)
+	{
+		wait->is_idle = wait->in_xact = false;
+		wait->length = length;
+		wait->network = length < ledger->wait.rtt ? length : ledger->wait.rtt;
+		wait->client = length - wait->network;
+		wait->idle = 0;
+		ledger->totals.network += wait->network;
+		ledger->totals.client += wait->client;
+		ledger->phase = LEDGER_EXECUTING;
+		ledger->since = at;
+		ledger->exchange++;
+		ledger->counts = true;
+	}
+	else
+		ledger_request_begin_any(ledger, at, drain, wait);
+}
+
+/* From "at" the session hands bytes to the socket, and may get stuck. */
+static inline void
+ledger_send_begin(Ledger *ledger, int64_t at, bool may_block)
+{
+	ledger->may_block = may_block;
+	if (ledger_phase_is_plain(ledger, at))
+	{
+		ledger->exec += at - ledger->since;
+		ledger->phase = LEDGER_SENDING;
+		ledger->since = at;
+	}
+	else
+		ledger_send_begin_any(ledger, at);
+}
+
+/*
+ * The socket has taken the last byte of the response.  For "client" of the
+ * time, as far as is known, the client's window was closed.
+ */
+static inline void
+ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+					int64_t client, const LedgerWaitTerms *terms)
+{
+	int64_t		send = at - ledger->since;
+
+	if (sampled == NULL && ledger_phase_is_plain(ledger, at) &&
+		(send < LEDGER_BLOCKED_NS || !ledger->may_block) && ledger->counts)
+	{
+		ledger->totals.send += send;
+		ledger->totals.exec += ledger->exec;
+		ledger->exec = 0;
+		ledger->totals.requests++;
+		ledger->totals.pipelined += ledger->wait.pipelined;
+		ledger->phase = LEDGER_WAITING;
+		ledger->since = at;
+		ledger->wait = *terms;
+	}
+	else
+		ledger_exchange_end_any(ledger, at, sampled, client, terms);
+}
 
 #endif							/* PGNETLAT_LEDGER_H */

@@ -102,31 +102,41 @@ recorder_push(int slot, const FlightRecord *record)
 	return true;
 }
 
-/* Is it time for the session to drain its own ring? */
-bool
-recorder_nearly_full(int slot)
+/* Records that can be pushed before somebody must drain. */
+int
+recorder_room(int slot)
 {
 	Recorder   *recorder = recorder_get(slot);
 
-	return pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail) >=
-		(uint64) (pgnetlat_recorder_size - 2);
+	return pgnetlat_recorder_size -
+		(int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
 }
 
-/* Consume the oldest record that has not been; false if there is none. */
-bool
-recorder_next(int slot, FlightRecord *record)
+/*
+ * The record that is "ahead" of the oldest one not consumed, in its place;
+ * NULL if there is none.  It stays there until it is consumed.
+ */
+const FlightRecord *
+recorder_peek(int slot, int ahead)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		tail = pg_atomic_read_u64(&recorder->tail);
+	uint64		number = pg_atomic_read_u64(&recorder->tail) + ahead;
 
-	if (tail == pg_atomic_read_u64(&recorder->head))
-		return false;
+	if (number >= pg_atomic_read_u64(&recorder->head))
+		return NULL;
 	pg_read_barrier();
-	*record = recorder->records[tail % pgnetlat_recorder_size];
-	/* the session may reuse the place only after it has been copied */
+	return &recorder->records[number % pgnetlat_recorder_size];
+}
+
+/* Consume that many: the session may reuse their places. */
+void
+recorder_consume(int slot, int count)
+{
+	Recorder   *recorder = recorder_get(slot);
+
+	/* what was read of them must have been read before */
 	pg_memory_barrier();
-	pg_atomic_write_u64(&recorder->tail, tail + 1);
-	return true;
+	pg_atomic_write_u64(&recorder->tail, pg_atomic_read_u64(&recorder->tail) + count);
 }
 
 /* Consume all records unseen, and hide them from readers as well. */

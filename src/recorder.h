@@ -17,6 +17,12 @@
 
 #include "port/atomics.h"
 
+/*
+ * Places that the session leaves free: an exchange may end with a record
+ * where it cannot drain, and another may begin.
+ */
+#define RECORDER_RESERVE		2
+
 /* flags of a record */
 #define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next record
 										 * is of the same exchange */
@@ -54,10 +60,11 @@ extern void recorder_shmem_init(void);
 /* Functions for the session itself */
 extern void recorder_attach(int slot);
 extern bool recorder_push(int slot, const FlightRecord *record);
-extern bool recorder_nearly_full(int slot);
+extern int	recorder_room(int slot);
 
 /* Functions for the holder of the drain lock */
-extern bool recorder_next(int slot, FlightRecord *record);
+extern const FlightRecord *recorder_peek(int slot, int ahead);
+extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 
 /* Functions for readers */

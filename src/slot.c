@@ -303,7 +303,9 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 
 	if (begun && !copy->ledger.wait.draining)
 	{
-		ledger_request_begin(&copy->ledger, at, NULL);
+		LedgerWait	wait;
+
+		ledger_request_begin(&copy->ledger, at, NULL, &wait);
 		seen = NULL;
 	}
 	ledger_project(&copy->ledger, seen, now, receiving, exec_known, account);

@@ -152,7 +152,10 @@ typedef struct SlotControl
 	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
 } SlotControl;
 
+/* read in the hot path: not through the table of exported symbols */
+#pragma GCC visibility push(hidden)
 extern SlotControl *slot_control;
+#pragma GCC visibility pop
 
 /*
  * Begin to publish.  Returns with the latest reset applied.  Until

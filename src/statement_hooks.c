@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "executor/executor.h"
+#include "guc.h"
 #include "optimizer/planner.h"
 #include "statement_hooks.h"
 #include "tcop/utility.h"
@@ -64,24 +65,39 @@ pgnetlat_planner(PLANNER_PARAMS)
 	return result;
 }
 
-static void
-pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
+static inline void
+next_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	bool		is_statement = false;
-	int			outer;
-
-	wire_work_begins();
-	outer = current_depth();
-	if (outer == 0)
-		is_statement = wire_statement_begins(queryDesc->plannedstmt->queryId);
-	depth = outer + 1;
 	if (prev_ExecutorRun)
 		prev_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
 		standard_ExecutorRun(EXECUTOR_RUN_ARGS);
+}
+
+/* Run a query that may be a statement of the client's. */
+static pg_noinline void
+track_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	bool		is_statement = false;
+	int			outer = current_depth();
+
+	if (outer == 0)
+		is_statement = wire_statement_begins(queryDesc->plannedstmt->queryId);
+	depth = outer + 1;
+	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	depth = outer;
 	if (is_statement)
 		wire_statement_rows(queryDesc->estate->es_processed);
+}
+
+static void
+pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	wire_work_begins();
+	if (pgnetlat_track_statements)
+		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else
+		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
 static void
@@ -110,7 +126,9 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 void
 statement_hooks_install(void)
 {
-	EnableQueryId();
+	/* its cost is core's, so do without where nothing is tracked */
+	if (pgnetlat_track_statements)
+		EnableQueryId();
 
 	prev_planner = planner_hook;
 	planner_hook = pgnetlat_planner;

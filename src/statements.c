@@ -131,23 +131,24 @@ find_or_create(const StatementKey *key, TimestampTz now)
 }
 
 /*
- * Add to a statement's counters.
+ * Add to the counters of some statements.
  */
 void
-statements_accumulate(const StatementKey *key, const StatementCounters *delta,
-					  TimestampTz now)
+statements_accumulate(const StatementBatchItem *items, int count, TimestampTz now)
 {
-	StatementEntry *entry;
-
 	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
-	entry = find_or_create(key, now);
-	if (entry)
+	for (int i = 0; i < count; i++)
 	{
-		counters_add(&entry->counters, delta);
-		entry->usage += Max(delta->calls, 1);
+		StatementEntry *entry = find_or_create(&items[i].key, now);
+
+		/* no memory for another entry, although there should be */
+		if (entry == NULL)
+			entry = &shared->other;
+		counters_add(&entry->counters, &items[i].delta);
+		entry->usage += Max(items[i].delta.calls, 1);
+		if (entry->since == 0)
+			entry->since = now;
 	}
-	else
-		counters_add(&shared->other.counters, delta);
 	LWLockRelease(locks_get(LOCK_STATEMENTS));
 }
 

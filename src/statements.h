@@ -44,10 +44,17 @@ typedef struct StatementEntry
 	StatementCounters counters;
 } StatementEntry;
 
+/* Something to add to a statement's counters. */
+typedef struct StatementBatchItem
+{
+	StatementKey key;
+	StatementCounters delta;
+} StatementBatchItem;
+
 extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
 
-extern void statements_accumulate(const StatementKey *key, const StatementCounters *delta,
+extern void statements_accumulate(const StatementBatchItem *items, int count,
 								  TimestampTz now);
 extern void statements_reset(TimestampTz now);
 extern void statements_counts(int64 *entries, int64 *evicted);

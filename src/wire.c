@@ -52,7 +52,6 @@
 #include "wire.h"
 
 /* Types of messages to the client, as in the protocol's documentation. */
-#define MSG_PARSE_COMPLETE			'1'
 #define MSG_CLOSE_COMPLETE			'3'
 #define MSG_NOTIFICATION			'A'
 #define MSG_COMMAND_COMPLETE		'C'
@@ -79,33 +78,48 @@
 typedef struct Wire
 {
 	const PQcommMethods *next;	/* whom we stand in front of */
+	int			(*next_putmessage) (char type, const char *body, size_t length);
 	PQcommMethods methods;		/* our table */
 
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
-	bool		in_response;	/* in an exchange: rows need only be counted */
 	bool		flush_wait;		/* the wait followed a Flush message */
-	char		last_message;
+	char		last_message;	/* other than a row */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		buffered;		/* bytes in core's send buffer */
 	int64		next_tcp_info;	/* do not ask the kernel before */
 	const char *application_name;	/* the pointer, as of the latest look */
 
-	/* of the exchange in progress, not yet published */
-	int64		bytes;
-	int64		response_bytes;
+	/* of the exchange in progress */
+	int64		bytes;			/* sent and not yet published, as the next two */
 	int64		statements;
 	int64		transactions;
+	int64		response_bytes; /* sent and published */
 
 	/* the statement in progress, and when the exchange has ended, the last */
-	FlightRecord record;
-	bool		record_open;
+	bool		recording;		/* there is such a record */
 	bool		statement_begun;	/* its hook has been called */
+	bool		statement_done; /* it is complete; what follows is the next */
 	uint32		record_generation;
-	int64		record_bytes;	/* of wire.bytes: before this statement */
+	int64		record_bytes;	/* of the response: sent before this statement */
+	int			record_room;	/* records that may be pushed before we must
+								 * see whether the recorder is nearly full */
+	FlightRecord record;
+
+	/* work space that would otherwise be set up on the stack each time */
+	LedgerWait	wait;
+	LedgerWaitTerms terms;
+	LedgerDrain drain;
+	LedgerSampled seen;
+	TcpInfo		tcp;			/* fresh if measured_at is not 0 */
 } Wire;
 
 static Wire wire;
+
+/* Counting, and in an exchange. */
+bool		wire_in_response = false;
+
+static int	wire_putmessage(char type, const char *body, size_t length);
 
 static inline Ledger *
 my_ledger(void)
@@ -113,51 +127,78 @@ my_ledger(void)
 	return &wire.slot->published.ledger;
 }
 
+/*
+ * What the sampler has seen of the exchange in progress, or of the wait after
+ * it; NULL if nothing.
+ */
+static inline const LedgerSampled *
+sampled_of_exchange(void)
+{
+	if (likely(wire.slot->sampled.exchange != my_ledger()->exchange))
+		return NULL;
+	return slot_sampled_of_exchange(wire.slot, &wire.seen) ? &wire.seen : NULL;
+}
+
 /* ---------------------------------------------------------------------------
  * Flight recorder
  * ---------------------------------------------------------------------------
  */
 
-static void
+/* Field by field: this is the hot path. */
+static inline void
 record_begin(int64 at)
 {
-	memset(&wire.record, 0, sizeof(wire.record));
-	wire.record.start = at;
+	FlightRecord *record = &wire.record;
+
+	wire.recording = pgnetlat_track_statements;
+	if (!wire.recording)
+		return;
+	record->start = at;
+	record->send = 0;
+	record->recv = 0;
+	record->queryid = 0;
+	record->rows = 0;
+	record->userid = InvalidOid;
+	record->rtt_us = 0;
+	record->statements = 0;
+	record->flags = 0;
+	record->xact_status = 0;
+	record->network = record->client = record->idle = 0;
 	if (wire.xact_status != 'I')
-		wire.record.flags = RECORD_IN_BLOCK;
+		record->flags = RECORD_IN_BLOCK;
 	if (my_ledger()->wait.pipelined)
-		wire.record.flags |= RECORD_PIPELINED;
-	wire.record_open = pgnetlat_track_statements;
+		record->flags |= RECORD_PIPELINED;
 	wire.record_generation = wire.slot->published.generation;
 	wire.statement_begun = false;
+	wire.statement_done = false;
 }
 
-static void
+static inline void
 record_push(void)
 {
-	if (wire.record_open &&
-		wire.record_generation == wire.slot->published.generation &&
-		!recorder_push(wire.index, &wire.record))
+	if (likely(wire.record_generation == wire.slot->published.generation) &&
+		unlikely(!recorder_push(wire.index, &wire.record)))
 		pg_atomic_fetch_add_u64(&slot_control->records_dropped, 1);
-	wire.record_open = false;
+	wire.record_room--;
+	wire.recording = false;
 }
 
 /* The statement's work is done at "at"; what was sent for it is known. */
-static void
-record_close(int64 at)
+static inline void
+record_close(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
-	LedgerSampled seen;
-
 	wire.record.exec = at - wire.record.start - wire.record.send;
-	if (slot_sampled_of_exchange(wire.slot, &seen))
+	if (sampled)
 	{
-		wire.record.recv = Min(seen.recv, wire.record.exec);
+		wire.record.recv = Min(sampled->recv, wire.record.exec);
 		wire.record.exec -= wire.record.recv;
 	}
+	wire.record.bytes = bytes - wire.record_bytes;
+	wire.record_bytes = bytes;
 }
 
 /* The exchange's last statement, with the wait that followed it. */
-static void
+static inline void
 record_finish(const LedgerWait *wait)
 {
 	wire.record.flags |= RECORD_ENDS_EXCHANGE;
@@ -170,26 +211,33 @@ record_finish(const LedgerWait *wait)
 }
 
 /*
- * Another statement begins in the same exchange.  Not called from where locks
- * may be held, so the recorder can be drained.
+ * See to it that the recorder has room.  Takes locks, so it is called only
+ * where none can be held.
  */
-static void
+static pg_noinline void
+record_make_room(void)
+{
+	SlotObservation observation;
+
+	if (recorder_room(wire.index) <= RECORDER_RESERVE)
+		(void) drain_fold(wire.index, &observation, NULL);
+	wire.record_room = Max(recorder_room(wire.index) - RECORDER_RESERVE, 1);
+}
+
+/*
+ * Another statement begins in the same exchange.  Never called from where
+ * locks may be held, so the recorder can be drained.
+ */
+static pg_noinline void
 record_next_statement(int64 at)
 {
-	int64		bytes = wire.response_bytes + wire.bytes;
-
 	at = Max(at, wire.record.start + wire.record.send);
-	record_close(at);
-	wire.record.bytes = bytes - wire.record_bytes;
+	record_close(at, wire.response_bytes + wire.bytes + wire.buffered,
+				 sampled_of_exchange());
 	record_push();
-	wire.record_bytes = bytes;
 	record_begin(at);
-	if (recorder_nearly_full(wire.index))
-	{
-		SlotObservation observation;
-
-		(void) drain_fold(wire.index, &observation, NULL);
-	}
+	if (wire.record_room <= 0)
+		record_make_room();
 }
 
 /* ---------------------------------------------------------------------------
@@ -197,34 +245,35 @@ record_next_statement(int64 at)
  * ---------------------------------------------------------------------------
  */
 
-static bool
+static inline bool
 is_tcp(void)
 {
 	return wire.slot->published.endpoints.family != 0;
 }
 
-/*
- * Ask for the round-trip time, once in a while.  Writes to the slot: inside a
- * write section only, in which a system call that cannot block is tolerable.
- */
-static void
-refresh_tcp_info(int64 now)
+/* Ask about the connection, into wire.tcp. */
+static bool
+ask_kernel(int64 now)
 {
-	SlotPublished *published = &wire.slot->published;
+	return is_tcp() && tcpinfo_of_socket(MyProcPort->sock, now, &wire.tcp);
+}
 
-	if (pgnetlat_rtt_interval < 0)
-		return;
-	if (is_tcp() && tcpinfo_of_socket(MyProcPort->sock, now, &published->tcp))
-		wire.record.rtt_us = published->tcp.rtt / NS_PER_US;
-	wire.next_tcp_info = now + pgnetlat_rtt_interval * NS_PER_MS;
+/* Publish what the kernel has said, if it was asked; in a write section. */
+static inline void
+publish_tcp_info(void)
+{
+	if (unlikely(wire.tcp.measured_at != 0))
+	{
+		tcpinfo_latest(&wire.slot->published.tcp, &wire.tcp);
+		wire.tcp.measured_at = 0;
+	}
 }
 
 /* Run-queue time since the session was attached or reset. */
 static void
-refresh_run_queue_time(void)
+publish_run_queue_time(int64 total)
 {
 	SlotPublished *published = &wire.slot->published;
-	int64		total = tcpinfo_run_queue_time();
 
 	if (total < 0)
 		return;
@@ -233,27 +282,61 @@ refresh_run_queue_time(void)
 	published->run_queue_total = total;
 }
 
+/* Once in a while, at the beginning of a request: ask what the kernel knows. */
+static pg_noinline void
+refresh_kernel_info(int64 now)
+{
+	int64		run_queue_time;
+
+	if (pgnetlat_rtt_interval < 0)
+	{
+		wire.next_tcp_info = now + NS_PER_S;
+		return;
+	}
+	wire.next_tcp_info = now + pgnetlat_rtt_interval * NS_PER_MS;
+	run_queue_time = tcpinfo_run_queue_time();
+	if (ask_kernel(now))
+		wire.record.rtt_us = wire.tcp.rtt / NS_PER_US;
+
+	slot_write_begin(wire.slot);
+	publish_tcp_info();
+	publish_run_queue_time(run_queue_time);
+	slot_write_end(wire.slot);
+}
+
 /*
  * How long the kernel went on sending the response that the wait in progress
  * followed.  The sampler may know; else the kernel's own clocks tell.
  */
-static bool
-measure_drain(int64 now, LedgerDrain *drain)
+static pg_noinline const LedgerDrain *
+measure_drain(int64 now)
 {
-	TcpInfo    *before = &wire.slot->published.tcp;
-	TcpInfo		after;
-	LedgerSampled seen;
+	const TcpInfo *before = &wire.slot->published.tcp;
+	const LedgerSampled *sampled = sampled_of_exchange();
 
-	if (slot_sampled_of_exchange(wire.slot, &seen) && seen.drained)
+	if (sampled && sampled->drained)
+		wire.drain = sampled->drain;
+	else if (ask_kernel(now))
 	{
-		*drain = seen.drain;
-		return true;
+		wire.drain.total = wire.tcp.busy - before->busy;
+		wire.drain.client = wire.tcp.rwnd_limited - before->rwnd_limited;
 	}
-	if (!tcpinfo_of_socket(MyProcPort->sock, now, &after))
-		return false;
-	drain->total = after.busy - before->busy;
-	drain->client = after.rwnd_limited - before->rwnd_limited;
-	return true;
+	else
+		return NULL;
+	return &wire.drain;
+}
+
+/*
+ * Sending took long: for how long of it was the client the cause?
+ */
+static pg_noinline int64
+blocked_by_client(int64 now)
+{
+	const TcpInfo *before = &wire.slot->published.tcp;
+
+	if (before->measured_at == 0 || !ask_kernel(now))
+		return 0;
+	return wire.tcp.rwnd_limited - before->rwnd_limited;
 }
 
 /* ---------------------------------------------------------------------------
@@ -262,67 +345,64 @@ measure_drain(int64 now, LedgerDrain *drain)
  */
 
 /*
- * Core's statement timestamp as monotonic time.
- *
- * The offset in use may be out of date if the wall clock has stepped; where
- * the result is not plausible it is taken anew.
+ * A request's time that is not plausible: perhaps the wall clock has stepped,
+ * and the offset is out of date.
  */
-static int64
-request_time(TimestampTz stamp, int64 *offset)
+static pg_noinline int64
+checked_request_time(TimestampTz stamp)
+{
+	int64		offset = wire.slot->published.clock_offset;
+
+	clock_refresh_offset(&offset);
+	slot_write_begin(wire.slot);
+	wire.slot->published.clock_offset = offset;
+	slot_write_end(wire.slot);
+	return Min(clock_from_timestamp(offset, stamp), clock_now());
+}
+
+/* Core's statement timestamp as monotonic time. */
+static inline int64
+request_time(TimestampTz stamp)
 {
 	int64		since = my_ledger()->since;
-	int64		at = clock_from_timestamp(*offset, stamp);
+	int64		at = clock_from_timestamp(wire.slot->published.clock_offset, stamp);
 
 	if (unlikely(at < since || at - since > CLOCK_CHECK_NS))
-	{
-		clock_refresh_offset(offset);
-		at = clock_from_timestamp(*offset, stamp);
-		at = Min(at, clock_now());
-	}
+		return checked_request_time(stamp);
 	return at;
 }
 
 /*
- * The wait in progress ends: with a request that core stamped, or, with no
- * stamp, now.
+ * The wait in progress ends at "at", with a request or without one.
  */
 static void
-begin_exchange(bool stamped, bool is_request)
+begin_exchange(int64 at, bool is_request)
 {
 	SessionSlot *slot = wire.slot;
-	int64		offset = slot->published.clock_offset;
-	int64		at;
-	LedgerDrain drain;
-	bool		drained = false;
-	LedgerWait	wait;
+	Ledger	   *ledger = my_ledger();
+	const LedgerDrain *drain = NULL;
 
-	at = stamped ?
-		request_time(GetCurrentStatementStartTimestamp(), &offset) : clock_now();
-	if (unlikely(my_ledger()->wait.draining))
-		drained = measure_drain(at, &drain);
+	if (unlikely(ledger->wait.draining))
+		drain = measure_drain(at);
 
 	slot_write_begin(slot);
-	slot->published.clock_offset = offset;
 	at = slot_not_before_wait_shown(slot, at);
 	if (likely(is_request))
-		wait = ledger_request_begin(&slot->published.ledger, at, drained ? &drain : NULL);
+		ledger_request_begin(ledger, at, drain, &wire.wait);
 	else
-		wait = ledger_wait_abandoned(&slot->published.ledger, at, drained ? &drain : NULL);
+		ledger_wait_abandoned(ledger, at, drain, &wire.wait);
+	publish_tcp_info();
 	slot_write_end(slot);
 
-	record_finish(&wait);
-	record_begin(my_ledger()->since);
-	wire.in_response = true;
+	if (likely(wire.recording))
+		record_finish(&wire.wait);
+	record_begin(ledger->since);
+	wire_in_response = true;
 	wire.response_bytes = 0;
 	wire.record_bytes = 0;
 
 	if (unlikely(at >= wire.next_tcp_info))
-	{
-		slot_write_begin(slot);
-		refresh_tcp_info(at);
-		refresh_run_queue_time();
-		slot_write_end(slot);
-	}
+		refresh_kernel_info(at);
 }
 
 /* What was counted since the last time is published with an event. */
@@ -340,114 +420,95 @@ publish_counters(void)
 	wire.transactions = 0;
 }
 
-static void
+static inline void
 begin_send(void)
 {
 	SessionSlot *slot = wire.slot;
+	Ledger	   *ledger = my_ledger();
 	int64		now = clock_now();
+	bool		may_block = wire.response_bytes + wire.bytes > 0 || ledger->wait.pipelined;
 
 	slot_write_begin(slot);
-	ledger_send_begin(&slot->published.ledger, slot_not_before_busy_shown(slot, now));
-	publish_counters();
+	ledger_send_begin(ledger, slot_not_before_busy_shown(slot, now), may_block);
 	slot_write_end(slot);
 }
 
-/*
- * For how long of a sending the client was the cause.  Worth a question to
- * the kernel only where it took long; "info" then is fresh.
- */
-static int64
-blocked_by_client(int64 now, TcpInfo *info)
-{
-	const SlotPublished *published = &wire.slot->published;
-
-	if (now - published->ledger.since < NS_PER_MS || !is_tcp() ||
-		published->tcp.measured_at == 0 ||
-		!tcpinfo_of_socket(MyProcPort->sock, now, info))
-		return 0;
-	return info->rwnd_limited - published->tcp.rwnd_limited;
-}
-
-/*
- * The socket has taken what there was of the response; publish that, inside
- * a write section.  Returns when.
- */
-static int64
-publish_send_end(int64 now, int64 client, const TcpInfo *info)
-{
-	SlotPublished *published = &wire.slot->published;
-	LedgerSampled seen;
-	bool		sampled = slot_sampled_of_exchange(wire.slot, &seen);
-
-	now = slot_not_before_busy_shown(wire.slot, now);
-	ledger_send_end(&published->ledger, now, sampled ? &seen : NULL, client);
-	tcpinfo_latest(&published->tcp, info);
-	return now;
-}
-
 /* The socket has taken a part of the response. */
-static void
+static pg_noinline void
 end_send(void)
 {
+	SessionSlot *slot = wire.slot;
+	Ledger	   *ledger = my_ledger();
 	int64		now = clock_now();
-	int64		began = my_ledger()->since;
-	TcpInfo		info = {0};
-	int64		client = blocked_by_client(now, &info);
+	int64		began = ledger->since;
+	int64		client = 0;
 
-	slot_write_begin(wire.slot);
-	(void) publish_send_end(now, client, &info);
-	slot_write_end(wire.slot);
-	wire.record.send += my_ledger()->since - began;
+	if (unlikely(now - began >= LEDGER_BLOCKED_NS) && ledger->may_block)
+		client = blocked_by_client(now);
+	slot_write_begin(slot);
+	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
+					sampled_of_exchange(), client);
+	publish_counters();
+	publish_tcp_info();
+	slot_write_end(slot);
+	wire.record.send += ledger->since - began;
 }
 
 /* How the wait that begins will be split. */
-static void
-wait_terms(LedgerWaitTerms *terms)
+static inline void
+set_wait_terms(int64 now)
 {
+	LedgerWaitTerms *terms = &wire.terms;
+
 	terms->rtt = wire.slot->published.tcp.rtt;
 	terms->idle_threshold = pgnetlat_idle_threshold * NS_PER_MS;
-	terms->in_xact = wire.flush_wait ? IsTransactionOrTransactionBlock() :
+	terms->in_xact = unlikely(wire.flush_wait) ? IsTransactionOrTransactionBlock() :
 		wire.xact_status != 'I';
 
 	/* once requests have been seen queued, look into the kernel as well */
 	terms->pipelined = pq_buffer_remaining_data() > 0 ||
 		(my_ledger()->wait.pipelined && tcpinfo_has_input(MyProcPort->sock));
-	terms->draining = wire.response_bytes > DRAIN_CHECK_BYTES && is_tcp() &&
-		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES;
+
+	terms->draining = false;
+	if (unlikely(wire.response_bytes + wire.bytes > DRAIN_CHECK_BYTES) && is_tcp() &&
+		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES)
+		terms->draining = ask_kernel(now);
 }
 
 /* The socket has taken the last byte of the response: a wait begins. */
-static void
+static inline void
 end_exchange(void)
 {
 	SessionSlot *slot = wire.slot;
-	SlotPublished *published = &slot->published;
+	Ledger	   *ledger = my_ledger();
 	int64		now = clock_now();
-	int64		began = my_ledger()->since;
-	LedgerWaitTerms terms;
-	LedgerSampled seen;
-	bool		sampled;
-	TcpInfo		info = {0};
-	int64		client = blocked_by_client(now, &info);
+	int64		began = ledger->since;
+	int64		client = 0;
+	const LedgerSampled *sampled;
 
-	wait_terms(&terms);
-	if (unlikely(terms.draining))
-		(void) tcpinfo_of_socket(MyProcPort->sock, now, &info);
-	record_close(began);
+	if (unlikely(now - began >= LEDGER_BLOCKED_NS) && ledger->may_block)
+		client = blocked_by_client(now);
+	set_wait_terms(now);
 
 	slot_write_begin(slot);
-	now = publish_send_end(now, client, &info);
-	sampled = slot_sampled_of_exchange(slot, &seen);
-	ledger_exchange_end(&published->ledger, now, sampled ? &seen : NULL, &terms);
-	published->request_stamp = GetCurrentStatementStartTimestamp();
+	sampled = sampled_of_exchange();
+	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
+						&wire.terms);
+	publish_counters();
+	publish_tcp_info();
+	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
 
-	wire.in_response = false;
-	wire.record.send += my_ledger()->since - began;
-	wire.record.bytes = wire.response_bytes - wire.record_bytes;
-	wire.record.xact_status = wire.flush_wait ? (terms.in_xact ? 'T' : 'I') : wire.xact_status;
-	if (wire.xact_status != 'I')
-		wire.record.flags |= RECORD_IN_BLOCK;
+	wire_in_response = false;
+	if (likely(wire.recording))
+	{
+		record_close(began, wire.response_bytes, sampled);
+		wire.record.send += ledger->since - began;
+		wire.record.xact_status = wire.flush_wait ?
+			(wire.terms.in_xact ? 'T' : 'I') : wire.xact_status;
+		if (wire.xact_status != 'I')
+			wire.record.flags |= RECORD_IN_BLOCK;
+	}
 }
 
 /* ---------------------------------------------------------------------------
@@ -461,58 +522,55 @@ stop_counting(void)
 {
 	SessionSlot *slot = wire.slot;
 	Ledger	   *ledger = my_ledger();
-	LedgerSampled seen;
-	LedgerWait	wait = {0};
 	LedgerPhase phase = ledger->phase;
-	bool		sampled;
+	const LedgerSampled *sampled;
+	int64		began = ledger->since;
 	int64		now;
 
 	if (phase == LEDGER_OFF)
 		return;
 	now = clock_now();
+	memset(&wire.wait, 0, sizeof(wire.wait));
 	slot_write_begin(slot);
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
-	sampled = slot_sampled_of_exchange(slot, &seen);
+	sampled = sampled_of_exchange();
 	publish_counters();
 	if (phase == LEDGER_WAITING)
-		wait = ledger_split_wait(ledger, now,
-								 sampled && seen.drained ? &seen.drain : NULL);
-	else if (phase == LEDGER_SENDING)
-		wire.record.send += now - ledger->since;
-	ledger_stop(ledger, now, sampled ? &seen : NULL);
+		wire.wait = ledger_split_wait(ledger, now,
+									  sampled && sampled->drained ? &sampled->drain : NULL);
+	ledger_stop(ledger, now, sampled);
 	slot_write_end(slot);
 
-	if (phase != LEDGER_WAITING)
+	if (wire.recording)
 	{
-		record_close(now);
-		wire.record.bytes = wire.response_bytes - wire.record_bytes;
+		if (phase == LEDGER_SENDING)
+			wire.record.send += now - began;
+		if (phase != LEDGER_WAITING)
+			record_close(now, wire.response_bytes, sampled);
+		record_finish(&wire.wait);
 	}
-	record_finish(&wait);
-	wire.in_response = false;
+	wire_in_response = false;
 }
 
 static void
 start_counting(void)
 {
 	SessionSlot *slot = wire.slot;
-	LedgerWaitTerms terms;
+	int64		now = clock_now();
 
 	wire.flush_wait = false;
-	wire.response_bytes = 0;
+	wire.response_bytes = wire.bytes = 0;
+	wire.statements = wire.transactions = 0;
+	wire.buffered = 0;
+	wire.recording = false;
+	refresh_kernel_info(now);
+	set_wait_terms(now);
 	slot_write_begin(slot);
-	refresh_tcp_info(clock_now());
-	refresh_run_queue_time();
-	wait_terms(&terms);
 	ledger_start(&slot->published.ledger, clock_now(),
-				 slot->published.transport == TRANSPORT_UNIX, &terms);
+				 slot->published.transport == TRANSPORT_UNIX, &wire.terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
-	wire.bytes = 0;
-	wire.statements = 0;
-	wire.transactions = 0;
-	wire.buffered = 0;
-	wire.record_open = false;
 }
 
 /*
@@ -547,31 +605,27 @@ attach_session(void)
  * After ReadyForQuery has left: what must not happen in the middle of an
  * exchange.  No lock is held here, and the client has its answer.
  */
-static void
+static pg_noinline void
 between_exchanges(void)
 {
 	if (wire.slot == NULL)
 		attach_session();
 	if (wire.slot == NULL)
 		return;
-	if (unlikely(pgnetlat_enabled != (my_ledger()->phase != LEDGER_OFF)))
+	if (pgnetlat_enabled != (my_ledger()->phase != LEDGER_OFF))
 	{
 		if (pgnetlat_enabled)
 			start_counting();
 		else
 			stop_counting();
 	}
-	if (unlikely(application_name != wire.application_name))
+	if (application_name != wire.application_name)
 	{
 		drain_rename(wire.index);
 		wire.application_name = application_name;
 	}
-	if (unlikely(recorder_nearly_full(wire.index)))
-	{
-		SlotObservation observation;
-
-		(void) drain_fold(wire.index, &observation, NULL);
-	}
+	if (wire.record_room <= 0)
+		record_make_room();
 }
 
 /* ---------------------------------------------------------------------------
@@ -580,26 +634,21 @@ between_exchanges(void)
  */
 
 static inline bool
-counting(void)
+waiting(void)
 {
-	return wire.slot != NULL && my_ledger()->phase != LEDGER_OFF;
+	return wire.slot != NULL && my_ledger()->phase == LEDGER_WAITING;
 }
 
 static inline bool
-request_was_read(void)
+request_was_read(TimestampTz stamp)
 {
-	return GetCurrentStatementStartTimestamp() != wire.slot->published.request_stamp;
+	return stamp != wire.slot->published.request_stamp;
 }
 
-/* A message is sent during a wait: does it end it? */
-static void
+/* A message during a wait, and no request that core has stamped. */
+static pg_noinline void
 message_in_wait(char type)
 {
-	if (likely(request_was_read()))
-	{
-		begin_exchange(true, true);
-		return;
-	}
 	switch (type)
 	{
 		case MSG_NOTICE:
@@ -607,11 +656,11 @@ message_in_wait(char type)
 		case MSG_PARAMETER_STATUS:
 			break;				/* of its own accord */
 		case MSG_ERROR:
-			begin_exchange(false, false);	/* about to end */
+			begin_exchange(clock_now(), false); /* about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
 		case MSG_CLOSE_COMPLETE:
-			begin_exchange(false, true);	/* Sync or Close, without work */
+			begin_exchange(clock_now(), true);	/* Sync or Close, without work */
 			break;
 		default:
 			if (wire.flush_wait)
@@ -620,99 +669,108 @@ message_in_wait(char type)
 				slot_write_begin(wire.slot);
 				ledger_wait_was_work(my_ledger());
 				slot_write_end(wire.slot);
-				wire.in_response = true;
+				wire_in_response = true;
 			}
 			else
-				begin_exchange(false, true);
+				begin_exchange(clock_now(), true);
 			break;
 	}
 }
 
-/* Keep count of what the message says. */
-static void
-note_message(char type, const char *body, size_t length)
-{
-	switch (type)
-	{
-		case MSG_COMMAND_COMPLETE:
-		case MSG_FUNCTION_RESULT:
-			wire.statements++;
-			wire.record.statements++;
-			break;
-		case MSG_READY_FOR_QUERY:
-			if (length > 0)
-			{
-				/* the next record begins in the state that this one leaves */
-				if (wire.xact_status != 'I')
-					wire.record.flags |= RECORD_IN_BLOCK;
-				wire.xact_status = body[0];
-			}
-			break;
-		default:
-
-			/*
-			 * A complete statement, and more messages: the next one has
-			 * begun.  In the extended protocol the timestamp has moved; in
-			 * the simple one the executor's hook has been here first.
-			 */
-			if (wire.record.statements > 0 && wire.record_open &&
-				type != MSG_NOTICE && type != MSG_ERROR &&
-				type != MSG_PARAMETER_STATUS && type != MSG_NOTIFICATION)
-			{
-				int64		at = clock_from_timestamp(wire.slot->published.clock_offset,
-													  GetCurrentStatementStartTimestamp());
-
-				if (at > wire.record.start)
-					record_next_statement(at);
-			}
-			break;
-	}
-}
-
-static int
-wire_putmessage_slow(char type, const char *body, size_t length)
+/* A message that fills core's send buffer, and so may block. */
+static pg_noinline int
+send_through(char type, const char *body, size_t length)
 {
 	size_t		size = length + COMPAT_MESSAGE_HEADER;
+	size_t		left = compat_send_buffer_after(wire.buffered, size);
 	int			result;
 
-	wire.last_message = type;
-	if (!counting())
-		return wire.next->putmessage(type, body, length);
-	if (my_ledger()->phase == LEDGER_WAITING)
-		message_in_wait(type);
-	if (my_ledger()->phase == LEDGER_EXECUTING)
-		note_message(type, body, length);
-	wire.bytes += size;
-	if (my_ledger()->phase != LEDGER_EXECUTING ||
-		wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE)
-	{
-		wire.buffered = compat_send_buffer_after(wire.buffered, size);
-		return wire.next->putmessage(type, body, length);
-	}
 	begin_send();
-	result = wire.next->putmessage(type, body, length);
+	result = wire.next_putmessage(type, body, length);
+	wire.bytes += wire.buffered + size - left;
+	wire.buffered = left;
 	end_send();
-	wire.buffered = compat_send_buffer_after(wire.buffered, size);
 	return result;
 }
 
+/* A message in a response. */
+static inline int
+pass_on(char type, const char *body, size_t length)
+{
+	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
+
+	if (unlikely(buffered > COMPAT_SEND_BUFFER_SIZE))
+		return send_through(type, body, length);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
+}
+
+/*
+ * A statement is complete, and there is another message: does the next
+ * statement begin with it?  In the extended protocol core's timestamp has
+ * moved; in the simple one the executor's hook has been here first.
+ */
+static pg_noinline int
+message_after_statement(char type, const char *body, size_t length)
+{
+	/* locks may be held where one of these is sent */
+	if (type != MSG_NOTICE && type != MSG_ERROR && type != MSG_PARAMETER_STATUS &&
+		type != MSG_NOTIFICATION)
+	{
+		int64		at = clock_from_timestamp(wire.slot->published.clock_offset,
+											  GetCurrentStatementStartTimestamp());
+
+		if (at > wire.record.start)
+			record_next_statement(at);
+	}
+	wire.last_message = type;
+	return pass_on(type, body, length);
+}
+
+/* The first message of a response, and whatever is sent outside of one. */
+static pg_noinline int
+message_outside_response(char type, const char *body, size_t length)
+{
+	if (likely(waiting()))
+	{
+		TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+		if (likely(request_was_read(stamp)))
+			begin_exchange(request_time(stamp), true);
+		else
+			message_in_wait(type);
+	}
+	if (likely(wire_in_response))
+		return wire_putmessage(type, body, length);
+
+	/* not ours to time, but core's buffer fills up */
+	wire.last_message = type;
+	wire.buffered = compat_send_buffer_after(wire.buffered,
+											 length + COMPAT_MESSAGE_HEADER);
+	return wire.next_putmessage(type, body, length);
+}
+
+/* Everything that is rare here is a call in tail position: rows are cheap. */
 static int
 wire_putmessage(char type, const char *body, size_t length)
 {
-	if (likely((type == MSG_DATA_ROW || type == MSG_COPY_DATA) && wire.in_response))
+	if (unlikely(!wire_in_response))
+		return message_outside_response(type, body, length);
+	if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
 	{
-		size_t		size = length + COMPAT_MESSAGE_HEADER;
-		size_t		buffered = wire.buffered + size;
-
-		if (likely(buffered <= COMPAT_SEND_BUFFER_SIZE))
+		if (type == MSG_COMMAND_COMPLETE || type == MSG_FUNCTION_RESULT)
 		{
-			wire.buffered = buffered;
-			wire.bytes += size;
-			wire.last_message = type;
-			return wire.next->putmessage(type, body, length);
+			wire.statements++;
+			wire.record.statements++;
+			wire.statement_done = wire.recording;
 		}
+		else if (type == MSG_READY_FOR_QUERY)
+			wire.xact_status = body[0];
+		else if (unlikely(wire.statement_done))
+			return message_after_statement(type, body, length);
+		wire.last_message = type;
 	}
-	return wire_putmessage_slow(type, body, length);
+	return pass_on(type, body, length);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -733,34 +791,51 @@ ends_exchange(char last_message)
 	}
 }
 
+/* Send the response, or a part of it. */
+static int
+flush_response(void)
+{
+	int			result;
+
+	begin_send();
+	result = wire.next->flush();
+	wire.bytes += wire.buffered;
+	wire.buffered = 0;
+	if (likely(wire.last_message == MSG_READY_FOR_QUERY))
+	{
+		wire.flush_wait = false;
+		end_exchange();
+	}
+	else if (ends_exchange(wire.last_message))
+	{
+		wire.flush_wait = true;
+		end_exchange();
+	}
+	else
+		end_send();
+	return result;
+}
+
 static int
 wire_flush(void)
 {
-	bool		ready = wire.last_message == MSG_READY_FOR_QUERY;
 	int			result;
 
-	if (counting() && my_ledger()->phase == LEDGER_EXECUTING)
-	{
-		begin_send();
-		result = wire.next->flush();
-		wire.buffered = 0;
-		if (likely(ends_exchange(wire.last_message)))
-		{
-			wire.flush_wait = !ready;
-			end_exchange();
-		}
-		else
-			end_send();
-	}
+	if (likely(wire_in_response))
+		result = flush_response();
 	else
 	{
 		result = wire.next->flush();
 		wire.buffered = 0;
 	}
-	if (ready)
+	if (likely(wire.last_message == MSG_READY_FOR_QUERY))
 	{
 		wire.last_message = 0;
-		between_exchanges();
+		if (unlikely(wire.slot == NULL || !pgnetlat_enabled ||
+					 my_ledger()->phase == LEDGER_OFF ||
+					 application_name != wire.application_name ||
+					 wire.record_room <= 0))
+			between_exchanges();
 	}
 	return result;
 }
@@ -771,19 +846,22 @@ wire_flush(void)
  */
 
 /*
- * The planner or the executor has been called.  During a wait that means that
- * a request was read, or, after a Flush message, that a Sync was: its commit
+ * wire_work_begins() outside of a response.  During a wait it means that a
+ * request was read, or, after a Flush message, that a Sync was: its commit
  * may run triggers.
  */
 void
-wire_work_begins(void)
+wire_work_begins_in_wait(void)
 {
-	if (!counting() || my_ledger()->phase != LEDGER_WAITING)
+	TimestampTz stamp;
+
+	if (!waiting())
 		return;
-	if (request_was_read())
-		begin_exchange(true, true);
+	stamp = GetCurrentStatementStartTimestamp();
+	if (request_was_read(stamp))
+		begin_exchange(request_time(stamp), true);
 	else if (wire.flush_wait)
-		begin_exchange(false, true);
+		begin_exchange(clock_now(), true);
 }
 
 /*
@@ -793,10 +871,9 @@ wire_work_begins(void)
 bool
 wire_statement_begins(uint64 queryid)
 {
-	wire_work_begins();
-	if (!counting() || !wire.in_response || !wire.record_open)
+	if (!wire_in_response || !wire.recording)
 		return false;
-	if (wire.record.statements > 0)
+	if (unlikely(wire.statement_done))
 	{
 		int64		at = clock_from_timestamp(wire.slot->published.clock_offset,
 											  GetCurrentStatementStartTimestamp());
@@ -828,8 +905,6 @@ wire_exchange(void)
 static void
 transaction_event(XactEvent event, void *arg)
 {
-	if (!counting())
-		return;
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
@@ -839,7 +914,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			/* not the ones in which notifications are read during a wait */
-			if (wire.in_response)
+			if (wire_in_response)
 				wire.transactions++;
 			break;
 		default:
@@ -856,6 +931,7 @@ void
 wire_install(void)
 {
 	wire.next = PqCommMethods;
+	wire.next_putmessage = PqCommMethods->putmessage;
 	wire.methods = *PqCommMethods;
 	wire.methods.putmessage = wire_putmessage;
 	wire.methods.flush = wire_flush;

@@ -155,6 +155,7 @@ model_event(Model *model, int event, int choice)
 	LedgerWaitTerms terms;
 	const LedgerSampled *sampled = model_sampled(model);
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerWait	wait;
 	LedgerDrain measured = {(choice & 15) * 50, (choice & 3) * 50};
 
 	/* what the kernel measured when the session itself asks */
@@ -175,15 +176,15 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 1:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_request_begin(ledger, wait_at, drain);
+				ledger_request_begin(ledger, wait_at, drain, &wait);
 			break;
 		case 2:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_abandoned(ledger, wait_at, drain);
+				ledger_wait_abandoned(ledger, wait_at, drain, &wait);
 			break;
 		case 3:
 			if (ledger->phase == LEDGER_EXECUTING)
-				ledger_send_begin(ledger, busy_at);
+				ledger_send_begin(ledger, busy_at, (choice & 32) != 0);
 			break;
 		case 4:
 			if (ledger->phase == LEDGER_SENDING)
@@ -192,8 +193,7 @@ model_event(Model *model, int event, int choice)
 		case 5:
 			if (ledger->phase == LEDGER_SENDING)
 			{
-				ledger_send_end(ledger, busy_at, sampled, (choice & 3) * 30);
-				ledger_exchange_end(ledger, busy_at, sampled, &terms);
+				ledger_exchange_end(ledger, busy_at, sampled, (choice & 3) * 30, &terms);
 			}
 			break;
 		case 6:

@@ -13,6 +13,8 @@ static const LedgerWaitTerms local = {.idle_threshold = 1000 * MS};
 static const LedgerWaitTerms remote = {.rtt = 10 * MS,.idle_threshold = 1000 * MS};
 static const LedgerWaitTerms in_xact = {.rtt = 10 * MS,.idle_threshold = 1000 * MS,.in_xact = true};
 
+static LedgerWait split;		/* how the latest wait was split */
+
 static LedgerAccount
 project(const Ledger *ledger, int64_t now)
 {
@@ -27,10 +29,9 @@ static void
 exchange(Ledger *ledger, int64_t read, int64_t worked, int64_t sent,
 		 const LedgerWaitTerms *next)
 {
-	ledger_request_begin(ledger, read, NULL);
-	ledger_send_begin(ledger, worked);
-	ledger_send_end(ledger, sent, NULL, 0);
-	ledger_exchange_end(ledger, sent, NULL, next);
+	ledger_request_begin(ledger, read, NULL, &split);
+	ledger_send_begin(ledger, worked, true);
+	ledger_exchange_end(ledger, sent, NULL, 0, next);
 }
 
 static void
@@ -104,16 +105,15 @@ test_copy_in(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 10 * MS, NULL);
+	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
 	ledger_project(&ledger, &seen, 95 * MS, true, 0, &account);
 	CHECK_EQUAL(account.totals.recv, 30 * MS, "recv is what the sampler saw");
 	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec is the rest up to its visit");
 	CHECK_EQUAL(account.pending, 5 * MS, "since then nobody can tell");
 	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
 
-	ledger_send_begin(&ledger, 100 * MS);
-	ledger_send_end(&ledger, 100 * MS, NULL, 0);
-	ledger_exchange_end(&ledger, 100 * MS, &seen, &local);
+	ledger_send_begin(&ledger, 100 * MS, true);
+	ledger_exchange_end(&ledger, 100 * MS, &seen, 0, &local);
 	CHECK_EQUAL(ledger.totals.recv, 30 * MS, "recv");
 	CHECK_EQUAL(ledger.totals.exec, 60 * MS, "exec");
 }
@@ -130,14 +130,14 @@ test_drain(void)
 	ledger_start(&ledger, 0, false, &terms);
 	account = project(&ledger, 5000 * MS);
 	CHECK_EQUAL(account.pending, 5000 * MS, "while the response drains nothing is decided");
-	ledger_request_begin(&ledger, 400 * MS, &drain);
+	ledger_request_begin(&ledger, 400 * MS, &drain, &split);
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "the drain is network, ...");
 	CHECK_EQUAL(ledger.totals.client, 200 * MS, "... but for the closed window; then the client");
 
 	/* long after the drain: the drain hurt, the rest was idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
-	ledger_request_begin(&ledger, 5000 * MS, &drain);
+	ledger_request_begin(&ledger, 5000 * MS, &drain, &split);
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network");
 	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
 	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle");
@@ -146,7 +146,7 @@ test_drain(void)
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	drain.total = 3000 * MS;
-	ledger_request_begin(&ledger, 3100 * MS, &drain);
+	ledger_request_begin(&ledger, 3100 * MS, &drain, &split);
 	CHECK_EQUAL(ledger.totals.idle, 0, "idle");
 	CHECK_EQUAL(ledger.totals.network, 2900 * MS, "network");
 }
@@ -159,8 +159,8 @@ test_blocked_send(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 0, NULL);
-	ledger_send_begin(&ledger, 1 * MS);
+	ledger_request_begin(&ledger, 0, NULL, &split);
+	ledger_send_begin(&ledger, 1 * MS, true);
 	account = project(&ledger, 2001 * MS);
 	CHECK_EQUAL(account.totals.send, 2000 * MS, "send, while it is stuck");
 	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
@@ -168,7 +168,7 @@ test_blocked_send(void)
 	CHECK_EQUAL(account.totals.send_client, 700 * MS, "what the sampler knows is shown");
 	ledger_send_end(&ledger, 2001 * MS, &seen, 500 * MS);
 	CHECK_EQUAL(ledger.totals.send_client, 700 * MS, "and stays");
-	ledger_send_begin(&ledger, 2001 * MS);
+	ledger_send_begin(&ledger, 2001 * MS, true);
 	ledger_send_end(&ledger, 3001 * MS, NULL, 1500 * MS);
 	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS, "it is at most the sending");
 }
@@ -187,6 +187,12 @@ test_whose_time(void)
 	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "20 ms are not");
 	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS, "network");
 	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "client");
+
+	/* unless it had so little to send that it cannot have been stuck */
+	ledger_request_begin(&ledger, 60 * MS, NULL, &split);
+	ledger_send_begin(&ledger, 60 * MS, false);
+	ledger_exchange_end(&ledger, 70 * MS, NULL, 0, &remote);
+	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "a process that got no processor");
 
 	/* without a network only the client can block */
 	memset(&ledger, 0, sizeof(ledger));
@@ -252,7 +258,7 @@ test_no_request(void)
 	Ledger		ledger = {0};
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_wait_abandoned(&ledger, 10 * MS, NULL);
+	ledger_wait_abandoned(&ledger, 10 * MS, NULL, &split);
 	ledger_stop(&ledger, 12 * MS, NULL);
 	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
 	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec");
@@ -266,8 +272,8 @@ test_stop_in_exchange(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 1 * MS, NULL);
-	ledger_send_begin(&ledger, 3 * MS);
+	ledger_request_begin(&ledger, 1 * MS, NULL, &split);
+	ledger_send_begin(&ledger, 3 * MS, true);
 	ledger_stop(&ledger, 7 * MS, NULL);
 	account = project(&ledger, 1000 * MS);
 	CHECK_EQUAL(ledger_total(&account), 7 * MS, "nothing counts after the end");
@@ -283,9 +289,8 @@ test_flush_in_the_middle(void)
 	ledger_start(&ledger, 0, false, &local);
 	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
 	ledger_wait_was_work(&ledger);
-	ledger_send_begin(&ledger, 9 * MS);
-	ledger_send_end(&ledger, 9 * MS, NULL, 0);
-	ledger_exchange_end(&ledger, 9 * MS, NULL, &local);
+	ledger_send_begin(&ledger, 9 * MS, true);
+	ledger_exchange_end(&ledger, 9 * MS, NULL, 0, &local);
 	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "what looked like a wait was execution");
 	CHECK_EQUAL(ledger.totals.requests, 1, "of one request");
 }
