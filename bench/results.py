@@ -93,11 +93,12 @@ def limit_text(verdict):
     return f"{verdict['limit']:g}{unit}"
 
 
-def print_tally(verdicts, skipped):
+def print_tally(verdicts, skipped, crashed=0):
     """The line that ends every bench; the exit status."""
     passed = sum(verdict["met"] for verdict in verdicts)
     failed = sum(not verdict["met"] and verdict["required"] for verdict in verdicts)
     missed = len(verdicts) - passed - failed
+    failed += crashed
     if missed:
         print(f"{missed} budgets missed that depend on what else the machine does")
     print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
