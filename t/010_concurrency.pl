@@ -2,8 +2,8 @@
 # Copyright (c) 2026, the pgnetlat authors
 
 # Many at once: sessions that come and go while all views are read, sessions
-# that are terminated, resets and DROP EXTENSION under load, every connection
-# in use.
+# that are terminated, resets, DROP EXTENSION, switching off and on and a crash
+# under load, every connection in use.
 
 use strict;
 use warnings;
@@ -11,7 +11,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use IPC::Run ();
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
@@ -313,7 +312,7 @@ reap('watchers of changing sessions', @watchers);
 sub survive
 {
 	my ($until) = @_;
-	my ($ended, $seen) = (0, 0);
+	my $ended = 0;
 
 	while (now() < $until)
 	{

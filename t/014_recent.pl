@@ -171,7 +171,6 @@ at_least($found->[0]{exec_time}, 300, 'with the execution of all');
 my $requests = $observer->account($client->pid)->{requests};
 $client->run('SET pgnetlat.track_statements = off', ('SELECT 1') x 10);
 $observer->settled($client->pid, $requests + 11);
-my @before = recent($client, 1);
 $client->run(('SELECT generate_series(1, 9)') x 10);
 $observer->settled($client->pid, $requests + 21);
 is(scalar(grep { $_->{rows} == 9 } recent($client, 1)),
