@@ -87,6 +87,7 @@ typedef struct Wire
 	char		last_message;	/* other than a row */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		buffered;		/* bytes in core's send buffer */
+	size_t		row_limit;		/* its size in a response, else 0 */
 	int64		next_tcp_info;	/* do not ask the kernel before */
 	const char *application_name;	/* the pointer, as of the latest look */
 
@@ -119,12 +120,17 @@ static Wire wire;
 /* Counting, and in an exchange. */
 bool		wire_in_response = false;
 
-static int	wire_putmessage(char type, const char *body, size_t length);
-
 static inline Ledger *
 my_ledger(void)
 {
 	return &wire.slot->published.ledger;
+}
+
+static inline void
+set_in_response(bool value)
+{
+	wire_in_response = value;
+	wire.row_limit = value ? COMPAT_SEND_BUFFER_SIZE : 0;
 }
 
 /*
@@ -397,7 +403,7 @@ begin_exchange(int64 at, bool is_request)
 	if (likely(wire.recording))
 		record_finish(&wire.wait);
 	record_begin(ledger->since);
-	wire_in_response = true;
+	set_in_response(true);
 	wire.response_bytes = 0;
 	wire.record_bytes = 0;
 
@@ -499,7 +505,7 @@ end_exchange(void)
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
 
-	wire_in_response = false;
+	set_in_response(false);
 	if (likely(wire.recording))
 	{
 		record_close(began, wire.response_bytes, sampled);
@@ -550,7 +556,7 @@ stop_counting(void)
 			record_close(now, wire.response_bytes, sampled);
 		record_finish(&wire.wait);
 	}
-	wire_in_response = false;
+	set_in_response(false);
 }
 
 static void
@@ -669,7 +675,7 @@ message_in_wait(char type)
 				slot_write_begin(wire.slot);
 				ledger_wait_was_work(my_ledger());
 				slot_write_end(wire.slot);
-				wire_in_response = true;
+				set_in_response(true);
 			}
 			else
 				begin_exchange(clock_now(), true);
@@ -677,32 +683,25 @@ message_in_wait(char type)
 	}
 }
 
-/* A message that fills core's send buffer, and so may block. */
-static pg_noinline int
-send_through(char type, const char *body, size_t length)
+/*
+ * What a message in a response says, other than a row.  False: the next
+ * statement may begin with it.
+ */
+static inline bool
+note_message(char type, const char *body)
 {
-	size_t		size = length + COMPAT_MESSAGE_HEADER;
-	size_t		left = compat_send_buffer_after(wire.buffered, size);
-	int			result;
-
-	begin_send();
-	result = wire.next_putmessage(type, body, length);
-	wire.bytes += wire.buffered + size - left;
-	wire.buffered = left;
-	end_send();
-	return result;
-}
-
-/* A message in a response. */
-static inline int
-pass_on(char type, const char *body, size_t length)
-{
-	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
-
-	if (unlikely(buffered > COMPAT_SEND_BUFFER_SIZE))
-		return send_through(type, body, length);
-	wire.buffered = buffered;
-	return wire.next_putmessage(type, body, length);
+	if (type == MSG_COMMAND_COMPLETE || type == MSG_FUNCTION_RESULT)
+	{
+		wire.statements++;
+		wire.record.statements++;
+		wire.statement_done = wire.recording;
+	}
+	else if (type == MSG_READY_FOR_QUERY)
+		wire.xact_status = body[0];
+	else if (unlikely(wire.statement_done))
+		return false;
+	wire.last_message = type;
+	return true;
 }
 
 /*
@@ -710,8 +709,8 @@ pass_on(char type, const char *body, size_t length)
  * statement begin with it?  In the extended protocol core's timestamp has
  * moved; in the simple one the executor's hook has been here first.
  */
-static pg_noinline int
-message_after_statement(char type, const char *body, size_t length)
+static void
+message_after_statement(char type)
 {
 	/* locks may be held where one of these is sent */
 	if (type != MSG_NOTICE && type != MSG_ERROR && type != MSG_PARAMETER_STATUS &&
@@ -724,12 +723,32 @@ message_after_statement(char type, const char *body, size_t length)
 			record_next_statement(at);
 	}
 	wire.last_message = type;
-	return pass_on(type, body, length);
 }
 
-/* The first message of a response, and whatever is sent outside of one. */
+/* Core's send buffer takes the message, and may be sent to make room for it. */
+static int
+pass_on(char type, const char *body, size_t length)
+{
+	size_t		size = length + COMPAT_MESSAGE_HEADER;
+	size_t		left = compat_send_buffer_after(wire.buffered, size);
+	int			result;
+
+	if (wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE || !wire_in_response)
+	{
+		wire.buffered = left;
+		return wire.next_putmessage(type, body, length);
+	}
+	begin_send();
+	result = wire.next_putmessage(type, body, length);
+	wire.bytes += wire.buffered + size - left;
+	wire.buffered = left;
+	end_send();
+	return result;
+}
+
+/* A message that is not the ordinary case of wire_putmessage(). */
 static pg_noinline int
-message_outside_response(char type, const char *body, size_t length)
+special_message(char type, const char *body, size_t length)
 {
 	if (likely(waiting()))
 	{
@@ -740,37 +759,28 @@ message_outside_response(char type, const char *body, size_t length)
 		else
 			message_in_wait(type);
 	}
-	if (likely(wire_in_response))
-		return wire_putmessage(type, body, length);
-
-	/* not ours to time, but core's buffer fills up */
-	wire.last_message = type;
-	wire.buffered = compat_send_buffer_after(wire.buffered,
-											 length + COMPAT_MESSAGE_HEADER);
-	return wire.next_putmessage(type, body, length);
+	if (!wire_in_response)
+		wire.last_message = type;
+	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA && !note_message(type, body))
+		message_after_statement(type);
+	return pass_on(type, body, length);
 }
 
-/* Everything that is rare here is a call in tail position: rows are cheap. */
+/*
+ * In a response, and the buffer has room: row_limit is 0 outside of one.
+ * Everything else is a call in tail position, so that a row is cheap.
+ */
 static int
 wire_putmessage(char type, const char *body, size_t length)
 {
-	if (unlikely(!wire_in_response))
-		return message_outside_response(type, body, length);
-	if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
-	{
-		if (type == MSG_COMMAND_COMPLETE || type == MSG_FUNCTION_RESULT)
-		{
-			wire.statements++;
-			wire.record.statements++;
-			wire.statement_done = wire.recording;
-		}
-		else if (type == MSG_READY_FOR_QUERY)
-			wire.xact_status = body[0];
-		else if (unlikely(wire.statement_done))
-			return message_after_statement(type, body, length);
-		wire.last_message = type;
-	}
-	return pass_on(type, body, length);
+	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
+
+	if (unlikely(buffered > wire.row_limit))
+		return special_message(type, body, length);
+	if (type != MSG_DATA_ROW && type != MSG_COPY_DATA && !note_message(type, body))
+		return special_message(type, body, length);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
 }
 
 /* Does a flush behind this message end the exchange? */
