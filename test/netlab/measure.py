@@ -43,7 +43,7 @@ class Result:
     goal: str = ""
     per: int = 1                    # number of exchanges or waits behind it
     required: bool = False          # a failure fails the suite ...
-    slack: float = 1.0              # ... if the error is that many times what is allowed
+    fails_at: float = 0             # ... if the error is larger than this as well
     note: str = ""
 
     @property
@@ -57,7 +57,7 @@ class Result:
     @property
     def failed(self):
         return self.required and self.allowed is not None \
-            and not abs(self.error) <= self.allowed * self.slack
+            and not abs(self.error) <= max(self.allowed, self.fails_at)
 
 
 class Results(list):
@@ -119,9 +119,9 @@ def exchanges_of(shown):
     return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
 
 
-# Between the return of recvfrom() and the moment that the server notes lie some
-# microseconds, more of them on a busy machine: that misses a goal, but it is no failure.
-CALLS_SLACK = 5
+# A processor that is taken away at the wrong moment misses a goal, but it is no
+# failure of the account: that takes so much of the wall clock.
+FAILURE = 0.01
 
 # -- goals -------------------------------------------------------------------------
 
@@ -150,10 +150,10 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
         count = max(calls.exchanges, 1)
         results.add("exchange, calls", calls.exchange / NS_PER_MS, exchanges_of(shown), per=count,
                     allowed=max(0.01 * calls.exchange, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required, slack=CALLS_SLACK)
+                    goal="1 % or 5 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
         results.add("wait, calls", calls.wait / NS_PER_MS, waits_of(shown), per=count,
                     allowed=max(0.01 * calls.wait, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required, slack=CALLS_SLACK)
+                    goal="1 % or 5 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
     if packets and measured_path:
         count = max(packets.round_trips, 1)
         even = constant_path and not held_back
@@ -163,12 +163,12 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
         results.add("client", packets.client / NS_PER_MS, shown["client_time"], per=count,
                     allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS if even else None,
                     goal="3 % or 60 us each" if even else "")
-        if calls and even:
+        if calls and even and not packets.idle:
             # What no packet shows: the backend's waking up, at the end of each wait.
             client = calls.wait - packets.network - packets.idle
             results.add("client, calls", client / NS_PER_MS, shown["client_time"], per=count,
                         allowed=max(0.03 * client, 60000 * count) / NS_PER_MS,
-                        goal="3 % or 60 us each", required=required, slack=CALLS_SLACK)
+                        goal="3 % or 60 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
     parts = sum(shown[name] for name in TIMES[:7])
     results.add("sum of parts", wall / NS_PER_MS, parts, allowed=0.001 * wall / NS_PER_MS + 0.3,
                 goal="0.1 % of the wall clock", required=required)
@@ -189,8 +189,8 @@ class Measurement:
         self.session = self.packets = self.calls = None
 
     def __enter__(self):
-        self.stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self.lab.apart(self.path))
             self.trace = stack.enter_context(syscalls.Trace(self.lab.server.pid)) \
                 if syscalls.available() else None
             self.capture = stack.enter_context(self.lab.capture(self.path)) \

@@ -106,6 +106,7 @@ class Totals:
     exchanges: int = 0
     exchange: int = 0
     wait: int = 0
+    in_transaction: int = 0
 
 
 def bursts(exchanges, calls, tls=False):
@@ -169,7 +170,9 @@ def totals(bursts, since, until):
             result.bursts += 1
             result.exchanges += burst.exchanges
         if previous and previous.in_transaction:
-            result.wait += max(0, min(burst.read, until) - max(previous.sent, since))
+            time = max(0, min(burst.read, until) - max(previous.sent, since))
+            result.wait += time
+            result.in_transaction += time
         elif previous and since <= burst.read < until:
             result.wait += burst.read - previous.sent
         result.exchange += max(0, min(burst.sent, until) - max(burst.read, since))

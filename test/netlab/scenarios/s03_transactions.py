@@ -41,9 +41,9 @@ def transactions(lab, results, count):
             measure.think(0.05)
         m.end()
     m.compare(results)
-    truth = m.packets.in_transaction / NS_PER_MS
+    truth = (m.calls or m.packets).in_transaction / NS_PER_MS
     results.add("in_xact_wait_time", truth, m.shown["in_xact_wait_time"], allowed=0.01 * truth,
-                goal="1 %", required=True)
+                goal="1 %", required=True, fails_at=0.05 * truth)
     return m
 
 
@@ -64,7 +64,7 @@ def long_waits(lab, results, factor, inside, count):
     m.compare(results)
     truth = packets.idle / NS_PER_MS
     results.add("idle_time", truth, m.shown["idle_time"], allowed=0.01 * truth + 0.1,
-                goal="1 %", required=True)
+                goal="1 %", required=True, fails_at=0.05 * truth)
     return m
 
 
@@ -94,12 +94,12 @@ def open_wait(lab, results, inside, moments):
             expected = "waiting in transaction"
             figure = shown["in_xact_wait_time"] - (arrived - m.before.now) / NS_PER_MS
             results.add("in_xact_wait_time", truth, figure, allowed=max(0.01 * truth, 0.5),
-                        goal="1 %", required=True)
+                        goal="1 %", required=True, fails_at=5)
         else:
             expected = "idle" if truth > THRESHOLD * 1000 else "waiting"
             figure = look["idle_time"] if expected == "idle" else look["pending_time"]
             results.add("idle_time" if expected == "idle" else "pending_time", truth, figure,
-                        allowed=max(0.01 * truth, 0.5), goal="1 %", required=True)
+                        allowed=max(0.01 * truth, 0.5), goal="1 %", required=True, fails_at=5)
         results.add(f"state is {expected}", 1, int(look["state"] == expected), allowed=0, unit="",
                     goal="exact", required=True, note=look["state"])
         wall = (look.now - m.before.now) / NS_PER_MS

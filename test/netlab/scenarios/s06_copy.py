@@ -70,7 +70,7 @@ def copy_in(lab, results, rows, pause):
     # A sample is right or wrong by chance: the standard deviation of so many of them.
     samples, part = whole / NS_PER_MS / TICK, receiving / (whole / NS_PER_MS)
     deviation = TICK * math.sqrt(max(samples * part * (1 - part), 0))
-    results.add("recv_time", receiving, m.shown["recv_time"], required=True, slack=2,
+    results.add("recv_time", receiving, m.shown["recv_time"], required=True, fails_at=0.2 * receiving,
                 allowed=max(0.03 * receiving, 2 * TICK + 2 * deviation),
                 goal="3 %, or two samples and two standard deviations")
     return m
@@ -125,12 +125,14 @@ def compare_with_calls(results, session, calls, shown):
     goodbye = syscalls.first_from(reads, session.server.from_client.times[-1])
     if goodbye is None:
         return
+    sends = [moment for moment, call in calls if call == "s"]
+    started = syscalls.first_from(sends, session.startup)
     exchange = sum(burst.sent - burst.read for burst in bursts) / NS_PER_MS
-    wait = (goodbye - session.startup) / NS_PER_MS - exchange
+    wait = (goodbye - started) / NS_PER_MS - exchange
     for quantity, figure, value in (("exchange, calls", exchange, measure.exchanges_of(shown)),
                                     ("wait, calls", wait, measure.waits_of(shown))):
         results.add(quantity, figure, value, per=len(bursts), goal="1 % or 5 us each", required=True,
-                    allowed=max(0.01 * figure, 0.005 * len(bursts)), slack=measure.CALLS_SLACK)
+                    allowed=max(0.01 * figure, 0.005 * len(bursts)), fails_at=0.1 * (exchange + wait))
 
 
 def group(lab, application):
