@@ -11,6 +11,7 @@ pgnetlat_sessions over another connection, with the server's clock beside it, so
 that the truth can be cut at the same moments.
 """
 
+import bisect
 import contextlib
 import dataclasses
 import time
@@ -111,6 +112,15 @@ def snapshot(lab, pid):
     return snapshots(lab, f"pid = {pid}")[pid]
 
 
+def recent(lab, pid):
+    """The flight recorder's rows of a session; start in ns."""
+    rows = lab.admin.dictionaries(
+        "SELECT (extract(epoch FROM start) * 1000000)::bigint AS start, wait_time"
+        f" FROM pgnetlat_recent({pid}) ORDER BY 1")
+    return [{"start": int(row["start"]) * 1000, "wait_time": float(row["wait_time"])}
+            for row in rows if row["wait_time"] is not None]
+
+
 def waits_of(shown):
     return shown["network_time"] + shown["client_time"] + shown["idle_time"]
 
@@ -118,6 +128,9 @@ def waits_of(shown):
 def exchanges_of(shown):
     return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
 
+
+# So many exchanges of the flight recorder make a statistic.
+MIN_RECORDED = 10
 
 # A processor that is taken away at the wrong moment misses a goal, but it is no
 # failure of the account: that takes so much of the wall clock.
@@ -215,6 +228,7 @@ class Measurement:
         # The backend may still be on its way from its last system call to the wait.
         time.sleep(0.002)
         self.after = self.snapshot()
+        self.recent = recent(self.lab, self.pid)
 
     def __exit__(self, *exc_info):
         self.stack.close()
@@ -234,6 +248,32 @@ class Measurement:
             self.bursts = syscalls.bursts_alone(calls)
         if self.trace:
             self.calls = syscalls.totals(self.bursts, since, until)
+
+    def compare_each(self, results):
+        """The flight recorder's exchanges, one by one, against the calls."""
+        errors = [shown - true for shown, true in zip(*self.recorded_waits())]
+        if len(errors) >= MIN_RECORDED:
+            magnitudes = sorted(map(abs, errors))
+            waits = self.recorded_waits()[1]
+            mean = sum(waits) / len(waits)
+            results.add(f"median error of the last {len(errors)} waits", 0,
+                        magnitudes[len(errors) // 2], allowed=max(0.005, 0.01 * mean), goal="1 % or 5 us")
+            results.add(f"largest error of the last {len(errors)} waits", 0, magnitudes[-1])
+
+    def recorded_waits(self):
+        """Waits as the recorder has them and as the calls have them, in ms."""
+        following = {burst.read: after for burst, after in zip(self.bursts, self.bursts[1:]) if burst}
+        reads = sorted(following)
+        by_read = {burst.read: burst for burst in self.bursts if burst}
+        shown, true = [], []
+        for row in self.recent:
+            # The recorder's start is a little after the return of the call.
+            i = bisect.bisect_right(reads, row["start"] + 2000) - 1
+            if i < 0 or row["start"] - reads[i] > NS_PER_MS or following[reads[i]] is None:
+                continue
+            shown.append(row["wait_time"])
+            true.append((following[reads[i]].read - by_read[reads[i]].sent) / NS_PER_MS)
+        return shown, true
 
     def within(self):
         """The exchanges that began between begin() and end()."""

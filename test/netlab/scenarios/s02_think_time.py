@@ -20,4 +20,6 @@ def run(lab, results, short):
             results.case = f"{label(rtt)}, think {think * 1000:g} ms"
             iterations = int(min(500, (2 if short else 6) / (rtt + think)))
             m = ask(lab, results, "tun", iterations, pgclient.query("SELECT 1"), think)
+            if m.trace:
+                m.compare_each(results)
             results.add("srtt (kernel, for comparison)", rtt * 1000, m.after["srtt"])

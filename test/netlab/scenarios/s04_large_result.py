@@ -8,6 +8,11 @@ import pgclient
 from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT
 
+REASONS = {
+    "send_client_time: window closed": "The kernel counts the closed window in ticks (4 ms), and also where"
+    " congestion control would have stopped it as well.",
+}
+
 TITLE = "Large results: slow network or slow reader"
 ROW = 1000
 
@@ -35,22 +40,22 @@ def large(lab, results, request, rate, slow_reader, **connection):
         m.end()
     m.compare(results, held_back=True)
     exchange = m.within()[0]
-    closed = m.session.server.window_closed(exchange.start, exchange.response) / NS_PER_MS
-    whole = exchange.time / NS_PER_MS
-    shown = m.shown["send_client_time"]
-    results.add("send_time (the exchange's upper bound)", whole, m.shown["send_time"])
-    results.add("send_client_time, window closed", closed, shown,
-                allowed=max(0.1 * closed, 0.05 * whole), goal="10 %, or 5 % of the exchange",
-                required=True)
-    # After the backend was done the kernel went on: while the window was closed, for the client.
+    # The kernel goes on sending after the backend is done: that is in the wait.
+    sent = exchange.response
     if m.trace:
-        burst = next(b for b in m.bursts if b.request == exchange.request)
-        late = m.session.server.window_closed(burst.sent, max(burst.sent, exchange.response))
-        client = (m.packets.client + late) / NS_PER_MS
-        results.add("client_time, with the drain for which the window was closed", client,
-                    m.shown["client_time"], allowed=max(0.03 * client, 20), goal="3 %, or two ticks")
+        sent = min(sent, next(b for b in m.bursts if b.request == exchange.request).sent)
+    closed = m.session.server.window_closed(exchange.start, sent) / NS_PER_MS
+    late = m.session.server.window_closed(sent, exchange.response) / NS_PER_MS
+    whole = (sent - exchange.start) / NS_PER_MS
     blocked = m.shown["send_time"]
+    part = m.shown["send_client_time"]
+    results.add("send_time (truth: all of the exchange)", whole, blocked)
+    results.add("send_client_time: window closed", closed, part, allowed=max(0.1 * closed, 0.05 * whole),
+                goal="10 %, or 5 % of the exchange", required=True, fails_at=0.1 * whole)
+    client = m.packets.client / NS_PER_MS + late
+    results.add("client_time: think time, and the drain while the window was closed", client,
+                m.shown["client_time"], allowed=max(0.03 * client, 20), goal="3 %, or two ticks")
     if slow_reader:
-        results.at_least("client's share of sending", 0.8, shown / blocked if blocked else 0, unit="")
+        results.at_least("client's share of sending", 0.8, part / max(blocked, 1), unit="")
     else:
-        results.at_least("network's share of sending", 0.9, 1 - shown / blocked if blocked else 0, unit="")
+        results.at_least("network's share of sending", 0.8, 1 - part / max(blocked, 1), unit="")
