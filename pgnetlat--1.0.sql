@@ -387,6 +387,7 @@ BEGIN
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+	   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
 					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
 	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own

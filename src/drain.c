@@ -59,6 +59,8 @@ typedef struct DrainState
 	LedgerTotals totals;
 	TcpCounters tcp;
 	Burst		burst;
+	int64		exchange;		/* exec + send + recv of the one whose records are
+								 * being read */
 } DrainState;
 
 static DrainState *states = NULL;
@@ -174,7 +176,6 @@ typedef struct Batch
 	int			count;
 	Histogram	histogram[NUM_METRICS];
 	bool		has_records;
-	int64		exchange;		/* of the exchange whose records are being read */
 } Batch;
 
 /* The place in the batch for a record's statement; makes room if need be. */
@@ -220,17 +221,17 @@ batch_add_statement(StatementCounters *delta, const FlightRecord *record)
 }
 
 static void
-batch_observe(Batch *batch, const FlightRecord *record)
+batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
 {
 	Histogram  *histogram = batch->histogram;
 
-	batch->exchange += record->exec + record->send + record->recv;
+	*exchange += record->exec + record->send + record->recv;
 	if (record->rtt_us > 0)
 		histogram_observe(&histogram[METRIC_RTT], (int64) record->rtt_us * NS_PER_US);
 	if (!(record->flags & RECORD_ENDS_EXCHANGE))
 		return;
-	histogram_observe(&histogram[METRIC_EXCHANGE], batch->exchange);
-	batch->exchange = 0;
+	histogram_observe(&histogram[METRIC_EXCHANGE], *exchange);
+	*exchange = 0;
 	if (record->idle > 0)
 		return;
 	histogram_observe(&histogram[METRIC_WAIT], record->network + record->client);
@@ -258,7 +259,7 @@ consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
 			delta->repeat_network += state->burst.trip;
 		}
 		batch_add_statement(delta, record);
-		batch_observe(batch, record);
+		batch_observe(batch, &state->exchange, record);
 		burst_leave(&state->burst, record);
 		count++;
 	}
@@ -323,7 +324,6 @@ fold_locked(int slot, SlotObservation *observation)
 		return false;
 	batch.count = 0;
 	batch.has_records = false;
-	batch.exchange = 0;
 	memset(batch.histogram, 0, sizeof(batch.histogram));
 	now = GetCurrentTimestamp();
 	consume_records(slot, state, &batch, now);
@@ -410,13 +410,17 @@ drain_detach(int slot)
 }
 
 /*
- * Forget everything before "at".
+ * Forget everything counted so far.  Returns the moment from which things
+ * count again.
  */
-void
-drain_reset(int64 at, TimestampTz timestamp)
+TimestampTz
+drain_reset(void)
 {
+	TimestampTz timestamp;
+
 	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
-	slot_announce_reset(at, timestamp);
+	timestamp = GetCurrentTimestamp();
+	slot_announce_reset(clock_now(), timestamp);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		/* nobody folds while the reset lock is held exclusively */
@@ -424,10 +428,12 @@ drain_reset(int64 at, TimestampTz timestamp)
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
 		memset(&states[i].burst, 0, sizeof(states[i].burst));
+		states[i].exchange = 0;
 		states[i].generation = slot_generation();
 	}
 	clients_reset(timestamp);
 	statements_reset(timestamp);
 	history_reset(timestamp);
 	LWLockRelease(locks_get(LOCK_RESET));
+	return timestamp;
 }

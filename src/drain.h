@@ -31,6 +31,6 @@ extern void drain_detach(int slot);
 /* Functions for everybody */
 extern bool drain_fold(int slot, SlotObservation *observation, ClientKey *key);
 extern void drain_fold_all(void);
-extern void drain_reset(int64 at, TimestampTz timestamp);
+extern TimestampTz drain_reset(void);
 
 #endif							/* PGNETLAT_DRAIN_H */

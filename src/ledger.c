@@ -221,15 +221,16 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled)
 }
 
 /*
- * Forget everything before "at", which must not lie before the latest event.
- * The interval in progress goes on; what lies behind "at" counts.
+ * Forget everything before "at".  The interval in progress goes on; what lies
+ * behind "at" counts.  If an event slipped in between "at" and now, the
+ * account begins with that: what came before it can no longer be told apart.
  */
 void
 ledger_reset(Ledger *ledger, int64_t at)
 {
 	memset(&ledger->totals, 0, sizeof(ledger->totals));
 	ledger->exec = 0;
-	ledger->counted_from = max64(ledger->counted_from, at);
+	ledger->counted_from = max64(ledger->counted_from, max64(at, ledger->since));
 }
 
 void

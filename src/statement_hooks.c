@@ -25,6 +25,7 @@
 #include "optimizer/planner.h"
 #include "statement_hooks.h"
 #include "tcop/utility.h"
+#include "utils/backend_status.h"
 #include "wire.h"
 
 static planner_hook_type prev_planner = NULL;
@@ -100,6 +101,16 @@ pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
+/*
+ * Who comes before us in the chain may have cleared a utility statement's
+ * identifier, as pg_stat_statements does; core has reported it before.
+ */
+static uint64
+utility_queryid(const PlannedStmt *pstmt)
+{
+	return pstmt->queryId != 0 ? pstmt->queryId : pgstat_get_my_query_id();
+}
+
 static void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
@@ -110,7 +121,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	wire_work_begins();
 	outer = current_depth();
 	if (outer == 0 && !transparent)
-		is_statement = wire_statement_begins(pstmt->queryId);
+		is_statement = wire_statement_begins(utility_queryid(pstmt));
 	depth = transparent ? outer : outer + 1;
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */

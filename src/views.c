@@ -376,10 +376,6 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 Datum
 pgnetlat_reset(PG_FUNCTION_ARGS)
 {
-	TimestampTz now;
-
 	rows_require_preload();
-	now = GetCurrentTimestamp();
-	drain_reset(clock_now(), now);
-	PG_RETURN_TIMESTAMPTZ(now);
+	PG_RETURN_TIMESTAMPTZ(drain_reset());
 }

@@ -71,6 +71,9 @@
  */
 #define CLOCK_CHECK_NS				(50 * NS_PER_MS)
 
+/* Before a shorter exchange is over, no other request is looked for. */
+#define PIPELINE_CHECK_NS			(50 * NS_PER_US)
+
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
 
@@ -84,6 +87,7 @@ typedef struct Wire
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
 	bool		flush_wait;		/* the wait followed a Flush message */
+	bool		queued;			/* the next request was there before the response left */
 	char		last_message;	/* other than a row */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		buffered;		/* bytes in core's send buffer */
@@ -92,6 +96,7 @@ typedef struct Wire
 	const char *application_name;	/* the pointer, as of the latest look */
 
 	/* of the exchange in progress */
+	int64		began;
 	int64		bytes;			/* sent and not yet published, as the next two */
 	int64		statements;
 	int64		transactions;
@@ -402,6 +407,7 @@ begin_exchange(int64 at, bool is_request)
 
 	if (likely(wire.recording))
 		record_finish(&wire.wait);
+	wire.began = ledger->since;
 	record_begin(ledger->since);
 	set_in_response(true);
 	wire.response_bytes = 0;
@@ -471,9 +477,7 @@ set_wait_terms(int64 now)
 	terms->in_xact = unlikely(wire.flush_wait) ? IsTransactionOrTransactionBlock() :
 		wire.xact_status != 'I';
 
-	/* once requests have been seen queued, look into the kernel as well */
-	terms->pipelined = pq_buffer_remaining_data() > 0 ||
-		(my_ledger()->wait.pipelined && tcpinfo_has_input(MyProcPort->sock));
+	terms->pipelined = pq_buffer_remaining_data() > 0 || wire.queued;
 
 	terms->draining = false;
 	if (unlikely(wire.response_bytes + wire.bytes > DRAIN_CHECK_BYTES) && is_tcp() &&
@@ -570,6 +574,7 @@ start_counting(void)
 	wire.statements = wire.transactions = 0;
 	wire.buffered = 0;
 	wire.recording = false;
+	wire.queued = false;
 	refresh_kernel_info(now);
 	set_wait_terms(now);
 	slot_write_begin(slot);
@@ -698,8 +703,14 @@ note_message(char type, const char *body)
 	}
 	else if (type == MSG_READY_FOR_QUERY)
 		wire.xact_status = body[0];
-	else if (unlikely(wire.statement_done))
-		return false;
+	else
+	{
+		/* of application_name, perhaps: its pointer may be that of before */
+		if (type == MSG_PARAMETER_STATUS)
+			wire.application_name = NULL;
+		if (unlikely(wire.statement_done))
+			return false;
+	}
 	wire.last_message = type;
 	return true;
 }
@@ -801,6 +812,22 @@ ends_exchange(char last_message)
 	}
 }
 
+/*
+ * Before the response leaves: has the next request arrived in the kernel?
+ * Afterwards would be too late to tell, for a client that is close by answers
+ * before flush() returns.  It is a system call, and so not for each exchange:
+ * only if requests have been seen queued, or one had some time to arrive.
+ */
+static inline bool
+request_is_queued(void)
+{
+	const Ledger *ledger = my_ledger();
+
+	return unlikely(ledger->wait.pipelined ||
+					ledger->since - wire.began > PIPELINE_CHECK_NS) &&
+		tcpinfo_has_input(MyProcPort->sock);
+}
+
 /* Send the response, or a part of it. */
 static int
 flush_response(void)
@@ -808,6 +835,7 @@ flush_response(void)
 	int			result;
 
 	begin_send();
+	wire.queued = request_is_queued();
 	result = wire.next->flush();
 	wire.bytes += wire.buffered;
 	wire.buffered = 0;
