@@ -1,5 +1,7 @@
 """What a bench found: tables, verdicts on budgets, what was skipped."""
 
+import sys
+
 
 def number(value, digits=0):
     """A number as text, with spaces between thousands."""
@@ -76,7 +78,12 @@ class Results:
         return print_tally(self.verdicts, self.skipped)
 
     def as_dict(self):
-        return {"bench": self.bench, "tables": [vars(table) for table in self.tables],
+        options = sys.argv[1:]
+        if "--json" in options:             # where the results went is of no interest
+            at = options.index("--json")
+            del options[at:at + 2]
+        return {"bench": self.bench, "command": " ".join([f"bench/{self.bench}", *options]),
+                "tables": [vars(table) for table in self.tables],
                 "verdicts": self.verdicts, "skipped": self.skipped}
 
 
