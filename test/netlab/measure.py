@@ -66,15 +66,25 @@ class Results(list):
 
     scenario = 0
     case = ""
+    skipped = 0
 
     def add(self, quantity, truth, shown, **kwargs):
         self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
+
+    def skip(self, reason):
+        """The case cannot be measured here."""
+        print(f"skipped: {self.case}: {reason}")
+        self.skipped += 1
 
     def at_least(self, quantity, least, shown, **kwargs):
         """A relation instead of a value: shown >= least."""
         self.add(quantity, least, shown, allowed=None if shown >= least else 0.0,
                  goal=f"at least {least:g}", **kwargs)
 
+
+# A reading of pgnetlat_sessions normally takes 1 to 2 ms.
+SNAPSHOT_SECONDS = 0.004
+SNAPSHOT_ATTEMPTS = 5
 
 # -- snapshots ---------------------------------------------------------------------
 
@@ -91,21 +101,34 @@ class Snapshot(dict):
 
 
 def snapshots(lab, condition="true"):
-    """The sessions that fulfil a condition, by pid."""
-    rows = lab.admin.dictionaries(
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, *"
-        f" FROM pgnetlat_sessions WHERE pid <> pg_backend_pid() AND ({condition})")
-    result = {}
-    for row in rows:
-        now = int(row.pop("now")) * 1000
-        for name in (*TIMES, "rtt", "srtt", "exec_share", "network_share", "client_share"):
-            if row.get(name) is not None:
-                row[name] = float(row[name])
-        for name in COUNTS:
-            if row.get(name) is not None:
-                row[name] = int(row[name])
-        result[int(row["pid"])] = Snapshot(row, now)
-    return result
+    """The sessions that fulfil a condition, by pid.
+
+    The clock is read beside the view; if the reader was displaced in between
+    they do not belong together, so a slow reading is repeated.
+    """
+    best = None
+    for _ in range(SNAPSHOT_ATTEMPTS):
+        started = time.monotonic()
+        rows = lab.admin.dictionaries(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, *"
+            f" FROM pgnetlat_sessions WHERE pid <> pg_backend_pid() AND ({condition})")
+        taken = time.monotonic() - started
+        if best is None or taken < best[0]:
+            best = taken, rows
+        if taken < SNAPSHOT_SECONDS:
+            break
+    return {int(row["pid"]): as_snapshot(row) for row in best[1]}
+
+
+def as_snapshot(row):
+    now = int(row.pop("now")) * 1000
+    for name in (*TIMES, "rtt", "srtt", "exec_share", "network_share", "client_share"):
+        if row.get(name) is not None:
+            row[name] = float(row[name])
+    for name in COUNTS:
+        if row.get(name) is not None:
+            row[name] = int(row[name])
+    return Snapshot(row, now)
 
 
 def snapshot(lab, pid):
@@ -134,7 +157,7 @@ MIN_RECORDED = 10
 
 # A processor that is taken away at the wrong moment misses a goal, but it is no
 # failure of the account: that takes so much of the wall clock.
-FAILURE = 0.01
+FAILURE = 0.05
 
 # -- goals -------------------------------------------------------------------------
 
@@ -181,7 +204,7 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
             client = calls.wait - packets.network - packets.idle
             results.add("client, calls", client / NS_PER_MS, shown["client_time"], per=count,
                         allowed=max(0.03 * client, 60000 * count) / NS_PER_MS,
-                        goal="3 % or 60 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
+                        goal="3 % or 60 us each", required=required, fails_at=2 * FAILURE * wall / NS_PER_MS)
     parts = sum(shown[name] for name in TIMES[:7])
     results.add("sum of parts", wall / NS_PER_MS, parts, allowed=0.001 * wall / NS_PER_MS + 0.3,
                 goal="0.1 % of the wall clock", required=required)

@@ -2,12 +2,13 @@
 
 import datetime
 import math
+import os
 import platform
 import statistics
 
 # Quantities that nearly every case has; the rest goes into a second table.
-COMMON = ("exchange, packets", "exchange, calls", "wait, packets", "wait, calls", "network", "client", "client, calls",
-          "sum of parts", "requests", "pipelined", "rtt")
+COMMON = ("exchange, packets", "exchange, calls", "wait, packets", "wait, calls", "network", "client",
+          "client, calls", "sum of parts", "requests", "pipelined", "rtt")
 
 # Why a figure can miss its goal although the account is right.
 REASONS = {
@@ -26,6 +27,9 @@ REASONS = {
     "wait, calls": "The other side of the exchange's error: see there.",
     "client, calls": "What is left of the wait after one smallest round trip: the path's own unevenness is in"
     " it, as is a late acknowledgement.",
+    "sum of parts": "The wall clock is read beside the view, by another session; if that one is displaced"
+    " between the two, the difference stands here.",
+    "requests": "Exchanges under way when a running program was looked at count on one side only.",
     "client": "The client's part is what is left of the wait: it contains the waking up of the backend and"
     " what the path took above its smallest round trip.",
 }
@@ -55,7 +59,7 @@ from, a bold figure misses the last truth before it; the reasons stand below eac
 
 WAKING = """\
 Waking a backend up took {median:.0f} us here (median of the cases' means; from {least:.0f} to {most:.0f} us): the difference
-between the two truths of a wait. The machine was shared with other work.
+between the two truths of a wait. The machine's load average at the end was {load:.1f} (the run itself is about 3).
 
 """
 
@@ -101,7 +105,8 @@ def waking(results):
         packets, calls = own.get("wait, packets"), own.get("wait, calls")
         if packets and calls and packets.goal:
             times.append((calls.truth - packets.truth) * 1000 / packets.per)
-    return WAKING.format(median=statistics.median(times), least=min(times), most=max(times)) if times else ""
+    return WAKING.format(median=statistics.median(times), least=min(times), most=max(times),
+                         load=os.getloadavg()[2]) if times else ""
 
 
 def scenario(number, title, description, results, reasons):

@@ -4,8 +4,6 @@ Truth: packets. What is under one Sync is one exchange; a request that had arriv
 response left is pipelined and has no wait.
 """
 
-import sys
-
 import pgclient
 from measure import ProgramMeasurement
 from scenarios.common import ask, label
@@ -52,7 +50,7 @@ def psycopg(lab, results, batch, seconds):
     try:
         lab.run("unix", [python, "-c", "import psycopg"])
     except RuntimeError:
-        print(f"skipped: psycopg for {python} is not installed", file=sys.stderr)
+        results.skip(f"psycopg 3 for {python} is not installed")
         return
     ProgramMeasurement(lab, "tun", [python, "-c", PSYCOPG.format(batch=batch)], seconds=seconds,
                        application="pipeline").run().compare(results)

@@ -5,6 +5,8 @@ pooler: here the pooler is beside the server and the client 10 ms away, so that 
 the path is client time to pgnetlat, as documented. The rows compare with the server's own connections.
 """
 
+import shutil
+
 from measure import ProgramMeasurement
 from scenarios.common import label
 
@@ -27,6 +29,9 @@ def run(lab, results, short):
 
 
 def pooled(lab, results, mode):
+    if shutil.which("pgbouncer") is None:
+        results.skip("pgbouncer is not installed")
+        return
     pooler = lab.start_pgbouncer(mode, default_pool_size=4)
     try:
         command = [lab.program("pgbench"), "-n", "-S", "-c", 4, "-T", 600]
