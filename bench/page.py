@@ -83,7 +83,7 @@ kernel's scheduler. Latency is psql's `\\timing`.
 
 
 def render(found):
-    commands = ", ".join(f"`{bench['command']}`" for bench in found)
+    commands = ", ".join(f"`{bench['command']}` (load average {bench['load']:.0f})" for bench in found)
     parts = [HEAD.format(commands=commands, **environment()), BUDGETS]
     for bench in found:
         for verdict in bench["verdicts"]:

@@ -1,5 +1,6 @@
 """What a bench found: tables, verdicts on budgets, what was skipped."""
 
+import os
 import sys
 
 
@@ -83,6 +84,7 @@ class Results:
             at = options.index("--json")
             del options[at:at + 2]
         return {"bench": self.bench, "command": " ".join([f"bench/{self.bench}", *options]),
+                "load": os.getloadavg()[1],
                 "tables": [vars(table) for table in self.tables],
                 "verdicts": self.verdicts, "skipped": self.skipped}
 
