@@ -87,7 +87,8 @@ my_transport(void)
 }
 
 /*
- * Take this backend's slot.  NULL if there is none for it.
+ * Take this backend's slot.  NULL if there is none for it.  Nobody sees it
+ * before slot_open().
  */
 SessionSlot *
 slot_attach(void)
@@ -101,7 +102,6 @@ slot_attach(void)
 	slot = &slots[index];
 
 	memset(&fresh, 0, sizeof(fresh));
-	fresh.session = pg_atomic_add_fetch_u64(&slot_control->sessions, 1);
 	fresh.pid = MyProcPid;
 	fresh.datid = MyDatabaseId;
 	fresh.userid = MyBEEntry->st_userid;
@@ -112,7 +112,7 @@ slot_attach(void)
 	fresh.proc = MyProc;
 	fresh.status = MyBEEntry;
 	fresh.backend_start = MyStartTimestamp;
-	fresh.attached_at = clock_now();
+	fresh.stats_since = clock_now();
 	fresh.generation = slot_control->generation;
 	fresh.clock_offset = clock_measure_offset();
 	fresh.run_queue_base = -1;
@@ -121,6 +121,22 @@ slot_attach(void)
 	slot->published = fresh;
 	seqlock_write_end(&slot->lock);
 	return slot;
+}
+
+/*
+ * Show the slot to others.  Returns the session's number.
+ */
+uint64
+slot_open(SessionSlot *slot)
+{
+	uint64		session = pg_atomic_add_fetch_u64(&slot_control->sessions, 1);
+
+	seqlock_write_begin(&slot->lock);
+	if (slot->published.ledger.phase != LEDGER_OFF)
+		slot->published.stats_since = slot->published.ledger.counted_from;
+	slot->published.session = session;
+	seqlock_write_end(&slot->lock);
+	return session;
 }
 
 /*
@@ -136,26 +152,37 @@ slot_detach(SessionSlot *slot)
 }
 
 /*
- * Bring what is published to the latest reset; for its owner, inside a write
- * section, or for a private copy.
+ * Bring what is published to the latest reset: by its owner, inside a write
+ * section, or a private copy.
  */
 static void
-apply_reset(SlotPublished *published, uint32 generation, int64 at)
+apply_reset(SlotPublished *published)
 {
+	uint32		changecount;
+	uint32		generation;
+	int64		at;
+
+	do
+	{
+		changecount = seqlock_read_begin(&slot_control->reset_lock);
+		generation = slot_control->generation;
+		at = slot_control->reset_at;
+	} while (!seqlock_read_valid(&slot_control->reset_lock, changecount));
+
+	if (generation == published->generation)
+		return;
 	ledger_reset(&published->ledger, at);
 	tcpinfo_counters(&published->tcp, &published->tcp_base);
 	if (published->run_queue_base >= 0)
 		published->run_queue_base = published->run_queue_total;
+	published->stats_since = published->ledger.counted_from;
 	published->generation = generation;
 }
 
 void
 slot_apply_reset(SessionSlot *slot)
 {
-	uint32		generation = slot_control->generation;
-
-	pg_read_barrier();
-	apply_reset(&slot->published, generation, slot_control->reset_at);
+	apply_reset(&slot->published);
 }
 
 /* What the sampler knows of an exchange, if it is of that exchange. */
@@ -353,13 +380,7 @@ slot_observe(int index, SlotObservation *observation)
 
 		if (!copy_published(slot, &copy, &changecount))
 			return false;
-		if (copy.generation != slot_control->generation)
-		{
-			uint32		generation = slot_control->generation;
-
-			pg_read_barrier();
-			apply_reset(&copy, generation, slot_control->reset_at);
-		}
+		apply_reset(&copy);
 		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
 		now = clock_now();
 		if (observe_once(slot, &copy, matches ? &sampled.seen : NULL, now,
@@ -376,8 +397,7 @@ slot_observe(int index, SlotObservation *observation)
 			observation->status = copy.status;
 			observation->backend_start = copy.backend_start;
 			observation->stats_since =
-				clock_to_timestamp(copy.clock_offset,
-								   Max(copy.attached_at, slot_control->reset_at));
+				clock_to_timestamp(copy.clock_offset, copy.stats_since);
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;
@@ -415,10 +435,11 @@ slot_find_pid(int pid)
 void
 slot_announce_reset(int64 at, TimestampTz timestamp)
 {
+	seqlock_write_begin(&slot_control->reset_lock);
 	slot_control->reset_at = at;
 	slot_control->reset_timestamp = timestamp;
-	pg_write_barrier();
 	slot_control->generation++;
+	seqlock_write_end(&slot_control->reset_lock);
 }
 
 TimestampTz
@@ -438,10 +459,4 @@ uint32
 slot_generation(void)
 {
 	return slot_control->generation;
-}
-
-int64
-slot_reset_at(void)
-{
-	return slot_control->reset_at;
 }

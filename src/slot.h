@@ -50,7 +50,7 @@ typedef enum SessionTransport
 typedef struct SlotPublished
 {
 	/* set by slot_attach(), constant while the session lasts */
-	uint64		session;		/* unique while the server runs; 0: slot is free */
+	uint64		session;		/* unique while the server runs; 0: nobody is here */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
@@ -59,10 +59,10 @@ typedef struct SlotPublished
 	PGPROC	   *proc;
 	PgBackendStatus *status;
 	TimestampTz backend_start;
-	int64		attached_at;
 
 	/* change with events */
 	uint32		generation;		/* of resets, as applied to the ledger */
+	int64		stats_since;	/* attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	Ledger		ledger;
@@ -122,6 +122,7 @@ extern int	slot_count(void);
 
 /* Functions for the session itself */
 extern SessionSlot *slot_attach(void);
+extern uint64 slot_open(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
@@ -139,12 +140,15 @@ extern void slot_announce_reset(int64 at, TimestampTz timestamp);
 extern TimestampTz slot_reset_timestamp(void);
 extern void slot_restore_reset_timestamp(TimestampTz timestamp);
 extern uint32 slot_generation(void);
-extern int64 slot_reset_at(void);
 
 /* Current reset generation; read-mostly shared memory. */
 typedef struct SlotControl
 {
-	/* written under the reset lock, reset_at before generation */
+	/*
+	 * Written by a reset, under the reset lock.  The hot path only compares
+	 * generations; who finds a new one reads both under the seqlock.
+	 */
+	SeqLock		reset_lock;
 	volatile uint32 generation;
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;

@@ -608,7 +608,9 @@ attach_session(void)
 		return;
 	wire.index = slot_my_index();
 	wire.application_name = application_name;
-	drain_attach(wire.index, wire.slot->published.session);
+	if (pgnetlat_enabled)
+		start_counting();
+	drain_attach(wire.index, slot_open(wire.slot));
 	before_shmem_exit(session_exit, (Datum) 0);
 }
 
