@@ -45,6 +45,7 @@ typedef struct Burst
 {
 	uint64		seen[BURST_STATEMENTS];
 	int			next;			/* place to use next */
+	int			guess;			/* statements tend to come in the same order */
 	bool		in_block;
 	bool		open;			/* the next record may continue it */
 	int64		trip;			/* network part of the latest wait */
@@ -121,10 +122,18 @@ my_client_key(ClientKey *key)
 static bool
 burst_repeats(Burst *burst, uint64 queryid)
 {
+	if (burst->seen[burst->guess] == queryid)
+	{
+		burst->guess = (burst->guess + 1) % BURST_STATEMENTS;
+		return true;
+	}
 	for (int i = 0; i < BURST_STATEMENTS; i++)
 	{
 		if (burst->seen[i] == queryid)
+		{
+			burst->guess = (i + 1) % BURST_STATEMENTS;
 			return true;
+		}
 	}
 	burst->seen[burst->next] = queryid;
 	burst->next = (burst->next + 1) % BURST_STATEMENTS;
@@ -174,6 +183,7 @@ typedef struct Batch
 {
 	StatementBatchItem statements[BATCH_STATEMENTS];
 	int			count;
+	int			guess;			/* statements tend to come in the same order */
 	Histogram	histogram[NUM_METRICS];
 	bool		has_records;
 } Batch;
@@ -186,8 +196,11 @@ batch_statement(Batch *batch, const DrainState *state, const FlightRecord *recor
 	StatementBatchItem *item;
 	Oid			userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
 
-	for (int i = 0; i < batch->count; i++)
+	for (int tried = 0; tried < batch->count; tried++)
 	{
+		int			i = batch->guess < batch->count ? batch->guess : 0;
+
+		batch->guess = i + 1;
 		item = &batch->statements[i];
 		if (item->key.queryid == record->queryid && item->key.userid == userid)
 			return &item->delta;
@@ -323,6 +336,7 @@ fold_locked(int slot, SlotObservation *observation)
 		observation->session != state->session)
 		return false;
 	batch.count = 0;
+	batch.guess = 0;
 	batch.has_records = false;
 	memset(batch.histogram, 0, sizeof(batch.histogram));
 	now = GetCurrentTimestamp();

@@ -219,15 +219,18 @@ ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 	int64_t		length = at - ledger->since;
 
 	if (drain == NULL && ledger_phase_is_plain(ledger, at) &&
-		!ledger->wait.in_xact && length <= ledger->wait.idle_threshold)
+		(ledger->wait.in_xact || length <= ledger->wait.idle_threshold))
 	{
-		wait->is_idle = wait->in_xact = false;
+		wait->is_idle = false;
+		wait->in_xact = ledger->wait.in_xact;
 		wait->length = length;
 		wait->network = length < ledger->wait.rtt ? length : ledger->wait.rtt;
 		wait->client = length - wait->network;
 		wait->idle = 0;
 		ledger->totals.network += wait->network;
 		ledger->totals.client += wait->client;
+		if (wait->in_xact)
+			ledger->totals.in_xact_wait += length;
 		ledger->phase = LEDGER_EXECUTING;
 		ledger->since = at;
 		ledger->exchange++;

@@ -91,7 +91,8 @@ typedef struct Wire
 	char		last_message;	/* other than a row */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		buffered;		/* bytes in core's send buffer */
-	size_t		row_limit;		/* its size in a response, else 0 */
+	size_t		row_limit;		/* its size in a response, 0 in a wait; while
+								 * nothing is counted, no limit */
 	int64		next_tcp_info;	/* do not ask the kernel before */
 	const char *application_name;	/* the pointer, as of the latest look */
 
@@ -560,7 +561,8 @@ stop_counting(void)
 			record_close(now, wire.response_bytes, sampled);
 		record_finish(&wire.wait);
 	}
-	set_in_response(false);
+	wire_in_response = false;
+	wire.row_limit = SIZE_MAX;
 }
 
 static void
@@ -569,6 +571,7 @@ start_counting(void)
 	SessionSlot *slot = wire.slot;
 	int64		now = clock_now();
 
+	set_in_response(false);
 	wire.flush_wait = false;
 	wire.response_bytes = wire.bytes = 0;
 	wire.statements = wire.transactions = 0;
@@ -610,6 +613,8 @@ attach_session(void)
 	wire.application_name = application_name;
 	if (pgnetlat_enabled)
 		start_counting();
+	else
+		wire.row_limit = SIZE_MAX;
 	drain_attach(wire.index, slot_open(wire.slot));
 	before_shmem_exit(session_exit, (Datum) 0);
 }
@@ -780,7 +785,7 @@ special_message(char type, const char *body, size_t length)
 }
 
 /*
- * In a response, and the buffer has room: row_limit is 0 outside of one.
+ * In a response, and the buffer has room; or nothing is counted at all.
  * Everything else is a call in tail position, so that a row is cheap.
  */
 static int
