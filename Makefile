@@ -8,6 +8,7 @@ PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 OBJS = \
 	$(WIN32RES) \
 	src/aggregate_views.o \
+	src/bounded.o \
 	src/clients.o \
 	src/drain.o \
 	src/guc.o \

@@ -14,9 +14,9 @@
  */
 #include "postgres.h"
 
+#include "bounded.h"
 #include "clients.h"
 #include "compat.h"
-#include "eviction.h"
 #include "guc.h"
 #include "locks.h"
 #include "storage/shmem.h"
@@ -82,8 +82,9 @@ other_for(Oid datid)
 }
 
 static void
-fold_into_other(const ClientEntry *entry)
+fold_into_other(const void *evicted)
 {
+	const ClientEntry *entry = evicted;
 	ClientEntry *other = other_for(entry->key.datid);
 	ClientCounters *sum = &other->counters;
 	const ClientCounters *term = &entry->counters;
@@ -100,34 +101,6 @@ fold_into_other(const ClientEntry *entry)
 		other->since = entry->since;
 }
 
-/* Make room; the lock is held exclusively. */
-static void
-evict(void)
-{
-	Eviction	eviction = {0};
-	HASH_SEQ_STATUS scan;
-	ClientEntry *entry;
-
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-	{
-		entry->usage *= EVICTION_AGING;
-		eviction_note(&eviction, entry->usage);
-	}
-	eviction_choose(&eviction, Max(1, (int) (pgnetlat_max_clients * EVICTION_FRACTION)));
-
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-	{
-		if (eviction_wants(&eviction, entry->usage))
-		{
-			fold_into_other(entry);
-			shared->evicted++;
-			hash_search(table, &entry->key, HASH_REMOVE, NULL);
-		}
-	}
-}
-
 static ClientEntry *
 find_or_create(const ClientKey *key, TimestampTz now)
 {
@@ -136,7 +109,8 @@ find_or_create(const ClientKey *key, TimestampTz now)
 	if (entry)
 		return entry;
 	if (hash_get_num_entries(table) >= pgnetlat_max_clients)
-		evict();
+		shared->evicted += bounded_evict(table, pgnetlat_max_clients,
+										 offsetof(ClientEntry, usage), fold_into_other);
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;
@@ -191,13 +165,8 @@ clients_restore(const ClientEntry *saved)
 void
 clients_reset(TimestampTz now)
 {
-	HASH_SEQ_STATUS scan;
-	ClientEntry *entry;
-
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		hash_search(table, &entry->key, HASH_REMOVE, NULL);
+	bounded_clear(table);
 	memset(shared, 0, sizeof(*shared));
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }

@@ -14,8 +14,8 @@
  */
 #include "postgres.h"
 
+#include "bounded.h"
 #include "compat.h"
-#include "eviction.h"
 #include "guc.h"
 #include "locks.h"
 #include "statements.h"
@@ -76,39 +76,13 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 }
 
 static void
-fold_into_other(const StatementEntry *entry)
+fold_into_other(const void *evicted)
 {
+	const StatementEntry *entry = evicted;
+
 	counters_add(&shared->other.counters, &entry->counters);
 	if (shared->other.since == 0 || entry->since < shared->other.since)
 		shared->other.since = entry->since;
-}
-
-/* Make room; the lock is held exclusively. */
-static void
-evict(void)
-{
-	Eviction	eviction = {0};
-	HASH_SEQ_STATUS scan;
-	StatementEntry *entry;
-
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-	{
-		entry->usage *= EVICTION_AGING;
-		eviction_note(&eviction, entry->usage);
-	}
-	eviction_choose(&eviction, Max(1, (int) (pgnetlat_max_statements * EVICTION_FRACTION)));
-
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-	{
-		if (eviction_wants(&eviction, entry->usage))
-		{
-			fold_into_other(entry);
-			shared->evicted++;
-			hash_search(table, &entry->key, HASH_REMOVE, NULL);
-		}
-	}
 }
 
 /* The entry for a key, new if need be; the lock is held exclusively. */
@@ -120,7 +94,8 @@ find_or_create(const StatementKey *key, TimestampTz now)
 	if (entry)
 		return entry;
 	if (hash_get_num_entries(table) >= pgnetlat_max_statements)
-		evict();
+		shared->evicted += bounded_evict(table, pgnetlat_max_statements,
+										 offsetof(StatementEntry, usage), fold_into_other);
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;
@@ -178,13 +153,8 @@ statements_restore(const StatementEntry *saved)
 void
 statements_reset(TimestampTz now)
 {
-	HASH_SEQ_STATUS scan;
-	StatementEntry *entry;
-
 	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		hash_search(table, &entry->key, HASH_REMOVE, NULL);
+	bounded_clear(table);
 	memset(shared, 0, sizeof(*shared));
 	LWLockRelease(locks_get(LOCK_STATEMENTS));
 }
