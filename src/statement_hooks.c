@@ -95,7 +95,7 @@ static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
-	if (pgnetlat_track_statements)
+	if (pgnetlat_track_statements && wire_in_response)
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);

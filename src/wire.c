@@ -86,6 +86,7 @@ typedef struct Wire
 
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
+	bool		counting;		/* the ledger is not off */
 	bool		flush_wait;		/* the wait followed a Flush message */
 	bool		queued;			/* the next request was there before the response left */
 	char		last_message;	/* other than a row */
@@ -561,6 +562,7 @@ stop_counting(void)
 			record_close(now, wire.response_bytes, sampled);
 		record_finish(&wire.wait);
 	}
+	wire.counting = false;
 	wire_in_response = false;
 	wire.row_limit = SIZE_MAX;
 }
@@ -571,6 +573,7 @@ start_counting(void)
 	SessionSlot *slot = wire.slot;
 	int64		now = clock_now();
 
+	wire.counting = true;
 	set_in_response(false);
 	wire.flush_wait = false;
 	wire.response_bytes = wire.bytes = 0;
@@ -630,7 +633,7 @@ between_exchanges(void)
 		attach_session();
 	if (wire.slot == NULL)
 		return;
-	if (pgnetlat_enabled != (my_ledger()->phase != LEDGER_OFF))
+	if (pgnetlat_enabled != wire.counting)
 	{
 		if (pgnetlat_enabled)
 			start_counting();
@@ -876,8 +879,7 @@ wire_flush(void)
 	if (likely(wire.last_message == MSG_READY_FOR_QUERY))
 	{
 		wire.last_message = 0;
-		if (unlikely(wire.slot == NULL || !pgnetlat_enabled ||
-					 my_ledger()->phase == LEDGER_OFF ||
+		if (unlikely(wire.slot == NULL || pgnetlat_enabled != wire.counting ||
 					 application_name != wire.application_name ||
 					 wire.record_room <= 0))
 			between_exchanges();
