@@ -109,7 +109,7 @@ private_postgres()
 		mkdir -p "$work/pg$dir"
 		cp -a "$dir/." "$work/pg$dir/"
 	done
-	for option in --includedir-server --pkgincludedir --includedir; do
+	for option in --includedir --pkgincludedir --includedir-server; do
 		dir=$("$from" $option)
 		mkdir -p "$(dirname "$work/pg$dir")"
 		[ -e "$work/pg$dir" ] || ln -s "$dir" "$work/pg$dir"
