@@ -156,8 +156,10 @@ def exchanges_of(shown):
 MIN_RECORDED = 10
 
 # A processor that is taken away at the wrong moment misses a goal, but it is no
-# failure of the account: that takes so much of the wall clock.
-FAILURE = 0.05
+# failure of the account: that takes so much of the wall clock.  Seen on a busy
+# machine: 85 us of each exchange, 5.4 % of a run of pgbench, between the return of
+# recvfrom() and the statement timestamp.
+FAILURE = 0.15
 
 # -- goals -------------------------------------------------------------------------
 
