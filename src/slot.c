@@ -112,7 +112,7 @@ slot_attach(void)
 	fresh.proc = MyProc;
 	fresh.status = MyBEEntry;
 	fresh.backend_start = MyStartTimestamp;
-	fresh.stats_since = clock_now();
+	fresh.stats_since = GetCurrentTimestamp();
 	fresh.generation = slot_control->generation;
 	fresh.clock_offset = clock_measure_offset();
 	fresh.run_queue_base = -1;
@@ -133,7 +133,9 @@ slot_open(SessionSlot *slot)
 
 	seqlock_write_begin(&slot->lock);
 	if (slot->published.ledger.phase != LEDGER_OFF)
-		slot->published.stats_since = slot->published.ledger.counted_from;
+		slot->published.stats_since =
+			clock_to_timestamp(slot->published.clock_offset,
+							   slot->published.ledger.counted_from);
 	slot->published.session = session;
 	seqlock_write_end(&slot->lock);
 	return session;
@@ -161,12 +163,14 @@ apply_reset(SlotPublished *published)
 	uint32		changecount;
 	uint32		generation;
 	int64		at;
+	TimestampTz timestamp;
 
 	do
 	{
 		changecount = seqlock_read_begin(&slot_control->reset_lock);
 		generation = slot_control->generation;
 		at = slot_control->reset_at;
+		timestamp = slot_control->reset_timestamp;
 	} while (!seqlock_read_valid(&slot_control->reset_lock, changecount));
 
 	if (generation == published->generation)
@@ -175,7 +179,9 @@ apply_reset(SlotPublished *published)
 	tcpinfo_counters(&published->tcp, &published->tcp_base);
 	if (published->run_queue_base >= 0)
 		published->run_queue_base = published->run_queue_total;
-	published->stats_since = published->ledger.counted_from;
+	/* an event may have slipped in between, see ledger_reset() */
+	published->stats_since = published->ledger.counted_from == at ? timestamp :
+		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
 	published->generation = generation;
 }
 
@@ -396,8 +402,7 @@ slot_observe(int index, SlotObservation *observation)
 			observation->endpoints = copy.endpoints;
 			observation->status = copy.status;
 			observation->backend_start = copy.backend_start;
-			observation->stats_since =
-				clock_to_timestamp(copy.clock_offset, copy.stats_since);
+			observation->stats_since = copy.stats_since;
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;

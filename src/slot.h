@@ -62,7 +62,7 @@ typedef struct SlotPublished
 
 	/* change with events */
 	uint32		generation;		/* of resets, as applied to the ledger */
-	int64		stats_since;	/* attached, or that reset */
+	TimestampTz stats_since;	/* attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	Ledger		ledger;
