@@ -319,24 +319,30 @@ refresh_kernel_info(int64 now)
 
 /*
  * How long the kernel went on sending the response that the wait in progress
- * followed.  The sampler may know; else the kernel's own clocks tell.
+ * followed: the kernel's own clocks tell.
  */
 static pg_noinline const LedgerDrain *
 measure_drain(int64 now)
 {
 	const TcpInfo *before = &wire.slot->published.tcp;
+
+	if (!ask_kernel(now))
+		return NULL;
+	wire.drain.total = wire.tcp.busy - before->busy;
+	wire.drain.client = wire.tcp.rwnd_limited - before->rwnd_limited;
+	return &wire.drain;
+}
+
+/*
+ * What the sampler knows of that counts instead, for a reader may have shown
+ * it; inside a write section only.
+ */
+static pg_noinline const LedgerDrain *
+shown_drain(const LedgerDrain *measured)
+{
 	const LedgerSampled *sampled = sampled_of_exchange();
 
-	if (sampled && sampled->drained)
-		wire.drain = sampled->drain;
-	else if (ask_kernel(now))
-	{
-		wire.drain.total = wire.tcp.busy - before->busy;
-		wire.drain.client = wire.tcp.rwnd_limited - before->rwnd_limited;
-	}
-	else
-		return NULL;
-	return &wire.drain;
+	return sampled && sampled->drained ? &sampled->drain : measured;
 }
 
 /*
@@ -400,6 +406,8 @@ begin_exchange(int64 at, bool is_request)
 
 	slot_write_begin(slot);
 	at = slot_not_before_wait_shown(slot, at);
+	if (unlikely(ledger->wait.draining))
+		drain = shown_drain(drain);
 	if (likely(is_request))
 		ledger_request_begin(ledger, at, drain, &wire.wait);
 	else
