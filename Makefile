@@ -21,6 +21,7 @@ OBJS = \
 	src/recorder.o \
 	src/rows.o \
 	src/sampler.o \
+	src/session.o \
 	src/shmem.o \
 	src/slot.o \
 	src/statement_hooks.o \

@@ -44,8 +44,8 @@
 typedef struct Burst
 {
 	uint64		seen[BURST_STATEMENTS];
-	int			next;			/* place to use next */
-	int			guess;			/* statements tend to come in the same order */
+	unsigned	next;			/* place to use next */
+	unsigned	guess;			/* statements tend to come in the same order */
 	bool		in_block;
 	bool		open;			/* the next record may continue it */
 	int64		trip;			/* network part of the latest wait */
@@ -127,7 +127,7 @@ burst_repeats(Burst *burst, uint64 queryid)
 		burst->guess = (burst->guess + 1) % BURST_STATEMENTS;
 		return true;
 	}
-	for (int i = 0; i < BURST_STATEMENTS; i++)
+	for (unsigned i = 0; i < BURST_STATEMENTS; i++)
 	{
 		if (burst->seen[i] == queryid)
 		{
@@ -188,22 +188,27 @@ typedef struct Batch
 	bool		has_records;
 } Batch;
 
+/* Is this the place in the batch for the record's statement? */
+static inline bool
+batch_item_matches(const StatementBatchItem *item, uint64 queryid, Oid userid)
+{
+	return item->key.queryid == queryid && item->key.userid == userid;
+}
+
 /* The place in the batch for a record's statement; makes room if need be. */
 static StatementCounters *
-batch_statement(Batch *batch, const DrainState *state, const FlightRecord *record,
-				TimestampTz now)
+batch_find_or_add(Batch *batch, Oid dbid, uint64 queryid, Oid userid, TimestampTz now)
 {
 	StatementBatchItem *item;
-	Oid			userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
 
-	for (int tried = 0; tried < batch->count; tried++)
+	for (int i = 0; i < batch->count; i++)
 	{
-		int			i = batch->guess < batch->count ? batch->guess : 0;
-
-		batch->guess = i + 1;
 		item = &batch->statements[i];
-		if (item->key.queryid == record->queryid && item->key.userid == userid)
+		if (batch_item_matches(item, queryid, userid))
+		{
+			batch->guess = i + 1;
 			return &item->delta;
+		}
 	}
 	if (batch->count == BATCH_STATEMENTS)
 	{
@@ -212,9 +217,25 @@ batch_statement(Batch *batch, const DrainState *state, const FlightRecord *recor
 	}
 	item = &batch->statements[batch->count++];
 	item->key.userid = userid;
-	item->key.dbid = state->key.datid;
-	item->key.queryid = record->queryid;
+	item->key.dbid = dbid;
+	item->key.queryid = queryid;
 	memset(&item->delta, 0, sizeof(item->delta));
+	batch->guess = 0;
+	return &item->delta;
+}
+
+static inline StatementCounters *
+batch_statement(Batch *batch, const DrainState *state, const FlightRecord *record,
+				TimestampTz now)
+{
+	Oid			userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
+	int			guess = batch->guess < batch->count ? batch->guess : 0;
+	StatementBatchItem *item = &batch->statements[guess];
+
+	if (unlikely(guess >= batch->count ||
+				 !batch_item_matches(item, record->queryid, userid)))
+		return batch_find_or_add(batch, state->key.datid, record->queryid, userid, now);
+	batch->guess = guess + 1;
 	return &item->delta;
 }
 
@@ -237,6 +258,8 @@ static void
 batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
 {
 	Histogram  *histogram = batch->histogram;
+	int64		wait;
+	int			bucket;
 
 	*exchange += record->exec + record->send + record->recv;
 	if (record->rtt_us > 0)
@@ -247,40 +270,52 @@ batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
 	*exchange = 0;
 	if (record->idle > 0)
 		return;
-	histogram_observe(&histogram[METRIC_WAIT], record->network + record->client);
-	histogram_observe(&histogram[METRIC_CLIENT], record->client);
+	wait = record->network + record->client;
+	bucket = histogram_bucket(wait);
+	histogram_count(&histogram[METRIC_WAIT], bucket, wait);
+	/* where there is no network, the client is all of it */
+	if (record->network > 0)
+		bucket = histogram_bucket(record->client);
+	histogram_count(&histogram[METRIC_CLIENT], bucket, record->client);
 	histogram_observe(&histogram[METRIC_NETWORK], record->network);
+}
+
+static inline void
+fold_record(DrainState *state, Batch *batch, const FlightRecord *record, TimestampTz now)
+{
+	StatementCounters *delta = batch_statement(batch, state, record, now);
+
+	burst_enter(&state->burst, record);
+	if (record->queryid != 0 && record->statements > 0 &&
+		burst_repeats(&state->burst, record->queryid))
+	{
+		delta->repeats++;
+		delta->repeat_network += state->burst.trip;
+	}
+	batch_add_statement(delta, record);
+	batch_observe(batch, &state->exchange, record);
+	burst_leave(&state->burst, record);
 }
 
 /* Consume the flight recorder: statements now, histograms into the batch. */
 static void
 consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
 {
-	const FlightRecord *record;
-	int			count = 0;
+	const FlightRecord *records;
+	int			left = recorder_capacity();
+	int			count;
 
 	/* what comes while we are here can wait */
-	while (count < recorder_capacity() && (record = recorder_peek(slot, count)) != NULL)
+	while (left > 0 && (count = recorder_peek(slot, &records)) > 0)
 	{
-		StatementCounters *delta = batch_statement(batch, state, record, now);
-
-		burst_enter(&state->burst, record);
-		if (record->queryid != 0 && record->statements > 0 &&
-			burst_repeats(&state->burst, record->queryid))
-		{
-			delta->repeats++;
-			delta->repeat_network += state->burst.trip;
-		}
-		batch_add_statement(delta, record);
-		batch_observe(batch, &state->exchange, record);
-		burst_leave(&state->burst, record);
-		count++;
+		for (int i = 0; i < count; i++)
+			fold_record(state, batch, &records[i], now);
+		recorder_consume(slot, count);
+		batch->has_records = true;
+		left -= count;
 	}
-	if (count == 0)
-		return;
-	batch->has_records = true;
-	recorder_consume(slot, count);
-	statements_accumulate(batch->statements, batch->count, now);
+	if (batch->has_records)
+		statements_accumulate(batch->statements, batch->count, now);
 }
 
 /* Fold what the session has counted since the last time. */

@@ -41,11 +41,18 @@ histogram_bucket(int64_t nanoseconds)
 	return bucket;
 }
 
+/* Count a duration whose bucket is known. */
+static inline void
+histogram_count(Histogram *histogram, int bucket, int64_t nanoseconds)
+{
+	histogram->bucket[bucket]++;
+	histogram->sum += nanoseconds;
+}
+
 static inline void
 histogram_observe(Histogram *histogram, int64_t nanoseconds)
 {
-	histogram->bucket[histogram_bucket(nanoseconds)]++;
-	histogram->sum += nanoseconds;
+	histogram_count(histogram, histogram_bucket(nanoseconds), nanoseconds);
 }
 
 extern void histogram_add(Histogram *sum, const Histogram *term);

@@ -234,9 +234,13 @@ ledger_reset(Ledger *ledger, int64_t at)
 	ledger->counted_from = max64(ledger->counted_from, max64(at, ledger->since));
 }
 
+/*
+ * The first message of a request was read at "at".  How the wait before it
+ * was split comes back in "wait".
+ */
 void
-ledger_request_begin_any(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-						 LedgerWait *wait)
+ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+					 LedgerWait *wait)
 {
 	end_wait(ledger, at, drain, wait);
 	ledger->counts = true;
@@ -266,9 +270,13 @@ ledger_wait_was_work(Ledger *ledger)
 	ledger->counts = false;
 }
 
+/*
+ * From "at" the session hands bytes to the socket, and may get stuck.
+ */
 void
-ledger_send_begin_any(Ledger *ledger, int64_t at)
+ledger_send_begin(Ledger *ledger, int64_t at, bool may_block)
 {
+	ledger->may_block = may_block;
 	at = event_time(ledger, at);
 	close_phase(ledger, at, NULL, 0);
 	ledger->phase = LEDGER_SENDING;
@@ -288,9 +296,12 @@ ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_
 	ledger->since = at;
 }
 
+/*
+ * The socket has taken the last byte of the response.  "client" as above.
+ */
 void
-ledger_exchange_end_any(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
-						int64_t client, const LedgerWaitTerms *terms)
+ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+					int64_t client, const LedgerWaitTerms *terms)
 {
 	at = event_time(ledger, at);
 	close_phase(ledger, at, sampled, client);
@@ -323,14 +334,17 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 
 static void
 project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-				  bool receiving, int64_t exec_known, LedgerAccount *account)
+				  LedgerBlocked blocked, int64_t exec_known, LedgerAccount *account)
 {
 	int64_t		exec = ledger->exec;
 
 	if (ledger->phase == LEDGER_EXECUTING)
 	{
-		/* until the sampler's next visit nobody can say how much is recv */
-		if (receiving)
+		/*
+		 * Reading: until the sampler's next visit nobody can say how much is
+		 * recv.  Writing: when that began is known when it has ended.
+		 */
+		if (blocked)
 		{
 			int64_t		known = max64(exec_known, ledger->since);
 
@@ -344,7 +358,8 @@ project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t no
 			exec += counted(ledger, ledger->since, now);
 	}
 	book_execution(&account->totals, exec, sampled);
-	account->state = receiving ? LEDGER_STATE_RECEIVING : LEDGER_STATE_EXECUTING;
+	account->state = blocked == LEDGER_BLOCKED_READING ? LEDGER_STATE_RECEIVING :
+		blocked == LEDGER_BLOCKED_WRITING ? LEDGER_STATE_SENDING : LEDGER_STATE_EXECUTING;
 }
 
 static void
@@ -360,13 +375,13 @@ project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
  * The account up to "now", the interval in progress included.
  *
  * "sampled" is the sampler's knowledge of this exchange, or NULL.
- * "receiving" says that the backend is blocked reading from its client at
- * this moment.  "exec_known" is a moment up to which execution has been shown
+ * "blocked" says what the backend is blocked in at this moment, if it is
+ * executing.  "exec_known" is a moment up to which execution has been shown
  * as such before, and which must therefore stay so.
  */
 void
 ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-			   bool receiving, int64_t exec_known, LedgerAccount *account)
+			   LedgerBlocked blocked, int64_t exec_known, LedgerAccount *account)
 {
 	now = event_time(ledger, now);
 	account->totals = ledger->totals;
@@ -382,7 +397,7 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 			project_wait(ledger, sampled, now, account);
 			break;
 		case LEDGER_EXECUTING:
-			project_execution(ledger, sampled, now, receiving, exec_known, account);
+			project_execution(ledger, sampled, now, blocked, exec_known, account);
 			break;
 		case LEDGER_SENDING:
 			project_sending(ledger, sampled, now, account);

@@ -15,6 +15,7 @@
  *						  |							v   |
  *						  +-----exchange_end------ SENDING
  *
+ * A small response is sent without being seen in SENDING (answer_plain).
  * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
  * for work that no request asked for (a FATAL error), wait_was_work() takes
  * back a wait that turned out to be none.
@@ -144,6 +145,14 @@ typedef struct LedgerSampled
 	LedgerDrain drain;
 } LedgerSampled;
 
+/* What an executing backend is seen to be blocked in, by who looks at it. */
+typedef enum LedgerBlocked
+{
+	LEDGER_NOT_BLOCKED = 0,
+	LEDGER_BLOCKED_READING,		/* from its client */
+	LEDGER_BLOCKED_WRITING		/* to it, although that seemed impossible */
+} LedgerBlocked;
+
 /* An account up to a moment: intervals in progress included. */
 typedef struct LedgerAccount
 {
@@ -169,16 +178,21 @@ extern void ledger_start(Ledger *ledger, int64_t now, bool local,
 extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
+extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
+								 LedgerWait *wait);
 extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								  LedgerWait *wait);
 extern void ledger_wait_was_work(Ledger *ledger);
+extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
+extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
+								int64_t client, const LedgerWaitTerms *terms);
 
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);
 extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
-						   int64_t now, bool receiving, int64_t exec_known,
+						   int64_t now, LedgerBlocked blocked, int64_t exec_known,
 						   LedgerAccount *account);
 extern int64_t ledger_total(const LedgerAccount *account);
 extern int64_t ledger_busy_total(const LedgerTotals *totals);
@@ -189,17 +203,11 @@ extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
 
 /* ---------------------------------------------------------------------------
- * The three events of an ordinary exchange.  Each is here for the case that
- * nothing out of the ordinary has happened, which is what the hot path pays
- * for, and in ledger.c for all cases.
+ * The plain exchange: a wait that is not idle and whose response had left, and
+ * a response so small that sending it cannot block.  That is most of them, and
+ * what the hot path pays for.  The shortcuts do what the functions above do.
  * ---------------------------------------------------------------------------
  */
-
-extern void ledger_request_begin_any(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-									 LedgerWait *wait);
-extern void ledger_send_begin_any(Ledger *ledger, int64_t at);
-extern void ledger_exchange_end_any(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
-									int64_t client, const LedgerWaitTerms *terms);
 
 /* The phase in progress is wholly after the latest reset, and before "at". */
 static inline bool
@@ -208,77 +216,63 @@ ledger_phase_is_plain(const Ledger *ledger, int64_t at)
 	return ledger->since >= ledger->counted_from && at >= ledger->since;
 }
 
-/*
- * The first message of a request was read at "at".  How the wait before it
- * was split comes back in "wait".
- */
-static inline void
-ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-					 LedgerWait *wait)
+/* May ledger_request_begin_plain() be told that the wait ended at "at"? */
+static inline bool
+ledger_wait_is_plain(const Ledger *ledger, int64_t at)
 {
-	int64_t		length = at - ledger->since;
-
-	if (drain == NULL && ledger_phase_is_plain(ledger, at) &&
-		(ledger->wait.in_xact || length <= ledger->wait.idle_threshold))
-	{
-		wait->is_idle = false;
-		wait->in_xact = ledger->wait.in_xact;
-		wait->length = length;
-		wait->network = length < ledger->wait.rtt ? length : ledger->wait.rtt;
-		wait->client = length - wait->network;
-		wait->idle = 0;
-		ledger->totals.network += wait->network;
-		ledger->totals.client += wait->client;
-		if (wait->in_xact)
-			ledger->totals.in_xact_wait += length;
-		ledger->phase = LEDGER_EXECUTING;
-		ledger->since = at;
-		ledger->exchange++;
-		ledger->counts = true;
-	}
-	else
-		ledger_request_begin_any(ledger, at, drain, wait);
-}
-
-/* From "at" the session hands bytes to the socket, and may get stuck. */
-static inline void
-ledger_send_begin(Ledger *ledger, int64_t at, bool may_block)
-{
-	ledger->may_block = may_block;
-	if (ledger_phase_is_plain(ledger, at))
-	{
-		ledger->exec += at - ledger->since;
-		ledger->phase = LEDGER_SENDING;
-		ledger->since = at;
-	}
-	else
-		ledger_send_begin_any(ledger, at);
+	return ledger_phase_is_plain(ledger, at) && !ledger->wait.draining &&
+		at - ledger->since <= ledger->wait.idle_threshold;
 }
 
 /*
- * The socket has taken the last byte of the response.  For "client" of the
- * time, as far as is known, the client's window was closed.
+ * ledger_request_begin() for a plain wait.  Returns how it was split.
+ */
+static inline LedgerWait
+ledger_request_begin_plain(Ledger *ledger, int64_t at)
+{
+	LedgerWait	wait;
+
+	wait.is_idle = false;
+	wait.in_xact = ledger->wait.in_xact;
+	wait.length = at - ledger->since;
+	wait.network = wait.length < ledger->wait.rtt ? wait.length : ledger->wait.rtt;
+	wait.client = wait.length - wait.network;
+	wait.idle = 0;
+	ledger->totals.network += wait.network;
+	ledger->totals.client += wait.client;
+	if (wait.in_xact)
+		ledger->totals.in_xact_wait += wait.length;
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->since = at;
+	ledger->exchange++;
+	ledger->counts = true;
+	return wait;
+}
+
+/* May ledger_answer_plain() be told that sending began at "sending_since"? */
+static inline bool
+ledger_answer_is_plain(const Ledger *ledger, int64_t sending_since)
+{
+	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts;
+}
+
+/*
+ * ledger_send_begin() and ledger_exchange_end() in one, for a response that
+ * could not block, of an exchange of which the sampler has seen nothing.
  */
 static inline void
-ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
-					int64_t client, const LedgerWaitTerms *terms)
+ledger_answer_plain(Ledger *ledger, int64_t sending_since, int64_t at,
+					const LedgerWaitTerms *terms)
 {
-	int64_t		send = at - ledger->since;
-
-	if (sampled == NULL && ledger_phase_is_plain(ledger, at) &&
-		(send < LEDGER_BLOCKED_NS || !ledger->may_block) && ledger->counts)
-	{
-		ledger->totals.send += send;
-		ledger->totals.exec += ledger->exec;
-		ledger->exec = 0;
-		ledger->totals.requests++;
-		ledger->totals.pipelined += ledger->wait.pipelined;
-		ledger->phase = LEDGER_WAITING;
-		ledger->since = at;
-		ledger->wait = *terms;
-	}
-	else
-		ledger_exchange_end_any(ledger, at, sampled, client, terms);
+	ledger->totals.exec += ledger->exec + (sending_since - ledger->since);
+	ledger->totals.send += at - sending_since;
+	ledger->totals.requests++;
+	ledger->totals.pipelined += ledger->wait.pipelined;
+	ledger->exec = 0;
+	ledger->counts = false;
+	ledger->phase = LEDGER_WAITING;
+	ledger->since = at;
+	ledger->wait = *terms;
 }
 
 #endif							/* PGNETLAT_LEDGER_H */

@@ -76,6 +76,9 @@ recorder_shmem_init(void)
 	}
 }
 
+/*
+ * A session begins: what is in the ring is not its own.
+ */
 void
 recorder_attach(int slot)
 {
@@ -84,48 +87,52 @@ recorder_attach(int slot)
 	pg_atomic_write_u64(&recorder->first, pg_atomic_read_u64(&recorder->head));
 }
 
-/*
- * Append a record.  Returns false, and does nothing, if there is no place
- * because nobody has drained the ring.
- */
-bool
-recorder_push(int slot, const FlightRecord *record)
+void
+recorder_open(int slot, RecorderWriter *writer)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		head = pg_atomic_read_u64(&recorder->head);
 
-	if (head - pg_atomic_read_u64(&recorder->tail) >= (uint64) pgnetlat_recorder_size)
-		return false;
-	recorder->records[head % pgnetlat_recorder_size] = *record;
-	pg_write_barrier();
-	pg_atomic_write_u64(&recorder->head, head + 1);
-	return true;
+	writer->slot = slot;
+	writer->head = &recorder->head;
+	writer->first = recorder->records;
+	writer->end = recorder->records + pgnetlat_recorder_size;
+	writer->next = recorder->records +
+		pg_atomic_read_u64(&recorder->head) % pgnetlat_recorder_size;
+	recorder_update_room(writer);
 }
 
-/* Records that can be pushed before somebody must drain. */
-int
-recorder_room(int slot)
+/* See what has been consumed. */
+void
+recorder_update_room(RecorderWriter *writer)
 {
-	Recorder   *recorder = recorder_get(slot);
+	Recorder   *recorder = recorder_get(writer->slot);
 
-	return pgnetlat_recorder_size -
+	writer->room = pgnetlat_recorder_size -
 		(int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
 }
 
+void
+recorder_count_dropped(void)
+{
+	pg_atomic_fetch_add_u64(&slot_control->records_dropped, 1);
+}
+
 /*
- * The record that is "ahead" of the oldest one not consumed, in its place;
- * NULL if there is none.  It stays there until it is consumed.
+ * The records that have not been consumed, oldest first, or as many of them
+ * as are in one piece: call again for more after recorder_consume().  They
+ * stay there until then.
  */
-const FlightRecord *
-recorder_peek(int slot, int ahead)
+int
+recorder_peek(int slot, const FlightRecord **records)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		number = pg_atomic_read_u64(&recorder->tail) + ahead;
+	uint64		tail = pg_atomic_read_u64(&recorder->tail);
+	int			place = tail % pgnetlat_recorder_size;
+	uint64		count = pg_atomic_read_u64(&recorder->head) - tail;
 
-	if (number >= pg_atomic_read_u64(&recorder->head))
-		return NULL;
 	pg_read_barrier();
-	return &recorder->records[number % pgnetlat_recorder_size];
+	*records = &recorder->records[place];
+	return Min(count, (uint64) (pgnetlat_recorder_size - place));
 }
 
 /* Consume that many: the session may reuse their places. */

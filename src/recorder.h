@@ -6,7 +6,8 @@
  * One producer (the session), one consumer at a time (whoever holds the
  * session's drain lock), any number of readers.  The consumer only moves a
  * mark: a record stays readable until the session needs its place, and the
- * session does not overwrite what has not been consumed.
+ * session does not overwrite what has not been consumed.  The session builds
+ * a record in its place, where nobody looks before it is pushed.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -54,16 +55,52 @@ typedef struct FlightRecord
 	uint16		unused;
 } FlightRecord;
 
+/* The session's end of its ring, in its own memory. */
+typedef struct RecorderWriter
+{
+	int			slot;
+	int			room;			/* free places; there may be more by now */
+	FlightRecord *next;			/* place of the next record */
+	FlightRecord *first;		/* first place, and behind the last */
+	FlightRecord *end;
+	pg_atomic_uint64 *head;		/* number of the next record */
+	FlightRecord nowhere;		/* for what finds no place, and is lost */
+} RecorderWriter;
+
 extern Size recorder_shmem_size(void);
 extern void recorder_shmem_init(void);
 
 /* Functions for the session itself */
-extern void recorder_attach(int slot);
-extern bool recorder_push(int slot, const FlightRecord *record);
-extern int	recorder_room(int slot);
+extern void recorder_open(int slot, RecorderWriter *writer);
+extern void recorder_update_room(RecorderWriter *writer);
+extern void recorder_count_dropped(void);
+
+/* Where to build the next record. */
+static inline FlightRecord *
+recorder_place(RecorderWriter *writer)
+{
+	return likely(writer->room > 0) ? writer->next : &writer->nowhere;
+}
+
+/* The record that was built is complete: everybody may see it. */
+static inline void
+recorder_push(RecorderWriter *writer, const FlightRecord *record)
+{
+	if (unlikely(record != writer->next))
+	{
+		recorder_count_dropped();
+		return;
+	}
+	pg_write_barrier();
+	pg_atomic_write_u64(writer->head, pg_atomic_read_u64(writer->head) + 1);
+	if (++writer->next == writer->end)
+		writer->next = writer->first;
+	writer->room--;
+}
 
 /* Functions for the holder of the drain lock */
-extern const FlightRecord *recorder_peek(int slot, int ahead);
+extern void recorder_attach(int slot);
+extern int	recorder_peek(int slot, const FlightRecord **records);
 extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 

@@ -147,8 +147,9 @@ state_of(const Peek *view, uint32 event, int64 now)
 		case LEDGER_SENDING:
 			return LEDGER_STATE_SENDING;
 		case LEDGER_EXECUTING:
-			return event == WAIT_EVENT_CLIENT_READ ?
-				LEDGER_STATE_RECEIVING : LEDGER_STATE_EXECUTING;
+			return event == WAIT_EVENT_CLIENT_READ ? LEDGER_STATE_RECEIVING :
+				event == WAIT_EVENT_CLIENT_WRITE ? LEDGER_STATE_SENDING :
+				LEDGER_STATE_EXECUTING;
 		case LEDGER_WAITING:
 			break;
 	}
@@ -192,8 +193,12 @@ seen_end(SessionSlot *slot)
 static void
 sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Tick *tick)
 {
-	LedgerSampled *seen = seen_begin(slot, view);
+	LedgerSampled *seen;
 
+	/* blocked in sending what nobody thought could block: no news */
+	if (state == LEDGER_STATE_SENDING)
+		return;
+	seen = seen_begin(slot, view);
 	if (state == LEDGER_STATE_RECEIVING)
 	{
 		int64		from = Max(tick->last, view->since);

@@ -27,7 +27,7 @@
 
 typedef struct SeqLock
 {
-	volatile uint32 changecount;
+	uint32		changecount;
 } SeqLock;
 
 static inline void
@@ -47,7 +47,7 @@ seqlock_write_end(SeqLock *lock)
 static inline uint32
 seqlock_read_begin(const SeqLock *lock)
 {
-	uint32		before = lock->changecount;
+	uint32		before = *(const volatile uint32 *) &lock->changecount;
 
 	pg_read_barrier();
 	return before;
@@ -57,7 +57,7 @@ static inline bool
 seqlock_read_valid(const SeqLock *lock, uint32 before)
 {
 	pg_read_barrier();
-	return lock->changecount == before && (before & 1) == 0;
+	return *(const volatile uint32 *) &lock->changecount == before && (before & 1) == 0;
 }
 
 #endif							/* PGNETLAT_SEQLOCK_H */

@@ -285,7 +285,7 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 			 int64 now, LedgerAccount *account)
 {
 	bool		begun = false;
-	bool		receiving = false;
+	LedgerBlocked blocked = LEDGER_NOT_BLOCKED;
 	int64		exec_known = 0;
 	int64		at;
 
@@ -305,9 +305,8 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 				raise_mark(&slot->wait_shown, now);
 			break;
 		case LEDGER_EXECUTING:
-			receiving = *(volatile uint32 *) &copy->proc->wait_event_info ==
-				WAIT_EVENT_CLIENT_READ;
-			if (receiving)
+			blocked = slot_blocked_in(*(volatile uint32 *) &copy->proc->wait_event_info);
+			if (blocked)
 			{
 				/* what the sampler has told apart will be shown */
 				if (seen)
@@ -334,14 +333,19 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 			return false;
 	}
 
-	if (begun && !copy->ledger.wait.draining)
+	if (begun)
 	{
+		const LedgerDrain *drain = seen && seen->drained ? &seen->drain : NULL;
 		LedgerWait	wait;
 
-		ledger_request_begin(&copy->ledger, at, NULL, &wait);
-		seen = NULL;
+		/* as long as the drain is not known, all of it is pending */
+		if (!copy->ledger.wait.draining || drain)
+		{
+			ledger_request_begin(&copy->ledger, at, drain, &wait);
+			seen = NULL;
+		}
 	}
-	ledger_project(&copy->ledger, seen, now, receiving, exec_known, account);
+	ledger_project(&copy->ledger, seen, now, blocked, exec_known, account);
 	if (begun)
 	{
 		account->state = LEDGER_STATE_EXECUTING;

@@ -38,6 +38,7 @@
 #include "storage/proc.h"
 #include "tcpinfo.h"
 #include "utils/backend_status.h"
+#include "utils/wait_event.h"
 
 typedef enum SessionTransport
 {
@@ -114,6 +115,24 @@ typedef struct SlotObservation
 	TcpCounters tcp_counters;	/* since attached or reset */
 	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
 } SlotObservation;
+
+/*
+ * What an executing backend with this wait event is blocked in.  In writing
+ * although it has not published that it is sending: see session.h.
+ */
+static inline LedgerBlocked
+slot_blocked_in(uint32 wait_event)
+{
+	switch (wait_event)
+	{
+		case WAIT_EVENT_CLIENT_READ:
+			return LEDGER_BLOCKED_READING;
+		case WAIT_EVENT_CLIENT_WRITE:
+			return LEDGER_BLOCKED_WRITING;
+		default:
+			return LEDGER_NOT_BLOCKED;
+	}
+}
 
 /* Functions for shared memory's assembler */
 extern Size slot_shmem_size(void);

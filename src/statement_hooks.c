@@ -32,23 +32,6 @@ static planner_hook_type prev_planner = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
-static int	depth = 0;
-static uint64 depth_exchange = 0;
-
-/* The depth of nesting in the exchange in progress. */
-static inline int
-current_depth(void)
-{
-	uint64		exchange = wire_exchange();
-
-	if (exchange != depth_exchange)
-	{
-		depth_exchange = exchange;
-		depth = 0;
-	}
-	return depth;
-}
-
 static PlannedStmt *
 pgnetlat_planner(PLANNER_PARAMS)
 {
@@ -56,13 +39,13 @@ pgnetlat_planner(PLANNER_PARAMS)
 	int			outer;
 
 	wire_work_begins();
-	outer = current_depth();
-	depth = outer + 1;
+	outer = my_session.depth;
+	my_session.depth = outer + 1;
 	if (prev_planner)
 		result = prev_planner(PLANNER_ARGS);
 	else
 		result = standard_planner(PLANNER_ARGS);
-	depth = outer;
+	my_session.depth = outer;
 	return result;
 }
 
@@ -79,23 +62,36 @@ next_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static pg_noinline void
 track_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	bool		is_statement = false;
-	int			outer = current_depth();
+	FlightRecord *record = NULL;
+	int			outer = my_session.depth;
 
 	if (outer == 0)
-		is_statement = wire_statement_begins(queryDesc->plannedstmt->queryId);
-	depth = outer + 1;
+		record = wire_statement_begins(queryDesc->plannedstmt->queryId);
+	my_session.depth = outer + 1;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	depth = outer;
-	if (is_statement)
-		wire_statement_rows(queryDesc->estate->es_processed);
+	my_session.depth = outer;
+	if (record)
+		record->rows += queryDesc->estate->es_processed;
 }
 
+/* The same, during what has been a wait so far. */
+static pg_noinline void
+first_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	wire_work_begins();
+	if (session_is_recording())
+		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else
+		next_ExecutorRun(EXECUTOR_RUN_ARGS);
+}
+
+/* Calls in tail position only: this is run for each statement. */
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	wire_work_begins();
-	if (pgnetlat_track_statements && wire_in_response)
+	if (unlikely(!session_in_exchange()))
+		first_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else if (my_session.recording)
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -115,23 +111,23 @@ static void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
-	bool		is_statement = false;
+	FlightRecord *record = NULL;
 	int			outer;
 
 	wire_work_begins();
-	outer = current_depth();
-	if (outer == 0 && !transparent)
-		is_statement = wire_statement_begins(utility_queryid(pstmt));
-	depth = transparent ? outer : outer + 1;
+	outer = my_session.depth;
+	if (outer == 0 && !transparent && session_is_recording())
+		record = wire_statement_begins(utility_queryid(pstmt));
+	my_session.depth = transparent ? outer : outer + 1;
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
 	if (prev_ProcessUtility)
 		prev_ProcessUtility(PROCESS_UTILITY_ARGS);
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
-	depth = outer;
-	if (is_statement && qc && command_tag_display_rowcount(qc->commandTag))
-		wire_statement_rows(qc->nprocessed);
+	my_session.depth = outer;
+	if (record && qc && command_tag_display_rowcount(qc->commandTag))
+		record->rows += qc->nprocessed;
 }
 
 void

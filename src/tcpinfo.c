@@ -84,19 +84,6 @@ tcpinfo_latest(TcpInfo *latest, const TcpInfo *other)
 		*latest = *other;
 }
 
-/* Has anything arrived that the process has not read? */
-bool
-tcpinfo_has_input(pgsocket sock)
-{
-#ifdef FIONREAD
-	int			available = 0;
-
-	return ioctl(sock, FIONREAD, &available) == 0 && available > 0;
-#else
-	return false;
-#endif
-}
-
 /* Bytes that the kernel has taken and the peer has not acknowledged. */
 int64
 tcpinfo_unsent(pgsocket sock)

@@ -19,6 +19,8 @@
 #ifndef PGNETLAT_TCPINFO_H
 #define PGNETLAT_TCPINFO_H
 
+#include <sys/ioctl.h>
+
 /*
  * libpq-be.h cannot be included here: it brings in netinet/tcp.h, which clashes
  * with the linux/tcp.h that tcpinfo.c needs.
@@ -63,7 +65,20 @@ extern void tcpinfo_endpoints(const struct sockaddr_storage *local,
 							  TcpEndpoints *endpoints);
 extern bool tcpinfo_of_socket(pgsocket sock, int64 now, TcpInfo *info);
 extern int64 tcpinfo_unsent(pgsocket sock);
-extern bool tcpinfo_has_input(pgsocket sock);
+
+/* Has anything arrived that the process has not read?  For the hot path. */
+static inline bool
+tcpinfo_has_input(pgsocket sock)
+{
+#ifdef FIONREAD
+	static int	available;		/* as in clock_read() */
+
+	available = 0;
+	return ioctl(sock, FIONREAD, &available) == 0 && available > 0;
+#else
+	return false;
+#endif
+}
 
 extern int	tcpinfo_diag_open(void);
 extern bool tcpinfo_diag_query(int diag, const TcpEndpoints *endpoints, int64 now,

@@ -10,28 +10,40 @@
 #ifndef PGNETLAT_WIRE_H
 #define PGNETLAT_WIRE_H
 
-extern void wire_install(void);
+#include "session.h"
 
-/*
- * This backend counts, and is in an exchange.  Read for each message: not
- * through the table of exported symbols.
- */
-#pragma GCC visibility push(hidden)
-extern bool wire_in_response;
-#pragma GCC visibility pop
+extern void wire_install(void);
 
 /* Functions for statement_hooks.c */
 extern void wire_work_begins_in_wait(void);
-extern bool wire_statement_begins(uint64 queryid);
-extern void wire_statement_rows(uint64 rows);
-extern uint64 wire_exchange(void);
+extern void wire_next_statement(void);
 
 /* The planner, the executor or a transaction's end has been reached. */
 static inline void
 wire_work_begins(void)
 {
-	if (unlikely(!wire_in_response))
+	if (unlikely(!session_in_exchange()))
 		wire_work_begins_in_wait();
+}
+
+/*
+ * A top-level statement begins to run, in an exchange that is recorded.
+ * Returns the record if it is about this statement, else NULL.
+ */
+static inline FlightRecord *
+wire_statement_begins(uint64 queryid)
+{
+	FlightRecord *record;
+
+	if (unlikely(my_session.statement_done))
+		wire_next_statement();
+	if (my_session.statement_begun)
+		return NULL;
+	my_session.statement_begun = true;
+	record = my_session.record;
+	record->queryid = queryid;
+	record->userid = GetUserId();
+	return record;
 }
 
 #endif							/* PGNETLAT_WIRE_H */

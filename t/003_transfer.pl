@@ -229,6 +229,27 @@ at_least(
 	$paused, 'a response in the kernel: somebody waits for the client');
 cmp_ok($gain->{exec_time}, '<', 400, 'a response in the kernel: no execution');
 
+# Once the response has left, the wait goes on; its end must be seen even while
+# the request that ended it has sent nothing yet.
+$reader->run('SET pgnetlat.idle_threshold = 20');
+$reader->put(query(q{SELECT repeat('x', 300000)}));
+pause(100);
+$reader->responses;
+$seen = $observer->await($reader->pid,
+	sub { $_->{state} eq 'idle' and $_->{idle_time} > 0 });
+ok($seen, 'a response that has left: idle shows');
+$client->run('BEGIN', 'LOCK TABLE lines');
+$reader->put(query('SELECT * FROM lines LIMIT 0'));
+$seen = $observer->await($reader->pid, sub { $_->{state} eq 'executing' });
+ok($seen, 'and then execution, although only the lock is waited for');
+pause(100);
+my $later = $observer->account($reader->pid);
+is($later->{idle_time}, $seen->{idle_time}, 'which is not idle');
+$client->run('COMMIT');
+$reader->responses;
+$observer->settled($reader->pid, 5);
+$reader->run('RESET pgnetlat.idle_threshold');
+
 # ---------------------------------------------------------------------------
 # What the kernel knows of a connection
 # ---------------------------------------------------------------------------

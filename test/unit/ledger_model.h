@@ -71,20 +71,24 @@ model_check_account(Model *model, const LedgerAccount *account)
 				model->now - model->counted_from - model->off_time);
 }
 
-/* A reader looks, leaving its marks as slot_observe() does. */
+/*
+ * A reader looks, leaving its marks as slot_observe() does.  Whoever executes
+ * may be blocked reading, or in sending a response without having said so.
+ */
 static void
-model_look(Model *model, bool receiving)
+model_look(Model *model, LedgerBlocked blocked)
 {
 	LedgerAccount account;
 
-	receiving = receiving && model->ledger.phase == LEDGER_EXECUTING;
+	if (model->ledger.phase != LEDGER_EXECUTING)
+		blocked = LEDGER_NOT_BLOCKED;
 	if (model->ledger.phase == LEDGER_WAITING)
 		model->wait_shown = model->now;
-	else if (!receiving)
+	else if (!blocked)
 		model->busy_shown = model->now;
 	else if (model_sampled(model) && model->sampled.visited > model->busy_shown)
 		model->busy_shown = model->sampled.visited;
-	ledger_project(&model->ledger, model_sampled(model), model->now, receiving,
+	ledger_project(&model->ledger, model_sampled(model), model->now, blocked,
 				   model->busy_shown, &account);
 	model_check_account(model, &account);
 }
@@ -147,6 +151,53 @@ model_terms(LedgerWaitTerms *terms, int choice)
 	terms->draining = (choice & 32) != 0;
 }
 
+/* The shortcuts and the functions that they stand for must agree. */
+static void
+model_check_same(Model *model, const Ledger *expected)
+{
+	Ledger		got = model->ledger;
+
+	got.may_block = expected->may_block;	/* means nothing in a wait */
+	MODEL_CHECK(model, memcmp(&got, expected, sizeof(got)) == 0);
+}
+
+/* A request was read; as the session does it, and as it would always be right. */
+static void
+model_request_begin(Model *model, int64_t at, const LedgerDrain *drain)
+{
+	Ledger		expected = model->ledger;
+	LedgerWait	wait;
+	LedgerWait	plain;
+
+	ledger_request_begin(&expected, at, drain, &wait);
+	if (ledger_wait_is_plain(&model->ledger, at))
+	{
+		plain = ledger_request_begin_plain(&model->ledger, at);
+		MODEL_CHECK(model, plain.length == wait.length && plain.network == wait.network &&
+					plain.client == wait.client && plain.idle == wait.idle &&
+					plain.in_xact == wait.in_xact && plain.is_idle == wait.is_idle);
+		model_check_same(model, &expected);
+	}
+	model->ledger = expected;
+}
+
+/* A response that cannot block was sent; in one, and as two events. */
+static void
+model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
+{
+	const LedgerSampled *sampled = model_sampled(model);
+	Ledger		expected = model->ledger;
+
+	ledger_send_begin(&expected, sending_since, false);
+	ledger_exchange_end(&expected, model->now, sampled, 0, terms);
+	if (sampled == NULL && ledger_answer_is_plain(&model->ledger, sending_since))
+	{
+		ledger_answer_plain(&model->ledger, sending_since, model->now, terms);
+		model_check_same(model, &expected);
+	}
+	model->ledger = expected;
+}
+
 /* One event; what does not fit the phase is left out. */
 static void
 model_event(Model *model, int event, int choice)
@@ -176,7 +227,7 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 1:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_request_begin(ledger, wait_at, drain, &wait);
+				model_request_begin(model, wait_at, drain);
 			break;
 		case 2:
 			if (ledger->phase == LEDGER_WAITING)
@@ -218,10 +269,14 @@ model_event(Model *model, int event, int choice)
 			}
 			break;
 		case 8:
+			if (ledger->phase == LEDGER_EXECUTING)
+				model_answer(model, busy_at, &terms);
+			break;
+		case 9:
 			model_sample(model, choice & 1, choice & 2);
 			break;
 		default:
-			model_look(model, choice & 1);
+			model_look(model, choice % 3);
 			break;
 	}
 }
@@ -250,8 +305,8 @@ model_run(ModelByte next, void *source)
 		model.now += passed;
 		if (model.ledger.phase == LEDGER_OFF)
 			model.off_time += passed;
-		model_event(&model, event % 12, choice);
-		model_look(&model, (event >> 6) & 1);
+		model_event(&model, event % 13, choice);
+		model_look(&model, (event >> 6) % 3);
 	}
 	return model.broken;
 }

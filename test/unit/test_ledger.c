@@ -20,7 +20,7 @@ project(const Ledger *ledger, int64_t now)
 {
 	LedgerAccount account;
 
-	ledger_project(ledger, NULL, now, false, 0, &account);
+	ledger_project(ledger, NULL, now, LEDGER_NOT_BLOCKED, 0, &account);
 	return account;
 }
 
@@ -106,7 +106,7 @@ test_copy_in(void)
 
 	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
-	ledger_project(&ledger, &seen, 95 * MS, true, 0, &account);
+	ledger_project(&ledger, &seen, 95 * MS, LEDGER_BLOCKED_READING, 0, &account);
 	CHECK_EQUAL(account.totals.recv, 30 * MS, "recv is what the sampler saw");
 	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec is the rest up to its visit");
 	CHECK_EQUAL(account.pending, 5 * MS, "since then nobody can tell");
@@ -164,13 +164,32 @@ test_blocked_send(void)
 	account = project(&ledger, 2001 * MS);
 	CHECK_EQUAL(account.totals.send, 2000 * MS, "send, while it is stuck");
 	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
-	ledger_project(&ledger, &seen, 2001 * MS, false, 0, &account);
+	ledger_project(&ledger, &seen, 2001 * MS, LEDGER_NOT_BLOCKED, 0, &account);
 	CHECK_EQUAL(account.totals.send_client, 700 * MS, "what the sampler knows is shown");
 	ledger_send_end(&ledger, 2001 * MS, &seen, 500 * MS);
 	CHECK_EQUAL(ledger.totals.send_client, 700 * MS, "and stays");
 	ledger_send_begin(&ledger, 2001 * MS, true);
 	ledger_send_end(&ledger, 3001 * MS, NULL, 1500 * MS);
 	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS, "it is at most the sending");
+}
+
+static void
+test_unexpectedly_blocked(void)
+{
+	Ledger		ledger = {0};
+	LedgerAccount account;
+
+	/* nobody can say when the sending began, before it is over */
+	ledger_start(&ledger, 0, false, &remote);
+	ledger_request_begin(&ledger, 0, NULL, &split);
+	ledger_project(&ledger, NULL, 50 * MS, LEDGER_BLOCKED_WRITING, 20 * MS, &account);
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
+	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec is what has been shown as such");
+	CHECK_EQUAL(account.pending, 30 * MS, "the rest is pending");
+	ledger_answer_plain(&ledger, 25 * MS, 60 * MS, &remote);
+	CHECK_EQUAL(ledger.totals.exec, 25 * MS, "exec");
+	CHECK_EQUAL(ledger.totals.send, 35 * MS, "send");
+	CHECK_EQUAL(ledger.totals.send_blocked, 0, "and it is the server's");
 }
 
 static void
@@ -338,6 +357,7 @@ main(void)
 	test_copy_in();
 	test_drain();
 	test_blocked_send();
+	test_unexpectedly_blocked();
 	test_whose_time();
 	test_pipelined();
 	test_events_out_of_order();

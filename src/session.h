@@ -1,0 +1,337 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *	  This backend's account: events in, ledger, slot and records out.
+ *
+ * wire.c says when an exchange begins and when its response is sent; this is
+ * where that is booked in the ledger, published in the slot and written into
+ * the flight recorder, and where the kernel is asked about the connection.
+ *
+ * The plain exchange is here, for wire.c to inline: it takes two write
+ * sections, one when a request has been read and one when the response is
+ * gone.  A response that cannot block (it is the only one in the kernel, and
+ * smaller than core's send buffer) is not published as being sent while it
+ * is: should it block all the same, its backend's wait event shows that.
+ * Everything else goes through session.c, event by event.
+ *
+ * Hot path: the session's own slot only, no lock, no allocation, no error.
+ * The one exception is the drain of a flight recorder that is nearly full,
+ * between two exchanges, once per recorder_size exchanges.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SESSION_H
+#define PGNETLAT_SESSION_H
+
+#include "access/xact.h"
+#include "clock.h"
+#include "compat.h"
+#include "guc.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "recorder.h"
+#include "slot.h"
+
+/*
+ * A wait longer than this, or of negative length, makes it worth while to
+ * check whether the wall clock, in which core's timestamp is, has stepped.
+ */
+#define CLOCK_CHECK_NS				(50 * NS_PER_MS)
+
+/* Before a shorter exchange is over, no other request is looked for. */
+#define PIPELINE_CHECK_NS			(50 * NS_PER_US)
+
+typedef struct Session
+{
+	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
+	int			index;			/* the slot's number */
+	bool		counting;		/* the ledger is not off */
+	bool		attend;			/* there is something to do between exchanges */
+	bool		renamed;		/* application_name may have changed */
+	char		xact_status;	/* of the latest ReadyForQuery */
+	size_t		row_limit;		/* up to this fill of core's send buffer a row is
+								 * no event; tells where we are, see below */
+	int			depth;			/* of nested statements in this exchange */
+
+	/* of the exchange in progress */
+	int64		began;
+	int64		statements;		/* completed and not yet published, as the next */
+	int64		transactions;
+	int64		response_bytes; /* sent and published */
+
+	/* the statement in progress, and when the exchange has ended, the last */
+	bool		recording;		/* there is such a record */
+	bool		statement_begun;	/* its hook has been called */
+	bool		statement_done; /* it is complete; what follows is the next */
+	uint32		record_generation;
+	int64		record_bytes;	/* of the response: sent before this statement */
+	FlightRecord *record;
+	RecorderWriter recorder;
+
+	int64		next_kernel_info;	/* do not ask the kernel before */
+} Session;
+
+/* read for each message: not through the table of exported symbols */
+#pragma GCC visibility push(hidden)
+extern Session my_session;
+#pragma GCC visibility pop
+
+static inline Ledger *
+session_ledger(void)
+{
+	return &my_session.slot->published.ledger;
+}
+
+/* Where we are is what row_limit says: */
+#define ROW_LIMIT_NOT_COUNTING	SIZE_MAX
+#define ROW_LIMIT_IN_WAIT		0
+#define ROW_LIMIT_IN_EXCHANGE	COMPAT_SEND_BUFFER_SIZE
+
+static inline bool
+session_in_wait(void)
+{
+	return my_session.row_limit == ROW_LIMIT_IN_WAIT;
+}
+
+static inline bool
+session_in_exchange(void)
+{
+	return my_session.row_limit == ROW_LIMIT_IN_EXCHANGE;
+}
+
+/* In an exchange that is recorded? */
+static inline bool
+session_is_recording(void)
+{
+	return session_in_exchange() && my_session.recording;
+}
+
+/* ---------------------------------------------------------------------------
+ * Events that are not of the plain exchange
+ * ---------------------------------------------------------------------------
+ */
+
+extern int64 session_checked_request_time(TimestampTz stamp);
+extern void session_begin(int64 at, bool is_request);
+extern void session_wait_was_work(void);
+extern void session_begin_send(int64 now);
+extern void session_end_send(int64 now, int64 bytes);
+extern void session_end(int64 now, int64 bytes, bool pipelined, char xact_status);
+extern void session_next_statement(int64 at, int64 unsent_bytes);
+extern void session_refresh_kernel_info(int64 now);
+extern void session_between_exchanges(void);
+
+/* ---------------------------------------------------------------------------
+ * Records: one statement's part of an exchange each
+ * ---------------------------------------------------------------------------
+ */
+
+/* Field by field, and in its place in the recorder. */
+static inline void
+session_record_begin(int64 at)
+{
+	FlightRecord *record = recorder_place(&my_session.recorder);
+
+	record->start = at;
+	record->send = 0;
+	record->recv = 0;
+	record->queryid = 0;
+	record->rows = 0;
+	record->userid = InvalidOid;
+	record->rtt_us = 0;
+	record->statements = 0;
+	record->flags = (my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0) |
+		(session_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
+	record->xact_status = 0;
+	my_session.record = record;
+	my_session.record_generation = my_session.slot->published.generation;
+	my_session.statement_begun = false;
+}
+
+/* Done with, unless a reset has come in between: then it never was. */
+static inline void
+session_record_push(void)
+{
+	if (likely(my_session.record_generation == my_session.slot->published.generation))
+		recorder_push(&my_session.recorder, my_session.record);
+	my_session.attend |= my_session.recorder.room <= RECORDER_RESERVE;
+}
+
+/* The exchange's last statement, with the wait that followed it. */
+static inline void
+session_record_finish(const LedgerWait *wait)
+{
+	FlightRecord *record = my_session.record;
+
+	record->network = wait->network;
+	record->client = wait->client;
+	record->idle = wait->idle;
+	record->flags |= RECORD_ENDS_EXCHANGE | (wait->in_xact ? RECORD_WAIT_IN_XACT : 0);
+	session_record_push();
+}
+
+/* ---------------------------------------------------------------------------
+ * A request was read
+ * ---------------------------------------------------------------------------
+ */
+
+static inline bool
+session_request_was_read(TimestampTz stamp)
+{
+	return stamp != my_session.slot->published.request_stamp;
+}
+
+/* Core's statement timestamp as monotonic time. */
+static inline int64
+session_request_time(TimestampTz stamp)
+{
+	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
+
+	if (unlikely((uint64) (at - session_ledger()->since) > CLOCK_CHECK_NS))
+		return session_checked_request_time(stamp);
+	return at;
+}
+
+/* What follows in this process when an exchange has begun at "at". */
+static inline void
+session_enter_exchange(int64 at)
+{
+	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
+	my_session.depth = 0;
+	my_session.began = at;
+	my_session.response_bytes = 0;
+	my_session.recording = pgnetlat_track_statements;
+	my_session.statement_done = false;
+	if (my_session.recording)
+	{
+		my_session.record_bytes = 0;
+		session_record_begin(at);
+	}
+	if (unlikely(at >= my_session.next_kernel_info))
+		session_refresh_kernel_info(at);
+}
+
+/*
+ * The wait in progress ended at "at": a request was read.
+ */
+static pg_attribute_always_inline void
+session_begin_request(int64 at)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = &slot->published.ledger;
+	LedgerWait	wait;
+
+	slot_write_begin(slot);
+	at = slot_not_before_wait_shown(slot, at);
+	if (unlikely(!ledger_wait_is_plain(ledger, at)))
+	{
+		slot_write_end(slot);
+		session_begin(at, true);
+		return;
+	}
+	wait = ledger_request_begin_plain(ledger, at);
+	slot_write_end(slot);
+
+	if (my_session.recording)
+		session_record_finish(&wait);
+	session_enter_exchange(at);
+}
+
+/* ---------------------------------------------------------------------------
+ * The response is sent
+ * ---------------------------------------------------------------------------
+ */
+
+/* Is it the only one in the kernel, and its only part? */
+static inline bool
+session_answer_cannot_block(void)
+{
+	return my_session.response_bytes == 0 && !session_ledger()->wait.pipelined;
+}
+
+/*
+ * Before the response leaves: has the next request arrived in the kernel?
+ * Afterwards would be too late to tell, for a client that is close by answers
+ * before flush() returns.  It is a system call, and so not for each exchange:
+ * only if requests have been seen queued, or one had some time to arrive.
+ */
+static inline bool
+session_request_has_arrived(int64 now)
+{
+	return unlikely(session_ledger()->wait.pipelined ||
+					now - my_session.began > PIPELINE_CHECK_NS) &&
+		tcpinfo_has_input(MyProcPort->sock);
+}
+
+/* How the wait that begins will be split, but for a response that may drain. */
+static inline LedgerWaitTerms
+session_wait_terms(bool pipelined, char xact_status)
+{
+	LedgerWaitTerms terms;
+
+	terms.rtt = my_session.slot->published.tcp.rtt;
+	terms.idle_threshold = pgnetlat_idle_threshold * NS_PER_MS;
+	terms.in_xact = xact_status != 'I';
+	terms.pipelined = pipelined;
+	terms.draining = false;
+	return terms;
+}
+
+/* What was counted since the last time is published with an event. */
+static inline void
+session_publish_counters(int64 bytes)
+{
+	LedgerTotals *totals = &session_ledger()->totals;
+
+	totals->bytes_sent += bytes;
+	totals->statements += my_session.statements;
+	totals->transactions += my_session.transactions;
+	my_session.response_bytes += bytes;
+	my_session.statements = 0;
+	my_session.transactions = 0;
+}
+
+/*
+ * A response of "bytes" that cannot block was sent from "sending_since" to
+ * "now"; the exchange is over.  The next request had arrived before, if
+ * "pipelined".
+ */
+static inline void
+session_end_answer(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = &slot->published.ledger;
+	FlightRecord *record = my_session.record;
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+	LedgerWaitTerms terms = session_wait_terms(pipelined, my_session.xact_status);
+
+	slot_write_begin(slot);
+	sending_since = slot_not_before_busy_shown(slot, sending_since);
+	if (unlikely(!ledger_answer_is_plain(ledger, sending_since) ||
+				 slot->sampled.exchange == ledger->exchange))
+	{
+		slot_write_end(slot);
+		session_begin_send(sending_since);
+		session_end(now, bytes, pipelined, my_session.xact_status);
+		return;
+	}
+	now = Max(now, sending_since);
+	ledger_answer_plain(ledger, sending_since, now, &terms);
+	session_publish_counters(bytes);
+	slot->published.request_stamp = stamp;
+	slot_write_end(slot);
+
+	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	if (my_session.recording)
+	{
+		record->exec = sending_since - record->start - record->send;
+		record->send += now - sending_since;
+		record->bytes = my_session.response_bytes - my_session.record_bytes;
+		record->xact_status = my_session.xact_status;
+		record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+	}
+}
+
+#endif							/* PGNETLAT_SESSION_H */
