@@ -44,8 +44,8 @@
 typedef struct Burst
 {
 	uint64		seen[BURST_STATEMENTS];
-	unsigned	next;			/* place to use next */
-	unsigned	guess;			/* statements tend to come in the same order */
+	unsigned	count;			/* of statements seen */
+	unsigned	guess;			/* they tend to come in the same order */
 	bool		in_block;
 	bool		open;			/* the next record may continue it */
 	int64		trip;			/* network part of the latest wait */
@@ -118,16 +118,13 @@ my_client_key(ClientKey *key)
 		strlcpy(key->application_name, application_name, sizeof(key->application_name));
 }
 
-/* Is the statement a repeat within its burst?  Takes note of it. */
+/* A statement that is not where it was expected: is it a repeat? */
 static bool
-burst_repeats(Burst *burst, uint64 queryid)
+burst_find_or_add(Burst *burst, uint64 queryid)
 {
-	if (burst->seen[burst->guess] == queryid)
-	{
-		burst->guess = (burst->guess + 1) % BURST_STATEMENTS;
-		return true;
-	}
-	for (unsigned i = 0; i < BURST_STATEMENTS; i++)
+	unsigned	known = Min(burst->count, BURST_STATEMENTS);
+
+	for (unsigned i = 0; i < known; i++)
 	{
 		if (burst->seen[i] == queryid)
 		{
@@ -135,30 +132,36 @@ burst_repeats(Burst *burst, uint64 queryid)
 			return true;
 		}
 	}
-	burst->seen[burst->next] = queryid;
-	burst->next = (burst->next + 1) % BURST_STATEMENTS;
+	burst->seen[burst->count++ % BURST_STATEMENTS] = queryid;
 	return false;
 }
 
+/* Is the statement a repeat within its burst?  Takes note of it. */
+static inline bool
+burst_repeats(Burst *burst, uint64 queryid)
+{
+	unsigned	guess = burst->guess;
+
+	if (unlikely(guess >= burst->count || burst->seen[guess] != queryid))
+		return burst_find_or_add(burst, queryid);
+	burst->guess = (guess + 1) % BURST_STATEMENTS;
+	return true;
+}
+
 /* Begin a new burst if this record does not continue the one in progress. */
-static void
+static inline void
 burst_enter(Burst *burst, const FlightRecord *record)
 {
 	bool		in_block = (record->flags & RECORD_IN_BLOCK) != 0;
 
 	if (!burst->open || burst->in_block != in_block)
-	{
-		int64		trip = burst->trip;
-
-		memset(burst, 0, sizeof(*burst));
-		burst->trip = trip;
-	}
+		burst->count = burst->guess = 0;
 	burst->in_block = in_block;
 	burst->open = true;
 }
 
 /* After a record: can the next one belong to the same burst? */
-static void
+static inline void
 burst_leave(Burst *burst, const FlightRecord *record)
 {
 	if (!(record->flags & RECORD_ENDS_EXCHANGE))
@@ -239,7 +242,7 @@ batch_statement(Batch *batch, const DrainState *state, const FlightRecord *recor
 	return &item->delta;
 }
 
-static void
+static inline void
 batch_add_statement(StatementCounters *delta, const FlightRecord *record)
 {
 	delta->calls += record->statements;
@@ -254,12 +257,12 @@ batch_add_statement(StatementCounters *delta, const FlightRecord *record)
 	delta->bytes += record->bytes;
 }
 
-static void
+static inline void
 batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
 {
 	Histogram  *histogram = batch->histogram;
 	int64		wait;
-	int			bucket;
+	unsigned	bucket;
 
 	*exchange += record->exec + record->send + record->recv;
 	if (record->rtt_us > 0)

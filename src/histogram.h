@@ -23,18 +23,21 @@ typedef struct Histogram
 	int64_t		sum;			/* nanoseconds */
 } Histogram;
 
+/* read in a hot path: not through the table of exported symbols */
+#pragma GCC visibility push(hidden)
 extern const int64_t histogram_bounds[HISTOGRAM_BUCKETS];
 extern const unsigned char histogram_first[64];
+#pragma GCC visibility pop
 
 /*
  * The bucket for a duration.  Bounds grow about as powers of two do, so the
  * magnitude tells where to begin, and two or three comparisons find it.
  */
-static inline int
+static inline unsigned
 histogram_bucket(int64_t nanoseconds)
 {
-	int			bucket = nanoseconds > 0 ?
-		histogram_first[63 - __builtin_clzll((unsigned long long) nanoseconds)] : 0;
+	unsigned	bucket = nanoseconds > 0 ?
+		histogram_first[63 ^ __builtin_clzll((unsigned long long) nanoseconds)] : 0;
 
 	while (nanoseconds > histogram_bounds[bucket])
 		bucket++;
@@ -43,7 +46,7 @@ histogram_bucket(int64_t nanoseconds)
 
 /* Count a duration whose bucket is known. */
 static inline void
-histogram_count(Histogram *histogram, int bucket, int64_t nanoseconds)
+histogram_count(Histogram *histogram, unsigned bucket, int64_t nanoseconds)
 {
 	histogram->bucket[bucket]++;
 	histogram->sum += nanoseconds;

@@ -87,6 +87,34 @@ recorder_attach(int slot)
 	pg_atomic_write_u64(&recorder->first, pg_atomic_read_u64(&recorder->head));
 }
 
+/*
+ * Find the place of the next record, and how far the session may go from
+ * there.  Returns true if there are only the reserved places left, or none.
+ */
+bool
+recorder_find_room(RecorderWriter *writer)
+{
+	Recorder   *recorder = recorder_get(writer->slot);
+	int			place = writer->number % pgnetlat_recorder_size;
+	int			room = pgnetlat_recorder_size -
+		(int) (writer->number - pg_atomic_read_u64(&recorder->tail));
+
+	/* the reserve is used up one by one */
+	int			run = room > RECORDER_RESERVE ? room - RECORDER_RESERVE : 1;
+
+	if (room <= 0)
+	{
+		writer->next = &writer->nowhere;
+		return true;
+	}
+	/* what was begun without a place has one now */
+	if (writer->next == &writer->nowhere)
+		recorder->records[place] = writer->nowhere;
+	writer->next = &recorder->records[place];
+	writer->limit = &recorder->records[Min(place + run, pgnetlat_recorder_size)];
+	return room <= RECORDER_RESERVE;
+}
+
 void
 recorder_open(int slot, RecorderWriter *writer)
 {
@@ -94,21 +122,8 @@ recorder_open(int slot, RecorderWriter *writer)
 
 	writer->slot = slot;
 	writer->head = &recorder->head;
-	writer->first = recorder->records;
-	writer->end = recorder->records + pgnetlat_recorder_size;
-	writer->next = recorder->records +
-		pg_atomic_read_u64(&recorder->head) % pgnetlat_recorder_size;
-	recorder_update_room(writer);
-}
-
-/* See what has been consumed. */
-void
-recorder_update_room(RecorderWriter *writer)
-{
-	Recorder   *recorder = recorder_get(writer->slot);
-
-	writer->room = pgnetlat_recorder_size -
-		(int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
+	writer->number = pg_atomic_read_u64(&recorder->head);
+	recorder_find_room(writer);
 }
 
 void

@@ -44,9 +44,11 @@ typedef struct FlightRecord
 	int64		network;		/* of the wait after it */
 	int64		client;
 	int64		idle;
+	int64		bytes;
+
+	/* with send and recv, zero when a record is begun */
 	uint64		queryid;		/* 0: no statement, or none that has one */
 	int64		rows;
-	int64		bytes;
 	Oid			userid;			/* who ran it; InvalidOid without statement */
 	uint32		rtt_us;			/* measured in this exchange; 0: not measured */
 	uint32		statements;		/* completed */
@@ -59,11 +61,11 @@ typedef struct FlightRecord
 typedef struct RecorderWriter
 {
 	int			slot;
-	int			room;			/* free places; there may be more by now */
-	FlightRecord *next;			/* place of the next record */
-	FlightRecord *first;		/* first place, and behind the last */
-	FlightRecord *end;
-	pg_atomic_uint64 *head;		/* number of the next record */
+	FlightRecord *next;			/* the record being built, or &nowhere */
+	FlightRecord *limit;		/* when next gets there, there is no room, or it
+								 * is at the end of the ring */
+	uint64		number;			/* of the next record */
+	pg_atomic_uint64 *head;		/* the same, for others */
 	FlightRecord nowhere;		/* for what finds no place, and is lost */
 } RecorderWriter;
 
@@ -72,30 +74,24 @@ extern void recorder_shmem_init(void);
 
 /* Functions for the session itself */
 extern void recorder_open(int slot, RecorderWriter *writer);
-extern void recorder_update_room(RecorderWriter *writer);
+extern bool recorder_find_room(RecorderWriter *writer);
 extern void recorder_count_dropped(void);
 
-/* Where to build the next record. */
-static inline FlightRecord *
-recorder_place(RecorderWriter *writer)
+/*
+ * The record at writer->next is complete: everybody may see it.  Returns true
+ * if the ring should be drained before long.
+ */
+static inline bool
+recorder_push(RecorderWriter *writer)
 {
-	return likely(writer->room > 0) ? writer->next : &writer->nowhere;
-}
-
-/* The record that was built is complete: everybody may see it. */
-static inline void
-recorder_push(RecorderWriter *writer, const FlightRecord *record)
-{
-	if (unlikely(record != writer->next))
+	if (unlikely(writer->next == &writer->nowhere))
 	{
 		recorder_count_dropped();
-		return;
+		return true;
 	}
 	pg_write_barrier();
-	pg_atomic_write_u64(writer->head, pg_atomic_read_u64(writer->head) + 1);
-	if (++writer->next == writer->end)
-		writer->next = writer->first;
-	writer->room--;
+	pg_atomic_write_u64(writer->head, ++writer->number);
+	return unlikely(++writer->next == writer->limit) && recorder_find_room(writer);
 }
 
 /* Functions for the holder of the drain lock */

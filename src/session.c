@@ -101,7 +101,7 @@ session_refresh_kernel_info(int64 now)
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
 	run_queue_time = tcpinfo_run_queue_time();
 	if (ask_kernel(now) && my_session.recording)
-		my_session.record->rtt_us = kernel_info.rtt / NS_PER_US;
+		session_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
 	slot_write_begin(my_session.slot);
 	publish_kernel_info();
@@ -170,7 +170,7 @@ response_drains(int64 now, int64 bytes)
 static void
 close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
-	FlightRecord *record = my_session.record;
+	FlightRecord *record = session_record();
 
 	record->exec = at - record->start - record->send;
 	if (sampled)
@@ -191,11 +191,10 @@ make_room_for_records(void)
 {
 	SlotObservation observation;
 
-	recorder_update_room(&my_session.recorder);
-	if (my_session.recorder.room > RECORDER_RESERVE)
+	if (!recorder_find_room(&my_session.recorder))
 		return;
 	(void) drain_fold(my_session.index, &observation, NULL);
-	recorder_update_room(&my_session.recorder);
+	recorder_find_room(&my_session.recorder);
 }
 
 /*
@@ -206,13 +205,13 @@ make_room_for_records(void)
 void
 session_next_statement(int64 at, int64 unsent_bytes)
 {
-	FlightRecord *record = my_session.record;
+	FlightRecord *record = session_record();
 
 	at = Max(at, record->start + record->send);
 	close_record(at, my_session.response_bytes + unsent_bytes, sampled_of_exchange());
 	record->network = record->client = record->idle = 0;
 	session_record_push();
-	if (my_session.recorder.room <= RECORDER_RESERVE)
+	if (my_session.attend)
 		make_room_for_records();
 	session_record_begin(at);
 	my_session.statement_done = false;
@@ -307,7 +306,7 @@ session_end_send(int64 now, int64 bytes)
 	publish_kernel_info();
 	slot_write_end(slot);
 	if (my_session.recording)
-		my_session.record->send += ledger->since - began;
+		session_record()->send += ledger->since - began;
 }
 
 /*
@@ -319,7 +318,7 @@ session_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = session_ledger();
-	FlightRecord *record = my_session.record;
+	FlightRecord *record = session_record();
 	LedgerWaitTerms terms = session_wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
 	int64		began = ledger->since;
@@ -357,7 +356,7 @@ stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *s
 	if (!my_session.recording)
 		return;
 	if (phase == LEDGER_SENDING)
-		my_session.record->send += now - began;
+		session_record()->send += now - began;
 	if (phase != LEDGER_WAITING)
 		close_record(now, my_session.response_bytes, sampled);
 	session_record_finish(wait);
@@ -472,6 +471,5 @@ session_between_exchanges(void)
 	if (my_session.renamed)
 		drain_rename(my_session.index);
 	my_session.renamed = false;
-	if (my_session.recorder.room <= RECORDER_RESERVE)
-		make_room_for_records();
+	make_room_for_records();
 }

@@ -67,8 +67,7 @@ typedef struct Session
 	bool		statement_done; /* it is complete; what follows is the next */
 	uint32		record_generation;
 	int64		record_bytes;	/* of the response: sent before this statement */
-	FlightRecord *record;
-	RecorderWriter recorder;
+	RecorderWriter recorder;	/* the record itself is recorder.next */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
 } Session;
@@ -128,15 +127,20 @@ extern void session_between_exchanges(void);
  * ---------------------------------------------------------------------------
  */
 
-/* Field by field, and in its place in the recorder. */
+static inline FlightRecord *
+session_record(void)
+{
+	return my_session.recorder.next;
+}
+
+/* Field by field; what is not set here is when the record is finished. */
 static inline void
 session_record_begin(int64 at)
 {
-	FlightRecord *record = recorder_place(&my_session.recorder);
+	FlightRecord *record = session_record();
 
 	record->start = at;
-	record->send = 0;
-	record->recv = 0;
+	record->send = record->recv = 0;
 	record->queryid = 0;
 	record->rows = 0;
 	record->userid = InvalidOid;
@@ -145,7 +149,6 @@ session_record_begin(int64 at)
 	record->flags = (my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0) |
 		(session_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	record->xact_status = 0;
-	my_session.record = record;
 	my_session.record_generation = my_session.slot->published.generation;
 	my_session.statement_begun = false;
 }
@@ -154,16 +157,16 @@ session_record_begin(int64 at)
 static inline void
 session_record_push(void)
 {
-	if (likely(my_session.record_generation == my_session.slot->published.generation))
-		recorder_push(&my_session.recorder, my_session.record);
-	my_session.attend |= my_session.recorder.room <= RECORDER_RESERVE;
+	if (likely(my_session.record_generation == my_session.slot->published.generation) &&
+		unlikely(recorder_push(&my_session.recorder)))
+		my_session.attend = true;
 }
 
 /* The exchange's last statement, with the wait that followed it. */
 static inline void
 session_record_finish(const LedgerWait *wait)
 {
-	FlightRecord *record = my_session.record;
+	FlightRecord *record = session_record();
 
 	record->network = wait->network;
 	record->client = wait->client;
@@ -303,7 +306,7 @@ session_end_answer(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
-	FlightRecord *record = my_session.record;
+	FlightRecord *record = session_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms = session_wait_terms(pipelined, my_session.xact_status);
 

@@ -74,13 +74,16 @@ track_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		record->rows += queryDesc->estate->es_processed;
 }
 
-/* The same, during what has been a wait so far. */
+/* The same, where something else has to be done before. */
 static pg_noinline void
-first_ExecutorRun(EXECUTOR_RUN_PARAMS)
+special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
 	if (session_is_recording())
+	{
+		wire_next_statement();
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+	}
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
@@ -89,8 +92,8 @@ first_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!session_in_exchange()))
-		first_ExecutorRun(EXECUTOR_RUN_ARGS);
+	if (unlikely(!session_in_exchange() || my_session.statement_done))
+		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else if (my_session.recording)
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
@@ -117,7 +120,10 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	wire_work_begins();
 	outer = my_session.depth;
 	if (outer == 0 && !transparent && session_is_recording())
+	{
+		wire_next_statement();
 		record = wire_statement_begins(utility_queryid(pstmt));
+	}
 	my_session.depth = transparent ? outer : outer + 1;
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */

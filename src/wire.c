@@ -110,7 +110,7 @@ note_message(char type, const char *body)
 			my_session.statements++;
 			if (my_session.recording)
 			{
-				my_session.record->statements++;
+				session_record()->statements++;
 				my_session.statement_done = true;
 			}
 			break;
@@ -144,7 +144,7 @@ message_after_statement(char type)
 		int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
 											  GetCurrentStatementStartTimestamp());
 
-		if (at > my_session.record->start)
+		if (at > session_record()->start)
 			session_next_statement(at, wire.buffered);
 	}
 	wire.last_message = type;
@@ -333,23 +333,26 @@ wire_work_begins_in_wait(void)
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
 	if (session_request_was_read(stamp))
-		session_begin(session_request_time(stamp), true);
+		session_begin_request(session_request_time(stamp));
 	else if (wire.flush_wait)
 		session_begin(clock_now(), true);
 }
 
 /*
- * Another statement of a simple query begins to run, its predecessor being
- * complete.
+ * A top-level statement is about to run, in an exchange that is recorded: if
+ * the one before it is complete, it begins a record of its own.
  */
 void
 wire_next_statement(void)
 {
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
-										  GetCurrentStatementStartTimestamp());
+	int64		at;
 
+	if (!my_session.statement_done || my_session.depth > 0)
+		return;
+	at = clock_from_timestamp(my_session.slot->published.clock_offset,
+							  GetCurrentStatementStartTimestamp());
 	/* several statements in one message share its timestamp */
-	session_next_statement(at > my_session.record->start ? at : clock_now(),
+	session_next_statement(at > session_record()->start ? at : clock_now(),
 						   wire.buffered);
 }
 

@@ -27,20 +27,19 @@ wire_work_begins(void)
 }
 
 /*
- * A top-level statement begins to run, in an exchange that is recorded.
- * Returns the record if it is about this statement, else NULL.
+ * A top-level statement begins to run, in an exchange that is recorded and
+ * after wire_next_statement().  Returns the record if it is about this
+ * statement, else NULL.
  */
 static inline FlightRecord *
 wire_statement_begins(uint64 queryid)
 {
 	FlightRecord *record;
 
-	if (unlikely(my_session.statement_done))
-		wire_next_statement();
 	if (my_session.statement_begun)
 		return NULL;
 	my_session.statement_begun = true;
-	record = my_session.record;
+	record = session_record();
 	record->queryid = queryid;
 	record->userid = GetUserId();
 	return record;

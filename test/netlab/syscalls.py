@@ -22,6 +22,8 @@ import re
 import subprocess
 import time
 
+import truth
+
 ROOT = pathlib.Path("/sys/kernel/tracing")
 EVENTS = ("sys_exit_recvfrom", "sys_exit_sendto")
 BUFFER_KB = 32768
@@ -162,19 +164,20 @@ def bursts_alone(calls):
 def totals(bursts, since, until):
     """Sums over an interval, as truth.Session.summary() has them; None if a call is missing."""
     result = Totals()
-    previous = None
+    if any(burst is None for burst in bursts):
+        return None
     for burst in bursts:
-        if burst is None:
-            return None
         if since <= burst.read < until:
             result.bursts += 1
             result.exchanges += burst.exchanges
-        if previous and previous.in_transaction:
-            time = max(0, min(burst.read, until) - max(previous.sent, since))
-            result.wait += time
+        result.exchange += truth.overlap(burst.read, burst.sent, since, until)
+    # the last wait is still in progress when the trace ends
+    reads = [burst.read for burst in bursts[1:]] + [truth.NEVER]
+    for burst, read in zip(bursts, reads):
+        if burst.in_transaction:
+            time = truth.overlap(burst.sent, read, since, until)
             result.in_transaction += time
-        elif previous and since <= burst.read < until:
-            result.wait += burst.read - previous.sent
-        result.exchange += max(0, min(burst.sent, until) - max(burst.read, since))
-        previous = burst
+        else:
+            time = truth.shown_of_wait(burst.sent, read, since, until)
+        result.wait += time
     return result

@@ -331,6 +331,16 @@ class Sums(unittest.TestCase):
         summary = self.session().summary(idle_threshold=50 * MS)
         self.assertEqual((ms(summary.idle), summary.client, summary.network), (270, 0, 0))
 
+    def test_a_wait_in_progress_is_idle_once_it_has_become_so(self):
+        # the last response left the server at 315
+        session = self.session()
+        summary = session.summary(EPOCH + 320 * MS, EPOCH + 360 * MS, idle_threshold=50 * MS)
+        self.assertEqual(ms(summary.idle), 0)
+        summary = session.summary(EPOCH + 320 * MS, EPOCH + 415 * MS, idle_threshold=50 * MS)
+        self.assertEqual(ms(summary.idle), 100)
+        summary = session.summary(EPOCH + 375 * MS, EPOCH + 415 * MS, idle_threshold=50 * MS)
+        self.assertEqual(ms(summary.idle), 40)
+
     def test_a_draining_response_is_network_even_before_an_idle_client(self):
         script = Script()
         script.client(0, pg.query("SELECT 1"))

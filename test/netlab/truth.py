@@ -212,6 +212,21 @@ def overlap(start, end, since, until):
     return max(0, min(end, until) - max(start, since))
 
 
+NEVER = 1 << 62
+
+
+def shown_of_wait(start, end, since, until, idle_threshold=1_000_000_000):
+    """How much of a wait outside a transaction pgnetlat books in an interval.
+
+    When it ends, or when it has become idle, and then all that has passed of it.
+    """
+    def booked(now):
+        if now >= end:
+            return end - start
+        return now - start if now - start > idle_threshold else 0
+    return booked(until) - booked(since)
+
+
 # -- a connection's account -----------------------------------------------------------
 
 class Session:
@@ -288,13 +303,20 @@ class Session:
                                before.status in "TE"))
         return result
 
+    def _open_wait(self, round_trip):
+        """The wait after the last exchange, in which the capture ends."""
+        start = self.exchanges[-1].response if self.exchanges else self.startup
+        if start is None:
+            return None
+        return Wait(start, NEVER, round_trip, NEVER - start - round_trip,
+                    bool(self.exchanges) and self.exchanges[-1].status in "TE")
+
     def summary(self, since=None, until=None, idle_threshold=1_000_000_000):
         """Sums over the exchanges and waits of an interval.
 
         Exchanges count where they end.  Their time and that of waits in a
-        transaction is cut at the interval's ends.  Other waits count with their
-        whole length if they end in the interval, as they do in pgnetlat, which
-        knows only then what a wait was.
+        transaction is cut at the interval's ends.  Other waits count when
+        pgnetlat books them, see shown_of_wait().
         """
         since = self.exchanges[0].request if since is None and self.exchanges else since or 0
         until = self.exchanges[-1].response + 1 if until is None and self.exchanges else until or 0
@@ -305,7 +327,7 @@ class Session:
                 result.pipelined += exchange.pipelined
             result.exchange += overlap(exchange.start, exchange.response, since, until)
         round_trip = min((wait.network for wait in self.waits if wait), default=0)
-        for wait in self.waits:
+        for wait in [*self.waits, self._open_wait(round_trip)]:
             if wait is None:
                 continue
             if wait.in_transaction:
@@ -314,13 +336,17 @@ class Session:
                 network = overlap(wait.start, border, since, until)
                 client = overlap(border, wait.end, since, until)
                 result.in_transaction += network + client
-            elif not since <= wait.end < until:
-                continue
             elif wait.client + round_trip > idle_threshold:
                 # What the path took above a round trip was the response draining.
                 network, client = wait.network - round_trip, 0
-                result.idle += wait.client + round_trip
-                result.wait += wait.client + round_trip
+                if not since <= wait.end < until:
+                    network = 0
+                idle = shown_of_wait(wait.start + wait.network - round_trip, wait.end, since, until,
+                                     idle_threshold)
+                result.idle += idle
+                result.wait += idle
+            elif not since <= wait.end < until:
+                continue
             else:
                 network, client = wait.network, wait.client
             result.wait += network + client

@@ -21,8 +21,8 @@ test_bounds(void)
 	{
 		double		le = atof(histogram_le(i));
 
-		CHECK_EQUAL(histogram_bucket((int64_t) (le * 1e9 + 0.5)), i, histogram_le(i));
-		CHECK_EQUAL(histogram_bucket((int64_t) (le * 1e9 + 0.5) + 1), i + 1, histogram_le(i));
+		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5)), i, histogram_le(i));
+		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5) + 1), i + 1, histogram_le(i));
 	}
 }
 
