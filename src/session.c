@@ -30,7 +30,7 @@ Session		my_session = {
 /* Work space: what the kernel has said, if measured_at is not 0, ... */
 static TcpInfo kernel_info;
 
-/* ... and how long the latest response drained. */
+/* ... and how long the latest response took to leave. */
 static LedgerDrain measured_drain;
 
 /*
@@ -138,6 +138,45 @@ shown_drain(const LedgerDrain *measured)
 }
 
 /*
+ * A response that was lost is sent again, a fifth of a second later as a rule:
+ * until then the client had nothing to answer to.  The kernel knows when it
+ * last sent data, and in a wait it has no other to send.  Most requests that
+ * are lost on their way here show as well: they carried the acknowledgement of
+ * the response, for want of which that is sent again.
+ */
+static const LedgerDrain *
+measure_retransmission(int64 now)
+{
+	const Ledger *ledger = session_ledger();
+	const TcpInfo *before = &my_session.slot->published.tcp;
+
+	if (now - ledger->since < LONG_WAIT_NS || my_session.spoke_in_wait ||
+		before->measured_at == 0 || !ask_kernel(now) ||
+		kernel_info.retransmits <= before->retransmits ||
+		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS)
+		return NULL;
+	measured_drain.total = kernel_info.data_sent_at - ledger->since + kernel_info.rtt;
+	measured_drain.client = 0;
+	return &measured_drain;
+}
+
+/*
+ * Has a reader shown parts of the wait, which ends at "at", that must stay?
+ * A short wait outside a transaction is pending until it is over.  Inside a
+ * write section only.
+ */
+static bool
+wait_was_shown(int64 at)
+{
+	const Ledger *ledger = session_ledger();
+	int64		shown = pg_atomic_read_u64(&my_session.slot->wait_shown);
+
+	return shown > ledger->since &&
+		(ledger->wait.in_xact || shown - ledger->since > ledger->wait.idle_threshold ||
+		 shown >= at);
+}
+
+/*
  * Sending is over: for how long of it was the client the cause, as far as the
  * kernel knows?  It is asked only where sending took long.
  */
@@ -223,11 +262,43 @@ session_next_statement(int64 at, int64 unsent_bytes)
  */
 
 /*
- * A request's time that is not plausible: perhaps the wall clock has stepped,
- * and the offset is out of date.
+ * The wait in progress ends at "at", with a request or without one.
  */
-int64
-session_checked_request_time(TimestampTz stamp)
+void
+session_begin(int64 at, bool is_request)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = session_ledger();
+	const LedgerDrain *drain;
+	LedgerWait	wait;
+
+	drain = ledger->wait.draining ? measure_drain(at) : measure_retransmission(at);
+
+	slot_write_begin(slot);
+	if (ledger->wait.draining)
+		drain = shown_drain(drain);
+	else if (wait_was_shown(at))
+		drain = NULL;
+	at = slot_not_before_wait_shown(slot, at);
+	if (is_request)
+		ledger_request_begin(ledger, at, drain, &wait);
+	else
+		ledger_wait_abandoned(ledger, at, drain, &wait);
+	publish_kernel_info();
+	slot_write_end(slot);
+
+	my_session.spoke_in_wait = false;
+	if (my_session.recording)
+		session_record_finish(&wait);
+	session_enter_exchange(ledger->since);
+}
+
+/*
+ * A request was read after a wait that was long, or had a negative length:
+ * perhaps the wall clock has stepped, and the offset is out of date.
+ */
+void
+session_begin_after_long_wait(TimestampTz stamp)
 {
 	SessionSlot *slot = my_session.slot;
 	int64		offset = slot->published.clock_offset;
@@ -236,37 +307,7 @@ session_checked_request_time(TimestampTz stamp)
 	slot_write_begin(slot);
 	slot->published.clock_offset = offset;
 	slot_write_end(slot);
-	return Min(clock_from_timestamp(offset, stamp), clock_now());
-}
-
-/*
- * The wait in progress ends at "at", with a request or without one.
- */
-void
-session_begin(int64 at, bool is_request)
-{
-	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
-	const LedgerDrain *drain = NULL;
-	LedgerWait	wait;
-
-	if (ledger->wait.draining)
-		drain = measure_drain(at);
-
-	slot_write_begin(slot);
-	at = slot_not_before_wait_shown(slot, at);
-	if (ledger->wait.draining)
-		drain = shown_drain(drain);
-	if (is_request)
-		ledger_request_begin(ledger, at, drain, &wait);
-	else
-		ledger_wait_abandoned(ledger, at, drain, &wait);
-	publish_kernel_info();
-	slot_write_end(slot);
-
-	if (my_session.recording)
-		session_record_finish(&wait);
-	session_enter_exchange(ledger->since);
+	session_begin(Min(clock_from_timestamp(offset, stamp), clock_now()), true);
 }
 
 /* What looked like the end of an exchange was somebody's flush in its middle. */

@@ -35,10 +35,11 @@
 #include "slot.h"
 
 /*
- * A wait longer than this, or of negative length, makes it worth while to
- * check whether the wall clock, in which core's timestamp is, has stepped.
+ * Behind a wait longer than this there is time to look closer: has the wall
+ * clock stepped, in which core's timestamp is?  Was the response lost and sent
+ * again?
  */
-#define CLOCK_CHECK_NS				(50 * NS_PER_MS)
+#define LONG_WAIT_NS				(10 * NS_PER_MS)
 
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
@@ -50,6 +51,7 @@ typedef struct Session
 	bool		counting;		/* the ledger is not off */
 	bool		attend;			/* there is something to do between exchanges */
 	bool		renamed;		/* application_name may have changed */
+	bool		spoke_in_wait;	/* sent something of its own accord */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
 								 * no event; tells where we are, see below */
@@ -112,7 +114,7 @@ session_is_recording(void)
  * ---------------------------------------------------------------------------
  */
 
-extern int64 session_checked_request_time(TimestampTz stamp);
+extern void session_begin_after_long_wait(TimestampTz stamp);
 extern void session_begin(int64 at, bool is_request);
 extern void session_wait_was_work(void);
 extern void session_begin_send(int64 now);
@@ -186,17 +188,6 @@ session_request_was_read(TimestampTz stamp)
 	return stamp != my_session.slot->published.request_stamp;
 }
 
-/* Core's statement timestamp as monotonic time. */
-static inline int64
-session_request_time(TimestampTz stamp)
-{
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
-
-	if (unlikely((uint64) (at - session_ledger()->since) > CLOCK_CHECK_NS))
-		return session_checked_request_time(stamp);
-	return at;
-}
-
 /* What follows in this process when an exchange has begun at "at". */
 static inline void
 session_enter_exchange(int64 at)
@@ -217,15 +208,22 @@ session_enter_exchange(int64 at)
 }
 
 /*
- * The wait in progress ended at "at": a request was read.
+ * The wait in progress is over: a request was read, when core took "stamp".
  */
 static pg_attribute_always_inline void
-session_begin_request(int64 at)
+session_begin_request(TimestampTz stamp)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
+	int64		at = clock_from_timestamp(slot->published.clock_offset, stamp);
 
+	/* or negative: the clock has stepped */
+	if (unlikely((uint64) (at - ledger->since) > LONG_WAIT_NS))
+	{
+		session_begin_after_long_wait(stamp);
+		return;
+	}
 	slot_write_begin(slot);
 	at = slot_not_before_wait_shown(slot, at);
 	if (unlikely(!ledger_wait_is_plain(ledger, at)))

@@ -140,6 +140,7 @@ from_kernel(const struct tcp_info *kernel, int64 now, TcpInfo *info)
 	info->bytes_received = kernel->tcpi_bytes_received;
 	info->packets_sent = kernel->tcpi_segs_out;
 	info->packets_received = kernel->tcpi_segs_in;
+	info->data_sent_at = now - (int64) kernel->tcpi_last_data_sent * NS_PER_MS;
 	info->unsent = 0;
 	info->measured_at = now;
 }

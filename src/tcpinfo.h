@@ -38,6 +38,8 @@ typedef struct TcpInfo
 	int64		bytes_received;
 	int64		packets_sent;
 	int64		packets_received;
+	int64		data_sent_at;	/* monotonic, to the kernel's tick: when data was
+								 * last sent, for the first time or again */
 	int64		unsent;			/* bytes written and not acknowledged */
 } TcpInfo;
 

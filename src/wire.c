@@ -196,7 +196,7 @@ first_message(char type, const char *body, size_t length)
 
 		if (likely(session_request_was_read(stamp)))
 		{
-			session_begin_request(session_request_time(stamp));
+			session_begin_request(stamp);
 			return wire_putmessage(type, body, length);
 		}
 	}
@@ -288,6 +288,7 @@ flush_answer(void)
 static int
 flush_out_of_response(void)
 {
+	my_session.spoke_in_wait = true;
 	wire.buffered = 0;
 	return wire.next_flush();
 }
@@ -333,7 +334,7 @@ wire_work_begins_in_wait(void)
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
 	if (session_request_was_read(stamp))
-		session_begin_request(session_request_time(stamp));
+		session_begin_request(stamp);
 	else if (wire.flush_wait)
 		session_begin(clock_now(), true);
 }

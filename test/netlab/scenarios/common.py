@@ -19,7 +19,7 @@ def label(rtt):
 def attempt(results, body):
     """Run a case again if it failed while the machine was visibly disturbed.
 
-    body(results) returns a Measurement.  Whether there was a disturbance is
+    body(results) returns a Measurement or a ProgramMeasurement.  Whether there was a disturbance is
     judged from packets and system calls, never from what pgnetlat shows.
     """
     for number in range(ATTEMPTS):
@@ -46,6 +46,15 @@ def ask(lab, results, path, iterations, request, think=0.0, setup=(), responses=
             m.end()
         m.compare(own, required=required, constant_path=constant_path)
         return m
+    return attempt(results, body)
+
+
+def program(lab, results, path, command, required=True, **options):
+    """The sessions of a program; returns the ProgramMeasurement."""
+    def body(own):
+        measurement = measure.ProgramMeasurement(lab, path, command, **options).run()
+        measurement.compare(own, required=required)
+        return measurement
     return attempt(results, body)
 
 

@@ -6,8 +6,7 @@ the Unix-domain socket, where there are no packets, system calls alone.
 """
 
 import pgclient
-from measure import ProgramMeasurement
-from scenarios.common import ask, label
+from scenarios.common import ask, label, program
 
 TITLE = "Statements over a Unix-domain socket, loopback and round trips up to 320 ms"
 
@@ -49,5 +48,5 @@ def pgbench(lab, results, paths, short):
                 results.case = f"pgbench {script}, {mode}, {name}"
                 command = [lab.program("pgbench"), "-n", "-c", 1, "-T", 600, "-b", script, "-M", mode]
                 seconds = 1.5 if not rtt else max(2.0, min(12.0, 100 * rtt))
-                ProgramMeasurement(lab, path, command, seconds=seconds,
-                                   settle=max(0.3, 10 * (rtt or 0))).run().compare(results)
+                program(lab, results, path, command, seconds=seconds,
+                        settle=max(0.3, 10 * (rtt or 0)))

@@ -5,8 +5,7 @@ response left is pipelined and has no wait.
 """
 
 import pgclient
-from measure import ProgramMeasurement
-from scenarios.common import ask, label
+from scenarios.common import ask, label, program
 
 TITLE = "Pipelines"
 
@@ -38,9 +37,8 @@ def run(lab, results, short):
             script = lab.directory / f"pipeline{batch}.sql"
             script.write_text("\\startpipeline\n" + "SELECT 1;\n" * batch + "\\endpipeline\n")
             results.case = f"pgbench pipeline of {batch}, {label(rtt)}"
-            ProgramMeasurement(lab, "tun", [lab.program("pgbench"), "-n", "-M", "extended", "-T", 600,
-                                            "-f", script], seconds=max(2, 40 * rtt)
-                               ).run().compare(results)
+            program(lab, results, "tun", [lab.program("pgbench"), "-n", "-M", "extended", "-T", 600,
+                                          "-f", script], seconds=max(2, 40 * rtt))
             results.case = f"psycopg pipeline of {batch}, {label(rtt)}"
             psycopg(lab, results, batch, max(2, 40 * rtt))
 
@@ -52,5 +50,5 @@ def psycopg(lab, results, batch, seconds):
     except RuntimeError:
         results.skip(f"psycopg 3 for {python} is not installed")
         return
-    ProgramMeasurement(lab, "tun", [python, "-c", PSYCOPG.format(batch=batch)], seconds=seconds,
-                       application="pipeline").run().compare(results)
+    program(lab, results, "tun", [python, "-c", PSYCOPG.format(batch=batch)], seconds=seconds,
+            application="pipeline")

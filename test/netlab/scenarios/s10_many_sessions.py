@@ -7,8 +7,7 @@ the path is client time to pgnetlat, as documented. The rows compare with the se
 
 import shutil
 
-from measure import ProgramMeasurement
-from scenarios.common import label
+from scenarios.common import label, program
 
 TITLE = "Many sessions; pgbouncer"
 
@@ -19,8 +18,8 @@ def run(lab, results, short):
         lab.path(rtt or 0)
         results.case = f"64 sessions of pgbench -S, {label(rtt) if rtt else 'loopback'}"
         command = [lab.program("pgbench"), "-n", "-S", "-M", "prepared", "-c", 64, "-j", 2, "-T", 600]
-        ProgramMeasurement(lab, path, command, sessions=64, seconds=2 if short else 3,
-                           settle=2).run().compare(results, required=False)
+        program(lab, results, path, command, sessions=64, seconds=2 if short else 3, settle=2,
+                required=False)
 
     lab.path(0.01)
     for mode in ("transaction", "session"):
@@ -36,9 +35,8 @@ def pooled(lab, results, mode):
     try:
         command = [lab.program("pgbench"), "-n", "-S", "-c", 4, "-T", 600]
         # The server's connections run over the loopback device, the client's over the path.
-        measurement = ProgramMeasurement(lab, "tun", command, sessions=4, seconds=3, port=lab.pooler_port,
-                                         capture_path="lo")
-        measurement.run().compare(results, required=False)
+        measurement = program(lab, results, "tun", command, sessions=4, seconds=3,
+                              port=lab.pooler_port, capture_path="lo", required=False)
         shown = measurement.shown
         results.at_least("client_time holds the path behind the pooler: client_time / wait", 0.8,
                          shown["client_time"] / (shown["client_time"] + shown["network_time"]), unit="")
