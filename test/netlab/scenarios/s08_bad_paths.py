@@ -12,6 +12,7 @@ acknowledged late, so that the kernel does not let it raise the minimum.
 
 import time
 
+import measure
 import pgclient
 from measure import Measurement
 from scenarios.common import ask, attempt
@@ -35,6 +36,9 @@ def run(lab, results, short):
         lab.path(rtt, jitter=0.002)
         ask(lab, results, "tun", 200 if short else min(1000, int(10 / rtt)), request, constant_path=False)
 
+    results.case = "TPC-B with a loss of 3 %, round trip 5 ms, watched all the time"
+    watched(lab, results, 5 if short else 15)
+
     kept = lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", WINDOW)
     try:
         for size in (1, 5000):
@@ -45,6 +49,30 @@ def run(lab, results, short):
             attempt(results, lambda own: change(lab, own, 0.02, 0.001, 4, size))
     finally:
         lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", kept)
+
+
+def watched(lab, results, seconds):
+    """What a reader has been shown stays, whatever the kernel says later."""
+    lab.path(0.005, loss=0.03)
+    lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
+    log = open(lab.directory / "watched.log", "a")
+    pgbench = lab.start("tun", [lab.program("pgbench"), "-n", "-c", 4, "-T", 600], stdout=log, stderr=log)
+    columns = [name for name in measure.TIMES if name != "pending_time"] + list(measure.COUNTS)
+    seen, readings, fallen = {}, 0, []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for pid, row in measure.snapshots(lab, "application_name = 'pgbench'").items():
+            before = seen.get(pid, row)
+            fallen += [f"{name} {before[name]} {row[name]}" for name in columns
+                       if row[name] is not None and row[name] < (before[name] or 0)]
+            seen[pid] = row
+            readings += 1
+    lab.stop(pgbench)
+    results.add("columns that fell", 0, len(fallen), allowed=0, unit="", goal="none", required=True,
+                note="; ".join(fallen[:3]))
+    results.at_least("readings", 100, readings, unit="", required=True)
+    results.at_least("retransmits", 1, sum(row["retransmits"] or 0 for row in seen.values()), unit="",
+                     required=True)
 
 
 def change(lab, results, before, after, seconds, size):
