@@ -153,19 +153,7 @@ client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
 	client_identity(row, entry);
 	row_int64(row, live ? live->sessions : 0);
 	row_int64(row, counters->ended_sessions);
-	row_counts(row, totals);
-	row_ms(row, ledger_busy_total(totals) + totals->idle + pending);
-	row_ms(row, totals->exec);
-	row_ms(row, totals->send);
-	row_ms(row, totals->recv);
-	row_ms(row, totals->network);
-	row_ms(row, totals->client);
-	row_ms(row, totals->idle);
-	row_ms(row, pending);
-	row_ms(row, totals->in_xact_wait);
-	row_ms(row, totals->send_blocked);
-	row_ms(row, totals->send_client);
-	row_shares(row, totals);
+	row_account(row, totals, &pending);
 	if (counters->rtt > 0)
 		row_ms(row, counters->rtt);
 	else
@@ -291,18 +279,7 @@ history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *valu
 	row_timestamp(row, bucket->start);
 	row_timestamp(row, bucket->end);
 	row_oid(row, values->datid);
-	row_counts(row, totals);
-	row_ms(row, ledger_busy_total(totals) + totals->idle);
-	row_ms(row, totals->exec);
-	row_ms(row, totals->send);
-	row_ms(row, totals->recv);
-	row_ms(row, totals->network);
-	row_ms(row, totals->client);
-	row_ms(row, totals->idle);
-	row_ms(row, totals->in_xact_wait);
-	row_ms(row, totals->send_blocked);
-	row_ms(row, totals->send_client);
-	row_shares(row, totals);
+	row_account(row, totals, NULL);
 	row_int64(row, values->retransmits);
 	row_int64(row, totals->bytes_sent);
 	row_int64(row, values->bytes_received);

@@ -405,14 +405,6 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 	}
 }
 
-/* The whole: the seven parts that add up, in nanoseconds. */
-int64_t
-ledger_total(const LedgerAccount *account)
-{
-	return ledger_busy_total(&account->totals) + account->totals.idle +
-		account->pending;
-}
-
 /* The whole without what was idle or is pending: what the shares refer to. */
 int64_t
 ledger_busy_total(const LedgerTotals *totals)

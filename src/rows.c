@@ -160,22 +160,11 @@ row_address(RowBuilder *row, int family, const uint8 *address)
 	row_datum(row, InetPGetDatum(result));
 }
 
-/* requests, statements, transactions, pipelined, round_trips */
-void
-row_counts(RowBuilder *row, const LedgerTotals *totals)
-{
-	row_int64(row, totals->requests);
-	row_int64(row, totals->statements);
-	row_int64(row, totals->transactions);
-	row_int64(row, totals->pipelined);
-	row_int64(row, totals->requests - totals->pipelined);
-}
-
 /*
  * exec_share, network_share, client_share of the time that was not idle and
  * is not pending; NULL if there was none.
  */
-void
+static void
 row_shares(RowBuilder *row, const LedgerTotals *totals)
 {
 	double		whole = ledger_busy_total(totals);
@@ -190,6 +179,33 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 	row_float8(row, ledger_server_part(totals) / whole);
 	row_float8(row, ledger_network_part(totals) / whole);
 	row_float8(row, ledger_client_part(totals) / whole);
+}
+
+/*
+ * The columns that all accounts have: counts, times with their sum, and shares.
+ * "pending" may be NULL: that account has no such column.
+ */
+void
+row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
+{
+	row_int64(row, totals->requests);
+	row_int64(row, totals->statements);
+	row_int64(row, totals->transactions);
+	row_int64(row, totals->pipelined);
+	row_int64(row, totals->requests - totals->pipelined);	/* round_trips */
+	row_ms(row, ledger_busy_total(totals) + totals->idle + (pending ? *pending : 0));
+	row_ms(row, totals->exec);
+	row_ms(row, totals->send);
+	row_ms(row, totals->recv);
+	row_ms(row, totals->network);
+	row_ms(row, totals->client);
+	row_ms(row, totals->idle);
+	if (pending)
+		row_ms(row, *pending);
+	row_ms(row, totals->in_xact_wait);
+	row_ms(row, totals->send_blocked);
+	row_ms(row, totals->send_client);
+	row_shares(row, totals);
 }
 
 /* Core's rule for pg_stat_activity: HAS_PGSTAT_PERMISSIONS in pgstatfuncs.c. */

@@ -56,11 +56,12 @@ is_tcp(void)
 	return my_session.slot->published.endpoints.family != 0;
 }
 
-/* Ask about the connection, into kernel_info. */
+/* Ask about the connection, if that is wanted, into kernel_info. */
 static bool
 ask_kernel(int64 now)
 {
-	return is_tcp() && tcpinfo_of_socket(MyProcPort->sock, now, &kernel_info);
+	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
+		tcpinfo_of_socket(MyProcPort->sock, now, &kernel_info);
 }
 
 /* Publish what the kernel has said, if it was asked; in a write section. */

@@ -148,22 +148,8 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 static void
 session_row(RowBuilder *row, const SlotObservation *seen)
 {
-	const LedgerTotals *totals = &seen->account.totals;
-
 	session_identity(row, seen);
-	row_counts(row, totals);
-	row_ms(row, ledger_total(&seen->account));
-	row_ms(row, totals->exec);
-	row_ms(row, totals->send);
-	row_ms(row, totals->recv);
-	row_ms(row, totals->network);
-	row_ms(row, totals->client);
-	row_ms(row, totals->idle);
-	row_ms(row, seen->account.pending);
-	row_ms(row, totals->in_xact_wait);
-	row_ms(row, totals->send_blocked);
-	row_ms(row, totals->send_client);
-	row_shares(row, totals);
+	row_account(row, &seen->account.totals, &seen->account.pending);
 	session_connection(row, seen);
 	row_emit(row);
 }

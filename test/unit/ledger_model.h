@@ -19,6 +19,13 @@
 
 #include "ledger.h"
 
+/* The seven parts that must add up to the time that passed. */
+static int64_t
+ledger_total(const LedgerAccount *account)
+{
+	return ledger_busy_total(&account->totals) + account->totals.idle + account->pending;
+}
+
 typedef struct Model
 {
 	Ledger		ledger;
