@@ -117,11 +117,10 @@ note_message(char type, const char *body)
 		case MSG_READY_FOR_QUERY:
 			my_session.xact_status = body[0];
 			break;
-		case MSG_PARAMETER_STATUS:
-			/* of application_name, perhaps */
-			my_session.attend = my_session.renamed = true;
-			/* FALLTHROUGH */
 		default:
+			/* of application_name, perhaps */
+			if (unlikely(type == MSG_PARAMETER_STATUS))
+				my_session.attend = my_session.renamed = true;
 			if (unlikely(my_session.statement_done))
 				return false;
 	}
