@@ -78,8 +78,10 @@ message_in_wait(char type)
 	{
 		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
-		case MSG_PARAMETER_STATUS:
 			break;				/* of its own accord */
+		case MSG_PARAMETER_STATUS:
+			my_session.attend = my_session.renamed = true;
+			break;
 		case MSG_ERROR:
 			session_begin(clock_now(), false);	/* about to end */
 			break;
