@@ -45,10 +45,11 @@ the messages' (`wire_putmessage`): the fill of the server's send buffer, without
 send that may block from one that cannot, statements, and the transaction's status. The request
 (`first_message`) and the response (`wire_flush`) are a write section each, with its barrier, the
 readers' marks, and two times that are added up; the latter reads the clock twice and fixes how the next
-wait will be split. Together with the transaction callback and what the C library does for the clock, that
-is the budget. What is above it: looking whether the next request has arrived, a system call that only
-exchanges of more than 50 us make, but all of them under valgrind; and the difference that another
-library makes in functions that have nothing to do with it (`strlen`).
+wait will be split. With the transaction callback and what the C library does for the clock these are more
+than the budget, and none of them can be left out without losing a column or its exactness. The rest is
+looking whether the next request has arrived, a system call that only exchanges of more than 50 us make,
+but all of them under valgrind; and some noise, for a library that is loaded changes what functions
+cost that have nothing to do with it (`strlen`).
 
 *Half of pg_stat_statements.* Of a simple query, what both have core compute, the query identifier, is most of
 the cost; the second share is without it. In TPC-B a statement costs pg_stat_statements less than in
@@ -144,7 +145,8 @@ def environment():
         "virtual": "a virtual machine" if "hypervisor" in first_match("/proc/cpuinfo", "flags")
                    else "no hypervisor seen",
         "memory": round(int(first_match("/proc/meminfo", "MemTotal").split()[0]) / 2**20),
-        "kernel": platform.release(),
+        # the numbers only: what a distributor or a cloud appends says nothing here
+        "kernel": platform.release().split("-")[0],
         "valgrind": output("valgrind", "--version"),
         "version": output(server.pg_config("--bindir") + "/postgres", "--version"),
     }
