@@ -5,11 +5,11 @@
  *
  * Folding a session adds what it has counted since it was folded last to its
  * client group and to the history, and consumes its flight recorder for the
- * statements and histograms.  Whoever needs the aggregates folds: the sampler
- * when it closes an interval of the history, a reader before it reads, a
- * session when its recorder is nearly full, when its application_name changes
- * and when it ends.  So nothing is lost and nothing is stale, whether the
- * sampler runs or not.
+ * statements and histograms.  Whoever needs the aggregates folds: a reader
+ * before it reads, the sampler when it closes an interval of the history or
+ * finds a recorder half full, a session when its own is nearly full, when its
+ * application_name changes and when it ends.  So nothing is lost and nothing
+ * is stale, whether the sampler runs or not.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

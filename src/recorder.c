@@ -150,6 +150,15 @@ recorder_peek(int slot, const FlightRecord **records)
 	return Min(count, (uint64) (pgnetlat_recorder_size - place));
 }
 
+/* Records that have not been consumed. */
+int
+recorder_pending(int slot)
+{
+	Recorder   *recorder = recorder_get(slot);
+
+	return (int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
+}
+
 /* Consume that many: the session may reuse their places. */
 void
 recorder_consume(int slot, int count)

@@ -100,6 +100,9 @@ extern int	recorder_peek(int slot, const FlightRecord **records);
 extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 
+/* Functions for the sampler */
+extern int	recorder_pending(int slot);
+
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);
 extern int	recorder_capacity(void);

@@ -12,9 +12,9 @@
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
- * And it closes the intervals of the history.  It folds the sessions into the
- * tables only then: readers fold before they read, and sessions when their
- * recorder fills up.
+ * And it folds: all sessions when it closes an interval of the history, and
+ * between those the ones whose recorder is half full, so that a session has to
+ * do that itself only if it fills a recorder within a few ticks.
  *
  * Nothing but samples is lost while the sampler is down.  It may be told to
  * terminate at any time, by exiting with status 1 so that the postmaster
@@ -34,6 +34,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "recorder.h"
 #include "sampler.h"
 #include "slot.h"
 #include "storage/ipc.h"
@@ -59,6 +60,7 @@ typedef struct Tick
 	int64		last;			/* the tick before */
 	int			diag;			/* socket for diagnosis, or -1 */
 	int			diag_queries;
+	uint64	   *exchanges;		/* of each slot, when its recorder was looked at */
 } Tick;
 
 Size
@@ -253,6 +255,23 @@ sample_connection(SessionSlot *slot, const Peek *view, Tick *tick)
 	seen_end(slot);
 }
 
+/*
+ * Fold a session whose recorder is half full.  How many exchanges it has had
+ * is known already; only if they are many is its recorder looked at.
+ */
+static void
+fold_if_filling(int index, const Peek *view, Tick *tick)
+{
+	uint64		enough = recorder_capacity() / 2;
+	SlotObservation observation;
+
+	if (view->exchange - tick->exchanges[index] < enough)
+		return;
+	tick->exchanges[index] = view->exchange;
+	if ((uint64) recorder_pending(index) >= enough)
+		(void) drain_fold(index, &observation, NULL);
+}
+
 static void
 sample_session(int index, Tick *tick)
 {
@@ -278,6 +297,8 @@ sample_session(int index, Tick *tick)
 			 !(slot->sampled.session == view.session &&
 			   slot->sampled.exchange == view.exchange && slot->sampled.seen.drained))
 		sample_connection(slot, &view, tick);
+
+	fold_if_filling(index, &view, tick);
 }
 
 static void
@@ -375,6 +396,7 @@ pgnetlat_sampler_main(Datum arg)
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tick.diag = tcpinfo_diag_open();
+	tick.exchanges = palloc0(slot_count() * sizeof(uint64));
 	tick.last = due = clock_now();
 
 	while (!ShutdownRequestPending)
