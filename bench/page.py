@@ -55,8 +55,8 @@ cost that have nothing to do with it (`strlen`).
 *700 instructions, own drain.* Folding a record takes some 150, which only sessions with thousands of
 exchanges a second pay themselves.
 
-*Half of pg_stat_statements.* Of a simple query, what both have core compute, the query identifier, is most of
-the cost; the second share is without it. In TPC-B a statement costs pg_stat_statements less than in
+*Half of pg_stat_statements.* In a simple query, most of what pgnetlat adds is what both have core compute: the
+query identifier. The second share is without it. In TPC-B a statement costs pg_stat_statements less than in
 `pgbench -S`, an exchange costs pgnetlat what it always does.
 
 *0.75 % of throughput.* The query identifier of `SELECT 1` alone is more than that (*query identifiers* in the

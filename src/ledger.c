@@ -332,6 +332,22 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 		book_wait(&account->totals, &wait);
 }
 
+/* How an executing backend is shown that is blocked in that. */
+LedgerState
+ledger_executing_state(LedgerBlocked blocked)
+{
+	switch (blocked)
+	{
+		case LEDGER_BLOCKED_READING:
+			return LEDGER_STATE_RECEIVING;
+		case LEDGER_BLOCKED_WRITING:
+			return LEDGER_STATE_SENDING;
+		case LEDGER_NOT_BLOCKED:
+			break;
+	}
+	return LEDGER_STATE_EXECUTING;
+}
+
 static void
 project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 				  LedgerBlocked blocked, int64_t exec_known, LedgerAccount *account)
@@ -358,8 +374,7 @@ project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t no
 			exec += counted(ledger, ledger->since, now);
 	}
 	book_execution(&account->totals, exec, sampled);
-	account->state = blocked == LEDGER_BLOCKED_READING ? LEDGER_STATE_RECEIVING :
-		blocked == LEDGER_BLOCKED_WRITING ? LEDGER_STATE_SENDING : LEDGER_STATE_EXECUTING;
+	account->state = ledger_executing_state(blocked);
 }
 
 static void

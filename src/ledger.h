@@ -194,6 +194,7 @@ extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
 						   int64_t now, LedgerBlocked blocked, int64_t exec_known,
 						   LedgerAccount *account);
+extern LedgerState ledger_executing_state(LedgerBlocked blocked);
 extern int64_t ledger_busy_total(const LedgerTotals *totals);
 extern int64_t ledger_server_part(const LedgerTotals *totals);
 extern int64_t ledger_network_part(const LedgerTotals *totals);

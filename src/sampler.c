@@ -43,6 +43,7 @@
 #include "tcop/tcopprot.h"
 #include "tcpinfo.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "waits.h"
 
@@ -149,9 +150,7 @@ state_of(const Peek *view, uint32 event, int64 now)
 		case LEDGER_SENDING:
 			return LEDGER_STATE_SENDING;
 		case LEDGER_EXECUTING:
-			return event == WAIT_EVENT_CLIENT_READ ? LEDGER_STATE_RECEIVING :
-				event == WAIT_EVENT_CLIENT_WRITE ? LEDGER_STATE_SENDING :
-				LEDGER_STATE_EXECUTING;
+			return ledger_executing_state(slot_blocked_in(event));
 		case LEDGER_WAITING:
 			break;
 	}
@@ -396,7 +395,7 @@ pgnetlat_sampler_main(Datum arg)
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tick.diag = tcpinfo_diag_open();
-	tick.exchanges = palloc0(slot_count() * sizeof(uint64));
+	tick.exchanges = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(uint64));
 	tick.last = due = clock_now();
 
 	while (!ShutdownRequestPending)

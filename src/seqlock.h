@@ -25,10 +25,20 @@
 
 #include "port/atomics.h"
 
+/*
+ * The count is volatile for readers only: for the writer the barriers suffice,
+ * and its increments are one instruction each.
+ */
 typedef struct SeqLock
 {
 	uint32		changecount;
 } SeqLock;
+
+static inline uint32
+seqlock_count(const SeqLock *lock)
+{
+	return *(const volatile uint32 *) &lock->changecount;
+}
 
 static inline void
 seqlock_write_begin(SeqLock *lock)
@@ -47,7 +57,7 @@ seqlock_write_end(SeqLock *lock)
 static inline uint32
 seqlock_read_begin(const SeqLock *lock)
 {
-	uint32		before = *(const volatile uint32 *) &lock->changecount;
+	uint32		before = seqlock_count(lock);
 
 	pg_read_barrier();
 	return before;
@@ -57,7 +67,7 @@ static inline bool
 seqlock_read_valid(const SeqLock *lock, uint32 before)
 {
 	pg_read_barrier();
-	return *(const volatile uint32 *) &lock->changecount == before && (before & 1) == 0;
+	return seqlock_count(lock) == before && (before & 1) == 0;
 }
 
 #endif							/* PGNETLAT_SEQLOCK_H */

@@ -466,6 +466,7 @@ session_exit(int code, Datum arg)
 {
 	if (my_session.slot == NULL)
 		return;
+	slot_close(my_session.slot);
 	stop_counting();
 	drain_detach(my_session.index);
 	slot_detach(my_session.slot);

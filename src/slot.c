@@ -142,6 +142,18 @@ slot_open(SessionSlot *slot)
 }
 
 /*
+ * The session is about to stop its ledger and to leave: its account goes on
+ * being folded, but is not shown as that of a session any more.
+ */
+void
+slot_close(SessionSlot *slot)
+{
+	seqlock_write_begin(&slot->lock);
+	slot->published.closed = true;
+	seqlock_write_end(&slot->lock);
+}
+
+/*
  * Free the slot.  The ledger must have been stopped.
  */
 void
@@ -407,6 +419,7 @@ slot_observe(int index, SlotObservation *observation)
 			observation->status = copy.status;
 			observation->backend_start = copy.backend_start;
 			observation->stats_since = copy.stats_since;
+			observation->closed = copy.closed;
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;

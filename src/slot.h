@@ -62,6 +62,7 @@ typedef struct SlotPublished
 	TimestampTz backend_start;
 
 	/* change with events */
+	bool		closed;			/* on its way out: no row any more */
 	uint32		generation;		/* of resets, as applied to the ledger */
 	TimestampTz stats_since;	/* attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
@@ -107,6 +108,7 @@ typedef struct SlotObservation
 	PgBackendStatus *status;
 	TimestampTz backend_start;
 	TimestampTz stats_since;
+	bool		closed;
 	uint32		generation;
 	int64		clock_offset;
 	int64		observed_at;
@@ -142,6 +144,7 @@ extern int	slot_count(void);
 /* Functions for the session itself */
 extern SessionSlot *slot_attach(void);
 extern uint64 slot_open(SessionSlot *slot);
+extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);

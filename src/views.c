@@ -166,7 +166,7 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	rows_begin(fcinfo, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (slot_observe(i, &seen))
+		if (slot_observe(i, &seen) && !seen.closed)
 			session_row(&row, &seen);
 	}
 	return (Datum) 0;

@@ -251,6 +251,33 @@ $observer->settled($reader->pid, 5);
 $reader->run('RESET pgnetlat.idle_threshold');
 
 # ---------------------------------------------------------------------------
+# Small responses that nobody reads: in the end even they block
+# ---------------------------------------------------------------------------
+
+# Each request is sent when the response before it is in the kernel, so that no
+# response is expected to block, and none is published as being sent.
+my $deaf = PgNetlat::Client->connect($node);
+my $sent = 0;
+my $stuck;
+while (!$stuck and $sent < 500)
+{
+	$deaf->put(query(q{SELECT repeat('x', 7000)}));
+	$sent++;
+	$stuck = $observer->await($deaf->pid,
+		sub { $_->{requests} == $sent or $_->{state} eq 'sending' });
+	undef $stuck if $stuck and $stuck->{state} ne 'sending';
+}
+ok($stuck, 'small responses that nobody reads: sending shows');
+pause(200);
+$later = $observer->account($deaf->pid);
+is($later->{state}, 'sending', 'and goes on');
+is($later->{exec_time}, $stuck->{exec_time}, 'which is not execution');
+at_least($later->{pending_time}, 200, 'but pending while it lasts');
+$deaf->responses foreach 1 .. $sent;
+$gain = delta($stuck, $observer->settled($deaf->pid, $sent));
+at_least($gain->{send_time}, 200, 'and sending afterwards');
+
+# ---------------------------------------------------------------------------
 # What the kernel knows of a connection
 # ---------------------------------------------------------------------------
 
@@ -267,6 +294,17 @@ SKIP:
 	ok($account, 'bytes and packets received are known');
 	ok(defined $account->{rtt_at}, 'and since when');
 }
+
+# pgnetlat.rtt_interval = -1: it is not asked for anything, not even behind a
+# large response or a long wait
+my $unasked = PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 16384,
+	options => '-c pgnetlat.rtt_interval=-1');
+$unasked->put(query(q{SELECT repeat('x', 300000)}));
+pause(100);
+$unasked->responses;
+$unasked->run('SELECT 1');
+is($observer->account($unasked->pid)->{rtt_at},
+	undef, 'a kernel that must not be asked tells nothing');
 
 $account = $observer->account($client->pid);
 is($account->{transport}, 'unix', 'transport of a Unix-domain socket');

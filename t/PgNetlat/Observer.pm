@@ -121,9 +121,7 @@ sub _check_growth
 	return;
 }
 
-# The whole must have grown by what lies between the two readings, or by less
-# if counting has stopped: a session on its way out still has its row for a
-# moment.
+# The whole must have grown by what lies between the two readings.
 sub _check_clock
 {
 	my ($self, $old, $new) = @_;
@@ -136,8 +134,7 @@ sub _check_clock
 			$grown,
 			$new->{read_from} - $old->{read_to},
 			$new->{read_to} - $old->{read_from}))
-	  if ($grown < $new->{read_from} - $old->{read_to} - $CLOCK_ERROR
-		and $new->{state} ne 'disabled')
+	  if $grown < $new->{read_from} - $old->{read_to} - $CLOCK_ERROR
 	  or $grown > $new->{read_to} - $old->{read_from} + $CLOCK_ERROR;
 	return;
 }
