@@ -9,6 +9,7 @@ OBJS = \
 	$(WIN32RES) \
 	src/aggregate_views.o \
 	src/bounded.o \
+	src/burst.o \
 	src/clients.o \
 	src/drain.o \
 	src/guc.o \
@@ -41,7 +42,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
 
-EXTRA_CLEAN = test/unit/test_ledger test/unit/test_histogram test/unit/test_eviction test/unit/fuzz_ledger
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/fuzz_ledger
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

@@ -68,15 +68,27 @@ clock_measure_offset(void)
 	return best_offset;
 }
 
-/* Replace an offset if the wall clock has stepped since it was taken. */
-static inline void
+static inline bool
+clock_offset_is_off(int64 offset, int64 fresh)
+{
+	return fresh - offset > CLOCK_OFFSET_TOLERANCE ||
+		offset - fresh > CLOCK_OFFSET_TOLERANCE;
+}
+
+/* Replace an offset if the wall clock has stepped since it was taken: has it? */
+static inline bool
 clock_refresh_offset(int64 *offset)
 {
-	int64		fresh = clock_measure_offset();
+	int64		fresh = clock_now() - clock_read(CLOCK_REALTIME);
 
-	if (fresh - *offset > CLOCK_OFFSET_TOLERANCE ||
-		*offset - fresh > CLOCK_OFFSET_TOLERANCE)
-		*offset = fresh;
+	/* a rough look will do where nothing has happened */
+	if (likely(!clock_offset_is_off(*offset, fresh)))
+		return false;
+	fresh = clock_measure_offset();
+	if (!clock_offset_is_off(*offset, fresh))
+		return false;
+	*offset = fresh;
+	return true;
 }
 
 #define CLOCK_EPOCH_DIFFERENCE_US \

@@ -31,6 +31,27 @@
 #define pq_buffer_remaining_data() ((ssize_t) pq_buffer_has_data())
 #endif
 
+/*
+ * Does core's receive buffer, which is not empty, hold more than so many
+ * bytes?  Before 17 nobody can tell.
+ */
+typedef enum CompatAnswer
+{
+	COMPAT_NO,
+	COMPAT_YES,
+	COMPAT_UNKNOWN
+} CompatAnswer;
+
+static inline CompatAnswer
+compat_buffer_has_more(ssize_t bytes)
+{
+#if PG_VERSION_NUM >= 170000
+	return pq_buffer_remaining_data() > bytes ? COMPAT_YES : COMPAT_NO;
+#else
+	return COMPAT_UNKNOWN;
+#endif
+}
+
 /* 16 moved EnableQueryId(). */
 #if PG_VERSION_NUM >= 160000
 #include "nodes/queryjumble.h"

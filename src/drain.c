@@ -3,14 +3,6 @@
  * drain.c
  *	  See drain.h.
  *
- * Repeats.  A burst is a run of exchanges of one session that belong to one
- * piece of work: those inside one transaction block, or successive exchanges
- * outside of a block between which the client never thought for longer than
- * BURST_THINK_NS.  A statement that has been seen in the burst before is a
- * repeat, whatever came in between, and the round trip that brought it (the
- * network part of the wait before it) is what one statement for all would
- * have saved.
- *
  * Locks: the reset lock (shared), the session's drain lock, then one table's
  * lock at a time.  Nothing here allocates or raises an error while it holds
  * them: sessions come here from the end of an exchange, and on their way out.
@@ -23,6 +15,7 @@
 
 #include <netinet/in.h>
 
+#include "burst.h"
 #include "clients.h"
 #include "drain.h"
 #include "history.h"
@@ -34,22 +27,6 @@
 #include "storage/shmem.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
-
-/* Distinct statements that a burst remembers; the oldest is forgotten. */
-#define BURST_STATEMENTS	16
-
-/* Outside of a transaction block, a client that thinks longer starts anew. */
-#define BURST_THINK_NS		(10 * NS_PER_MS)
-
-typedef struct Burst
-{
-	uint64		seen[BURST_STATEMENTS];
-	unsigned	count;			/* of statements seen */
-	unsigned	guess;			/* they tend to come in the same order */
-	bool		in_block;
-	bool		open;			/* the next record may continue it */
-	int64		trip;			/* network part of the latest wait */
-} Burst;
 
 /* What has been folded of a session; protected by its drain lock. */
 typedef struct DrainState
@@ -118,62 +95,22 @@ my_client_key(ClientKey *key)
 		strlcpy(key->application_name, application_name, sizeof(key->application_name));
 }
 
-/* A statement that is not where it was expected: is it a repeat? */
-static bool
-burst_find_or_add(Burst *burst, uint64 queryid)
-{
-	unsigned	known = Min(burst->count, BURST_STATEMENTS);
-
-	for (unsigned i = 0; i < known; i++)
-	{
-		if (burst->seen[i] == queryid)
-		{
-			burst->guess = (i + 1) % BURST_STATEMENTS;
-			return true;
-		}
-	}
-	burst->seen[burst->count++ % BURST_STATEMENTS] = queryid;
-	return false;
-}
-
-/* Is the statement a repeat within its burst?  Takes note of it. */
-static inline bool
-burst_repeats(Burst *burst, uint64 queryid)
-{
-	unsigned	guess = burst->guess;
-
-	if (unlikely(guess >= burst->count || burst->seen[guess] != queryid))
-		return burst_find_or_add(burst, queryid);
-	burst->guess = (guess + 1) % BURST_STATEMENTS;
-	return true;
-}
-
-/* Begin a new burst if this record does not continue the one in progress. */
-static inline void
-burst_enter(Burst *burst, const FlightRecord *record)
-{
-	bool		in_block = (record->flags & RECORD_IN_BLOCK) != 0;
-
-	if (!burst->open || burst->in_block != in_block)
-		burst->count = burst->guess = 0;
-	burst->in_block = in_block;
-	burst->open = true;
-}
-
-/* After a record: can the next one belong to the same burst? */
+/* After a record: can the next one belong to the same burst, and what brought it? */
 static inline void
 burst_leave(Burst *burst, const FlightRecord *record)
 {
-	if (!(record->flags & RECORD_ENDS_EXCHANGE))
+	if (record->flags & RECORD_ENDS_EXCHANGE)
 	{
-		burst->trip = 0;
-		return;
+		burst->trip = record->network;
+		if (burst->in_block)
+			burst->open = (record->flags & RECORD_WAIT_IN_XACT) != 0;
+		else
+			burst->open = record->idle == 0 && record->client <= BURST_THINK_NS;
 	}
-	burst->trip = record->network;
-	if (burst->in_block)
-		burst->open = (record->flags & RECORD_WAIT_IN_XACT) != 0;
+	else if (record->flags & RECORD_TURN)
+		burst->trip += record->network;
 	else
-		burst->open = record->idle == 0 && record->client <= BURST_THINK_NS;
+		burst->trip = 0;
 }
 
 /*
@@ -271,7 +208,7 @@ batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
 		return;
 	histogram_observe(&histogram[METRIC_EXCHANGE], *exchange);
 	*exchange = 0;
-	if (record->idle > 0)
+	if (record->idle > 0 || (record->flags & RECORD_UNANSWERED))
 		return;
 	wait = record->network + record->client;
 	bucket = histogram_bucket(wait);
@@ -288,12 +225,20 @@ fold_record(DrainState *state, Batch *batch, const FlightRecord *record, Timesta
 {
 	StatementCounters *delta = batch_statement(batch, state, record, now);
 
-	burst_enter(&state->burst, record);
-	if (record->queryid != 0 && record->statements > 0 &&
-		burst_repeats(&state->burst, record->queryid))
+	burst_enter(&state->burst, (record->flags & RECORD_IN_BLOCK) != 0);
+	if (record->queryid != 0)
 	{
-		delta->repeats++;
-		delta->repeat_network += state->burst.trip;
+		if (record->statements > 0)
+		{
+			if (burst_repeats(&state->burst, record->queryid))
+			{
+				delta->repeats++;
+				delta->repeat_network += state->burst.trip;
+			}
+		}
+		else if ((record->flags & RECORD_PREPARES) &&
+				 burst_knows(&state->burst, record->queryid))
+			delta->repeat_network += state->burst.trip;
 	}
 	batch_add_statement(delta, record);
 	batch_observe(batch, &state->exchange, record);

@@ -48,41 +48,75 @@ event_time(const Ledger *ledger, int64_t at)
 }
 
 /*
- * Split the wait in progress as if it ended at "until".
+ * Split the wait in progress as if it ended at "until", with a request or
+ * ("unanswered") without one.
  *
  * Its first part is the network: one round trip, or, for a response that had
  * not left the kernel, the time until it had, less the time for which the
  * client would not take it.  The rest is the client, or idle.  The idle
  * threshold applies to what comes after the response has left: somebody was
  * waiting for that.
+ *
+ * Where no request came there was no round trip for anybody to wait for: that
+ * part is idle, or in a transaction, where nothing ever is, the client's.
  */
-LedgerWait
-ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
+static LedgerWait
+split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool unanswered)
 {
 	LedgerWait	split = {0};
-	int64_t		length = max64(until - ledger->since, 0);
+	int64_t		since = ledger->since;
+	int64_t		length = max64(until - since, 0);
 	int64_t		drained = drain ? min64(max64(drain->total, 0), length) : 0;
 	int64_t		closed = drain ? min64(max64(drain->client, 0), drained) : 0;
-	int64_t		network = min64(length, max64(drained - closed, ledger->wait.rtt));
+	int64_t		trip = min64(length, max64(drained - closed, ledger->wait.rtt));
 	bool		idle = !ledger->wait.in_xact &&
 		length - drained > ledger->wait.idle_threshold;
 
-	/* an idle wait's round trip hurt nobody; its drain did */
-	if (idle)
-		network = drained - closed;
-
 	split.is_idle = idle;
 	split.in_xact = ledger->wait.in_xact;
-	split.length = counted(ledger, ledger->since, until);
-	split.network = counted(ledger, ledger->since, ledger->since + network);
+	split.length = counted(ledger, since, until);
 	if (idle)
 	{
-		split.client = counted(ledger, ledger->since + network, ledger->since + drained);
-		split.idle = counted(ledger, ledger->since + drained, until);
+		/* its round trip hurt nobody; its drain did */
+		split.network = counted(ledger, since, since + drained - closed);
+		split.client = counted(ledger, since + drained - closed, since + drained);
+		split.idle = counted(ledger, since + drained, until);
+	}
+	else if (unanswered)
+	{
+		int64_t		nobody = ledger->wait.in_xact ? 0 : trip - (drained - closed);
+
+		split.network = counted(ledger, since, since + drained - closed);
+		split.idle = counted(ledger, since + drained - closed,
+							 since + drained - closed + nobody);
+		split.client = split.length - split.network - split.idle;
 	}
 	else
-		split.client = counted(ledger, ledger->since + network, until);
+	{
+		split.network = counted(ledger, since, since + trip);
+		split.client = counted(ledger, since + trip, until);
+	}
 	return split;
+}
+
+/* The same for a wait that a request ends, as far as anybody can tell. */
+LedgerWait
+ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
+{
+	return split_wait(ledger, until, drain, false);
+}
+
+/*
+ * Has a reader, who looked at the latest at "wait_shown", shown parts of the
+ * wait in progress that must stay if it ends at "at"?  A short wait outside a
+ * transaction is pending until it is over.
+ */
+bool
+ledger_wait_was_shown(const Ledger *ledger, int64_t wait_shown, int64_t at)
+{
+	return wait_shown > ledger->since &&
+		(ledger->wait.in_xact ||
+		 wait_shown - ledger->since > ledger->wait.idle_threshold || wait_shown >= at);
 }
 
 static void
@@ -166,12 +200,35 @@ close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t cl
 					 max64(client, sampled_send_client(ledger, sampled)));
 }
 
+/*
+ * The turn in progress, if it ended at "until": one round trip of it is the
+ * network's, and for the rest the client is being waited for.
+ */
+static LedgerTurn
+split_turn(const Ledger *ledger, int64_t until)
+{
+	LedgerTurn	turn;
+	int64_t		network = min64(max64(until - ledger->since, 0), ledger->turn_rtt);
+
+	turn.network = counted(ledger, ledger->since, ledger->since + network);
+	turn.recv = counted(ledger, ledger->since + network, until);
+	return turn;
+}
+
+static void
+book_turn(LedgerTotals *totals, const LedgerTurn *turn)
+{
+	totals->network += turn->network;
+	totals->recv += turn->recv;
+}
+
 /* The wait in progress ends at "at". */
 static void
-end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, LedgerWait *wait)
+end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, bool unanswered,
+		 LedgerWait *wait)
 {
 	at = event_time(ledger, at);
-	*wait = ledger_split_wait(ledger, at, drain);
+	*wait = split_wait(ledger, at, drain, unanswered);
 	book_wait(&ledger->totals, wait);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
@@ -198,24 +255,36 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 }
 
 /*
- * Stop counting, wherever the session is.
+ * Stop counting, wherever the session is.  Readers have looked at the wait in
+ * progress until "wait_shown".  How it was split comes back in "wait", and a
+ * turn in progress in "turn"; they are zero where there was none.
  */
 void
-ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled)
+ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
+			const LedgerDrain *drain, int64_t wait_shown,
+			LedgerWait *wait, LedgerTurn *turn)
 {
+	memset(wait, 0, sizeof(*wait));
+	memset(turn, 0, sizeof(*turn));
 	now = event_time(ledger, now);
-	if (ledger->phase == LEDGER_WAITING)
+	switch (ledger->phase)
 	{
-		LedgerWait	wait;
-
-		wait = ledger_split_wait(ledger, now,
-								 sampled && sampled->drained ? &sampled->drain : NULL);
-		book_wait(&ledger->totals, &wait);
-	}
-	else if (ledger->phase != LEDGER_OFF)
-	{
-		close_phase(ledger, now, sampled, 0);
-		book_exchange(ledger, sampled);
+		case LEDGER_OFF:
+			break;
+		case LEDGER_WAITING:
+			*wait = split_wait(ledger, now, drain,
+							   !ledger_wait_was_shown(ledger, wait_shown, now));
+			book_wait(&ledger->totals, wait);
+			break;
+		case LEDGER_TURNING:
+			ledger_turn_end(ledger, now, true, turn);
+			book_exchange(ledger, sampled);
+			break;
+		case LEDGER_EXECUTING:
+		case LEDGER_SENDING:
+			close_phase(ledger, now, sampled, 0);
+			book_exchange(ledger, sampled);
+			break;
 	}
 	ledger->phase = LEDGER_OFF;
 	ledger->since = now;
@@ -242,31 +311,40 @@ void
 ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 					 LedgerWait *wait)
 {
-	end_wait(ledger, at, drain, wait);
+	end_wait(ledger, at, drain, false, wait);
 	ledger->counts = true;
 }
 
 /*
  * The wait ended at "at" without a request: the session works on its own
- * account, normally because it is about to end.
+ * account, normally because it is about to end.  "wait_shown" as in
+ * ledger_stop().
  */
 void
 ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-					  LedgerWait *wait)
+					  int64_t wait_shown, LedgerWait *wait)
 {
-	end_wait(ledger, at, drain, wait);
+	end_wait(ledger, at, drain, !ledger_wait_was_shown(ledger, wait_shown, at), wait);
 	ledger->counts = false;
 }
 
 /*
  * What looked like the end of an exchange was a flush in its middle: the time
- * since then was execution.  The exchange has been counted already.
+ * since then was execution, but for what readers have shown as a wait already,
+ * which comes back in "wait".  The exchange has been counted already.
  */
 void
-ledger_wait_was_work(Ledger *ledger)
+ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain, int64_t wait_shown,
+					 LedgerWait *wait)
 {
-	ledger->phase = LEDGER_EXECUTING;
-	ledger->exchange++;
+	memset(wait, 0, sizeof(*wait));
+	if (ledger_wait_was_shown(ledger, wait_shown, INT64_MAX))
+		end_wait(ledger, wait_shown, drain, false, wait);
+	else
+	{
+		ledger->phase = LEDGER_EXECUTING;
+		ledger->exchange++;
+	}
 	ledger->counts = false;
 }
 
@@ -292,6 +370,36 @@ ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_
 {
 	at = event_time(ledger, at);
 	close_phase(ledger, at, sampled, client);
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->since = at;
+}
+
+/*
+ * The client was asked for data at "at", and has sent none of it.
+ */
+void
+ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
+{
+	at = event_time(ledger, at);
+	close_phase(ledger, at, NULL, 0);
+	ledger->phase = LEDGER_TURNING;
+	ledger->since = at;
+	ledger->turn_rtt = rtt;
+}
+
+/*
+ * The first data has come, or nobody waits for it any more.  How the turn was
+ * split comes back in "turn".  Data that comes much sooner than a round trip
+ * takes was sent without waiting to be asked: that is no turn.
+ */
+void
+ledger_turn_end(Ledger *ledger, int64_t at, bool data_came, LedgerTurn *turn)
+{
+	at = event_time(ledger, at);
+	if (!data_came || 2 * (at - ledger->since) >= ledger->turn_rtt)
+		ledger->totals.turns++;
+	*turn = split_turn(ledger, at);
+	book_turn(&ledger->totals, turn);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
 }
@@ -386,6 +494,17 @@ project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 	account->state = LEDGER_STATE_SENDING;
 }
 
+static void
+project_turn(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
+			 LedgerAccount *account)
+{
+	LedgerTurn	turn = split_turn(ledger, now);
+
+	book_execution(&account->totals, ledger->exec, sampled);
+	book_turn(&account->totals, &turn);
+	account->state = LEDGER_STATE_RECEIVING;
+}
+
 /*
  * The account up to "now", the interval in progress included.
  *
@@ -417,7 +536,17 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 		case LEDGER_SENDING:
 			project_sending(ledger, sampled, now, account);
 			break;
+		case LEDGER_TURNING:
+			project_turn(ledger, sampled, now, account);
+			break;
 	}
+}
+
+/* Turns of the conversation, each of which cost a round trip. */
+int64_t
+ledger_round_trips(const LedgerTotals *totals)
+{
+	return totals->requests - totals->pipelined + totals->turns;
 }
 
 /* The whole without what was idle or is pending: what the shares refer to. */

@@ -9,13 +9,15 @@
  * no server, reads no clock and takes no lock, so that it can be tested and
  * fuzzed on its own, and so that a reader can let a private copy run ahead.
  *
- *		OFF --start--> WAITING --request_begin--> EXECUTING
- *						  ^							|   ^
- *						  |					 send_begin  send_end
+ *		OFF --start--> WAITING --request_begin--> EXECUTING --turn_begin--> TURNING
+ *						  ^							|   ^	^					|
+ *						  |					 send_begin  send_end +---turn_end---+
  *						  |							v   |
  *						  +-----exchange_end------ SENDING
  *
  * A small response is sent without being seen in SENDING (answer_plain).
+ * A turn is a round trip inside an exchange: the server has asked its client
+ * for data (COPY FROM STDIN) and waits for the first of it.
  * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
  * for work that no request asked for (a FATAL error), wait_was_work() takes
  * back a wait that turned out to be none.
@@ -41,6 +43,8 @@ typedef enum LedgerPhase
 	LEDGER_OFF = 0,				/* nothing is being counted */
 	LEDGER_EXECUTING,			/* in an exchange: the server works */
 	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
+	LEDGER_TURNING,				/* in an exchange: the client was asked for data,
+								 * and nothing of it has come */
 	LEDGER_WAITING				/* between exchanges */
 } LedgerPhase;
 
@@ -86,6 +90,7 @@ typedef struct LedgerTotals
 	int64_t		statements;
 	int64_t		transactions;
 	int64_t		pipelined;
+	int64_t		turns;			/* round trips inside exchanges */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
 } LedgerTotals;
 
@@ -128,6 +133,7 @@ typedef struct Ledger
 	int64_t		counted_from;	/* nothing before this counts */
 	int64_t		exec;			/* closed execution of this exchange: becomes
 								 * exec and recv when the exchange ends */
+	int64_t		turn_rtt;		/* of the turn in progress: one round trip */
 } Ledger;
 
 /*
@@ -173,22 +179,36 @@ typedef struct LedgerWait
 	bool		in_xact;
 } LedgerWait;
 
+/* How one turn was split. */
+typedef struct LedgerTurn
+{
+	int64_t		network;
+	int64_t		recv;
+} LedgerTurn;
+
 extern void ledger_start(Ledger *ledger, int64_t now, bool local,
 						 const LedgerWaitTerms *terms);
-extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled);
+extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
+						const LedgerDrain *drain, int64_t wait_shown,
+						LedgerWait *wait, LedgerTurn *turn);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
 extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								 LedgerWait *wait);
 extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-								  LedgerWait *wait);
-extern void ledger_wait_was_work(Ledger *ledger);
+								  int64_t wait_shown, LedgerWait *wait);
+extern void ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain,
+								 int64_t wait_shown, LedgerWait *wait);
+extern bool ledger_wait_was_shown(const Ledger *ledger, int64_t wait_shown, int64_t at);
 extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
+extern void ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt);
+extern void ledger_turn_end(Ledger *ledger, int64_t at, bool data_came, LedgerTurn *turn);
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 								int64_t client, const LedgerWaitTerms *terms);
 
+extern int64_t ledger_round_trips(const LedgerTotals *totals);
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);
 extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,

@@ -30,6 +30,10 @@
 #define RECORD_PIPELINED		0x02	/* its request needed no round trip */
 #define RECORD_WAIT_IN_XACT		0x04	/* the wait after it is in a transaction */
 #define RECORD_IN_BLOCK			0x08	/* ran inside a transaction block */
+#define RECORD_TURN				0x10	/* ends with a round trip inside the
+										 * exchange, which is its network */
+#define RECORD_PREPARES			0x20	/* its statement was prepared in it */
+#define RECORD_UNANSWERED		0x40	/* no request ended the wait after it */
 
 /*
  * One statement's part of an exchange, with the wait after it if it is the
@@ -41,7 +45,7 @@ typedef struct FlightRecord
 	int64		exec;
 	int64		send;
 	int64		recv;
-	int64		network;		/* of the wait after it */
+	int64		network;		/* of the wait (or turn) after it */
 	int64		client;
 	int64		idle;
 	int64		bytes;

@@ -192,7 +192,7 @@ row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
 	row_int64(row, totals->statements);
 	row_int64(row, totals->transactions);
 	row_int64(row, totals->pipelined);
-	row_int64(row, totals->requests - totals->pipelined);	/* round_trips */
+	row_int64(row, ledger_round_trips(totals));
 	row_ms(row, ledger_busy_total(totals) + totals->idle + (pending ? *pending : 0));
 	row_ms(row, totals->exec);
 	row_ms(row, totals->send);

@@ -62,6 +62,7 @@ typedef struct Tick
 	int			diag;			/* socket for diagnosis, or -1 */
 	int			diag_queries;
 	uint64	   *exchanges;		/* of each slot, when its recorder was looked at */
+	int64		clock_offset;	/* between the clocks, see clock.h */
 } Tick;
 
 Size
@@ -149,6 +150,8 @@ state_of(const Peek *view, uint32 event, int64 now)
 			return LEDGER_STATE_DISABLED;
 		case LEDGER_SENDING:
 			return LEDGER_STATE_SENDING;
+		case LEDGER_TURNING:
+			return LEDGER_STATE_RECEIVING;
 		case LEDGER_EXECUTING:
 			return ledger_executing_state(slot_blocked_in(event));
 		case LEDGER_WAITING:
@@ -292,7 +295,7 @@ sample_session(int index, Tick *tick)
 		if (view.since < tick->last)
 			sample_connection(slot, &view, tick);
 	}
-	else if (unlikely(view.wait.draining) &&
+	else if (view.phase == LEDGER_WAITING && unlikely(view.wait.draining) &&
 			 !(slot->sampled.session == view.session &&
 			   slot->sampled.exchange == view.exchange && slot->sampled.seen.drained))
 		sample_connection(slot, &view, tick);
@@ -328,6 +331,8 @@ tick_once(Tick *tick)
 	tick->now = clock_now();
 	PG_TRY();
 	{
+		if (clock_refresh_offset(&tick->clock_offset))
+			slot_control->clock_steps++;
 		sample_all(tick);
 		rotate_history_if_due();
 	}
@@ -397,6 +402,7 @@ pgnetlat_sampler_main(Datum arg)
 	tick.diag = tcpinfo_diag_open();
 	tick.exchanges = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(uint64));
 	tick.last = due = clock_now();
+	tick.clock_offset = clock_measure_offset();
 
 	while (!ShutdownRequestPending)
 	{

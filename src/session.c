@@ -88,12 +88,32 @@ publish_run_queue_time(int64 total)
 	published->run_queue_total = total;
 }
 
+/* Has the wall clock stepped? */
+static void
+refresh_clock_offset(void)
+{
+	SlotPublished *published = &my_session.slot->published;
+	int64		offset = published->clock_offset;
+
+	if (!clock_refresh_offset(&offset))
+		return;
+	slot_write_begin(my_session.slot);
+	published->clock_offset = offset;
+	slot_write_end(my_session.slot);
+}
+
 /* Once in a while, at the beginning of a request: ask what the kernel knows. */
 void
 session_refresh_kernel_info(int64 now)
 {
 	int64		run_queue_time;
 
+	/* the sampler has seen the wall clock step, by less perhaps than shows here */
+	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
+	{
+		my_session.clock_steps = slot_control->clock_steps;
+		refresh_clock_offset();
+	}
 	if (pgnetlat_rtt_interval < 0)
 	{
 		my_session.next_kernel_info = now + NS_PER_S;
@@ -151,7 +171,7 @@ measure_retransmission(int64 now)
 	const Ledger *ledger = session_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
-	if (now - ledger->since < LONG_WAIT_NS || my_session.spoke_in_wait ||
+	if (now - ledger->since < LONG_WAIT_NS || my_session.spoke_after == ledger->exchange ||
 		before->measured_at == 0 || !ask_kernel(now) ||
 		kernel_info.retransmits <= before->retransmits ||
 		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS)
@@ -161,20 +181,33 @@ measure_retransmission(int64 now)
 	return &measured_drain;
 }
 
+/* Until when has a reader looked at the wait in progress?  In a write section. */
+static inline int64
+wait_shown(void)
+{
+	return pg_atomic_read_u64(&my_session.slot->wait_shown);
+}
+
 /*
- * Has a reader shown parts of the wait, which ends at "at", that must stay?
- * A short wait outside a transaction is pending until it is over.  Inside a
- * write section only.
+ * The wait in progress, whose request seemed to have arrived before it began,
+ * ends at "at".  Was it a part of a message only, or something that nobody
+ * answers, so that the request came in the wait?  What has arrived is read at
+ * once; but a backend that gets no processor is late as well, which shows in
+ * its run-queue time.
  */
 static bool
-wait_was_shown(int64 at)
+request_came_later(int64 at)
 {
-	const Ledger *ledger = session_ledger();
-	int64		shown = pg_atomic_read_u64(&my_session.slot->wait_shown);
+	const SlotPublished *published = &my_session.slot->published;
+	int64		length = at - published->ledger.since;
+	int64		run_queue_time;
 
-	return shown > ledger->since &&
-		(ledger->wait.in_xact || shown - ledger->since > ledger->wait.idle_threshold ||
-		 shown >= at);
+	if (!published->ledger.wait.pipelined || length <= my_session.long_wait)
+		return false;
+	if (pgnetlat_rtt_interval < 0 || published->run_queue_base < 0)
+		return length > LONG_WAIT_NS;
+	run_queue_time = tcpinfo_run_queue_time();
+	return run_queue_time - published->run_queue_total < length / 2;
 }
 
 /*
@@ -215,8 +248,13 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 	record->exec = at - record->start - record->send;
 	if (sampled)
 	{
-		record->recv = Min(sampled->recv, record->exec);
-		record->exec -= record->recv;
+		int64		recv = Min(sampled->recv - my_session.record_recv, record->exec);
+
+		/* what was sampled is of the whole exchange */
+		recv = Max(recv, 0);
+		record->recv += recv;
+		record->exec -= recv;
+		my_session.record_recv += recv;
 	}
 	record->bytes = bytes - my_session.record_bytes;
 	my_session.record_bytes = bytes;
@@ -272,25 +310,31 @@ session_begin(int64 at, bool is_request)
 	Ledger	   *ledger = session_ledger();
 	const LedgerDrain *drain;
 	LedgerWait	wait;
+	bool		later = request_came_later(at);
 
 	drain = ledger->wait.draining ? measure_drain(at) : measure_retransmission(at);
 
 	slot_write_begin(slot);
+	if (later)
+		ledger->wait.pipelined = false;
 	if (ledger->wait.draining)
 		drain = shown_drain(drain);
-	else if (wait_was_shown(at))
+	else if (ledger_wait_was_shown(ledger, wait_shown(), at))
 		drain = NULL;
 	at = slot_not_before_wait_shown(slot, at);
 	if (is_request)
 		ledger_request_begin(ledger, at, drain, &wait);
 	else
-		ledger_wait_abandoned(ledger, at, drain, &wait);
+		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
 	slot_write_end(slot);
 
-	my_session.spoke_in_wait = false;
 	if (my_session.recording)
+	{
+		if (!is_request)
+			session_record()->flags |= RECORD_UNANSWERED;
 		session_record_finish(&wait);
+	}
 	session_enter_exchange(ledger->since);
 }
 
@@ -301,30 +345,123 @@ session_begin(int64 at, bool is_request)
 void
 session_begin_after_long_wait(TimestampTz stamp)
 {
-	SessionSlot *slot = my_session.slot;
-	int64		offset = slot->published.clock_offset;
+	int64		at;
 
-	clock_refresh_offset(&offset);
-	slot_write_begin(slot);
-	slot->published.clock_offset = offset;
-	slot_write_end(slot);
-	session_begin(Min(clock_from_timestamp(offset, stamp), clock_now()), true);
+	refresh_clock_offset();
+	at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
+	session_begin(Min(at, clock_now()), true);
 }
 
-/* What looked like the end of an exchange was somebody's flush in its middle. */
+/*
+ * What looked like the end of an exchange was somebody's flush in its middle.
+ * A part of it that a reader has shown as a wait stays one, with a record of
+ * its own.
+ */
 void
 session_wait_was_work(void)
 {
+	Ledger	   *ledger = session_ledger();
+	int64		began = ledger->since;
+	LedgerWait	wait;
+
 	slot_write_begin(my_session.slot);
-	ledger_wait_was_work(session_ledger());
+	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
 	slot_write_end(my_session.slot);
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
+	if (my_session.recording && ledger->since > began)
+	{
+		session_record_finish(&wait);
+		session_record_begin(ledger->since);
+	}
+}
+
+/*
+ * In a wait: what had arrived when it began turns out to be a request, or not
+ * to be one.
+ */
+void
+session_note_pipelined(bool pipelined)
+{
+	Ledger	   *ledger = session_ledger();
+
+	if (ledger->wait.pipelined == pipelined)
+		return;
+	slot_write_begin(my_session.slot);
+	ledger->wait.pipelined = pipelined;
+	slot_write_end(my_session.slot);
+}
+
+/*
+ * The client was asked for data at "now": a round trip inside the exchange
+ * begins.
+ */
+void
+session_begin_turn(int64 now)
+{
+	SessionSlot *slot = my_session.slot;
+
+	slot_write_begin(slot);
+	ledger_turn_begin(session_ledger(), slot_not_before_busy_shown(slot, now),
+					  slot->published.tcp.rtt);
+	slot_write_end(slot);
+}
+
+/*
+ * A round trip inside the exchange begins, and nobody can tell when it ends.
+ */
+void
+session_count_turn(void)
+{
+	slot_write_begin(my_session.slot);
+	session_ledger()->totals.turns++;
+	slot_write_end(my_session.slot);
+}
+
+/*
+ * The first data came at "now", or something else that must be seen to.  The
+ * record of the statement ends here, and goes on in another: only so can each
+ * of them be followed by a round trip.
+ */
+void
+session_end_turn(int64 now, bool data_came)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = session_ledger();
+	FlightRecord *record = session_record();
+	FlightRecord begun;
+	int64		began = ledger->since;
+	LedgerTurn	turn;
+
+	slot_write_begin(slot);
+	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
+	slot_write_end(slot);
+	if (!my_session.recording)
+		return;
+
+	close_record(began, my_session.response_bytes, sampled_of_exchange());
+	record->recv += turn.recv;
+	record->network = turn.network;
+	record->client = record->idle = 0;
+	record->flags |= RECORD_TURN;
+	begun = *record;
+	session_record_push();
+	if (my_session.attend)
+		make_room_for_records();
+	session_record_begin(ledger->since);
+	record = session_record();
+	record->queryid = begun.queryid;
+	record->userid = begun.userid;
+	my_session.statement_begun = true;
 }
 
 void
 session_begin_send(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
+
+	/* the request seems to be from the future: the wall clock has stepped */
+	if (unlikely(session_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
+		refresh_clock_offset();
 
 	slot_write_begin(slot);
 	ledger_send_begin(session_ledger(), slot_not_before_busy_shown(slot, now),
@@ -380,6 +517,7 @@ session_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	if (!my_session.recording)
 		return;
 	close_record(began, my_session.response_bytes, sampled);
+	my_session.record_recv = 0;
 	record->send += ledger->since - began;
 	record->xact_status = xact_status;
 	record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
@@ -393,16 +531,24 @@ session_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 /* Finish the record that is open when counting stops. */
 static void
 stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *sampled,
-			   const LedgerWait *wait)
+			   const LedgerWait *wait, const LedgerTurn *turn)
 {
+	FlightRecord *record = session_record();
+	LedgerWait	after = *wait;
+
 	if (!my_session.recording)
 		return;
 	if (phase == LEDGER_SENDING)
-		session_record()->send += now - began;
+		record->send += now - began;
 	if (phase != LEDGER_WAITING)
-		close_record(now, my_session.response_bytes, sampled);
-	session_record_finish(wait);
+		close_record(phase == LEDGER_TURNING ? began : now, my_session.response_bytes,
+					 sampled);
+	record->recv += turn->recv;
+	after.network += turn->network;
+	record->flags |= RECORD_UNANSWERED;
+	session_record_finish(&after);
 	my_session.recording = my_session.statement_done = false;
+	my_session.record_recv = 0;
 }
 
 /* Close the account, wherever it is; it may be started again. */
@@ -412,26 +558,28 @@ stop_counting(void)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = session_ledger();
 	LedgerPhase phase = ledger->phase;
-	LedgerWait	wait = {0};
+	LedgerWait	wait;
+	LedgerTurn	turn;
 	const LedgerSampled *sampled;
+	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
 	int64		now;
 
 	if (phase == LEDGER_OFF)
 		return;
 	now = clock_now();
+	if (phase == LEDGER_WAITING && ledger->wait.draining)
+		drain = measure_drain(now);
 	slot_write_begin(slot);
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
 	session_publish_counters(0);
-	if (phase == LEDGER_WAITING)
-		wait = ledger_split_wait(ledger, now,
-								 sampled && sampled->drained ? &sampled->drain : NULL);
-	ledger_stop(ledger, now, sampled);
+	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
+	publish_kernel_info();
 	slot_write_end(slot);
 
-	stop_recording(phase, began, now, sampled, &wait);
+	stop_recording(phase, began, now, sampled, &wait, &turn);
 	my_session.counting = false;
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
 }
@@ -446,7 +594,9 @@ start_counting(void)
 	my_session.counting = true;
 	my_session.response_bytes = 0;
 	my_session.statements = my_session.transactions = 0;
-	my_session.recording = false;
+	my_session.recording = my_session.suspended = false;
+	my_session.spoke_after = 0;
+	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	session_refresh_kernel_info(now);
 	terms = session_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
@@ -466,6 +616,9 @@ session_exit(int code, Datum arg)
 {
 	if (my_session.slot == NULL)
 		return;
+	/* it will be rolled back, when nobody counts any more */
+	if (my_session.counting && IsTransactionState())
+		my_session.transactions++;
 	slot_close(my_session.slot);
 	stop_counting();
 	drain_detach(my_session.index);
@@ -515,4 +668,10 @@ session_between_exchanges(void)
 		drain_rename(my_session.index);
 	my_session.renamed = false;
 	make_room_for_records();
+
+	/* portals end with their transaction: until then, look again each time */
+	if (my_session.xact_status == 'I')
+		my_session.suspended = false;
+	my_session.fetch = FETCH_UNKNOWN;
+	my_session.attend |= my_session.suspended;
 }

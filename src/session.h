@@ -41,8 +41,23 @@
  */
 #define LONG_WAIT_NS				(10 * NS_PER_MS)
 
+/*
+ * What has arrived is read at once.  If a request that seemed to have arrived
+ * took longer than this, and longer than a round trip, was it complete?
+ */
+#define LATE_REQUEST_NS				NS_PER_MS
+
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
+
+/* What an Execute message fetches; known only where portals are suspended. */
+typedef enum FetchKind
+{
+	FETCH_UNKNOWN = 0,
+	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
+	FETCH_FIRST,				/* it began to run */
+	FETCH_FURTHER				/* it went on: counted before */
+} FetchKind;
 
 typedef struct Session
 {
@@ -51,11 +66,17 @@ typedef struct Session
 	bool		counting;		/* the ledger is not off */
 	bool		attend;			/* there is something to do between exchanges */
 	bool		renamed;		/* application_name may have changed */
-	bool		spoke_in_wait;	/* sent something of its own accord */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
 								 * no event; tells where we are, see below */
 	int			depth;			/* of nested statements in this exchange */
+	int64		long_wait;		/* behind a longer one there is time, see above */
+	uint64		spoke_after;	/* exchange in whose wait the backend sent something
+								 * of its own accord */
+
+	/* of the portals in this transaction, see wire.c */
+	bool		suspended;		/* one was not read to its end */
+	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
 	int64		began;
@@ -69,9 +90,11 @@ typedef struct Session
 	bool		statement_done; /* it is complete; what follows is the next */
 	uint32		record_generation;
 	int64		record_bytes;	/* of the response: sent before this statement */
+	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
+	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
 } Session;
 
 /* read for each message: not through the table of exported symbols */
@@ -117,6 +140,10 @@ session_is_recording(void)
 extern void session_begin_after_long_wait(TimestampTz stamp);
 extern void session_begin(int64 at, bool is_request);
 extern void session_wait_was_work(void);
+extern void session_note_pipelined(bool pipelined);
+extern void session_begin_turn(int64 now);
+extern void session_end_turn(int64 now, bool data_came);
+extern void session_count_turn(void);
 extern void session_begin_send(int64 now);
 extern void session_end_send(int64 now, int64 bytes);
 extern void session_end(int64 now, int64 bytes, bool pipelined, char xact_status);
@@ -219,7 +246,7 @@ session_begin_request(TimestampTz stamp)
 	int64		at = clock_from_timestamp(slot->published.clock_offset, stamp);
 
 	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - ledger->since) > LONG_WAIT_NS))
+	if (unlikely((uint64) (at - ledger->since) > (uint64) my_session.long_wait))
 	{
 		session_begin_after_long_wait(stamp);
 		return;
@@ -277,6 +304,8 @@ session_wait_terms(bool pipelined, char xact_status)
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
+	my_session.long_wait = unlikely(pipelined) ? Max(terms.rtt, LATE_REQUEST_NS) :
+		LONG_WAIT_NS;
 	return terms;
 }
 

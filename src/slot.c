@@ -329,6 +329,7 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 				raise_mark(&slot->busy_shown, now);
 			break;
 		case LEDGER_SENDING:
+		case LEDGER_TURNING:
 			raise_mark(&slot->busy_shown, now);
 			break;
 		case LEDGER_OFF:

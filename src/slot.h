@@ -174,6 +174,7 @@ typedef struct SlotControl
 	volatile uint32 generation;
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;
+	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has seen */
 	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions;	/* attached so far */
 	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
 } SlotControl;

@@ -19,13 +19,17 @@
  */
 #include "postgres.h"
 
+#include "commands/prepare.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "guc.h"
 #include "optimizer/planner.h"
 #include "statement_hooks.h"
+#include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/backend_status.h"
+#include "utils/plancache.h"
+#include "utils/portal.h"
 #include "wire.h"
 
 static planner_hook_type prev_planner = NULL;
@@ -79,6 +83,8 @@ static pg_noinline void
 special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
+	if (my_session.suspended)
+		wire_fetches(queryDesc->already_executed);
 	if (session_is_recording())
 	{
 		wire_next_statement();
@@ -92,7 +98,8 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!session_in_exchange() || my_session.statement_done))
+	if (unlikely(!session_in_exchange() || my_session.statement_done ||
+				 my_session.suspended))
 		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else if (my_session.recording)
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -101,28 +108,60 @@ pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 }
 
 /*
- * Who comes before us in the chain may have cleared a utility statement's
- * identifier, as pg_stat_statements does; core has reported it before.
+ * The identifier of the unnamed prepared statement, if it is a utility
+ * statement that has been run, and its plan, which is there as long as it is.
+ */
+static uint64 unnamed_queryid = 0;
+static const CachedPlan *unnamed_plan = NULL;
+
+/*
+ * The identifier of a utility statement.
+ *
+ * pg_stat_statements clears it in the statement when it runs, before it calls
+ * us or behind us.  The first time, core has reported it before.  In a prepared
+ * statement, as which drivers send BEGIN and COMMIT, it is gone then, but the
+ * query that it was planned from still has it.
  */
 static uint64
 utility_queryid(const PlannedStmt *pstmt)
 {
-	return pstmt->queryId != 0 ? pstmt->queryId : pgstat_get_my_query_id();
+	const Portal portal = ActivePortal;
+	uint64		queryid = pstmt->queryId != 0 ? pstmt->queryId : pgstat_get_my_query_id();
+	PreparedStatement *prepared;
+
+	if (portal == NULL || portal->cplan == NULL)
+		return queryid;
+	if (portal->prepStmtName == NULL)
+	{
+		if (queryid == 0)
+			return portal->cplan == unnamed_plan ? unnamed_queryid : 0;
+		unnamed_plan = portal->cplan;
+		unnamed_queryid = queryid;
+	}
+	else if (queryid == 0)
+	{
+		prepared = FetchPreparedStatement(portal->prepStmtName, false);
+		if (prepared && list_length(prepared->plansource->query_list) == 1)
+			queryid = linitial_node(Query, prepared->plansource->query_list)->queryId;
+	}
+	return queryid;
 }
 
 static void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
-	FlightRecord *record = NULL;
+	bool		recorded = false;
 	int			outer;
 
 	wire_work_begins();
+	if (unlikely(my_session.suspended))
+		wire_fetches(false);
 	outer = my_session.depth;
 	if (outer == 0 && !transparent && session_is_recording())
 	{
 		wire_next_statement();
-		record = wire_statement_begins(utility_queryid(pstmt));
+		recorded = wire_statement_begins(utility_queryid(pstmt)) != NULL;
 	}
 	my_session.depth = transparent ? outer : outer + 1;
 
@@ -132,8 +171,10 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
 	my_session.depth = outer;
-	if (record && qc && command_tag_display_rowcount(qc->commandTag))
-		record->rows += qc->nprocessed;
+
+	/* another record than before, if the statement was a COPY from the client */
+	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))
+		session_record()->rows += qc->nprocessed;
 }
 
 void

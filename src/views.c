@@ -241,7 +241,8 @@ merge_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
 		exchange->exec += next->exec;
 		exchange->send += next->send;
 		exchange->recv += next->recv;
-		exchange->network = next->network;
+		/* only the last one has a wait after it, but any may have a turn */
+		exchange->network += next->network;
 		exchange->client = next->client;
 		exchange->idle = next->idle;
 		exchange->rows += next->rows;

@@ -20,6 +20,20 @@
  * answers to a Flush message.  A flush right behind a notice, an error or the
  * invitation to copy is in the middle of a request.
  *
+ * Had the next request arrived by then?  Something had, if core's buffer or the
+ * kernel's is not empty.  But that may be a Flush message, which core answers
+ * with a flush() of nothing: then we look again.  What is left of a COPY that
+ * has failed is no request at all, and of a message that was not complete
+ * session.c takes note when it comes late.
+ *
+ * Behind the invitation to copy the client's first data is waited for, by us
+ * instead of core, for the same things: so it is known when it comes.
+ *
+ * An Execute that does not read its portal to the end is a statement as well,
+ * and the next one of that portal is not.  Which of the two it is shows when
+ * its executor is called, and is looked at only in transactions in which a
+ * portal has been suspended.
+ *
  * The clock is read before and after the flush that ends an exchange, and
  * around the one message in 8 kB that fills core's send buffer, for only that
  * one may block.  That needs an exact count of what is in the buffer, see
@@ -35,9 +49,18 @@
 
 #include "access/xact.h"
 #include "session.h"
+#include "storage/latch.h"
+#include "utils/backend_status.h"
 #include "wire.h"
 
+/* in libssl, which the server has loaded if it was built with it */
+#if defined(USE_OPENSSL) && defined(__ELF__)
+#pragma weak SSL_pending
+#endif
+
 /* Types of messages to the client, as in the protocol's documentation. */
+#define MSG_PARSE_COMPLETE			'1'
+#define MSG_BIND_COMPLETE			'2'
 #define MSG_CLOSE_COMPLETE			'3'
 #define MSG_NOTIFICATION			'A'
 #define MSG_COMMAND_COMPLETE		'C'
@@ -50,6 +73,11 @@
 #define MSG_COPY_BOTH				'W'
 #define MSG_READY_FOR_QUERY			'Z'
 #define MSG_COPY_DATA				'd'
+#define MSG_PORTAL_SUSPENDED		's'
+
+/* and from the client */
+#define MSG_FLUSH					'H'
+#define MSG_SYNC					'S'
 
 /* This backend's view of the wire. */
 typedef struct Wire
@@ -60,6 +88,9 @@ typedef struct Wire
 
 	bool		flush_wait;		/* the wait followed a Flush message */
 	char		last_message;	/* other than a row */
+	bool		more_in_kernel; /* before the response left, behind core's buffer */
+	bool		copied;			/* the exchange has asked for data, ... */
+	int64		before_copy;	/* ... after so many statements of the session */
 	size_t		buffered;		/* bytes in core's send buffer */
 } Wire;
 
@@ -99,8 +130,8 @@ message_in_wait(char type)
 }
 
 /*
- * What a message in a response says, other than a row.  False: the next
- * statement may begin with it.
+ * What a message in a response says, other than a row, if it is of the ordinary
+ * kind.  False: see note_special_message().
  */
 static inline bool
 note_message(char type, const char *body)
@@ -109,6 +140,8 @@ note_message(char type, const char *body)
 	{
 		case MSG_COMMAND_COMPLETE:
 		case MSG_FUNCTION_RESULT:
+			if (unlikely(my_session.suspended))
+				return false;
 			my_session.statements++;
 			if (my_session.recording)
 			{
@@ -119,15 +152,36 @@ note_message(char type, const char *body)
 		case MSG_READY_FOR_QUERY:
 			my_session.xact_status = body[0];
 			break;
+		case MSG_PARSE_COMPLETE:
+		case MSG_PARAMETER_STATUS:
+		case MSG_PORTAL_SUSPENDED:
+			return false;
 		default:
-			/* of application_name, perhaps */
-			if (unlikely(type == MSG_PARAMETER_STATUS))
-				my_session.attend = my_session.renamed = true;
-			if (unlikely(my_session.statement_done))
+			if (unlikely(my_session.statement_done || my_session.suspended))
 				return false;
 	}
 	wire.last_message = type;
 	return true;
+}
+
+/*
+ * A statement is complete, or its portal is suspended, where that may have
+ * happened before: then it has been counted.
+ */
+static void
+note_end_of_fetch(char type)
+{
+	if (!my_session.suspended || type == MSG_FUNCTION_RESULT ||
+		my_session.fetch == FETCH_BOUND || my_session.fetch == FETCH_FIRST)
+	{
+		my_session.statements++;
+		if (my_session.recording)
+			session_record()->statements++;
+	}
+	my_session.statement_done = my_session.recording;
+	my_session.fetch = FETCH_UNKNOWN;
+	if (type == MSG_PORTAL_SUSPENDED)
+		my_session.suspended = my_session.attend = true;
 }
 
 /*
@@ -136,19 +190,64 @@ note_message(char type, const char *body)
  * moved; in the simple one the executor's hook has been here first.
  */
 static void
-message_after_statement(char type)
+message_after_statement(void)
 {
-	/* locks may be held where one of these is sent */
-	if (type != MSG_NOTICE && type != MSG_ERROR && type != MSG_PARAMETER_STATUS &&
-		type != MSG_NOTIFICATION)
-	{
-		int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
-											  GetCurrentStatementStartTimestamp());
+	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
+										  GetCurrentStatementStartTimestamp());
 
-		if (at > session_record()->start)
-			session_next_statement(at, wire.buffered);
-	}
+	if (at > session_record()->start)
+		session_next_statement(at, wire.buffered);
+}
+
+/* A statement was prepared: if nothing else is, this exchange is about it. */
+static void
+note_parse(void)
+{
+	FlightRecord *record = session_record();
+
+	if (!my_session.recording || record->queryid != 0)
+		return;
+	record->queryid = pgstat_get_my_query_id();
+	record->userid = GetUserId();
+	record->flags |= RECORD_PREPARES;
+}
+
+/* What any message in a response says, other than a row. */
+static void
+note_special_message(char type, const char *body)
+{
+	if (note_message(type, body))
+		return;
 	wire.last_message = type;
+	switch (type)
+	{
+		case MSG_COMMAND_COMPLETE:
+		case MSG_FUNCTION_RESULT:
+		case MSG_PORTAL_SUSPENDED:
+			note_end_of_fetch(type);
+			return;
+		case MSG_PARAMETER_STATUS:
+			/* of application_name, perhaps */
+			my_session.attend = my_session.renamed = true;
+			return;
+		case MSG_NOTICE:
+		case MSG_ERROR:
+		case MSG_NOTIFICATION:
+			/* locks may be held where one of these is sent */
+			return;
+		case MSG_CLOSE_COMPLETE:
+			/* of what is complete */
+			return;
+		case MSG_BIND_COMPLETE:
+			my_session.fetch = FETCH_BOUND;
+			break;
+		default:
+			break;
+	}
+	if (my_session.statement_done)
+		message_after_statement();
+	if (type == MSG_PARSE_COMPLETE)
+		note_parse();
 }
 
 /* Core's send buffer takes the message, and may be sent to make room for it. */
@@ -182,8 +281,8 @@ special_message(char type, const char *body, size_t length)
 		message_in_wait(type);
 	if (!session_in_exchange())
 		wire.last_message = type;
-	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA && !note_message(type, body))
-		message_after_statement(type);
+	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
+		note_special_message(type, body);
 	return pass_on(type, body, length);
 }
 
@@ -239,33 +338,124 @@ ends_exchange(char last_message)
 	}
 }
 
+/* The session's statements so far, published or not. */
+static inline int64
+statements_so_far(void)
+{
+	return session_ledger()->totals.statements + my_session.statements;
+}
+
+/*
+ * The next message from the client, if core's buffer has one; 0 if not.
+ */
+static int
+next_in_buffer(void)
+{
+	int			type;
+
+	if (pq_buffer_remaining_data() <= 0 || pq_is_reading_msg())
+		return 0;
+	pq_startmsgread();
+	type = pq_peekbyte();
+	pq_endmsgread();
+	return type;
+}
+
+/*
+ * Will more bytes from the client show at the socket?  Not those that the TLS
+ * library has decrypted already; what GSS has, nobody can tell.
+ */
+static bool
+input_shows(void)
+{
+#ifdef ENABLE_GSS
+	if (MyProcPort->gss && MyProcPort->gss->enc)
+		return false;
+#endif
+	if (!MyProcPort->ssl_in_use)
+		return true;
+#if defined(USE_OPENSSL) && defined(__ELF__)
+	return SSL_pending != NULL && SSL_pending(MyProcPort->ssl) == 0;
+#else
+	return false;
+#endif
+}
+
+/*
+ * The client was invited to copy at "now".  Unless data had arrived already,
+ * it is going to cost a round trip, which is measured where we can wait for it
+ * as core is about to: whatever wakes us up, the rest is core's.
+ *
+ * The invitation may have been asked for by the extended protocol: then Sync
+ * is behind it in the buffer, which core will skip.
+ */
+static void
+invited_to_copy(int64 now, bool arrived)
+{
+	int			type = next_in_buffer();
+	CompatAnswer data = COMPAT_NO;
+	WaitEvent	event;
+
+	wire.copied = true;
+	wire.before_copy = statements_so_far();
+	if (type == MSG_SYNC || type == MSG_FLUSH)
+		data = compat_buffer_has_more(COMPAT_MESSAGE_HEADER);
+	else if (type != 0)
+		data = COMPAT_YES;
+	if (arrived || data == COMPAT_YES)
+		return;
+	if (data == COMPAT_UNKNOWN || !input_shows())
+	{
+		session_count_turn();
+		return;
+	}
+
+	session_begin_turn(now);
+	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+	(void) WaitEventSetWait(FeBeWaitSet, -1, &event, 1, WAIT_EVENT_CLIENT_READ);
+	session_end_turn(clock_now(), (event.events & WL_SOCKET_READABLE) != 0);
+}
+
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
 flush_event_by_event(void)
 {
 	int64		now = clock_now();
 	size_t		bytes = wire.buffered;
-	bool		pipelined;
+	bool		copy_in = wire.last_message == MSG_COPY_IN;
+	bool		in_kernel;
+	bool		in_buffer;
 	int			result;
 
 	session_begin_send(now);
-	pipelined = session_request_has_arrived(now);
+	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
+		session_request_has_arrived(now);
 	result = wire.next_flush();
 	now = clock_now();
-	pipelined |= pq_buffer_remaining_data() > 0;
+	in_buffer = pq_buffer_remaining_data() > 0;
+	wire.more_in_kernel = in_kernel && in_buffer;
 	wire.buffered = 0;
 	if (wire.last_message == MSG_READY_FOR_QUERY)
 	{
+		bool		copy_failed = wire.copied && wire.before_copy == statements_so_far();
+
+		wire.copied = false;
 		wire.flush_wait = false;
-		session_end(now, bytes, pipelined, my_session.xact_status);
+		session_end(now, bytes, (in_kernel || in_buffer) && !copy_failed,
+					my_session.xact_status);
 	}
 	else if (ends_exchange(wire.last_message))
 	{
 		wire.flush_wait = true;
-		session_end(now, bytes, pipelined, IsTransactionOrTransactionBlock() ? 'T' : 'I');
+		session_end(now, bytes, in_kernel || in_buffer,
+					IsTransactionOrTransactionBlock() ? 'T' : 'I');
 	}
 	else
+	{
 		session_end_send(now, bytes);
+		if (copy_in)
+			invited_to_copy(now, in_kernel);
+	}
 	return result;
 }
 
@@ -274,22 +464,33 @@ static inline int
 flush_answer(void)
 {
 	int64		sending_since = clock_now();
-	bool		pipelined = session_request_has_arrived(sending_since);
+	bool		in_kernel = session_request_has_arrived(sending_since);
 	int			result = wire.next_flush();
 	int64		now = clock_now();
+	bool		in_buffer = pq_buffer_remaining_data() > 0;
 
-	pipelined |= pq_buffer_remaining_data() > 0;
-	session_end_answer(sending_since, now, wire.buffered, pipelined);
+	wire.more_in_kernel = in_kernel & in_buffer;
+	session_end_answer(sending_since, now, wire.buffered, in_kernel | in_buffer);
 	wire.buffered = 0;
 	wire.flush_wait = false;
 	return result;
 }
 
-/* Nothing is counted, or the backend speaks of its own accord. */
+/*
+ * Nothing is counted, or the backend speaks of its own accord, or it has read
+ * a Flush message with nothing to send: what arrived with the request before
+ * may have been no more than that.
+ */
 static int
 flush_out_of_response(void)
 {
-	my_session.spoke_in_wait = true;
+	if (session_in_wait())
+	{
+		if (wire.buffered > 0)
+			my_session.spoke_after = session_ledger()->exchange;
+		else
+			session_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
+	}
 	wire.buffered = 0;
 	return wire.next_flush();
 }
@@ -356,6 +557,17 @@ wire_next_statement(void)
 	/* several statements in one message share its timestamp */
 	session_next_statement(at > session_record()->start ? at : clock_now(),
 						   wire.buffered);
+}
+
+/*
+ * A statement begins to run, or goes on, in a transaction in which portals
+ * have been suspended.  What runs inside of it comes here later.
+ */
+void
+wire_fetches(bool further)
+{
+	if (my_session.fetch == FETCH_UNKNOWN || my_session.fetch == FETCH_BOUND)
+		my_session.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
 }
 
 static void

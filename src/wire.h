@@ -17,6 +17,7 @@ extern void wire_install(void);
 /* Functions for statement_hooks.c */
 extern void wire_work_begins_in_wait(void);
 extern void wire_next_statement(void);
+extern void wire_fetches(bool further);
 
 /* The planner, the executor or a transaction's end has been reached. */
 static inline void

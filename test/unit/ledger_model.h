@@ -205,6 +205,10 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 	model->ledger = expected;
 }
 
+/* Numbers of events from here on are readers who look. */
+#define MODEL_LOOKS		13
+#define MODEL_EVENTS	(MODEL_LOOKS + 3)
+
 /* One event; what does not fit the phase is left out. */
 static void
 model_event(Model *model, int event, int choice)
@@ -214,6 +218,7 @@ model_event(Model *model, int event, int choice)
 	const LedgerSampled *sampled = model_sampled(model);
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
 	LedgerWait	wait;
+	LedgerTurn	turn;
 	LedgerDrain measured = {(choice & 15) * 50, (choice & 3) * 50};
 
 	/* what the kernel measured when the session itself asks */
@@ -238,7 +243,7 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 2:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_abandoned(ledger, wait_at, drain, &wait);
+				ledger_wait_abandoned(ledger, wait_at, drain, model->wait_shown, &wait);
 			break;
 		case 3:
 			if (ledger->phase == LEDGER_EXECUTING)
@@ -259,7 +264,7 @@ model_event(Model *model, int event, int choice)
 			{
 				int64_t		end = model_at_least(wait_at, model->busy_shown);
 
-				ledger_stop(ledger, end, sampled);
+				ledger_stop(ledger, end, sampled, drain, model->wait_shown, &wait, &turn);
 				model->off_time += model->now -
 					model_at_least(ledger->since, model->counted_from);
 			}
@@ -281,6 +286,18 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 9:
 			model_sample(model, choice & 1, choice & 2);
+			break;
+		case 10:
+			if (ledger->phase == LEDGER_EXECUTING)
+				ledger_turn_begin(ledger, busy_at, (choice & 7) * 100);
+			break;
+		case 11:
+			if (ledger->phase == LEDGER_TURNING)
+				ledger_turn_end(ledger, busy_at, choice & 1, &turn);
+			break;
+		case 12:
+			if (ledger->phase == LEDGER_WAITING)
+				ledger_wait_was_work(ledger, drain, model->wait_shown, &wait);
 			break;
 		default:
 			model_look(model, choice % 3);
@@ -312,7 +329,7 @@ model_run(ModelByte next, void *source)
 		model.now += passed;
 		if (model.ledger.phase == LEDGER_OFF)
 			model.off_time += passed;
-		model_event(&model, event % 13, choice);
+		model_event(&model, event % MODEL_EVENTS, choice);
 		model_look(&model, (event >> 6) % 3);
 	}
 	return model.broken;

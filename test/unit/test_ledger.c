@@ -14,6 +14,7 @@ static const LedgerWaitTerms remote = {.rtt = 10 * MS,.idle_threshold = 1000 * M
 static const LedgerWaitTerms in_xact = {.rtt = 10 * MS,.idle_threshold = 1000 * MS,.in_xact = true};
 
 static LedgerWait split;		/* how the latest wait was split */
+static LedgerTurn turn;			/* and the latest turn */
 
 static LedgerAccount
 project(const Ledger *ledger, int64_t now)
@@ -277,8 +278,8 @@ test_no_request(void)
 	Ledger		ledger = {0};
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_wait_abandoned(&ledger, 10 * MS, NULL, &split);
-	ledger_stop(&ledger, 12 * MS, NULL);
+	ledger_wait_abandoned(&ledger, 10 * MS, NULL, 0, &split);
+	ledger_stop(&ledger, 12 * MS, NULL, NULL, 0, &split, &turn);
 	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
 	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec");
 	CHECK_EQUAL(ledger.totals.client, 10 * MS, "client");
@@ -293,7 +294,7 @@ test_stop_in_exchange(void)
 	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 1 * MS, NULL, &split);
 	ledger_send_begin(&ledger, 3 * MS, true);
-	ledger_stop(&ledger, 7 * MS, NULL);
+	ledger_stop(&ledger, 7 * MS, NULL, NULL, 0, &split, &turn);
 	account = project(&ledger, 1000 * MS);
 	CHECK_EQUAL(ledger_total(&account), 7 * MS, "nothing counts after the end");
 	CHECK_EQUAL(account.totals.requests, 1, "a session that ends in an exchange had a request");
@@ -307,11 +308,97 @@ test_flush_in_the_middle(void)
 
 	ledger_start(&ledger, 0, false, &local);
 	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
-	ledger_wait_was_work(&ledger);
+	ledger_wait_was_work(&ledger, NULL, 0, &split);
 	ledger_send_begin(&ledger, 9 * MS, true);
 	ledger_exchange_end(&ledger, 9 * MS, NULL, 0, &local);
 	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "what looked like a wait was execution");
 	CHECK_EQUAL(ledger.totals.requests, 1, "of one request");
+
+	/* what a reader has shown of it as a wait stays one */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, false, &local);
+	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
+	ledger_wait_was_work(&ledger, NULL, 6 * MS, &split);
+	CHECK_EQUAL(split.length, 5 * MS, "a wait up to what was shown");
+	ledger_exchange_end(&ledger, 9 * MS, NULL, 0, &local);
+	CHECK_EQUAL(ledger.totals.in_xact_wait, 5 * MS, "which stays");
+	CHECK_EQUAL(ledger.totals.exec, 4 * MS, "and the rest is execution");
+	CHECK_EQUAL(ledger.totals.requests, 1, "of one request");
+}
+
+static void
+test_turn(void)
+{
+	Ledger		ledger = {0};
+	LedgerSampled seen = {.recv = 5 * MS,.visited = 65 * MS};
+	LedgerAccount account;
+
+	/* COPY FROM STDIN: the client is asked at 12 ms, its first data comes at 52 */
+	ledger_start(&ledger, 0, false, &local);
+	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
+	ledger_turn_begin(&ledger, 12 * MS, 10 * MS);
+	account = project(&ledger, 15 * MS);
+	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
+	CHECK_EQUAL(account.totals.network, 3 * MS, "network, while it lasts");
+	account = project(&ledger, 42 * MS);
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network is one round trip");
+	CHECK_EQUAL(account.totals.recv, 20 * MS, "recv is the rest");
+	CHECK_EQUAL(account.pending, 0, "pending");
+	ledger_turn_end(&ledger, 52 * MS, true, &turn);
+	ledger_send_begin(&ledger, 70 * MS, true);
+	ledger_exchange_end(&ledger, 70 * MS, &seen, 0, &local);
+	CHECK_EQUAL(ledger.totals.exec, 15 * MS, "exec");
+	CHECK_EQUAL(ledger.totals.network, 10 * MS, "network");
+	CHECK_EQUAL(ledger.totals.recv, 35 * MS, "recv, with what was sampled later");
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 2, "of two round trips");
+
+	/* a client that does not wait to be asked */
+	ledger_request_begin(&ledger, 72 * MS, NULL, &split);
+	ledger_turn_begin(&ledger, 72 * MS, 10 * MS);
+	ledger_turn_end(&ledger, 73 * MS, true, &turn);
+	ledger_send_begin(&ledger, 74 * MS, true);
+	ledger_exchange_end(&ledger, 74 * MS, NULL, 0, &local);
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3, "one round trip more");
+
+	/* a reset in its middle, and the end of the session */
+	ledger_request_begin(&ledger, 80 * MS, NULL, &split);
+	ledger_turn_begin(&ledger, 80 * MS, 10 * MS);
+	ledger_reset(&ledger, 85 * MS);
+	ledger_stop(&ledger, 100 * MS, NULL, NULL, 0, &split, &turn);
+	CHECK_EQUAL(turn.network, 5 * MS, "the rest of the round trip");
+	CHECK_EQUAL(turn.recv, 10 * MS, "recv");
+	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "total since the reset");
+}
+
+static void
+test_last_wait(void)
+{
+	Ledger		ledger = {0};
+	LedgerDrain drain = {.total = 4 * MS};
+
+	/* nobody waited for the round trip of a request that never came */
+	ledger_start(&ledger, 0, false, &remote);
+	ledger_stop(&ledger, 30 * MS, NULL, NULL, 0, &split, &turn);
+	CHECK_EQUAL(ledger.totals.network, 0, "network");
+	CHECK_EQUAL(ledger.totals.idle, 10 * MS, "idle");
+	CHECK_EQUAL(ledger.totals.client, 20 * MS, "client");
+
+	/* but somebody did for the response */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, false, &remote);
+	ledger_stop(&ledger, 30 * MS, NULL, &drain, 0, &split, &turn);
+	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network");
+	CHECK_EQUAL(ledger.totals.idle, 6 * MS, "idle");
+
+	/* in a transaction nothing is idle, and what was shown stays */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, false, &in_xact);
+	ledger_stop(&ledger, 30 * MS, NULL, NULL, 0, &split, &turn);
+	CHECK_EQUAL(ledger.totals.client, 30 * MS, "client");
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_start(&ledger, 0, false, &in_xact);
+	ledger_stop(&ledger, 30 * MS, NULL, NULL, 20 * MS, &split, &turn);
+	CHECK_EQUAL(ledger.totals.network, 10 * MS, "network, as shown");
 }
 
 /* splitmix64: small, and the same everywhere */
@@ -365,6 +452,8 @@ main(void)
 	test_no_request();
 	test_stop_in_exchange();
 	test_flush_in_the_middle();
+	test_turn();
+	test_last_wait();
 	test_properties();
 	return CHECKS_DONE("ledger");
 }

@@ -1,0 +1,486 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# The messages that mainstream drivers send, which are not those that one would
+# send oneself: Flush behind Sync, portals read in parts, portals closed behind
+# their statement, statements prepared anew each time, COPY.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# The sampler sleeps: what is expected here must not depend on it.
+my $node = new_node(
+	'drivers', conf => <<'EOC');
+pgnetlat.idle_threshold = '1h'
+pgnetlat.sample_interval = '10s'
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE items (id int, note text)',
+	q{CREATE FUNCTION loops() RETURNS int LANGUAGE plpgsql AS
+	  'DECLARE i int; n int := 0;
+	   BEGIN FOR i IN SELECT generate_series(1, 500) LOOP n := n + 1; END LOOP; RETURN n; END'});
+
+# Runs a function on a fresh session and returns what its account gained, once
+# it has answered as many requests as expected, and what its statements did.
+# Checks the counts of both: calls, rows and repeats of the statement that was
+# run most.
+sub gain
+{
+	my ($name, $expected, $function, %options) = @_;
+	my $client = PgNetlat::Client->connect($node, application_name => 'subject',
+		%options);
+	$client->run(@{ $options{before} }) if $options{before};
+	$observer->settled($client->pid, scalar @{ $options{before} // [] });
+	$observer->run('SELECT pgnetlat_reset()');
+	my $before = $observer->account($client->pid);
+	$function->($client);
+	my $gain = delta($before,
+		$observer->settled($client->pid, $expected->{requests}));
+	$client->finish;
+	$observer->ended('subject');
+	my @rows = $observer->rows(
+		'SELECT * FROM pgnetlat_statements ORDER BY calls DESC, rows DESC');
+	my %most = map { $_ => $rows[0]{$_} } qw(calls rows repeats);
+
+	foreach (sort keys %$expected)
+	{
+		is(exists $most{$_} ? $most{$_} : $gain->{$_}, $expected->{$_}, "$name: $_");
+	}
+	$gain->{statement} = $rows[0];
+	($gain->{none}) = grep { !defined $_->{queryid} } @rows;
+	return $gain;
+}
+
+my $seven = 'SELECT g AS seven FROM generate_series(1, 7) g';
+
+# ---------------------------------------------------------------------------
+# What has arrived, and is no request
+# ---------------------------------------------------------------------------
+
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? ', TCP' : '';
+
+	# psycopg 3 ends each of its pipelines so
+	gain(
+		"Sync and Flush$over",
+		{ requests => 20, pipelined => 0, round_trips => 20, statements => 20 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 20)
+			{
+				$client->put(parse('', 'SELECT 1'), bind_('', ''), execute(''),
+					sync(), flush());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	# long enough for the kernel to be asked
+	gain(
+		"Sync and Flush behind something longer$over",
+		{ requests => 5, pipelined => 0, round_trips => 5 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 5)
+			{
+				$client->put(parse('', 'SELECT pg_sleep(0.02)'), bind_('', ''),
+					execute(''));
+				pause(5);
+				$client->put(sync(), flush());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	gain(
+		"Sync and Flush in the middle of a pipeline$over",
+		{ requests => 12, pipelined => 10, round_trips => 2 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 2)
+			{
+				$client->put(
+					(
+						parse('', 'SELECT 1') . bind_('', '') . execute('')
+						  . sync() . flush()
+					) x 6);
+				$client->responses(6);
+			}
+		},
+		tcp => $tcp);
+
+	gain(
+		"part of a message$over",
+		{ requests => 6, pipelined => 0, round_trips => 6 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				my $next = query('SELECT 2 /* not all of this comes at once */');
+
+				$client->put(query('SELECT pg_sleep(0.02)') . substr($next, 0, 20));
+				$client->responses;
+				pause(50);
+				$client->put(substr($next, 20));
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	# the client notices only when all has been sent
+	gain(
+		"COPY that fails$over",
+		{ requests => 6, pipelined => 0, round_trips => 6 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'),
+					copy_data("no number\n") x 3000, copy_done());
+				$client->until('Z');
+				$client->run('SELECT 1');
+			}
+		},
+		tcp => $tcp);
+
+	gain(
+		"COPY that fails, of a client that waits$over",
+		{ requests => 4, pipelined => 0, round_trips => 6 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 2)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'));
+				$client->until('G');
+				pause(5);
+				$client->put(copy_data("no number\n") x 3000, copy_done());
+				$client->until('Z');
+				$client->run('SELECT 1');
+			}
+		},
+		tcp => $tcp);
+}
+
+# ---------------------------------------------------------------------------
+# Portals that are not read to their end
+# ---------------------------------------------------------------------------
+
+# asyncpg's fetchrow() and fetchval(), JDBC's setMaxRows()
+gain(
+	'one row of many',
+	{ requests => 21, statements => 20, calls => 20, rows => 20, repeats => 19 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', $seven), sync());
+		$client->responses;
+		for (1 .. 20)
+		{
+			$client->put(bind_('', 's'), execute('', 1), sync());
+			$client->responses;
+		}
+	});
+
+gain(
+	'one row of many, under one Sync',
+	{ requests => 1, statements => 10, calls => 10, rows => 10, repeats => 9 },
+	sub {
+		my ($client) = @_;
+		$client->put((parse('', $seven) . bind_('', '') . execute('', 1)) x 10, sync());
+		$client->responses;
+	});
+
+# a portal is one statement, however often it is read from
+my %portals = (
+	'portal read in parts' => [ $seven, 7 ],
+	'portal of a statement that writes, read in parts' =>
+	  [ 'INSERT INTO items SELECT generate_series(1, 7) RETURNING id', undef ],
+	'portal of a utility statement, read in parts' => [ 'EXPLAIN ' . $seven, undef ],
+	'portal of nested loops, read in parts' =>
+	  [ 'SELECT loops() FROM generate_series(1, 7)', 7 ]);
+foreach my $name (sort keys %portals)
+{
+	my ($sql, $rows) = @{ $portals{$name} };
+
+	foreach my $under_one_sync (0, 1)
+	{
+		gain(
+			$name . ($under_one_sync ? ', under one Sync' : ''),
+			{
+				statements => 4,
+				transactions => 1,
+				requests => $under_one_sync ? 3 : 10,
+				$rows ? (rows => $rows) : ()
+			},
+			sub {
+				my ($client) = @_;
+				my @messages = (
+					parse('', $sql) . bind_('p', ''),
+					(execute('p', 1)) x 3,
+
+					# another one in between, with loops of its own
+					parse('', 'SELECT loops()') . bind_('', '') . execute(''),
+					(execute('p', 1)) x 2,
+					execute('p'));
+
+				$client->run('BEGIN');
+				if ($under_one_sync)
+				{
+					$client->put(@messages, sync());
+					$client->responses;
+				}
+				else
+				{
+					foreach (@messages)
+					{
+						$client->put($_, sync());
+						$client->responses;
+					}
+				}
+				$client->run('COMMIT');
+			},
+			options => $under_one_sync ? '' : '-c pgnetlat.track_statements=on');
+	}
+}
+
+# the same where nobody keeps track of nesting
+gain(
+	'portals, without statements',
+	{ requests => 8, statements => 6, transactions => 2 },
+	sub {
+		my ($client) = @_;
+		for (1 .. 2)
+		{
+			$client->run('BEGIN');
+			$client->put(parse('', $seven), bind_('p', ''), execute('p', 3), sync());
+			$client->responses;
+			$client->put(execute('p', 3), sync());
+			$client->responses;
+			$client->run('COMMIT');
+		}
+	},
+	options => '-c pgnetlat.track_statements=off');
+
+# ---------------------------------------------------------------------------
+# To which statement does a wait belong?
+# ---------------------------------------------------------------------------
+
+# In a transaction block, where a client may think for as long as it likes and
+# still repeats a statement.
+
+# sqlx closes the portal; the pauses are after the statement
+my $paused = 0;
+my $gain = gain(
+	'portal closed behind its statement',
+	{ requests => 13, statements => 12, calls => 10, rows => 70, repeats => 9 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', $seven), describe('S', 's'), sync());
+		$client->responses;
+		$client->run('BEGIN');
+		for (1 .. 10)
+		{
+			$client->put(bind_('', 's'), execute(''), close_('P', ''), sync());
+			$client->responses;
+			$paused += pause(5);
+		}
+		$client->run('COMMIT');
+	});
+at_least($gain->{statement}{client_time}, $paused,
+	'portal closed behind its statement: the pauses are its own');
+
+# lib/pq, tokio-postgres, pgx: prepare, wait, execute
+$paused = 0;
+$gain = gain(
+	'prepared anew each time',
+	{ requests => 22, statements => 12, calls => 10, rows => 70, repeats => 9 },
+	sub {
+		my ($client) = @_;
+		$client->run('BEGIN');
+		for (1 .. 10)
+		{
+			$client->put(parse('', $seven), describe('S', ''), sync());
+			$client->responses;
+			$paused += pause(5);
+			$client->put(bind_('', ''), execute(''), sync());
+			$client->responses;
+			$paused += pause(2);
+		}
+		$client->run('COMMIT');
+	},
+	tcp => 1);
+at_least($gain->{statement}{client_time} + $gain->{statement}{network_time},
+	$paused, 'prepared anew each time: the pauses are its own');
+SKIP:
+{
+	skip 'no round trip from this kernel', 1 unless $gain->{network_time} > 0;
+
+	# nine times two round trips could be saved, each after this statement
+	cmp_ok(
+		abs($gain->{statement}{repeat_network_time} / $gain->{statement}{network_time} -
+			  18 / 20),
+		'<', 0.05,
+		'prepared anew each time: a repeat is two round trips');
+}
+
+# ---------------------------------------------------------------------------
+# Loops of many different statements
+# ---------------------------------------------------------------------------
+
+foreach my $different (17, 200)
+{
+	my $rounds = 3;
+
+	gain(
+		"a loop of $different statements",
+		{ requests => $different * $rounds + 2 },
+		sub {
+			my ($client) = @_;
+			$client->run('BEGIN',
+				(map { 'SELECT ' . join(', ', (1) x $_) } 1 .. $different) x $rounds,
+				'COMMIT');
+		});
+	is( $observer->value(
+			"SELECT count(*) FROM pgnetlat_statements WHERE calls = $rounds AND repeats = $rounds - 1"),
+		$different,
+		"a loop of $different statements: all of them are repeats");
+}
+
+# ---------------------------------------------------------------------------
+# COPY from the client
+# ---------------------------------------------------------------------------
+
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? ', TCP' : '';
+
+	$paused = 0;
+	my @in_progress;
+	$gain = gain(
+		"COPY of a client that waits to be asked$over",
+		{
+			requests => 4,
+			statements => 4,
+			pipelined => 0,
+			round_trips => 8,
+			transactions => 4,
+			calls => 4,
+			rows => 8
+		},
+		sub {
+			my ($client) = @_;
+			for (1 .. 4)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'));
+				$client->until('G');
+				my $start = now();
+				push @in_progress,
+				  $observer->await($client->pid, sub { $_->{state} eq 'receiving' });
+				pause(50);
+				push @in_progress, $observer->account($client->pid);
+				$paused += now() - $start;
+				$client->put(copy_data("1\n2\n"), copy_done());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+	at_least($gain->{recv_time} + $gain->{network_time}, $paused,
+		"COPY$over: its first wait is known to the end");
+	cmp_ok($gain->{exec_time}, '<', $paused / 2, "COPY$over: and is not execution");
+	at_least($gain->{statement}{recv_time}, $paused - 5,
+		"COPY$over: also by statement");
+	is( scalar(grep { $_->{state} eq 'receiving' and $_->{pending_time} == 0 }
+			  @in_progress),
+		8,
+		"COPY$over: seen while it lasts");
+
+	gain(
+		"COPY of a client that does not$over",
+		{ requests => 4, statements => 4, pipelined => 0, round_trips => 4, calls => 4 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 4)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'),
+					copy_data("1\n2\n"), copy_done());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	# what the extended protocol sends behind its Execute is skipped
+	gain(
+		"COPY in the extended protocol$over",
+		{ requests => 3, statements => 3, pipelined => 0, round_trips => 6, calls => 3 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				$client->put(parse('', 'COPY items (id) FROM STDIN'),
+					bind_('', ''), execute(''), sync());
+				$client->until('G');
+				pause(5);
+				$client->put(copy_data("1\n2\n"), copy_done(), sync());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+}
+
+# A session that is terminated while it waits for data, or whose client goes.
+foreach my $how ('terminated', 'gone')
+{
+	my $client = PgNetlat::Client->connect($node, application_name => "copy $how");
+
+	$client->put(query('COPY items (id) FROM STDIN'));
+	$client->until('G');
+	ok($observer->await($client->pid, sub { $_->{state} eq 'receiving' }),
+		"COPY, $how: waits");
+	if ($how eq 'terminated')
+	{
+		$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
+		$client->until_closed;
+	}
+	else
+	{
+		$client->vanish;
+	}
+	my $sum = $observer->ended("copy $how");
+	is($sum->{requests}, 1, "COPY, $how: one request");
+	is($sum->{round_trips}, 2, "COPY, $how: of two round trips");
+	is($sum->{transactions}, 1, "COPY, $how: and one transaction");
+}
+
+# ---------------------------------------------------------------------------
+# Transactions that end with their session
+# ---------------------------------------------------------------------------
+
+foreach my $how ('leaves', 'vanishes', 'is terminated')
+{
+	my $client = PgNetlat::Client->connect($node, application_name => "client $how");
+
+	$client->run('SELECT 1', 'BEGIN', 'SELECT 1');
+	$client->finish if $how eq 'leaves';
+	$client->vanish if $how eq 'vanishes';
+	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')')
+	  if $how eq 'is terminated';
+	is($observer->ended("client $how")->{transactions},
+		2, "a client that $how in a transaction");
+}
+
+no_violations($observer);
+$node->stop;
+done_testing();
