@@ -192,22 +192,15 @@ wait_shown(void)
  * The wait in progress, whose request seemed to have arrived before it began,
  * ends at "at".  Was it a part of a message only, or something that nobody
  * answers, so that the request came in the wait?  What has arrived is read at
- * once; but a backend that gets no processor is late as well, which shows in
- * its run-queue time.
+ * once, and if that takes long it is because there was no processor.
  */
 static bool
 request_came_later(int64 at)
 {
-	const SlotPublished *published = &my_session.slot->published;
-	int64		length = at - published->ledger.since;
-	int64		run_queue_time;
+	const Ledger *ledger = session_ledger();
 
-	if (!published->ledger.wait.pipelined || length <= my_session.long_wait)
-		return false;
-	if (pgnetlat_rtt_interval < 0 || published->run_queue_base < 0)
-		return length > LONG_WAIT_NS;
-	run_queue_time = tcpinfo_run_queue_time();
-	return run_queue_time - published->run_queue_total < length / 2;
+	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
+		tcpinfo_times_blocked() != my_session.times_blocked;
 }
 
 /*

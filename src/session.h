@@ -71,6 +71,7 @@ typedef struct Session
 								 * no event; tells where we are, see below */
 	int			depth;			/* of nested statements in this exchange */
 	int64		long_wait;		/* behind a longer one there is time, see above */
+	long		times_blocked;	/* when the wait began, if it is pipelined */
 	uint64		spoke_after;	/* exchange in whose wait the backend sent something
 								 * of its own accord */
 
@@ -304,8 +305,12 @@ session_wait_terms(bool pipelined, char xact_status)
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
-	my_session.long_wait = unlikely(pipelined) ? Max(terms.rtt, LATE_REQUEST_NS) :
-		LONG_WAIT_NS;
+	my_session.long_wait = LONG_WAIT_NS;
+	if (unlikely(pipelined))
+	{
+		my_session.long_wait = Max(terms.rtt, LATE_REQUEST_NS);
+		my_session.times_blocked = tcpinfo_times_blocked();
+	}
 	return terms;
 }
 

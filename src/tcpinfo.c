@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -122,6 +123,20 @@ tcpinfo_run_queue_time(void)
 		return waiting;
 #endif
 	return -1;
+}
+
+/*
+ * How often this process has given up its processor to wait for something;
+ * always the same where the kernel does not say.
+ */
+long
+tcpinfo_times_blocked(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_SELF, &usage) != 0)
+		return 0;
+	return usage.ru_nvcsw;
 }
 
 #if defined(__linux__) && defined(TCP_INFO)

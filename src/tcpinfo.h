@@ -87,6 +87,7 @@ extern bool tcpinfo_diag_query(int diag, const TcpEndpoints *endpoints, int64 no
 							   TcpInfo *info);
 
 extern int64 tcpinfo_run_queue_time(void);
+extern long tcpinfo_times_blocked(void);
 
 extern void tcpinfo_counters(const TcpInfo *info, TcpCounters *counters);
 extern void tcpinfo_latest(TcpInfo *latest, const TcpInfo *other);

@@ -362,6 +362,18 @@ next_in_buffer(void)
 }
 
 /*
+ * Has the kernel the next request, if core's buffer has none?  What is in the
+ * buffer may be no more than a Flush message.
+ */
+static inline bool
+kernel_has_request(int64 now, bool in_buffer)
+{
+	if (unlikely(in_buffer) && next_in_buffer() != MSG_FLUSH)
+		return false;
+	return session_request_has_arrived(now);
+}
+
+/*
  * Will more bytes from the client show at the socket?  Not those that the TLS
  * library has decrypted already; what GSS has, nobody can tell.
  */
@@ -428,11 +440,11 @@ flush_event_by_event(void)
 	int			result;
 
 	session_begin_send(now);
+	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
-		session_request_has_arrived(now);
+		kernel_has_request(now, in_buffer);
 	result = wire.next_flush();
 	now = clock_now();
-	in_buffer = pq_buffer_remaining_data() > 0;
 	wire.more_in_kernel = in_kernel && in_buffer;
 	wire.buffered = 0;
 	if (wire.last_message == MSG_READY_FOR_QUERY)
@@ -464,10 +476,10 @@ static inline int
 flush_answer(void)
 {
 	int64		sending_since = clock_now();
-	bool		in_kernel = session_request_has_arrived(sending_since);
+	bool		in_buffer = pq_buffer_remaining_data() > 0;
+	bool		in_kernel = kernel_has_request(sending_since, in_buffer);
 	int			result = wire.next_flush();
 	int64		now = clock_now();
-	bool		in_buffer = pq_buffer_remaining_data() > 0;
 
 	wire.more_in_kernel = in_kernel & in_buffer;
 	session_end_answer(sending_since, now, wire.buffered, in_kernel | in_buffer);

@@ -182,16 +182,18 @@ foreach my $tcp (0, 1)
 # asyncpg's fetchrow() and fetchval(), JDBC's setMaxRows()
 gain(
 	'one row of many',
-	{ requests => 21, statements => 20, calls => 20, rows => 20, repeats => 19 },
+	{ requests => 23, statements => 22, calls => 20, rows => 20, repeats => 19 },
 	sub {
 		my ($client) = @_;
 		$client->put(parse('s', $seven), sync());
 		$client->responses;
+		$client->run('BEGIN');
 		for (1 .. 20)
 		{
 			$client->put(bind_('', 's'), execute('', 1), sync());
 			$client->responses;
 		}
+		$client->run('COMMIT');
 	});
 
 gain(
