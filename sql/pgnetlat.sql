@@ -21,7 +21,7 @@ SELECT pid = pg_backend_pid() AS me, datname = current_database() AS here,
 SELECT abs(total_time - (exec_time + send_time + recv_time + network_time
 						 + client_time + idle_time + pending_time))
 	   <= total_time * 1e-9 AS parts_add_up,
-	   abs(exec_share + network_share + client_share - 1) < 1e-9 AS shares_add_up,
+	   abs(server_share + network_share + client_share - 1) < 1e-9 AS shares_add_up,
 	   round_trips = requests - pipelined AS round_trips_fit
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 

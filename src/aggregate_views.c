@@ -22,18 +22,21 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-PG_FUNCTION_INFO_V1(pgnetlat_statements);
-PG_FUNCTION_INFO_V1(pgnetlat_clients);
-PG_FUNCTION_INFO_V1(pgnetlat_histogram);
-PG_FUNCTION_INFO_V1(pgnetlat_history);
-
 static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_WAIT] = "wait",
-	[METRIC_EXCHANGE] = "exchange",
+	[METRIC_EXCHANGE] = "request",
 	[METRIC_NETWORK] = "network",
 	[METRIC_CLIENT] = "client",
 	[METRIC_RTT] = "rtt",
 };
+
+static const char *
+metric_name(ClientMetric metric, ApiVersion api)
+{
+	if (api == API_1_0 && metric == METRIC_EXCHANGE)
+		return "exchange";
+	return metric_names[metric];
+}
 
 static void
 statement_row(const StatementEntry *entry, void *arg)
@@ -67,16 +70,18 @@ statement_row(const StatementEntry *entry, void *arg)
  * One row per role, database and query identifier; one more without any of
  * them for what was evicted.
  */
-Datum
-pgnetlat_statements(PG_FUNCTION_ARGS)
+static Datum
+statements(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	drain_fold_all();
 	statements_iterate(statement_row, &row);
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 
 /* What only the live sessions of a group know. */
 typedef struct LiveGroup
@@ -195,15 +200,15 @@ live_of_evicted(HTAB *live, const ClientEntry *other)
 /*
  * One row per client group.
  */
-Datum
-pgnetlat_clients(PG_FUNCTION_ARGS)
+static Datum
+clients(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	HTAB	   *live;
 	ClientEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	live = fold_and_group();
 	entries = clients_copy(&count);
 	/* those of evicted groups come last */
@@ -227,6 +232,9 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+SQL_ENTRY_POINT(pgnetlat_clients, clients, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
+
 static void
 histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
 {
@@ -240,7 +248,7 @@ histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
 	{
 		sum += histogram->bucket[i];
 		client_identity(row, entry);
-		row_text(row, metric_names[metric]);
+		row_text(row, metric_name(metric, row->api));
 		row_text(row, histogram_le(i));
 		row_int64(row, sum);
 		row_float8(row, histogram->sum / (double) NS_PER_S);
@@ -253,14 +261,14 @@ histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
  * One row per client group, metric and bucket; in seconds, as Prometheus
  * wants them.
  */
-Datum
-pgnetlat_histogram(PG_FUNCTION_ARGS)
+static Datum
+histogram(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	drain_fold_all();
 	entries = clients_copy(&count);
 	for (int i = 0; i < count; i++)
@@ -270,6 +278,9 @@ pgnetlat_histogram(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_histogram, histogram, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_histogram_1_1, histogram, API_1_1);
 
 static void
 history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *values)
@@ -289,14 +300,14 @@ history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *valu
 /*
  * One row per interval and database.
  */
-Datum
-pgnetlat_history(PG_FUNCTION_ARGS)
+static Datum
+history(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	HistoryBucket *buckets;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	drain_fold_all();
 	buckets = history_copy(GetCurrentTimestamp(), &count);
 	for (int i = 0; i < count; i++)
@@ -309,3 +320,6 @@ pgnetlat_history(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_history, history, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_history_1_1, history, API_1_1);

@@ -26,12 +26,6 @@
 #include "utils/timestamp.h"
 #include "waits.h"
 
-PG_FUNCTION_INFO_V1(pgnetlat_sessions);
-PG_FUNCTION_INFO_V1(pgnetlat_waits);
-PG_FUNCTION_INFO_V1(pgnetlat_recent);
-PG_FUNCTION_INFO_V1(pgnetlat_info);
-PG_FUNCTION_INFO_V1(pgnetlat_reset);
-
 static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_DISABLED] = "disabled",
 	[LEDGER_STATE_EXECUTING] = "executing",
@@ -157,13 +151,13 @@ session_row(RowBuilder *row, const SlotObservation *seen)
 /*
  * One row per connected client backend.
  */
-Datum
-pgnetlat_sessions(PG_FUNCTION_ARGS)
+static Datum
+sessions(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation seen;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (slot_observe(i, &seen) && !seen.closed)
@@ -171,6 +165,9 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_sessions, sessions, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_sessions_1_1, sessions, API_1_1);
 
 /* The names of a sample; no event means that it was running, on a processor. */
 static void
@@ -196,14 +193,14 @@ wait_names(RowBuilder *row, const WaitSample *sample)
 /*
  * One row per connected session, state and wait event.
  */
-Datum
-pgnetlat_waits(PG_FUNCTION_ARGS)
+static Datum
+waits(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation seen;
 	WaitSample	samples[WAITS_PER_SESSION];
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		int			count;
@@ -226,6 +223,8 @@ pgnetlat_waits(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_waits, waits, API_1_0);
 
 /* Put the records of one exchange together; returns how many they are. */
 static int
@@ -283,8 +282,8 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
  * The flight recorder of one session; no row if there is none with this
  * process ID, or the caller may not see it.
  */
-Datum
-pgnetlat_recent(PG_FUNCTION_ARGS)
+static Datum
+recent(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	int			pid = PG_GETARG_INT32(0);
 	RowBuilder	row;
@@ -293,7 +292,7 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 	int			slot;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !slot_observe(slot, &seen) || seen.pid != pid ||
 		!rows_may_see(seen.userid))
@@ -311,11 +310,13 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+SQL_ENTRY_POINT(pgnetlat_recent, recent, API_1_0);
+
 /*
  * One row about the extension itself.
  */
-Datum
-pgnetlat_info(PG_FUNCTION_ARGS)
+static Datum
+info(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SamplerStatus sampler;
@@ -328,6 +329,7 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	row.result = NULL;
+	row.api = api;
 	row.column = 0;
 	sampler_get_status(&sampler);
 	row_text(&row, PGNETLAT_VERSION);
@@ -351,15 +353,17 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, pg_atomic_read_u64(&slot_control->records_dropped));
 	row_int64(&row, shmem_size());
 	row_timestamp(&row, slot_reset_timestamp());
-	if (row.column != desc->natts)
-		elog(ERROR, "library and extension \"pgnetlat\" do not match");
+	rows_check_columns(row.column, desc->natts);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }
 
+SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
+
 /*
  * Forget everything counted so far.
  */
+PG_FUNCTION_INFO_V1(pgnetlat_reset);
 Datum
 pgnetlat_reset(PG_FUNCTION_ARGS)
 {

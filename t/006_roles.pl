@@ -113,7 +113,7 @@ foreach my $name (sort keys %session)
 		't',
 		"$name: sees itself");
 	is($caller->value('SELECT version FROM pgnetlat_info') // '',
-		'1.0', "$name: sees the version");
+		'1.1', "$name: sees the version");
 	ok(defined $caller->value('SELECT count(*) FROM pgnetlat_history'),
 		"$name: sees the history");
 	is($caller->error_of('SELECT * FROM pgnetlat_top_statements'),
