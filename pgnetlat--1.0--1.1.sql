@@ -233,6 +233,23 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_histogram_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 10000;
 
+-- In the target list, so that nobody collects its rows: they are many.
+CREATE OR REPLACE VIEW pgnetlat_histogram AS
+SELECT (h.r).datid,
+	   d.datname,
+	   (h.r).usesysid,
+	   u.rolname AS usename,
+	   (h.r).application_name,
+	   (h.r).client_addr,
+	   (h.r).metric,
+	   (h.r).le,
+	   (h.r).bucket,
+	   (h.r).sum,
+	   (h.r).count
+  FROM (SELECT pgnetlat_histogram() AS r) h
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid;
+
 ALTER FUNCTION pgnetlat_history() RENAME TO pgnetlat_history_1_0;
 
 CREATE FUNCTION pgnetlat_history(
@@ -380,7 +397,10 @@ DECLARE
 	objects text;
 BEGIN
 	SELECT pg_catalog.string_agg(DISTINCT
-			   pg_catalog.pg_describe_object(d.classid, d.objid, 0), ', ')
+			   CASE WHEN r.oid IS NULL
+					THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0)
+					ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0)
+			   END, ', ')
 	  INTO objects
 	  FROM pg_catalog.pg_depend d
 	  JOIN pg_catalog.pg_proc p
@@ -393,6 +413,9 @@ BEGIN
 	  JOIN pg_catalog.pg_extension e
 		ON m.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
 	   AND m.refobjid OPERATOR(pg_catalog.=) e.oid
+	  LEFT JOIN pg_catalog.pg_rewrite r
+		ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+	   AND d.objid OPERATOR(pg_catalog.=) r.oid
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat'
 	   AND p.proname OPERATOR(pg_catalog.~~) 'pgnetlat\_%\_1\_0'
 	   AND d.deptype OPERATOR(pg_catalog.=) 'n';

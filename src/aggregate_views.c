@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "clients.h"
 #include "drain.h"
 #include "guc.h"
@@ -18,6 +19,7 @@
 #include "rows.h"
 #include "slot.h"
 #include "statements.h"
+#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -235,26 +237,107 @@ clients(FunctionCallInfo fcinfo, ApiVersion api)
 SQL_ENTRY_POINT(pgnetlat_clients, clients, API_1_0);
 SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
 
-static void
-histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
+/*
+ * Where we are in the histograms.  They are many rows, so they are returned
+ * one by one, for a caller that needs no more than one at a time: the view
+ * calls the function in its target list, where nobody collects its rows.
+ */
+typedef struct HistogramScan
 {
-	const Histogram *histogram = &entry->counters.histogram[metric];
-	int64		count = 0;
-	int64		sum = 0;
+	ClientEntry *groups;
+	int			count;
+	int			group;			/* the next row's */
+	int			metric;
+	int			bucket;
+	int64		sum;			/* of the buckets before it */
+	int64		total;			/* of all */
+	MemoryContext group_context;	/* of the identity's values */
+	Datum		metric_text[NUM_METRICS];
+	Datum		le_text[HISTOGRAM_BUCKETS];
+	TupleDesc	desc;
+	RowBuilder	row;			/* begins with the group's identity */
+	int			identity_columns;
+} HistogramScan;
 
+static void
+histogram_begin_group(HistogramScan *scan)
+{
+	MemoryContext old;
+
+	MemoryContextReset(scan->group_context);
+	old = MemoryContextSwitchTo(scan->group_context);
+	scan->row.column = 0;
+	client_identity(&scan->row, &scan->groups[scan->group]);
+	scan->identity_columns = scan->row.column;
+	MemoryContextSwitchTo(old);
+}
+
+static void
+histogram_begin_metric(HistogramScan *scan)
+{
+	const Histogram *histogram =
+		&scan->groups[scan->group].counters.histogram[scan->metric];
+
+	scan->sum = 0;
+	scan->total = 0;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		count += histogram->bucket[i];
+		scan->total += histogram->bucket[i];
+}
+
+/* In a context that lives as long as the scan. */
+static HistogramScan *
+histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	HistogramScan *scan = palloc0(sizeof(HistogramScan));
+
+	rows_require_preload();
+	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	scan->desc = BlessTupleDesc(scan->desc);
+	drain_fold_all();
+	scan->groups = clients_copy(&scan->count);
+	scan->group_context = AllocSetContextCreate(CurrentMemoryContext,
+												"pgnetlat histogram group",
+												ALLOCSET_SMALL_SIZES);
+	for (int i = 0; i < NUM_METRICS; i++)
+		scan->metric_text[i] = CStringGetTextDatum(metric_name(i, api));
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		scan->le_text[i] = CStringGetTextDatum(histogram_le(i));
+	return scan;
+}
+
+/* The next row, and one step further. */
+static Datum
+histogram_next(HistogramScan *scan)
+{
+	RowBuilder *row = &scan->row;
+	const Histogram *histogram =
+		&scan->groups[scan->group].counters.histogram[scan->metric];
+
+	if (scan->metric == 0 && scan->bucket == 0)
+		histogram_begin_group(scan);
+	if (scan->bucket == 0)
+		histogram_begin_metric(scan);
+	scan->sum += histogram->bucket[scan->bucket];
+
+	row->column = scan->identity_columns;
+	row_datum(row, scan->metric_text[scan->metric]);
+	row_datum(row, scan->le_text[scan->bucket]);
+	row_int64(row, scan->sum);
+	row_float8(row, histogram->sum / (double) NS_PER_S);
+	row_int64(row, scan->total);
+	rows_check_columns(row->column, scan->desc->natts);
+
+	if (++scan->bucket == HISTOGRAM_BUCKETS)
 	{
-		sum += histogram->bucket[i];
-		client_identity(row, entry);
-		row_text(row, metric_name(metric, row->api));
-		row_text(row, histogram_le(i));
-		row_int64(row, sum);
-		row_float8(row, histogram->sum / (double) NS_PER_S);
-		row_int64(row, count);
-		row_emit(row);
+		scan->bucket = 0;
+		if (++scan->metric == NUM_METRICS)
+		{
+			scan->metric = 0;
+			scan->group++;
+		}
 	}
+	return HeapTupleGetDatum(heap_form_tuple(scan->desc, row->values, row->nulls));
 }
 
 /*
@@ -264,19 +347,23 @@ histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
 static Datum
 histogram(FunctionCallInfo fcinfo, ApiVersion api)
 {
-	RowBuilder	row;
-	ClientEntry *entries;
-	int			count;
+	FuncCallContext *call;
+	HistogramScan *scan;
 
-	rows_begin(fcinfo, api, &row);
-	drain_fold_all();
-	entries = clients_copy(&count);
-	for (int i = 0; i < count; i++)
+	if (SRF_IS_FIRSTCALL())
 	{
-		for (int metric = 0; metric < NUM_METRICS; metric++)
-			histogram_rows(&row, &entries[i], metric);
+		MemoryContext old;
+
+		call = SRF_FIRSTCALL_INIT();
+		old = MemoryContextSwitchTo(call->multi_call_memory_ctx);
+		call->user_fctx = histogram_begin(fcinfo, api);
+		MemoryContextSwitchTo(old);
 	}
-	return (Datum) 0;
+	call = SRF_PERCALL_SETUP();
+	scan = call->user_fctx;
+	if (scan->group == scan->count)
+		SRF_RETURN_DONE(call);
+	SRF_RETURN_NEXT(call, histogram_next(scan));
 }
 
 SQL_ENTRY_POINT(pgnetlat_histogram, histogram, API_1_0);

@@ -69,7 +69,7 @@ row_emit(RowBuilder *row)
 	row->column = 0;
 }
 
-static void
+void
 row_datum(RowBuilder *row, Datum value)
 {
 	Assert(row->column < ROW_MAX_COLUMNS);

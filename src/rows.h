@@ -58,6 +58,7 @@ extern void rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row)
 extern void rows_check_columns(int count, int declared);
 extern void row_emit(RowBuilder *row);
 
+extern void row_datum(RowBuilder *row, Datum value);
 extern void row_null(RowBuilder *row);
 extern void row_null_rest(RowBuilder *row);
 extern void row_bool(RowBuilder *row, bool value);

@@ -66,26 +66,25 @@ copy_application_name(const SlotObservation *seen, char *name)
 	}
 }
 
-/* Who and where: the columns that are for some eyes only. */
+/* What pg_stat_activity shows to everybody. */
 static void
 session_identity(RowBuilder *row, const SlotObservation *seen)
 {
 	char		name[NAMEDATALEN];
-	const TcpEndpoints *endpoints = &seen->endpoints;
-	bool		visible = rows_may_see(seen->userid);
 
 	copy_application_name(seen, name);
 	row_int32(row, seen->pid);
 	row_oid(row, seen->datid);
 	row_oid(row, seen->userid);
 	row_text(row, name);
-	if (!visible)
-	{
-		/* client_addr .. stats_since */
-		for (int i = 0; i < 7; i++)
-			row_null(row);
-		return;
-	}
+}
+
+/* Where from, since when, doing what. */
+static void
+session_state(RowBuilder *row, const SlotObservation *seen)
+{
+	const TcpEndpoints *endpoints = &seen->endpoints;
+
 	row_address(row, endpoints->family, endpoints->remote_address);
 	if (endpoints->family != 0)
 		row_int32(row, pg_ntoh16(endpoints->remote_port));
@@ -139,12 +138,22 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 		row_null(row);
 }
 
+/*
+ * The account is for some eyes only: who polls its times and bytes, learns
+ * when each query ran, for how long, and how much it returned.
+ */
 static void
 session_row(RowBuilder *row, const SlotObservation *seen)
 {
 	session_identity(row, seen);
-	row_account(row, &seen->account.totals, &seen->account.pending);
-	session_connection(row, seen);
+	if (rows_may_see(seen->userid))
+	{
+		session_state(row, seen);
+		row_account(row, &seen->account.totals, &seen->account.pending);
+		session_connection(row, seen);
+	}
+	else
+		row_null_rest(row);
 	row_emit(row);
 }
 
