@@ -82,7 +82,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_sessions() IS
-	'account of every connected client backend, times in milliseconds; NULL where the caller may not see it';
+	'account of every connected client backend, times in milliseconds; NULL but for who it is where the caller may not see it';
 
 ALTER VIEW pgnetlat_sessions RENAME COLUMN exec_share TO server_share;
 
@@ -131,6 +131,50 @@ SELECT s.pid,
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
+
+COMMENT ON VIEW pgnetlat_sessions IS
+	'each connected client backend: where its wall-clock time went; only pid, datid, datname, usesysid, usename and application_name for sessions of other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_sessions.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_sessions.datid IS 'database''s OID';
+COMMENT ON COLUMN pgnetlat_sessions.datname IS 'database''s name';
+COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'role''s OID';
+COMMENT ON COLUMN pgnetlat_sessions.usename IS 'role''s name';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity: NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity: -1 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
+COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
+COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
+COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
+COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: connection established, or the latest reset';
+COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, and function calls';
+COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'requests - pipelined';
+COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; sampled';
+COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold';
+COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
+COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which contains delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was asked; NULL if it was not';
+COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
 
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
@@ -219,6 +263,43 @@ SELECT c.datid,
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
 
+COMMENT ON VIEW pgnetlat_clients IS
+	'where time went by database, role, application and address, over live and ended sessions';
+COMMENT ON COLUMN pgnetlat_clients.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_clients.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
+COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
+COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, and function calls';
+COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'requests - pipelined';
+COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; sampled';
+COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold';
+COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
+COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the round-trip time that was measured last; NULL if none was';
+COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
+COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
+COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
+COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
+
 CREATE OR REPLACE FUNCTION pgnetlat_histogram(
 	OUT datid oid,
 	OUT usesysid oid,
@@ -249,6 +330,20 @@ SELECT (h.r).datid,
   FROM (SELECT pgnetlat_histogram() AS r) h
   LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid;
+
+COMMENT ON VIEW pgnetlat_histogram IS
+	'cumulative histograms by client group, in Prometheus'' form and in seconds';
+COMMENT ON COLUMN pgnetlat_histogram.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_histogram.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), or rtt';
+COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
+COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
+COMMENT ON COLUMN pgnetlat_histogram.sum IS 'seconds: sum of the metric''s observations';
+COMMENT ON COLUMN pgnetlat_histogram.count IS 'number of the metric''s observations';
 
 ALTER FUNCTION pgnetlat_history() RENAME TO pgnetlat_history_1_0;
 
@@ -315,6 +410,34 @@ SELECT h.bucket_start,
   FROM pgnetlat_history() h
   LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
  ORDER BY h.bucket_start, h.datid;
+
+COMMENT ON VIEW pgnetlat_history IS
+	'where time went by interval and database, oldest first; the last interval is in progress';
+COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
+COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
+COMMENT ON COLUMN pgnetlat_history.datid IS 'database''s OID; NULL for all databases beyond those an interval has room for';
+COMMENT ON COLUMN pgnetlat_history.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, and function calls';
+COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'requests - pipelined';
+COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
+COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_history.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; sampled';
+COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold';
+COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
 
 -- ---------------------------------------------------------------------------
 -- The statements that cost most
@@ -386,45 +509,140 @@ COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
 CREATE OR REPLACE VIEW pgnetlat_top_statements AS
 SELECT * FROM pgnetlat_top_statements();
 
+COMMENT ON VIEW pgnetlat_top_statements IS
+	'the 20 statements with most network and send time, with their text where pg_stat_statements knows it';
+COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'completed executions';
+COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: of its executions, the server works';
+COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: of the waits after it, the round trip';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: of the waits after it, the client thinks';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that came again within one burst';
+COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that brought those';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat_statements is not installed, not readable, or does not know it';
+
+-- ---------------------------------------------------------------------------
+-- What has not changed, but for what it says of itself
+-- ---------------------------------------------------------------------------
+
+-- Why these marks.  All read shared memory that changes while they run, and
+-- most of them fold into it what sessions have counted: volatile.  Restricted
+-- to the leader, so that a query sees one state, not one for each worker.
+-- ROWS are those of a middling server: 100 sessions and as many client groups.
+-- COST is that of starting the function, which is where its work is done:
+-- some 100 us where sessions are folded first.
+ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
+ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
+ALTER FUNCTION pgnetlat_statements() COST 1000 ROWS 1000;
+ALTER FUNCTION pgnetlat_info() COST 100;
+ALTER FUNCTION pgnetlat_reset() COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_recent(integer) IS
+	'the last exchanges of the session with this process ID that its flight recorder holds as a whole, oldest first, each with the wait after it; times in milliseconds';
+COMMENT ON FUNCTION pgnetlat_statements() IS
+	'time in milliseconds by statement, waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+
+COMMENT ON VIEW pgnetlat_waits IS
+	'sampled wait events of each connected session, by state; no rows for other roles'' sessions without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_waits.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_waits.state IS 'state of the session, as in pgnetlat_sessions; NULL in the row of further wait events';
+COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU where there is no wait event; NULL in the row of further wait events';
+COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those a session has room for';
+COMMENT ON COLUMN pgnetlat_waits.samples IS 'number of samples';
+COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time they stand for';
+
+COMMENT ON VIEW pgnetlat_statements IS
+	'where time went by role, database and query identifier, waits booked to the statement before them';
+COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'completed executions';
+COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: of its executions, the server works';
+COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: of its executions, waiting for more data from the client; sampled';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: of the waits after it, the round trip';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: of the waits after it, the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: of the waits after it, inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that came again within one burst';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that brought those';
+COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'since when the row counts';
+
+COMMENT ON VIEW pgnetlat_info IS
+	'the extension itself: version, health of its worker, evictions and memory';
+COMMENT ON COLUMN pgnetlat_info.version IS 'of the library that the server has loaded';
+COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when it took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
+COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
+COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_max IS 'room for them: pgnetlat.max_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.clients IS 'entries in use for pgnetlat_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_max IS 'room for them: pgnetlat.max_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.records_dropped IS 'records that found no place in a flight recorder; should be 0';
+COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
+COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'the latest reset';
+
 -- ---------------------------------------------------------------------------
 -- What nobody needs any more
 -- ---------------------------------------------------------------------------
 
 
--- Only objects of users can depend on these now.
+-- Only objects of users can depend on these now.  Privileges that somebody has
+-- changed are not carried over: granted here they would be the extension's
+-- own, and missing from dumps.
 DO $$
 DECLARE
+	old     record;
 	objects text;
 BEGIN
-	SELECT pg_catalog.string_agg(DISTINCT
-			   CASE WHEN r.oid IS NULL
-					THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0)
-					ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0)
-			   END, ', ')
-	  INTO objects
-	  FROM pg_catalog.pg_depend d
-	  JOIN pg_catalog.pg_proc p
-		ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-	   AND d.refobjid OPERATOR(pg_catalog.=) p.oid
-	  JOIN pg_catalog.pg_depend m
-		ON m.classid OPERATOR(pg_catalog.=) d.refclassid
-	   AND m.objid OPERATOR(pg_catalog.=) p.oid
-	   AND m.deptype OPERATOR(pg_catalog.=) 'e'
-	  JOIN pg_catalog.pg_extension e
-		ON m.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-	   AND m.refobjid OPERATOR(pg_catalog.=) e.oid
-	  LEFT JOIN pg_catalog.pg_rewrite r
-		ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
-	   AND d.objid OPERATOR(pg_catalog.=) r.oid
-	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat'
-	   AND p.proname OPERATOR(pg_catalog.~~) 'pgnetlat\_%\_1\_0'
-	   AND d.deptype OPERATOR(pg_catalog.=) 'n';
-	IF objects IS NOT NULL THEN
-		RAISE EXCEPTION 'functions of extension "pgnetlat" whose columns change in version 1.1 are in use'
-			USING ERRCODE = 'dependent_objects_still_exist',
-				  DETAIL = pg_catalog.format('They are used by %s.', objects),
-				  HINT = 'Drop these objects, or let them use the views of the same name: those survive.';
-	END IF;
+	FOR old IN
+		SELECT p.oid, p.proacl,
+			   pg_catalog.regexp_replace(p.proname, '_1_0$', '') AS name
+		  FROM pg_catalog.pg_depend m
+		  JOIN pg_catalog.pg_extension e ON m.refobjid OPERATOR(pg_catalog.=) e.oid
+		  JOIN pg_catalog.pg_proc p ON m.objid OPERATOR(pg_catalog.=) p.oid
+		 WHERE m.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+		   AND m.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		   AND m.deptype OPERATOR(pg_catalog.=) 'e'
+		   AND e.extname OPERATOR(pg_catalog.=) 'pgnetlat'
+		   AND p.proname OPERATOR(pg_catalog.~~) 'pgnetlat\_%\_1\_0'
+		 ORDER BY p.proname
+	LOOP
+		SELECT pg_catalog.string_agg(DISTINCT
+				   CASE WHEN r.oid IS NULL
+						THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0)
+						ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass,
+														   r.ev_class, 0)
+				   END, ', ')
+		  INTO objects
+		  FROM pg_catalog.pg_depend d
+		  LEFT JOIN pg_catalog.pg_rewrite r
+			ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+		   AND d.objid OPERATOR(pg_catalog.=) r.oid
+		 WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		   AND d.refobjid OPERATOR(pg_catalog.=) old.oid
+		   AND d.deptype OPERATOR(pg_catalog.=) 'n';
+		IF objects IS NOT NULL THEN
+			RAISE EXCEPTION 'cannot update extension "pgnetlat" because other objects depend on function %(), whose declaration changes',
+				old.name
+				USING ERRCODE = 'dependent_objects_still_exist',
+					  DETAIL = pg_catalog.format('They are %s.', objects),
+					  HINT = pg_catalog.format('Let them use the view %I instead, which stays, or drop them.', old.name);
+		END IF;
+		IF old.proacl IS NOT NULL THEN
+			RAISE WARNING 'function %() has its default privileges again', old.name
+				USING HINT = 'Repeat what you have granted on it, or revoked.';
+		END IF;
+	END LOOP;
 END
 $$;
 

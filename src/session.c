@@ -292,6 +292,7 @@ session_next_statement(int64 at, int64 unsent_bytes)
 	if (my_session.attend)
 		make_room_for_records();
 	session_record_begin(at);
+	session_record()->flags |= RECORD_CONTINUES;
 	my_session.statement_done = false;
 }
 

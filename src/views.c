@@ -235,33 +235,50 @@ waits(FunctionCallInfo fcinfo, ApiVersion api)
 
 SQL_ENTRY_POINT(pgnetlat_waits, waits, API_1_0);
 
-/* Put the records of one exchange together; returns how many they are. */
-static int
-merge_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
+/* Another record of the same exchange. */
+static void
+continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 {
-	int			used = 1;
+	exchange->exec += next->exec;
+	exchange->send += next->send;
+	exchange->recv += next->recv;
+	/* only the last one has a wait after it, but any may have a turn */
+	exchange->network += next->network;
+	exchange->client = next->client;
+	exchange->idle = next->idle;
+	exchange->rows += next->rows;
+	exchange->bytes += next->bytes;
+	exchange->statements += next->statements;
+	if (next->queryid != 0)
+		exchange->queryid = next->queryid;
+	exchange->xact_status = next->xact_status;
+	exchange->flags |= next->flags;
+}
 
-	*exchange = records[0];
-	while (!(exchange->flags & RECORD_ENDS_EXCHANGE) && used < count)
+/*
+ * Find the next exchange that is there as a whole, and put its records
+ * together; returns how many records were used up, or 0 if there is none.
+ * The beginning of the oldest one may have been overwritten, the latest one
+ * may not be over, and a reset or a lack of room may have taken records.
+ */
+static int
+next_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
+{
+	bool		begun = false;
+
+	for (int i = 0; i < count; i++)
 	{
-		const FlightRecord *next = &records[used++];
-
-		exchange->exec += next->exec;
-		exchange->send += next->send;
-		exchange->recv += next->recv;
-		/* only the last one has a wait after it, but any may have a turn */
-		exchange->network += next->network;
-		exchange->client = next->client;
-		exchange->idle = next->idle;
-		exchange->rows += next->rows;
-		exchange->bytes += next->bytes;
-		exchange->statements += next->statements;
-		if (next->queryid != 0)
-			exchange->queryid = next->queryid;
-		exchange->xact_status = next->xact_status;
-		exchange->flags |= next->flags;
+		if (!(records[i].flags & RECORD_CONTINUES))
+		{
+			*exchange = records[i];
+			begun = true;
+		}
+		else if (begun)
+			continue_exchange(exchange, &records[i]);
+		if (begun && (records[i].flags & RECORD_ENDS_EXCHANGE))
+			return i + 1;
 	}
-	return used;
+	return 0;
 }
 
 static void
@@ -297,9 +314,12 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 	int			pid = PG_GETARG_INT32(0);
 	RowBuilder	row;
 	SlotObservation seen;
+	SlotObservation after;
 	FlightRecord *records;
+	FlightRecord exchange;
 	int			slot;
 	int			count;
+	int			used;
 
 	rows_begin(fcinfo, api, &row);
 	slot = slot_find_pid(pid);
@@ -309,13 +329,14 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 
 	records = palloc(recorder_capacity() * sizeof(FlightRecord));
 	count = recorder_copy(slot, records, recorder_capacity());
-	for (int i = 0; i < count;)
-	{
-		FlightRecord exchange;
 
-		i += merge_exchange(&records[i], count - i, &exchange);
+	/* another session may have taken the slot meanwhile, of another role */
+	if (!slot_observe(slot, &after) || after.session != seen.session)
+		return (Datum) 0;
+	for (const FlightRecord *next = records;
+		 (used = next_exchange(next, count, &exchange)) > 0;
+		 next += used, count -= used)
 		recent_row(&row, &exchange, seen.clock_offset);
-	}
 	return (Datum) 0;
 }
 
