@@ -300,36 +300,54 @@ COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
 
-CREATE OR REPLACE FUNCTION pgnetlat_histogram(
+ALTER FUNCTION pgnetlat_histogram() RENAME TO pgnetlat_histogram_1_0;
+
+CREATE FUNCTION pgnetlat_histogram(
 	OUT datid oid,
 	OUT usesysid oid,
 	OUT application_name text,
 	OUT client_addr inet,
 	OUT metric text,
-	OUT le text,
-	OUT bucket bigint,
+	OUT le text[],
+	OUT bucket bigint[],
 	OUT sum double precision,
 	OUT count bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_histogram_1_1'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 10000;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 500;
 
--- In the target list, so that nobody collects its rows: they are many.
+COMMENT ON FUNCTION pgnetlat_histogram() IS
+	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
+
+-- Functions in target lists are asked for one row at a time, those in FROM for
+-- all: with many groups, these many rows are nowhere in one piece.
 CREATE OR REPLACE VIEW pgnetlat_histogram AS
-SELECT (h.r).datid,
-	   d.datname,
-	   (h.r).usesysid,
-	   u.rolname AS usename,
-	   (h.r).application_name,
-	   (h.r).client_addr,
-	   (h.r).metric,
-	   (h.r).le,
-	   (h.r).bucket,
-	   (h.r).sum,
-	   (h.r).count
-  FROM (SELECT pgnetlat_histogram() AS r) h
-  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
-  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid;
+SELECT g.datid,
+	   g.datname,
+	   g.usesysid,
+	   g.usename,
+	   g.application_name,
+	   g.client_addr,
+	   g.metric,
+	   pg_catalog.unnest(g.le) AS le,
+	   pg_catalog.unnest(g.bucket) AS bucket,
+	   g.sum,
+	   g.count
+  FROM (SELECT (h.r).datid,
+			   d.datname,
+			   (h.r).usesysid,
+			   u.rolname AS usename,
+			   (h.r).application_name,
+			   (h.r).client_addr,
+			   (h.r).metric,
+			   (h.r).le,
+			   (h.r).bucket,
+			   (h.r).sum,
+			   (h.r).count
+		  FROM (SELECT pgnetlat_histogram() AS r) h
+		  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
+		  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid
+		OFFSET 0) g;			-- once for each group and metric
 
 COMMENT ON VIEW pgnetlat_histogram IS
 	'cumulative histograms by client group, in Prometheus'' form and in seconds';
@@ -648,5 +666,6 @@ $$;
 
 DROP FUNCTION pgnetlat_sessions_1_0();
 DROP FUNCTION pgnetlat_clients_1_0();
+DROP FUNCTION pgnetlat_histogram_1_0();
 DROP FUNCTION pgnetlat_history_1_0();
 DROP FUNCTION pgnetlat_top_statements_1_0(integer);

@@ -103,7 +103,7 @@ SELECT metric, bool_and(bucket >= previous) AS cumulative,
 	   bool_and(le <> '+Inf' OR bucket = count) AS complete, count(*) AS buckets
   FROM (SELECT *, lag(bucket, 1, 0::bigint) OVER (PARTITION BY datid, usesysid,
 			   application_name, client_addr, metric ORDER BY le::float8) AS previous
-		  FROM pgnetlat_histogram()) h
+		  FROM pgnetlat_histogram) h
  GROUP BY metric, datid, usesysid, application_name, client_addr
 HAVING bool_or(application_name = 'pg_regress/pgnetlat')
  ORDER BY metric;

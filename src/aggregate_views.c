@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "clients.h"
 #include "drain.h"
 #include "guc.h"
@@ -19,6 +20,7 @@
 #include "rows.h"
 #include "slot.h"
 #include "statements.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -244,45 +246,20 @@ SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
  */
 typedef struct HistogramScan
 {
+	ApiVersion	api;
 	ClientEntry *groups;
 	int			count;
 	int			group;			/* the next row's */
 	int			metric;
-	int			bucket;
-	int64		sum;			/* of the buckets before it */
-	int64		total;			/* of all */
-	MemoryContext group_context;	/* of the identity's values */
+	int			bucket;			/* of 1.0 only: a row has all of them since */
 	Datum		metric_text[NUM_METRICS];
 	Datum		le_text[HISTOGRAM_BUCKETS];
+	Datum		le_array;
 	TupleDesc	desc;
-	RowBuilder	row;			/* begins with the group's identity */
-	int			identity_columns;
+	RowBuilder	row;			/* begins with the group's identity, */
+	int			identity_columns;	/* so many columns ... */
+	MemoryContext identity_context; /* ... with values here */
 } HistogramScan;
-
-static void
-histogram_begin_group(HistogramScan *scan)
-{
-	MemoryContext old;
-
-	MemoryContextReset(scan->group_context);
-	old = MemoryContextSwitchTo(scan->group_context);
-	scan->row.column = 0;
-	client_identity(&scan->row, &scan->groups[scan->group]);
-	scan->identity_columns = scan->row.column;
-	MemoryContextSwitchTo(old);
-}
-
-static void
-histogram_begin_metric(HistogramScan *scan)
-{
-	const Histogram *histogram =
-		&scan->groups[scan->group].counters.histogram[scan->metric];
-
-	scan->sum = 0;
-	scan->total = 0;
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		scan->total += histogram->bucket[i];
-}
 
 /* In a context that lives as long as the scan. */
 static HistogramScan *
@@ -294,16 +271,45 @@ histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
 	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	scan->desc = BlessTupleDesc(scan->desc);
+	scan->api = api;
 	drain_fold_all();
 	scan->groups = clients_copy(&scan->count);
-	scan->group_context = AllocSetContextCreate(CurrentMemoryContext,
-												"pgnetlat histogram group",
-												ALLOCSET_SMALL_SIZES);
+	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
+												   "pgnetlat histogram group",
+												   ALLOCSET_SMALL_SIZES);
 	for (int i = 0; i < NUM_METRICS; i++)
 		scan->metric_text[i] = CStringGetTextDatum(metric_name(i, api));
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		scan->le_text[i] = CStringGetTextDatum(histogram_le(i));
+	scan->le_array = PointerGetDatum(construct_array(scan->le_text, HISTOGRAM_BUCKETS,
+													 TEXTOID, -1, false, TYPALIGN_INT));
 	return scan;
+}
+
+/* Identities are the same for all rows of a group, and kept in between. */
+static void
+histogram_begin_group(HistogramScan *scan)
+{
+	MemoryContext old;
+
+	MemoryContextReset(scan->identity_context);
+	old = MemoryContextSwitchTo(scan->identity_context);
+	scan->row.column = 0;
+	client_identity(&scan->row, &scan->groups[scan->group]);
+	scan->identity_columns = scan->row.column;
+	MemoryContextSwitchTo(old);
+}
+
+static void
+histogram_step(HistogramScan *scan)
+{
+	if (scan->api == API_1_0 && ++scan->bucket < HISTOGRAM_BUCKETS)
+		return;
+	scan->bucket = 0;
+	if (++scan->metric < NUM_METRICS)
+		return;
+	scan->metric = 0;
+	scan->group++;
 }
 
 /* The next row, and one step further. */
@@ -311,38 +317,43 @@ static Datum
 histogram_next(HistogramScan *scan)
 {
 	RowBuilder *row = &scan->row;
-	const Histogram *histogram =
+	const Histogram *values =
 		&scan->groups[scan->group].counters.histogram[scan->metric];
+	Datum		cumulative[HISTOGRAM_BUCKETS];
+	int64		count = 0;
 
 	if (scan->metric == 0 && scan->bucket == 0)
 		histogram_begin_group(scan);
-	if (scan->bucket == 0)
-		histogram_begin_metric(scan);
-	scan->sum += histogram->bucket[scan->bucket];
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+	{
+		count += values->bucket[i];
+		cumulative[i] = Int64GetDatum(count);
+	}
 
 	row->column = scan->identity_columns;
 	row_datum(row, scan->metric_text[scan->metric]);
-	row_datum(row, scan->le_text[scan->bucket]);
-	row_int64(row, scan->sum);
-	row_float8(row, histogram->sum / (double) NS_PER_S);
-	row_int64(row, scan->total);
-	rows_check_columns(row->column, scan->desc->natts);
-
-	if (++scan->bucket == HISTOGRAM_BUCKETS)
+	if (scan->api == API_1_0)
 	{
-		scan->bucket = 0;
-		if (++scan->metric == NUM_METRICS)
-		{
-			scan->metric = 0;
-			scan->group++;
-		}
+		row_datum(row, scan->le_text[scan->bucket]);
+		row_datum(row, cumulative[scan->bucket]);
 	}
+	else
+	{
+		row_datum(row, scan->le_array);
+		row_datum(row, PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
+													   INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+													   TYPALIGN_DOUBLE)));
+	}
+	row_float8(row, values->sum / (double) NS_PER_S);
+	row_int64(row, count);
+	rows_check_columns(row->column, scan->desc->natts);
+	histogram_step(scan);
 	return HeapTupleGetDatum(heap_form_tuple(scan->desc, row->values, row->nulls));
 }
 
 /*
- * One row per client group, metric and bucket; in seconds, as Prometheus
- * wants them.
+ * One row per client group and metric, with arrays of the buckets, or in 1.0
+ * one row per bucket; in seconds, as Prometheus wants them.
  */
 static Datum
 histogram(FunctionCallInfo fcinfo, ApiVersion api)
