@@ -89,7 +89,9 @@ row_null(RowBuilder *row)
 void
 row_null_rest(RowBuilder *row)
 {
-	while (row->column < row->result->setDesc->natts)
+	int			declared = Min(row->result->setDesc->natts, ROW_MAX_COLUMNS);
+
+	while (row->column < declared)
 		row_null(row);
 }
 

@@ -168,6 +168,17 @@ foreach my $version (@older)
 	  foreach @views;
 }
 
+# views can be written down and read again, as pg_upgrade does
+foreach my $view (@views)
+{
+	$fresh->run("CREATE VIEW again AS "
+		  . $fresh->value("SELECT pg_get_viewdef('$view'::regclass)"));
+	is( $fresh->value("SELECT pg_get_viewdef('again'::regclass)"),
+		$fresh->value("SELECT pg_get_viewdef('$view'::regclass)"),
+		"$view: its definition is read as it is written");
+	$fresh->run('DROP VIEW again');
+}
+
 # ---------------------------------------------------------------------------
 # What users have built on 1.0
 # ---------------------------------------------------------------------------
