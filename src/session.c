@@ -450,6 +450,7 @@ session_end_turn(int64 now, bool data_came)
 		make_room_for_records();
 	session_record_begin(ledger->since);
 	record = session_record();
+	record->flags |= RECORD_CONTINUES;
 	record->queryid = begun.queryid;
 	record->userid = begun.userid;
 	my_session.statement_begun = true;

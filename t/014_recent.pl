@@ -188,6 +188,19 @@ $client->run('SELECT pg_advisory_unlock(1)');
 ($found) = grep { $_->{rows} == 778 } recent($client, 1);
 is($found && $found->{statements}, 2, 'but when it is over');
 
+# with the turn in its middle, in which the client is asked for data
+$client->run('CREATE TEMP TABLE fed (i int)');
+$client->put(query('COPY fed FROM STDIN'));
+$client->until('G');
+$paused = pause(200);
+$client->put(copy_data(join('', map { "$_\n" } 1 .. 333)), copy_done());
+$client->responses;
+$client->run('SELECT 0');
+($found) = grep { $_->{rows} == 333 } recent($client, 1);
+is($found && $found->{statements}, 1, 'a COPY FROM STDIN is one exchange');
+at_least($found->{recv_time} + $found->{network_time},
+	$paused, 'with the wait for its data');
+
 # the beginning of a long one has been overwritten
 $client->run(join(';', ('SELECT generate_series(1, 1000)') x 40));
 $client->run('SELECT generate_series(1, 5)', 'SELECT 0');
