@@ -2,7 +2,7 @@
 
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
-DATA = pgnetlat--1.0.sql
+DATA = pgnetlat--1.0.sql pgnetlat--1.0--1.1.sql
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 OBJS = \

@@ -221,20 +221,25 @@ HISTOGRAMS = Query(
     sql='',             # one shape per exporter, see histogram_sql_*
     metrics=[],
     histograms=[
-        ('exchange', 'exchange_seconds', 'Exchanges: execution, sending and receiving.'),
-        ('wait', 'wait_seconds', 'Waits between exchanges that are not idle: network and client.'),
+        ('request', 'request_seconds', 'Requests: execution, sending and receiving.'),
+        ('wait', 'wait_seconds', 'Waits between requests that are not idle: network and client.'),
         ('network', 'wait_network_seconds', 'Of each such wait: the network.'),
         ('client', 'wait_client_seconds', 'Of each such wait: the client thinks.'),
         ('rtt', 'rtt_seconds', 'Round-trip times of the connections, each time they were measured.'),
     ])
 
 
+def is_metric(metric):
+    """What version 1.0 of the extension called "exchange" can be read as well."""
+    return "metric IN ('request', 'exchange')" if metric == 'request' else f"metric = '{metric}'"
+
+
 def histogram_sql_rows():
     """One row per bucket: for exporters that know counters only."""
     columns = []
     for metric, column, _ in HISTOGRAMS.histograms:
-        last = f"FILTER (WHERE metric = '{metric}' AND le = '+Inf')"
-        columns += [f"sum(bucket) FILTER (WHERE metric = '{metric}') AS {column}_bucket",
+        last = f"FILTER (WHERE {is_metric(metric)} AND le = '+Inf')"
+        columns += [f"sum(bucket) FILTER (WHERE {is_metric(metric)}) AS {column}_bucket",
                     f'(sum(sum::numeric) {last})::float8 AS {column}_sum',
                     f'sum(count) {last} AS {column}_count']
     return (f'\nSELECT {DATNAME} AS datname, le,\n       ' + ',\n       '.join(columns) +
@@ -245,8 +250,8 @@ def histogram_sql_arrays():
     """One row per database: for exporters that know histograms."""
     columns = []
     for metric, column, _ in HISTOGRAMS.histograms:
-        each = f"FILTER (WHERE metric = '{metric}' AND le <> '+Inf')"
-        last = f"FILTER (WHERE metric = '{metric}' AND le = '+Inf')"
+        each = f"FILTER (WHERE {is_metric(metric)} AND le <> '+Inf')"
+        last = f"FILTER (WHERE {is_metric(metric)} AND le = '+Inf')"
         columns += [f'array_agg(le::float8 ORDER BY le::float8) {each} AS {column}',
                     f'array_agg(bucket ORDER BY le::float8) {each} AS {column}_bucket',
                     f'coalesce(max(sum) {last}, 0) AS {column}_sum',

@@ -11,6 +11,27 @@ CREATE EXTENSION pgnetlat;
 \d pgnetlat_info
 \df pgnetlat_re*
 
+-- everything says what it is
+SELECT c.relname, a.attname
+  FROM pg_depend m
+  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
+  JOIN pg_class c ON c.oid = m.objid AND m.classid = 'pg_class'::regclass
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+ WHERE m.deptype = 'e' AND col_description(c.oid, a.attnum) IS NULL;
+SELECT pg_describe_object(m.classid, m.objid, 0)
+  FROM pg_depend m
+  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
+ WHERE m.deptype = 'e' AND m.classid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+   AND obj_description(m.objid, m.classid::regclass::name) IS NULL;
+
+-- how the planner sees the functions
+SELECT p.oid::regprocedure AS function, provolatile, proparallel, procost, prorows
+  FROM pg_depend m
+  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
+  JOIN pg_proc p ON p.oid = m.objid AND m.classid = 'pg_proc'::regclass
+ WHERE m.deptype = 'e'
+ ORDER BY p.proname COLLATE "C";
+
 -- this session
 SELECT pid = pg_backend_pid() AS me, datname = current_database() AS here,
 	   usename = current_user AS mine, application_name, state,
@@ -21,7 +42,7 @@ SELECT pid = pg_backend_pid() AS me, datname = current_database() AS here,
 SELECT abs(total_time - (exec_time + send_time + recv_time + network_time
 						 + client_time + idle_time + pending_time))
 	   <= total_time * 1e-9 AS parts_add_up,
-	   abs(exec_share + network_share + client_share - 1) < 1e-9 AS shares_add_up,
+	   abs(server_share + network_share + client_share - 1) < 1e-9 AS shares_add_up,
 	   round_trips = requests - pipelined AS round_trips_fit
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 
@@ -82,7 +103,7 @@ SELECT metric, bool_and(bucket >= previous) AS cumulative,
 	   bool_and(le <> '+Inf' OR bucket = count) AS complete, count(*) AS buckets
   FROM (SELECT *, lag(bucket, 1, 0::bigint) OVER (PARTITION BY datid, usesysid,
 			   application_name, client_addr, metric ORDER BY le::float8) AS previous
-		  FROM pgnetlat_histogram()) h
+		  FROM pgnetlat_histogram) h
  GROUP BY metric, datid, usesysid, application_name, client_addr
 HAVING bool_or(application_name = 'pg_regress/pgnetlat')
  ORDER BY metric;
@@ -100,7 +121,7 @@ CREATE ROLE regress_pgnetlat_plain;
 SET ROLE regress_pgnetlat_plain;
 SELECT pgnetlat_reset();
 SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
-	   count(state) AS states, count(exec_time) > 0 AS counters
+	   count(state) AS states, count(exec_time) AS times
   FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(*) FROM pgnetlat_waits;
 SELECT count(queryid) FROM pgnetlat_statements

@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "clients.h"
 #include "drain.h"
 #include "guc.h"
@@ -18,22 +20,27 @@
 #include "rows.h"
 #include "slot.h"
 #include "statements.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-PG_FUNCTION_INFO_V1(pgnetlat_statements);
-PG_FUNCTION_INFO_V1(pgnetlat_clients);
-PG_FUNCTION_INFO_V1(pgnetlat_histogram);
-PG_FUNCTION_INFO_V1(pgnetlat_history);
-
 static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_WAIT] = "wait",
-	[METRIC_EXCHANGE] = "exchange",
+	[METRIC_EXCHANGE] = "request",
 	[METRIC_NETWORK] = "network",
 	[METRIC_CLIENT] = "client",
 	[METRIC_RTT] = "rtt",
 };
+
+static const char *
+metric_name(ClientMetric metric, ApiVersion api)
+{
+	if (api == API_1_0 && metric == METRIC_EXCHANGE)
+		return "exchange";
+	return metric_names[metric];
+}
 
 static void
 statement_row(const StatementEntry *entry, void *arg)
@@ -67,16 +74,18 @@ statement_row(const StatementEntry *entry, void *arg)
  * One row per role, database and query identifier; one more without any of
  * them for what was evicted.
  */
-Datum
-pgnetlat_statements(PG_FUNCTION_ARGS)
+static Datum
+statements(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	drain_fold_all();
 	statements_iterate(statement_row, &row);
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 
 /* What only the live sessions of a group know. */
 typedef struct LiveGroup
@@ -195,15 +204,15 @@ live_of_evicted(HTAB *live, const ClientEntry *other)
 /*
  * One row per client group.
  */
-Datum
-pgnetlat_clients(PG_FUNCTION_ARGS)
+static Datum
+clients(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	HTAB	   *live;
 	ClientEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	live = fold_and_group();
 	entries = clients_copy(&count);
 	/* those of evicted groups come last */
@@ -227,49 +236,149 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-static void
-histogram_rows(RowBuilder *row, const ClientEntry *entry, ClientMetric metric)
-{
-	const Histogram *histogram = &entry->counters.histogram[metric];
-	int64		count = 0;
-	int64		sum = 0;
+SQL_ENTRY_POINT(pgnetlat_clients, clients, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
 
+/*
+ * Where we are in the histograms.  They are many rows, so they are returned
+ * one by one, for a caller that needs no more than one at a time: the view
+ * calls the function in its target list, where nobody collects its rows.
+ */
+typedef struct HistogramScan
+{
+	ApiVersion	api;
+	ClientEntry *groups;
+	int			count;
+	int			group;			/* the next row's */
+	int			metric;
+	int			bucket;			/* of 1.0 only: a row has all of them since */
+	Datum		metric_text[NUM_METRICS];
+	Datum		le_text[HISTOGRAM_BUCKETS];
+	Datum		le_array;
+	TupleDesc	desc;
+	RowBuilder	row;			/* begins with the group's identity, */
+	int			identity_columns;	/* so many columns ... */
+	MemoryContext identity_context; /* ... with values here */
+} HistogramScan;
+
+/* In a context that lives as long as the scan. */
+static HistogramScan *
+histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	HistogramScan *scan = palloc0(sizeof(HistogramScan));
+
+	rows_require_preload();
+	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	scan->desc = BlessTupleDesc(scan->desc);
+	scan->api = api;
+	drain_fold_all();
+	scan->groups = clients_copy(&scan->count);
+	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
+												   "pgnetlat histogram group",
+												   ALLOCSET_SMALL_SIZES);
+	for (int i = 0; i < NUM_METRICS; i++)
+		scan->metric_text[i] = CStringGetTextDatum(metric_name(i, api));
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		count += histogram->bucket[i];
+		scan->le_text[i] = CStringGetTextDatum(histogram_le(i));
+	scan->le_array = PointerGetDatum(construct_array(scan->le_text, HISTOGRAM_BUCKETS,
+													 TEXTOID, -1, false, TYPALIGN_INT));
+	return scan;
+}
+
+/* Identities are the same for all rows of a group, and kept in between. */
+static void
+histogram_begin_group(HistogramScan *scan)
+{
+	MemoryContext old;
+
+	MemoryContextReset(scan->identity_context);
+	old = MemoryContextSwitchTo(scan->identity_context);
+	scan->row.column = 0;
+	client_identity(&scan->row, &scan->groups[scan->group]);
+	scan->identity_columns = scan->row.column;
+	MemoryContextSwitchTo(old);
+}
+
+static void
+histogram_step(HistogramScan *scan)
+{
+	if (scan->api == API_1_0 && ++scan->bucket < HISTOGRAM_BUCKETS)
+		return;
+	scan->bucket = 0;
+	if (++scan->metric < NUM_METRICS)
+		return;
+	scan->metric = 0;
+	scan->group++;
+}
+
+/* The next row, and one step further. */
+static Datum
+histogram_next(HistogramScan *scan)
+{
+	RowBuilder *row = &scan->row;
+	const Histogram *values =
+		&scan->groups[scan->group].counters.histogram[scan->metric];
+	Datum		cumulative[HISTOGRAM_BUCKETS];
+	int64		count = 0;
+
+	if (scan->metric == 0 && scan->bucket == 0)
+		histogram_begin_group(scan);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 	{
-		sum += histogram->bucket[i];
-		client_identity(row, entry);
-		row_text(row, metric_names[metric]);
-		row_text(row, histogram_le(i));
-		row_int64(row, sum);
-		row_float8(row, histogram->sum / (double) NS_PER_S);
-		row_int64(row, count);
-		row_emit(row);
+		count += values->bucket[i];
+		cumulative[i] = Int64GetDatum(count);
 	}
+
+	row->column = scan->identity_columns;
+	row_datum(row, scan->metric_text[scan->metric]);
+	if (scan->api == API_1_0)
+	{
+		row_datum(row, scan->le_text[scan->bucket]);
+		row_datum(row, cumulative[scan->bucket]);
+	}
+	else
+	{
+		row_datum(row, scan->le_array);
+		row_datum(row, PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
+													   INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+													   TYPALIGN_DOUBLE)));
+	}
+	row_float8(row, values->sum / (double) NS_PER_S);
+	row_int64(row, count);
+	rows_check_columns(row->column, scan->desc->natts);
+	histogram_step(scan);
+	return HeapTupleGetDatum(heap_form_tuple(scan->desc, row->values, row->nulls));
 }
 
 /*
- * One row per client group, metric and bucket; in seconds, as Prometheus
- * wants them.
+ * One row per client group and metric, with arrays of the buckets, or in 1.0
+ * one row per bucket; in seconds, as Prometheus wants them.
  */
-Datum
-pgnetlat_histogram(PG_FUNCTION_ARGS)
+static Datum
+histogram(FunctionCallInfo fcinfo, ApiVersion api)
 {
-	RowBuilder	row;
-	ClientEntry *entries;
-	int			count;
+	FuncCallContext *call;
+	HistogramScan *scan;
 
-	rows_begin(fcinfo, &row);
-	drain_fold_all();
-	entries = clients_copy(&count);
-	for (int i = 0; i < count; i++)
+	if (SRF_IS_FIRSTCALL())
 	{
-		for (int metric = 0; metric < NUM_METRICS; metric++)
-			histogram_rows(&row, &entries[i], metric);
+		MemoryContext old;
+
+		call = SRF_FIRSTCALL_INIT();
+		old = MemoryContextSwitchTo(call->multi_call_memory_ctx);
+		call->user_fctx = histogram_begin(fcinfo, api);
+		MemoryContextSwitchTo(old);
 	}
-	return (Datum) 0;
+	call = SRF_PERCALL_SETUP();
+	scan = call->user_fctx;
+	if (scan->group == scan->count)
+		SRF_RETURN_DONE(call);
+	SRF_RETURN_NEXT(call, histogram_next(scan));
 }
+
+SQL_ENTRY_POINT(pgnetlat_histogram, histogram, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_histogram_1_1, histogram, API_1_1);
 
 static void
 history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *values)
@@ -289,14 +398,14 @@ history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *valu
 /*
  * One row per interval and database.
  */
-Datum
-pgnetlat_history(PG_FUNCTION_ARGS)
+static Datum
+history(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	HistoryBucket *buckets;
 	int			count;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	drain_fold_all();
 	buckets = history_copy(GetCurrentTimestamp(), &count);
 	for (int i = 0; i < count; i++)
@@ -309,3 +418,6 @@ pgnetlat_history(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_history, history, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_history_1_1, history, API_1_1);

@@ -186,12 +186,25 @@ clients_copy(int *count)
 {
 	HASH_SEQ_STATUS scan;
 	ClientEntry *entry;
-	ClientEntry *copies;
+	ClientEntry *copies = NULL;
+	long		room = 0;
 
-	copies = palloc_extended(((Size) pgnetlat_max_clients + CLIENTS_OTHERS) * sizeof(ClientEntry),
-							 MCXT_ALLOC_HUGE);
-	*count = 0;
+	/* as many as there are, and some that may come until we have the lock */
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
+	for (;;)
+	{
+		long		needed = hash_get_num_entries(table) + CLIENTS_OTHERS;
+
+		if (needed <= room)
+			break;
+		LWLockRelease(locks_get(LOCK_CLIENTS));
+		if (copies)
+			pfree(copies);
+		room = needed + CLIENTS_OTHERS;
+		copies = palloc_extended((Size) room * sizeof(ClientEntry), MCXT_ALLOC_HUGE);
+		LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
+	}
+	*count = 0;
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		copies[(*count)++] = *entry;

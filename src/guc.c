@@ -69,8 +69,8 @@ guc_define(void)
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.recorder_size",
-							"Sets the number of recent exchanges that are kept for each session.",
-							NULL,
+							"Sets the number of records of recent exchanges that are kept for each session.",
+							"An exchange takes one record for each of its statements.",
 							&pgnetlat_recorder_size, 64, 16, 65536,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 

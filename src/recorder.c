@@ -182,30 +182,35 @@ recorder_discard(int slot)
 }
 
 /*
- * Copy the records of the session, oldest first, leaving out what the session
- * overwrites meanwhile.  Returns their number.
+ * Copy the session's records, oldest first, leaving out what it overwrites
+ * meanwhile: see recorder.h.  Returns their number.  Whose they are is for the
+ * caller to make sure, afterwards.
  */
 int
 recorder_copy(int slot, FlightRecord *records, int max)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		head = pg_atomic_read_u64(&recorder->head);
 	uint64		first = pg_atomic_read_u64(&recorder->first);
-	uint64		from = head - Min(head - first, (uint64) Min(max, pgnetlat_recorder_size));
-	uint64		overwritten;
-	int			skip;
+	uint64		head;
+	uint64		from;
+	uint64		intact;
 
+	/* first is never ahead of a head that is read after it */
 	pg_read_barrier();
+	head = pg_atomic_read_u64(&recorder->head);
+	from = head - Min(head - first, (uint64) Min(max, pgnetlat_recorder_size));
+	pg_read_barrier();			/* (a) */
 	for (uint64 i = from; i < head; i++)
 		records[i - from] = recorder->records[i % pgnetlat_recorder_size];
-	pg_read_barrier();
+	pg_read_barrier();			/* (b) */
 
 	/* the one being written now is not complete either */
-	overwritten = pg_atomic_read_u64(&recorder->head) + 1;
-	overwritten = overwritten > (uint64) pgnetlat_recorder_size ?
-		overwritten - pgnetlat_recorder_size : 0;
-	skip = overwritten > from ? Min(overwritten - from, head - from) : 0;
-	if (skip > 0)
-		memmove(records, records + skip, (head - from - skip) * sizeof(FlightRecord));
-	return head - from - skip;
+	intact = pg_atomic_read_u64(&recorder->head) + 1;
+	intact -= Min(intact, (uint64) pgnetlat_recorder_size);
+	/* and a reset forgets what it has found */
+	intact = Max(intact, pg_atomic_read_u64(&recorder->first));
+	intact = Min(Max(intact, from), head);
+	if (intact > from)
+		memmove(records, records + (intact - from), (head - intact) * sizeof(FlightRecord));
+	return head - intact;
 }

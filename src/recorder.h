@@ -1,13 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * recorder.h
- *	  The flight recorder: a ring of each session's last exchanges.
+ *	  The flight recorder: a ring of each session's last records.
  *
  * One producer (the session), one consumer at a time (whoever holds the
  * session's drain lock), any number of readers.  The consumer only moves a
  * mark: a record stays readable until the session needs its place, and the
  * session does not overwrite what has not been consumed.  The session builds
  * a record in its place, where nobody looks before it is pushed.
+ *
+ * Readers take no lock, so head tells them two things: what is complete, and
+ * what may be overwritten.  While head is n, the session builds record n, in
+ * the place where record n - size was.
+ *
+ *		session						reader
+ *		fill record n - 1			read head: n
+ *		write barrier (a)			read barrier (a)
+ *		head = n					copy records n - size + 1 .. n - 1
+ *		write barrier (b)			read barrier (b)
+ *		fill record n				read head again: m
+ *
+ * By (a) a record that head promises is complete.  By (b), where a copy has
+ * anything of record m in it, the second reading of head says at least m, and
+ * what is below m - size + 1 is thrown away: exactly what may be torn.  On x86,
+ * where stores stay in order, both barriers only bind the compiler.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -34,6 +50,7 @@
 										 * exchange, which is its network */
 #define RECORD_PREPARES			0x20	/* its statement was prepared in it */
 #define RECORD_UNANSWERED		0x40	/* no request ended the wait after it */
+#define RECORD_CONTINUES		0x80	/* not the first one of its exchange */
 
 /*
  * One statement's part of an exchange, with the wait after it if it is the
@@ -93,8 +110,9 @@ recorder_push(RecorderWriter *writer)
 		recorder_count_dropped();
 		return true;
 	}
-	pg_write_barrier();
+	pg_write_barrier();			/* (a) */
 	pg_atomic_write_u64(writer->head, ++writer->number);
+	pg_write_barrier();			/* (b) */
 	return unlikely(++writer->next == writer->limit) && recorder_find_room(writer);
 }
 

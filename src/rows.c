@@ -35,29 +35,41 @@ rows_require_preload(void)
 
 /* Start a set of rows, whose columns come from the SQL declaration. */
 void
-rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
+rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row)
 {
 	rows_require_preload();
 	InitMaterializedSRF(fcinfo, 0);
 	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
+	row->api = api;
 	row->column = 0;
+}
+
+/*
+ * A released library serves every earlier declaration, so this one is newer,
+ * or somebody has written it by hand.
+ */
+void
+rows_check_columns(int count, int declared)
+{
+	if (count != declared)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("library and extension \"pgnetlat\" do not match"),
+				 errdetail("The function is declared with %d columns, where the library of version %s has %d.",
+						   declared, PGNETLAT_VERSION, count),
+				 errhint("Install the library of the extension's version, and restart the server.")));
 }
 
 void
 row_emit(RowBuilder *row)
 {
-	/* a library that is newer or older than the SQL declaration */
-	if (row->column != row->result->setDesc->natts)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("library and extension \"pgnetlat\" do not match"),
-				 errhint("Run ALTER EXTENSION pgnetlat UPDATE, or restart the server with the new library.")));
+	rows_check_columns(row->column, row->result->setDesc->natts);
 	tuplestore_putvalues(row->result->setResult, row->result->setDesc,
 						 row->values, row->nulls);
 	row->column = 0;
 }
 
-static void
+void
 row_datum(RowBuilder *row, Datum value)
 {
 	Assert(row->column < ROW_MAX_COLUMNS);
@@ -71,6 +83,16 @@ row_null(RowBuilder *row)
 	Assert(row->column < ROW_MAX_COLUMNS);
 	row->values[row->column] = (Datum) 0;
 	row->nulls[row->column++] = true;
+}
+
+/* Nothing more in this row is for the caller's eyes. */
+void
+row_null_rest(RowBuilder *row)
+{
+	int			declared = Min(row->result->setDesc->natts, ROW_MAX_COLUMNS);
+
+	while (row->column < declared)
+		row_null(row);
 }
 
 void
@@ -161,7 +183,7 @@ row_address(RowBuilder *row, int family, const uint8 *address)
 }
 
 /*
- * exec_share, network_share, client_share of the time that was not idle and
+ * server_share, network_share, client_share of the time that was not idle and
  * is not pending; NULL if there was none.
  */
 static void

@@ -1,7 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * rows.h
- *	  What the SQL functions share: building rows, units, permissions.
+ *	  What the SQL functions share: entry points, building rows, units,
+ *	  permissions.
+ *
+ * Extensions are updated with ALTER EXTENSION, database by database and on
+ * the primary only, so a library must serve what every earlier version's SQL
+ * declares.  As in contrib, the C symbol says which version that is: a
+ * function whose columns or values change in version X.Y gets another entry
+ * point, with the suffix _X_Y, and its CREATE FUNCTION there names it.  All
+ * entry points of a function share one implementation, which asks row->api
+ * for what differs.  An entry point, once released, stays for ever.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -15,22 +24,43 @@
 #include "funcapi.h"
 #include "ledger.h"
 
-#define ROW_MAX_COLUMNS		48
+#define ROW_MAX_COLUMNS		64
+
+/* The versions of the SQL declarations, oldest first. */
+typedef enum ApiVersion
+{
+	API_1_0,
+	API_1_1
+} ApiVersion;
+
+/* The symbol that CREATE FUNCTION names in that version. */
+#define SQL_ENTRY_POINT(symbol, implementation, version) \
+PG_FUNCTION_INFO_V1(symbol); \
+Datum \
+symbol(PG_FUNCTION_ARGS) \
+{ \
+	return implementation(fcinfo, version); \
+} \
+extern int	no_such_variable
 
 /* A row under construction, filled from left to right. */
 typedef struct RowBuilder
 {
 	ReturnSetInfo *result;
+	ApiVersion	api;			/* for whom it is */
 	int			column;
 	Datum		values[ROW_MAX_COLUMNS];
 	bool		nulls[ROW_MAX_COLUMNS];
 } RowBuilder;
 
 extern void rows_require_preload(void);
-extern void rows_begin(FunctionCallInfo fcinfo, RowBuilder *row);
+extern void rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row);
+extern void rows_check_columns(int count, int declared);
 extern void row_emit(RowBuilder *row);
 
+extern void row_datum(RowBuilder *row, Datum value);
 extern void row_null(RowBuilder *row);
+extern void row_null_rest(RowBuilder *row);
 extern void row_bool(RowBuilder *row, bool value);
 extern void row_char(RowBuilder *row, char value);
 extern void row_int32(RowBuilder *row, int32 value);

@@ -14,7 +14,8 @@
  * is then at least as new as what any reader had written who saw the count
  * from before.
  *
- * All memory barriers of the extension live here and in core's atomics.
+ * All memory barriers of the extension live here, in recorder.[ch] and in
+ * core's atomics.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -285,6 +285,7 @@ session_next_statement(int64 at, int64 unsent_bytes)
 	if (my_session.attend)
 		make_room_for_records();
 	session_record_begin(at);
+	session_record()->flags |= RECORD_CONTINUES;
 	my_session.statement_done = false;
 }
 
@@ -442,6 +443,7 @@ session_end_turn(int64 now, bool data_came)
 		make_room_for_records();
 	session_record_begin(ledger->since);
 	record = session_record();
+	record->flags |= RECORD_CONTINUES;
 	record->queryid = begun.queryid;
 	record->userid = begun.userid;
 	my_session.statement_begun = true;

@@ -26,12 +26,6 @@
 #include "utils/timestamp.h"
 #include "waits.h"
 
-PG_FUNCTION_INFO_V1(pgnetlat_sessions);
-PG_FUNCTION_INFO_V1(pgnetlat_waits);
-PG_FUNCTION_INFO_V1(pgnetlat_recent);
-PG_FUNCTION_INFO_V1(pgnetlat_info);
-PG_FUNCTION_INFO_V1(pgnetlat_reset);
-
 static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_DISABLED] = "disabled",
 	[LEDGER_STATE_EXECUTING] = "executing",
@@ -72,26 +66,25 @@ copy_application_name(const SlotObservation *seen, char *name)
 	}
 }
 
-/* Who and where: the columns that are for some eyes only. */
+/* What pg_stat_activity shows to everybody. */
 static void
 session_identity(RowBuilder *row, const SlotObservation *seen)
 {
 	char		name[NAMEDATALEN];
-	const TcpEndpoints *endpoints = &seen->endpoints;
-	bool		visible = rows_may_see(seen->userid);
 
 	copy_application_name(seen, name);
 	row_int32(row, seen->pid);
 	row_oid(row, seen->datid);
 	row_oid(row, seen->userid);
 	row_text(row, name);
-	if (!visible)
-	{
-		/* client_addr .. stats_since */
-		for (int i = 0; i < 7; i++)
-			row_null(row);
-		return;
-	}
+}
+
+/* Where from, since when, doing what. */
+static void
+session_state(RowBuilder *row, const SlotObservation *seen)
+{
+	const TcpEndpoints *endpoints = &seen->endpoints;
+
 	row_address(row, endpoints->family, endpoints->remote_address);
 	if (endpoints->family != 0)
 		row_int32(row, pg_ntoh16(endpoints->remote_port));
@@ -145,25 +138,35 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 		row_null(row);
 }
 
+/*
+ * The account is for some eyes only: who polls its times and bytes, learns
+ * when each query ran, for how long, and how much it returned.
+ */
 static void
 session_row(RowBuilder *row, const SlotObservation *seen)
 {
 	session_identity(row, seen);
-	row_account(row, &seen->account.totals, &seen->account.pending);
-	session_connection(row, seen);
+	if (rows_may_see(seen->userid))
+	{
+		session_state(row, seen);
+		row_account(row, &seen->account.totals, &seen->account.pending);
+		session_connection(row, seen);
+	}
+	else
+		row_null_rest(row);
 	row_emit(row);
 }
 
 /*
  * One row per connected client backend.
  */
-Datum
-pgnetlat_sessions(PG_FUNCTION_ARGS)
+static Datum
+sessions(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation seen;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (slot_observe(i, &seen) && !seen.closed)
@@ -171,6 +174,9 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_sessions, sessions, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_sessions_1_1, sessions, API_1_1);
 
 /* The names of a sample; no event means that it was running, on a processor. */
 static void
@@ -196,14 +202,14 @@ wait_names(RowBuilder *row, const WaitSample *sample)
 /*
  * One row per connected session, state and wait event.
  */
-Datum
-pgnetlat_waits(PG_FUNCTION_ARGS)
+static Datum
+waits(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation seen;
 	WaitSample	samples[WAITS_PER_SESSION];
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		int			count;
@@ -227,33 +233,52 @@ pgnetlat_waits(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Put the records of one exchange together; returns how many they are. */
-static int
-merge_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
+SQL_ENTRY_POINT(pgnetlat_waits, waits, API_1_0);
+
+/* Another record of the same exchange. */
+static void
+continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 {
-	int			used = 1;
+	exchange->exec += next->exec;
+	exchange->send += next->send;
+	exchange->recv += next->recv;
+	/* only the last one has a wait after it, but any may have a turn */
+	exchange->network += next->network;
+	exchange->client = next->client;
+	exchange->idle = next->idle;
+	exchange->rows += next->rows;
+	exchange->bytes += next->bytes;
+	exchange->statements += next->statements;
+	if (next->queryid != 0)
+		exchange->queryid = next->queryid;
+	exchange->xact_status = next->xact_status;
+	exchange->flags |= next->flags;
+}
 
-	*exchange = records[0];
-	while (!(exchange->flags & RECORD_ENDS_EXCHANGE) && used < count)
+/*
+ * Find the next exchange that is there as a whole, and put its records
+ * together; returns how many records were used up, or 0 if there is none.
+ * The beginning of the oldest one may have been overwritten, the latest one
+ * may not be over, and a reset or a lack of room may have taken records.
+ */
+static int
+next_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
+{
+	bool		begun = false;
+
+	for (int i = 0; i < count; i++)
 	{
-		const FlightRecord *next = &records[used++];
-
-		exchange->exec += next->exec;
-		exchange->send += next->send;
-		exchange->recv += next->recv;
-		/* only the last one has a wait after it, but any may have a turn */
-		exchange->network += next->network;
-		exchange->client = next->client;
-		exchange->idle = next->idle;
-		exchange->rows += next->rows;
-		exchange->bytes += next->bytes;
-		exchange->statements += next->statements;
-		if (next->queryid != 0)
-			exchange->queryid = next->queryid;
-		exchange->xact_status = next->xact_status;
-		exchange->flags |= next->flags;
+		if (!(records[i].flags & RECORD_CONTINUES))
+		{
+			*exchange = records[i];
+			begun = true;
+		}
+		else if (begun)
+			continue_exchange(exchange, &records[i]);
+		if (begun && (records[i].flags & RECORD_ENDS_EXCHANGE))
+			return i + 1;
 	}
-	return used;
+	return 0;
 }
 
 static void
@@ -283,17 +308,20 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
  * The flight recorder of one session; no row if there is none with this
  * process ID, or the caller may not see it.
  */
-Datum
-pgnetlat_recent(PG_FUNCTION_ARGS)
+static Datum
+recent(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	int			pid = PG_GETARG_INT32(0);
 	RowBuilder	row;
 	SlotObservation seen;
+	SlotObservation after;
 	FlightRecord *records;
+	FlightRecord exchange;
 	int			slot;
 	int			count;
+	int			used;
 
-	rows_begin(fcinfo, &row);
+	rows_begin(fcinfo, api, &row);
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !slot_observe(slot, &seen) || seen.pid != pid ||
 		!rows_may_see(seen.userid))
@@ -301,21 +329,24 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 
 	records = palloc(recorder_capacity() * sizeof(FlightRecord));
 	count = recorder_copy(slot, records, recorder_capacity());
-	for (int i = 0; i < count;)
-	{
-		FlightRecord exchange;
 
-		i += merge_exchange(&records[i], count - i, &exchange);
+	/* another session may have taken the slot meanwhile, of another role */
+	if (!slot_observe(slot, &after) || after.session != seen.session)
+		return (Datum) 0;
+	for (const FlightRecord *next = records;
+		 (used = next_exchange(next, count, &exchange)) > 0;
+		 next += used, count -= used)
 		recent_row(&row, &exchange, seen.clock_offset);
-	}
 	return (Datum) 0;
 }
+
+SQL_ENTRY_POINT(pgnetlat_recent, recent, API_1_0);
 
 /*
  * One row about the extension itself.
  */
-Datum
-pgnetlat_info(PG_FUNCTION_ARGS)
+static Datum
+info(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SamplerStatus sampler;
@@ -328,6 +359,7 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	row.result = NULL;
+	row.api = api;
 	row.column = 0;
 	sampler_get_status(&sampler);
 	row_text(&row, PGNETLAT_VERSION);
@@ -351,15 +383,17 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, pg_atomic_read_u64(&slot_control->records_dropped));
 	row_int64(&row, shmem_size());
 	row_timestamp(&row, slot_reset_timestamp());
-	if (row.column != desc->natts)
-		elog(ERROR, "library and extension \"pgnetlat\" do not match");
+	rows_check_columns(row.column, desc->natts);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }
 
+SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
+
 /*
  * Forget everything counted so far.
  */
+PG_FUNCTION_INFO_V1(pgnetlat_reset);
 Datum
 pgnetlat_reset(PG_FUNCTION_ARGS)
 {

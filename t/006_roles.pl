@@ -61,9 +61,7 @@ foreach my $name (sort keys %session)
 				s.client_port IS NOT DISTINCT FROM a.client_port AS client_port,
 				s.backend_start IS NOT DISTINCT FROM a.backend_start AS backend_start,
 				(s.state IS NULL) = (a.state IS NULL) AS state,
-				(s.state_change IS NULL) = (a.state_change IS NULL) AS state_change,
-				s.requests >= 3 AS requests,
-				s.total_time > 0 AS total_time
+				(s.state_change IS NULL) = (a.state_change IS NULL) AS state_change
 		   FROM pgnetlat_sessions s JOIN pg_stat_activity a USING (pid)
 		  WHERE s.pid = $pid");
 	is($row->{$_}, 't', "$name: $_ as in pg_stat_activity")
@@ -73,6 +71,12 @@ foreach my $name (sort keys %session)
 		),
 		$may ? 't' : 'f',
 		"$name: " . ($may ? 'sees' : 'does not see') . ' the address');
+
+	is( $caller->value(
+			"SELECT requests >= 3 AND total_time > 0 AND bytes_sent > 0
+			 FROM pgnetlat_sessions WHERE pid = $pid"),
+		$may ? 't' : undef,
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the account');
 
 	# what has no counterpart there
 	is( $caller->value(
@@ -113,11 +117,94 @@ foreach my $name (sort keys %session)
 		't',
 		"$name: sees itself");
 	is($caller->value('SELECT version FROM pgnetlat_info') // '',
-		'1.0', "$name: sees the version");
+		'1.1', "$name: sees the version");
 	ok(defined $caller->value('SELECT count(*) FROM pgnetlat_history'),
 		"$name: sees the history");
 	is($caller->error_of('SELECT * FROM pgnetlat_top_statements'),
 		'', "$name: sees the top statements");
+}
+
+# ---------------------------------------------------------------------------
+# Nothing but these columns of what is not the caller's, in any version
+# ---------------------------------------------------------------------------
+
+# Column by column, so that a new one is covered as well: rows of the functions
+# (the views add no more than names), with the columns that everybody may see;
+# of the sums, there are those over all sessions of a role, and no single one.
+my @sums = qw(requests statements transactions pipelined round_trips total_time
+  exec_time send_time recv_time network_time client_time idle_time pending_time
+  in_xact_wait_time send_blocked_time send_client_time exec_share server_share
+  network_share client_share retransmits bytes_sent bytes_received);
+my %public = (
+	sessions => [qw(pid datid usesysid application_name)],
+	waits => [],
+	statements => [
+		qw(userid dbid calls rows exec_time send_time recv_time network_time
+		  client_time in_xact_wait_time bytes_sent repeats repeat_network_time
+		  stats_since)
+	],
+	top_statements => [
+		qw(userid dbid calls rows exec_time send_time network_time client_time
+		  repeats repeat_network_time)
+	],
+	clients => [
+		qw(datid usesysid application_name sessions ended_sessions rtt
+		  packets_sent packets_received stats_since), @sums
+	],
+	histogram =>
+	  [qw(datid usesysid application_name metric le bucket sum count)],
+	history => [qw(bucket_start bucket_end datid), @sums]);
+
+# As the server has them: a function, or its view.
+sub hidden_but_seen
+{
+	my ($caller, $from, $function) = @_;
+	my $mine = $function =~ /statements$/ ? 'userid' : 'usesysid';
+	my $columns = join ',', @{ $public{$function} }, qw(datname usename);
+	my $others = $function eq 'history' ? 'true'
+	  : $function eq 'waits'
+	  ? 'pid NOT IN (SELECT pid FROM pg_stat_activity WHERE usename = current_user)'
+	  : "$mine IS DISTINCT FROM (SELECT oid FROM pg_roles WHERE rolname = current_user)";
+
+	return $caller->value(
+		"SELECT string_agg(DISTINCT key, ' ' ORDER BY key)
+		   FROM $from x, jsonb_each(to_jsonb(x))
+		  WHERE $others AND value <> 'null'
+			AND key <> ALL ('{$columns}')") // '';
+}
+
+$observer->run('CREATE DATABASE older');
+my $older = PgNetlat::Client->connect($node, dbname => 'older');
+$older->run(q{CREATE EXTENSION pgnetlat VERSION '1.0'});
+foreach my $dbname (qw(postgres older))
+{
+	my $caller =
+	  PgNetlat::Client->connect($node, dbname => $dbname, user => 'plain');
+
+	foreach my $function (sort keys %public)
+	{
+		is(hidden_but_seen($caller, "pgnetlat_$function()", $function),
+			'', "$dbname: pgnetlat_$function() hides what it should");
+		is(hidden_but_seen($caller, "pgnetlat_$function", $function),
+			'', "$dbname: and so does its view");
+		isnt($caller->value("SELECT count(*) FROM pgnetlat_$function"),
+			0, "$dbname: which has rows")
+		  if $function ne 'waits';
+	}
+	is( $caller->value(
+			"SELECT count(*) FROM pgnetlat_sessions
+			 WHERE pid = $pid AND usename = 'owner' AND application_name = 'app of owner'"
+		),
+		1,
+		"$dbname: the session itself is there");
+	is($caller->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
+		0, "$dbname: its exchanges are not");
+	is( $caller->value(
+			"SELECT sum(requests) >= 3 FROM pgnetlat_clients
+			 WHERE application_name = 'app of owner'"),
+		't',
+		"$dbname: sums of its group are there");
+	$caller->finish;
 }
 
 # ---------------------------------------------------------------------------

@@ -62,7 +62,7 @@ my $sum = run_statements('keeper');
 is(saved_statement(), '10 calls, 70 rows', 'statements are counted');
 my ($histogram) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
-	  WHERE application_name = 'keeper' AND metric = 'exchange' AND le = '+Inf'});
+	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
 my $reset = $observer->value('SELECT stats_reset FROM pgnetlat_info');
 restart('fast');
 
@@ -76,7 +76,7 @@ cmp_ok(abs($after->{total_time} - $sum->{total_time}),
 is(saved_statement(), '10 calls, 70 rows', 'statements are kept');
 my ($histogram_after) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
-	  WHERE application_name = 'keeper' AND metric = 'exchange' AND le = '+Inf'});
+	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
 is($histogram_after->{count}, $histogram->{count}, 'histograms are kept');
 is( $observer->value(
 		q{SELECT count(*) > 0 FROM pgnetlat_history WHERE bucket_start <

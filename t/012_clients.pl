@@ -202,7 +202,7 @@ push @{ $histogram{ $_->{metric} } }, $_
   foreach $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'measured'
 	  ORDER BY metric, le::float8});
-is(join(' ', sort keys %histogram), 'client exchange network rtt wait',
+is(join(' ', sort keys %histogram), 'client network request rtt wait',
 	'there is a histogram of each metric');
 foreach my $metric (sort keys %histogram)
 {
@@ -230,16 +230,16 @@ foreach my $metric (sort keys %histogram)
 	}
 	cmp_ok($last->{sum}, '>=', $least, "$metric: sum is not below its buckets'");
 }
-is($histogram{exchange}[0]{count}, 53, 'every exchange is in its histogram');
+is($histogram{request}[0]{count}, 53, 'every exchange is in its histogram');
 is($histogram{$_}[0]{count}, 52, "and every wait that a request ended: $_")
   foreach qw(wait network client);
 cmp_ok(
-	abs($histogram{exchange}[0]{sum} * 1000 -
+	abs($histogram{request}[0]{sum} * 1000 -
 		  ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time})),
 	'<=', 1e-3 * ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time}) + 0.1,
 	'exchanges sum to the time of exchanges');
 my ($slow) = grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 }
-  @{ $histogram{exchange} };
+  @{ $histogram{request} };
 cmp_ok($slow->{bucket}, '<', 53, 'the slow exchange is not among the fast ones')
   if $slow;
 
@@ -252,7 +252,7 @@ $sum = $observer->ended('long');
 is($sum->{statements}, 201, 'many statements in one exchange');
 ($row) = $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'long'
-	  AND metric = 'exchange' AND le = '+Inf'});
+	  AND metric = 'request' AND le = '+Inf'});
 is($row->{count}, 1, 'are one exchange in the histogram');
 at_least($row->{sum}, 0.2, 'of their whole time');
 is( $observer->value('SELECT sum(calls) FROM pgnetlat_statements'),
@@ -273,7 +273,7 @@ $client->finish;
 $sum = $observer->ended('watched');
 ($row) = $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'watched'
-	  AND metric = 'exchange' AND le = '+Inf'});
+	  AND metric = 'request' AND le = '+Inf'});
 is($row->{count}, 1, 'is one exchange in the histogram');
 at_least($row->{sum}, 0.6, 'of its whole time');
 

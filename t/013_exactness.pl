@@ -131,7 +131,7 @@ sub check
 
 	my ($exchange) = $observer->rows(
 		"SELECT count FROM pgnetlat_histogram WHERE application_name = '$name'
-		 AND metric = 'exchange' AND le = '+Inf'");
+		 AND metric = 'request' AND le = '+Inf'");
 	is($exchange->{count}, $sum->{requests}, "$name: every exchange is in the histogram");
 	is($observer->value('SELECT records_dropped FROM pgnetlat_info'),
 		0, "$name: no record was dropped");

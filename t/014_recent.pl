@@ -165,6 +165,51 @@ is(scalar @$found, 1, 'statements under one Sync are one exchange');
 at_least($found->[0]{exec_time}, 300, 'with the execution of all');
 
 # ---------------------------------------------------------------------------
+# An exchange is there as a whole, or not at all
+# ---------------------------------------------------------------------------
+
+# while it lasts, although its first statement is complete
+$observer->run('SELECT pg_advisory_lock(1)');
+$client->put(
+	parse('', 'SELECT generate_series(1, 777)'), bind_('', ''), execute(''),
+	parse('', 'SELECT pg_advisory_lock(1)'), bind_('', ''), execute(''), sync());
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT wait_event_type = 'Lock' FROM pg_stat_activity
+				 WHERE pid = " . $client->pid) eq 't';
+		}),
+	'the second statement of an exchange is executing');
+is(scalar(grep { $_->{rows} == 777 } recent($client, 1)),
+	0, 'an exchange that is not over is not shown');
+$observer->run('SELECT pg_advisory_unlock(1)');
+$client->responses;
+$client->run('SELECT pg_advisory_unlock(1)');
+($found) = grep { $_->{rows} == 778 } recent($client, 1);
+is($found && $found->{statements}, 2, 'but when it is over');
+
+# with the turn in its middle, in which the client is asked for data
+$client->run('CREATE TEMP TABLE fed (i int)');
+$client->put(query('COPY fed FROM STDIN'));
+$client->until('G');
+$paused = pause(200);
+$client->put(copy_data(join('', map { "$_\n" } 1 .. 333)), copy_done());
+$client->responses;
+$client->run('SELECT 0');
+($found) = grep { $_->{rows} == 333 } recent($client, 1);
+is($found && $found->{statements}, 1, 'a COPY FROM STDIN is one exchange');
+at_least($found->{recv_time} + $found->{network_time},
+	$paused, 'with the wait for its data');
+
+# the beginning of a long one has been overwritten
+$client->run(join(';', ('SELECT generate_series(1, 1000)') x 40));
+$client->run('SELECT generate_series(1, 5)', 'SELECT 0');
+@records = recent($client, 1);
+is(scalar(grep { $_->{rows} >= 1000 } @records),
+	0, 'an exchange that has lost its beginning is not shown');
+is($records[-1]{rows}, 5, 'what follows it is');
+
+# ---------------------------------------------------------------------------
 # Not recorded, and forgotten
 # ---------------------------------------------------------------------------
 

@@ -116,6 +116,38 @@ foreach my $libraries ('pgnetlat, pg_stat_statements', 'pg_stat_statements,pgnet
 
 is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
 	2, 'as many as asked for');
+is( $observer->value('SELECT count(*) FROM pgnetlat_top_statements(NULL)'),
+	$observer->value('SELECT count(*) FROM pgnetlat_statements'),
+	'or all');
+is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(max_rows => 0)'),
+	0, 'or none');
+is($observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
+	'max_rows must not be negative', 'but not less');
+
+# Operators of somebody else, which fit better or come first.
+$observer->run('CREATE SCHEMA hostile');
+foreach (
+	[ '+', 'float8', 'float8' ], [ '=', 'oid', 'bool' ], [ '=', 'bigint', 'bool' ],
+	[ '=', 'name', 'bool' ], [ '=', 'text', 'bool' ], [ '<', 'float8', 'bool' ],
+	[ '>', 'float8', 'bool' ], [ '<', 'int', 'bool' ], [ '=', 'int', 'bool' ])
+{
+	my ($operator, $type, $result) = @$_;
+	my $function = 'hostile.f' . ($operator =~ tr/+=<>/abcd/r) . "($type, $type)";
+
+	$observer->run(
+		"CREATE FUNCTION $function RETURNS $result LANGUAGE plpgsql
+		 AS 'BEGIN RAISE EXCEPTION ''somebody else''; END'",
+		"CREATE OPERATOR hostile.$operator (FUNCTION = hostile.f"
+		  . ($operator =~ tr/+=<>/abcd/r)
+		  . ", LEFTARG = $type, RIGHTARG = $type)");
+}
+$observer->run('SET search_path = hostile, pg_catalog, public');
+is($observer->error_of('SELECT 1 = 1'), 'somebody else', 'operators of somebody else');
+is($observer->error_of('SELECT * FROM pgnetlat_top_statements(5)'),
+	'', 'are not called by pgnetlat_top_statements');
+is($observer->error_of("SELECT * FROM pgnetlat_$_"), '', "nor by pgnetlat_$_")
+  foreach qw(sessions waits statements clients histogram history info);
+$observer->run('RESET search_path');
 
 no_violations($observer);
 $node->stop;

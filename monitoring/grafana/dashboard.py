@@ -279,7 +279,7 @@ def since(board):
     board.with_panel(graph(
         'Requests and think time, distribution',
         '95 % of the requests were answered, 95 % of the waits\' thinking was over, within this time.',
-        's', [(quantile(0.95, 'pgnetlat_exchange_seconds'), 'request, in the server'),
+        's', [(quantile(0.95, 'pgnetlat_request_seconds'), 'request, in the server'),
               (quantile(0.95, 'pgnetlat_wait_client_seconds'), 'client thinks'),
               (quantile(0.95, 'pgnetlat_wait_network_seconds'), 'network'),
               (quantile(0.95, 'pgnetlat_wait_seconds'), 'wait as a whole')], width=8))

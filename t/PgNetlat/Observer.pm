@@ -97,10 +97,10 @@ sub _check_row
 		  if $row->{$_} > $row->{send_time} + $ROUNDING;
 	}
 
-	if (defined $row->{exec_share})
+	if (defined $row->{server_share})
 	{
 		my $shares =
-		  $row->{exec_share} + $row->{network_share} + $row->{client_share};
+		  $row->{server_share} + $row->{network_share} + $row->{client_share};
 		$self->_complain($row, "shares sum to $shares")
 		  if abs($shares - 1) > 1e-9;
 	}

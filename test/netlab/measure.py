@@ -122,7 +122,7 @@ def snapshots(lab, condition="true"):
 
 def as_snapshot(row):
     now = int(row.pop("now")) * 1000
-    for name in (*TIMES, "rtt", "srtt", "exec_share", "network_share", "client_share"):
+    for name in (*TIMES, "rtt", "srtt", "server_share", "network_share", "client_share"):
         if row.get(name) is not None:
             row[name] = float(row[name])
     for name in COUNTS:

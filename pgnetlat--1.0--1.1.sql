@@ -1,0 +1,671 @@
+/* pgnetlat--1.0--1.1.sql */
+
+-- complain if script is sourced in psql, rather than via ALTER EXTENSION
+\echo Use "ALTER EXTENSION pgnetlat UPDATE TO '1.1'" to load this file. \quit
+
+-- Conventions.  Users' views over ours, and grants on ours, survive: views are
+-- altered and replaced, never dropped, and new columns come last.  A function
+-- whose columns change is renamed to ..._1_0, created anew, and dropped when
+-- its view no longer needs it, at the end of this file.  See src/rows.h for
+-- the names of C symbols.
+
+-- The library that the server has loaded must know the functions below; one
+-- on disk that is newer waits for a restart.  Not loaded at all is all right:
+-- that is how a dump is restored where nobody has set up the server yet.
+DO $$
+DECLARE
+	loaded text;
+BEGIN
+	BEGIN
+		loaded := (SELECT i.version FROM pgnetlat_info() i);
+	EXCEPTION WHEN object_not_in_prerequisite_state THEN
+		RETURN;
+	END;
+	IF pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
+	   OPERATOR(pg_catalog.<) '{1,1}'::pg_catalog.int4[] THEN
+		RAISE EXCEPTION 'the server has loaded version % of the library of extension "pgnetlat", which is too old for version 1.1',
+			loaded
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				  HINT = 'Install the library of version 1.1, restart the server, and try again.';
+	END IF;
+END
+$$;
+
+-- ---------------------------------------------------------------------------
+-- Sessions
+-- ---------------------------------------------------------------------------
+
+ALTER FUNCTION pgnetlat_sessions() RENAME TO pgnetlat_sessions_1_0;
+
+CREATE FUNCTION pgnetlat_sessions(
+	OUT pid integer,
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT client_port integer,
+	OUT backend_start timestamptz,
+	OUT transport text,
+	OUT state text,
+	OUT state_change timestamptz,
+	OUT stats_since timestamptz,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT srtt double precision,
+	OUT rtt_at timestamptz,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT run_queue_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_sessions() IS
+	'account of every connected client backend, times in milliseconds; NULL but for who it is where the caller may not see it';
+
+ALTER VIEW pgnetlat_sessions RENAME COLUMN exec_share TO server_share;
+
+CREATE OR REPLACE VIEW pgnetlat_sessions AS
+SELECT s.pid,
+	   s.datid,
+	   d.datname,
+	   s.usesysid,
+	   u.rolname AS usename,
+	   s.application_name,
+	   s.client_addr,
+	   s.client_port,
+	   s.backend_start,
+	   s.transport,
+	   s.state,
+	   s.state_change,
+	   s.stats_since,
+	   s.requests,
+	   s.statements,
+	   s.transactions,
+	   s.pipelined,
+	   s.round_trips,
+	   s.total_time,
+	   s.exec_time,
+	   s.send_time,
+	   s.recv_time,
+	   s.network_time,
+	   s.client_time,
+	   s.idle_time,
+	   s.pending_time,
+	   s.in_xact_wait_time,
+	   s.send_blocked_time,
+	   s.send_client_time,
+	   s.server_share,
+	   s.network_share,
+	   s.client_share,
+	   s.rtt,
+	   s.srtt,
+	   s.rtt_at,
+	   s.retransmits,
+	   s.bytes_sent,
+	   s.bytes_received,
+	   s.packets_sent,
+	   s.packets_received,
+	   s.run_queue_time
+  FROM pgnetlat_sessions() s
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
+
+COMMENT ON VIEW pgnetlat_sessions IS
+	'each connected client backend: where its wall-clock time went; only pid, datid, datname, usesysid, usename and application_name for sessions of other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_sessions.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_sessions.datid IS 'database''s OID';
+COMMENT ON COLUMN pgnetlat_sessions.datname IS 'database''s name';
+COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'role''s OID';
+COMMENT ON COLUMN pgnetlat_sessions.usename IS 'role''s name';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity: NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity: -1 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
+COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
+COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
+COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
+COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: connection established, or the latest reset';
+COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
+COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
+COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which contains delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was asked; NULL if it was not';
+COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
+
+-- ---------------------------------------------------------------------------
+-- Aggregates: by client, over time
+-- ---------------------------------------------------------------------------
+
+ALTER FUNCTION pgnetlat_clients() RENAME TO pgnetlat_clients_1_0;
+
+CREATE FUNCTION pgnetlat_clients(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT sessions bigint,
+	OUT ended_sessions bigint,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_clients() IS
+	'account by database, role, application and address, over live and ended sessions; usesysid is NULL in a database''s row of evicted groups';
+
+ALTER VIEW pgnetlat_clients RENAME COLUMN exec_share TO server_share;
+
+CREATE OR REPLACE VIEW pgnetlat_clients AS
+SELECT c.datid,
+	   d.datname,
+	   c.usesysid,
+	   u.rolname AS usename,
+	   c.application_name,
+	   c.client_addr,
+	   c.sessions,
+	   c.ended_sessions,
+	   c.requests,
+	   c.statements,
+	   c.transactions,
+	   c.pipelined,
+	   c.round_trips,
+	   c.total_time,
+	   c.exec_time,
+	   c.send_time,
+	   c.recv_time,
+	   c.network_time,
+	   c.client_time,
+	   c.idle_time,
+	   c.pending_time,
+	   c.in_xact_wait_time,
+	   c.send_blocked_time,
+	   c.send_client_time,
+	   c.server_share,
+	   c.network_share,
+	   c.client_share,
+	   c.rtt,
+	   c.retransmits,
+	   c.bytes_sent,
+	   c.bytes_received,
+	   c.packets_sent,
+	   c.packets_received,
+	   c.stats_since
+  FROM pgnetlat_clients() c
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
+
+COMMENT ON VIEW pgnetlat_clients IS
+	'where time went by database, role, application and address, over live and ended sessions';
+COMMENT ON COLUMN pgnetlat_clients.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_clients.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
+COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
+COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
+COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
+COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the round-trip time that was measured last; NULL if none was';
+COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
+COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
+COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
+COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
+
+ALTER FUNCTION pgnetlat_histogram() RENAME TO pgnetlat_histogram_1_0;
+
+CREATE FUNCTION pgnetlat_histogram(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT metric text,
+	OUT le text[],
+	OUT bucket bigint[],
+	OUT sum double precision,
+	OUT count bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_histogram_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 500;
+
+COMMENT ON FUNCTION pgnetlat_histogram() IS
+	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
+
+-- Functions in target lists are asked for one row at a time, those in FROM for
+-- all: with many groups, these many rows are nowhere in one piece.
+CREATE OR REPLACE VIEW pgnetlat_histogram AS
+SELECT g.datid,
+	   g.datname,
+	   g.usesysid,
+	   g.usename,
+	   g.application_name,
+	   g.client_addr,
+	   g.metric,
+	   pg_catalog.unnest(g.le) AS le,
+	   pg_catalog.unnest(g.bucket) AS bucket,
+	   g.sum,
+	   g.count
+  FROM (SELECT (h.r).datid,
+			   d.datname,
+			   (h.r).usesysid,
+			   u.rolname AS usename,
+			   (h.r).application_name,
+			   (h.r).client_addr,
+			   (h.r).metric,
+			   (h.r).le,
+			   (h.r).bucket,
+			   (h.r).sum,
+			   (h.r).count
+		  FROM (SELECT pgnetlat_histogram() AS r) h
+		  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
+		  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid
+		OFFSET 0) g;			-- once for each group and metric
+
+COMMENT ON VIEW pgnetlat_histogram IS
+	'cumulative histograms by client group, in Prometheus'' form and in seconds';
+COMMENT ON COLUMN pgnetlat_histogram.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_histogram.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), or rtt';
+COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
+COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
+COMMENT ON COLUMN pgnetlat_histogram.sum IS 'seconds: sum of the metric''s observations';
+COMMENT ON COLUMN pgnetlat_histogram.count IS 'number of the metric''s observations';
+
+ALTER FUNCTION pgnetlat_history() RENAME TO pgnetlat_history_1_0;
+
+CREATE FUNCTION pgnetlat_history(
+	OUT bucket_start timestamptz,
+	OUT bucket_end timestamptz,
+	OUT datid oid,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_history_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+
+COMMENT ON FUNCTION pgnetlat_history() IS
+	'account by interval and database in time order; the last interval is in progress; datid is NULL for databases beyond those an interval can hold';
+
+ALTER VIEW pgnetlat_history RENAME COLUMN exec_share TO server_share;
+
+CREATE OR REPLACE VIEW pgnetlat_history AS
+SELECT h.bucket_start,
+	   h.bucket_end,
+	   h.datid,
+	   d.datname,
+	   h.requests,
+	   h.statements,
+	   h.transactions,
+	   h.pipelined,
+	   h.round_trips,
+	   h.total_time,
+	   h.exec_time,
+	   h.send_time,
+	   h.recv_time,
+	   h.network_time,
+	   h.client_time,
+	   h.idle_time,
+	   h.in_xact_wait_time,
+	   h.send_blocked_time,
+	   h.send_client_time,
+	   h.server_share,
+	   h.network_share,
+	   h.client_share,
+	   h.retransmits,
+	   h.bytes_sent,
+	   h.bytes_received
+  FROM pgnetlat_history() h
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
+ ORDER BY h.bucket_start, h.datid;
+
+COMMENT ON VIEW pgnetlat_history IS
+	'where time went by interval and database, oldest first; the last interval is in progress';
+COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
+COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
+COMMENT ON COLUMN pgnetlat_history.datid IS 'database''s OID; NULL for all databases beyond those an interval has room for';
+COMMENT ON COLUMN pgnetlat_history.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the response before it left';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
+COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_history.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
+COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
+COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
+COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
+
+-- ---------------------------------------------------------------------------
+-- The statements that cost most
+-- ---------------------------------------------------------------------------
+
+ALTER FUNCTION pgnetlat_top_statements(integer) RENAME TO pgnetlat_top_statements_1_0;
+
+-- As in 1.0, but safe with any search_path.
+CREATE FUNCTION pgnetlat_top_statements(
+	IN max_rows integer DEFAULT 20,
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT rows bigint,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT repeats bigint,
+	OUT repeat_network_time double precision,
+	OUT query text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
+AS $$
+DECLARE
+	pgss text;
+	own  text;
+BEGIN
+	IF max_rows OPERATOR(pg_catalog.<) 0 THEN
+		RAISE EXCEPTION 'max_rows must not be negative'
+			USING ERRCODE = 'invalid_parameter_value',
+				  HINT = 'Use NULL for all rows.';
+	END IF;
+	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO pgss
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+	   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
+					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
+	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat';
+
+	RETURN QUERY EXECUTE pg_catalog.format(
+		'SELECT s.userid, s.dbid, s.queryid, s.calls, s.rows, s.exec_time,
+				s.send_time, s.network_time, s.client_time, s.repeats,
+				s.repeat_network_time, %s
+		   FROM %s s
+		  ORDER BY s.network_time OPERATOR(pg_catalog.+) s.send_time DESC, s.queryid
+		  LIMIT $1',
+		CASE WHEN pgss IS NULL THEN 'NULL::pg_catalog.text'
+			 ELSE pg_catalog.format(
+				'(SELECT pg_catalog.min(q.query) FROM %s q
+				   WHERE q.userid OPERATOR(pg_catalog.=) s.userid
+					 AND q.dbid OPERATOR(pg_catalog.=) s.dbid
+					 AND q.queryid OPERATOR(pg_catalog.=) s.queryid)',
+				pgss)
+		END, own)
+	USING max_rows;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
+	'the statements with most network and send time, with their text where pg_stat_statements has it (NULL elsewhere)';
+
+CREATE OR REPLACE VIEW pgnetlat_top_statements AS
+SELECT * FROM pgnetlat_top_statements();
+
+COMMENT ON VIEW pgnetlat_top_statements IS
+	'the 20 statements with most network and send time, with their text where pg_stat_statements knows it';
+COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions that were completed, or read from for the first time';
+COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: of its executions, the server works';
+COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that came again within one burst';
+COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat_statements is not installed, not readable, or does not know it';
+
+-- ---------------------------------------------------------------------------
+-- What has not changed, but for what it says of itself
+-- ---------------------------------------------------------------------------
+
+-- Why these marks.  All read shared memory that changes while they run, and
+-- most of them fold into it what sessions have counted: volatile.  Restricted
+-- to the leader, so that a query sees one state, not one for each worker.
+-- ROWS are those of a middling server: 100 sessions and as many client groups.
+-- COST is that of a call, which does all of the work: ten times as much where
+-- sessions are folded first.
+ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
+ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
+ALTER FUNCTION pgnetlat_statements() COST 1000 ROWS 1000;
+ALTER FUNCTION pgnetlat_info() COST 100;
+ALTER FUNCTION pgnetlat_reset() COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_recent(integer) IS
+	'the last exchanges of the session with this process ID that its flight recorder holds as a whole, oldest first, each with the wait after it; times in milliseconds';
+COMMENT ON FUNCTION pgnetlat_statements() IS
+	'time in milliseconds by statement, waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+
+COMMENT ON VIEW pgnetlat_waits IS
+	'sampled wait events of each connected session, by state; no rows for other roles'' sessions without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_waits.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_waits.state IS 'state of the session, as in pgnetlat_sessions; NULL in the row of further wait events';
+COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU where there is no wait event; NULL in the row of further wait events';
+COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those a session has room for';
+COMMENT ON COLUMN pgnetlat_waits.samples IS 'number of samples';
+COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time they stand for';
+
+COMMENT ON VIEW pgnetlat_statements IS
+	'where time went by role, database and query identifier, waits booked to the statement before them';
+COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions that were completed, or read from for the first time';
+COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: of its executions, the server works';
+COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: of its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: of these waits, inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that came again within one burst';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
+COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'since when the row counts';
+
+COMMENT ON VIEW pgnetlat_info IS
+	'the extension itself: version, health of its worker, evictions and memory';
+COMMENT ON COLUMN pgnetlat_info.version IS 'of the library that the server has loaded';
+COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when it took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
+COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
+COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_max IS 'room for them: pgnetlat.max_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.clients IS 'entries in use for pgnetlat_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_max IS 'room for them: pgnetlat.max_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.records_dropped IS 'records that found no place in a flight recorder; should be 0';
+COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
+COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'the latest reset';
+
+-- ---------------------------------------------------------------------------
+-- What nobody needs any more
+-- ---------------------------------------------------------------------------
+
+
+-- Only objects of users can depend on these now.  Privileges that somebody has
+-- changed are not carried over: granted here they would be the extension's
+-- own, and missing from dumps.
+DO $$
+DECLARE
+	old     record;
+	objects text;
+BEGIN
+	FOR old IN
+		SELECT p.oid, p.proacl,
+			   pg_catalog.regexp_replace(p.proname, '_1_0$', '') AS name
+		  FROM pg_catalog.pg_depend m
+		  JOIN pg_catalog.pg_extension e ON m.refobjid OPERATOR(pg_catalog.=) e.oid
+		  JOIN pg_catalog.pg_proc p ON m.objid OPERATOR(pg_catalog.=) p.oid
+		 WHERE m.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+		   AND m.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		   AND m.deptype OPERATOR(pg_catalog.=) 'e'
+		   AND e.extname OPERATOR(pg_catalog.=) 'pgnetlat'
+		   AND p.proname OPERATOR(pg_catalog.~~) 'pgnetlat\_%\_1\_0'
+		 ORDER BY p.proname
+	LOOP
+		SELECT pg_catalog.string_agg(DISTINCT
+				   CASE WHEN r.oid IS NULL
+						THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0)
+						ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass,
+														   r.ev_class, 0)
+				   END, ', ')
+		  INTO objects
+		  FROM pg_catalog.pg_depend d
+		  LEFT JOIN pg_catalog.pg_rewrite r
+			ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+		   AND d.objid OPERATOR(pg_catalog.=) r.oid
+		 WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		   AND d.refobjid OPERATOR(pg_catalog.=) old.oid
+		   AND d.deptype OPERATOR(pg_catalog.=) 'n';
+		IF objects IS NOT NULL THEN
+			RAISE EXCEPTION 'cannot update extension "pgnetlat" because other objects depend on function %(), whose declaration changes',
+				old.name
+				USING ERRCODE = 'dependent_objects_still_exist',
+					  DETAIL = pg_catalog.format('They are %s.', objects),
+					  HINT = pg_catalog.format('Let them use the view %I instead, which stays, or drop them.', old.name);
+		END IF;
+		IF old.proacl IS NOT NULL THEN
+			RAISE WARNING 'function %() has its default privileges again', old.name
+				USING HINT = 'Repeat what you have granted on it, or revoked.';
+		END IF;
+	END LOOP;
+END
+$$;
+
+DROP FUNCTION pgnetlat_sessions_1_0();
+DROP FUNCTION pgnetlat_clients_1_0();
+DROP FUNCTION pgnetlat_histogram_1_0();
+DROP FUNCTION pgnetlat_history_1_0();
+DROP FUNCTION pgnetlat_top_statements_1_0(integer);

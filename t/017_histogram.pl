@@ -1,0 +1,107 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Many client groups: their histograms are many rows, but no great effort.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use Test::More;
+
+my $groups = 500;
+my $node = new_node('histogram', conf => <<'EOC');
+pgnetlat.max_clients = 1000
+log_temp_files = 0
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat', 'CREATE DATABASE older');
+my $older = PgNetlat::Client->connect($node, dbname => 'older');
+$older->run(q{CREATE EXTENSION pgnetlat VERSION '1.0'});
+
+my $client = PgNetlat::Client->connect($node, tcp => 1);
+foreach (1 .. $groups)
+{
+	$client->run("SET application_name = 'group $_'", 'SELECT 1');
+}
+$client->run(q{SET application_name = 'other'});
+$client->finish;
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT count(*) FROM pgnetlat_clients
+				 WHERE application_name LIKE 'group %'") == $groups;
+		}),
+	'there are so many groups');
+
+# ---------------------------------------------------------------------------
+# The rows
+# ---------------------------------------------------------------------------
+
+my $mine = "application_name LIKE 'group %'";
+my ($whole) = $observer->rows(
+	"SELECT count(*) AS rows, count(DISTINCT (metric, le)) AS buckets,
+			sum(count) FILTER (WHERE metric = 'request' AND le = '+Inf') AS requests,
+			count(*) FILTER (WHERE le = '+Inf' AND bucket <> count) AS incomplete,
+			count(datname) AS datnames, count(usename) AS usenames
+	   FROM pgnetlat_histogram WHERE $mine");
+is($whole->{rows}, $groups * 100, 'rows of these');
+is($whole->{buckets}, 100, 'five metrics, twenty buckets');
+is($whole->{incomplete}, 0, 'the last bucket has all observations');
+is($whole->{$_}, $whole->{rows}, "with $_") foreach qw(datnames usenames);
+cmp_ok($whole->{requests}, '>=', $groups, 'with observations');
+
+# the same as in 1.0, but for one name
+my $rows = "SELECT md5(string_agg(concat_ws(' ', application_name, client_addr, datname,
+		usename, name, le, bucket, sum, count), ',' ORDER BY application_name, name, le))
+	FROM pgnetlat_histogram, replace(metric, 'exchange', 'request') name WHERE $mine";
+is($observer->value($rows), $older->value($rows), 'the same rows as those of version 1.0');
+
+# ---------------------------------------------------------------------------
+# The effort
+# ---------------------------------------------------------------------------
+
+sub memory
+{
+	return $observer->value('SELECT sum(used_bytes) FROM pg_backend_memory_contexts');
+}
+
+my $all = $observer->value('SELECT count(*) FROM pgnetlat_histogram') / 100;
+my $offset = log_size($node);
+is($observer->error_of('EXPLAIN ANALYZE SELECT * FROM pgnetlat_histogram'), '', 'all rows');
+
+$observer->run('BEGIN');
+memory();
+my $before = memory();
+$observer->run(
+	'DECLARE c NO SCROLL CURSOR FOR SELECT * FROM pgnetlat_histogram',
+	'FETCH 1 FROM c');
+my $begun = memory() - $before;
+$observer->run('MOVE 30000 FROM c');
+my $later = memory() - $before;
+$observer->run('MOVE ALL FROM c', 'COMMIT');
+
+# a group is 1.3 kB, its rows would be ten times that
+cmp_ok($begun, '<', $all * 4096, 'memory for the groups, not for their rows');
+cmp_ok($later, '<=', $begun + 64 * 1024, 'which does not grow with the rows');
+unlike(server_log($node, $offset), qr/temporary file/, 'no temporary file');
+
+# the memory is for those that there are, not for those there is room for
+$observer->run('SELECT pgnetlat_reset()', 'BEGIN');
+$before = memory();
+$observer->run(
+	'DECLARE c NO SCROLL CURSOR FOR SELECT * FROM pgnetlat_histogram',
+	'FETCH 1 FROM c');
+cmp_ok(memory() - $before, '<', $begun / 3, 'few groups take little');
+$observer->run('COMMIT');
+
+no_violations($observer);
+$node->stop;
+done_testing();
