@@ -44,6 +44,8 @@ pgnetlat_planner(PLANNER_PARAMS)
 
 	wire_work_begins();
 	outer = my_session.depth;
+	if (outer == 0 && session_is_recording())
+		wire_statement_is_planned(parse->queryId);
 	my_session.depth = outer + 1;
 	if (prev_planner)
 		result = prev_planner(PLANNER_ARGS);

@@ -28,6 +28,21 @@ wire_work_begins(void)
 }
 
 /*
+ * A top-level statement is planned, in an exchange that is recorded: should
+ * that fail, the exchange was about it all the same.
+ */
+static inline void
+wire_statement_is_planned(uint64 queryid)
+{
+	FlightRecord *record = session_record();
+
+	if (record->queryid != 0 || my_session.statement_done)
+		return;
+	record->queryid = queryid;
+	record->userid = GetUserId();
+}
+
+/*
  * A top-level statement begins to run, in an exchange that is recorded and
  * after wire_next_statement().  Returns the record if it is about this
  * statement, else NULL.

@@ -338,6 +338,26 @@ SKIP:
 		'prepared anew each time: a repeat is two round trips');
 }
 
+# An error while a statement is planned is no call, but about that statement.
+$paused = 0;
+$gain = gain(
+	'fails to be planned',
+	{ requests => 5, statements => 0 },
+	sub {
+		my ($client) = @_;
+		$client->put(parse('s', 'SELECT 1 / $1::int'), sync());
+		$client->responses;
+		for (1 .. 4)
+		{
+			$client->put(bind_('', 's', '0'), execute(''), sync());
+			$client->until('Z');
+			$paused += pause(5);
+		}
+	});
+at_least($gain->{statement}{client_time}, $paused,
+	'fails to be planned: the pauses are its own');
+ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
+
 # ---------------------------------------------------------------------------
 # Loops of many different statements
 # ---------------------------------------------------------------------------
