@@ -28,6 +28,7 @@ OBJS = \
 	src/statement_hooks.o \
 	src/statements.o \
 	src/tcpinfo.o \
+	src/tcpstate.o \
 	src/views.o \
 	src/waits.o \
 	src/wire.o
@@ -42,7 +43,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/fuzz_ledger
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_tcpstate \
+	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

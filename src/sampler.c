@@ -49,19 +49,34 @@
 
 #define SAMPLER_RESTART_S		1
 
-/* At most this many questions to the kernel per tick. */
+/*
+ * At most this many questions to the kernel per tick; the next tick goes on
+ * where they were used up.  One takes 1 to 2 us, so putting many into one
+ * message saves little, and a dump of all connections costs more than some
+ * hundred questions even where there are few (it walks the kernel's table).
+ */
 #define DIAG_QUERIES_PER_TICK	32
 
 static SamplerStatus *status = NULL;
+
+/* What the sampler remembers of a slot, in memory of its own. */
+typedef struct SlotNotes
+{
+	uint64		exchanges;		/* when its recorder was looked at */
+	uint64		gone_session;	/* of this one the kernel knew no connection: */
+	TcpBackoff	gone;
+} SlotNotes;
 
 /* What one tick knows. */
 typedef struct Tick
 {
 	int64		now;
 	int64		last;			/* the tick before */
-	int			diag;			/* socket for diagnosis, or -1 */
+	int			first;			/* slot to begin with */
+	int			next_first;		/* ... at the next tick */
 	int			diag_queries;
-	uint64	   *exchanges;		/* of each slot, when its recorder was looked at */
+	TcpDiag		diag;
+	SlotNotes  *notes;			/* one for each slot */
 	int64		clock_offset;	/* between the clocks, see clock.h */
 } Tick;
 
@@ -217,22 +232,79 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 	seen_end(slot);
 }
 
+/* The session's connection; false if the session has moved on since "view". */
+static bool
+peek_connection(SessionSlot *slot, const Peek *view, TcpEndpoints *endpoints,
+				TcpInfo *published_info)
+{
+	uint32		changecount = seqlock_read_begin(&slot->lock);
+	SlotPublished *published = &slot->published;
+	bool		same = published->session == view->session &&
+		published->ledger.exchange == view->exchange &&
+		published->ledger.phase == view->phase &&
+		published->ledger.since == view->since;
+
+	*endpoints = published->endpoints;
+	*published_info = published->tcp;
+	return seqlock_read_valid(&slot->lock, changecount) && same;
+}
+
+/*
+ * Ask the kernel about the connection of the session in a slot.  False if it
+ * was not asked, or did not answer.
+ */
+static bool
+ask_about_connection(int index, const Peek *view, const TcpEndpoints *endpoints,
+					 const TcpInfo *known, Tick *tick, TcpInfo *info)
+{
+	SlotNotes  *notes = &tick->notes[index];
+	int64		now = clock_now();
+	TcpReply	reply;
+
+	if (notes->gone_session != view->session)
+	{
+		notes->gone_session = view->session;
+		tcpstate_was_answered(&notes->gone);
+	}
+	if (!tcpstate_may_ask(&tick->diag.backoff, now) ||
+		!tcpstate_may_ask(&notes->gone, now))
+		return false;
+	if (tick->diag_queries >= DIAG_QUERIES_PER_TICK)
+	{
+		/* here the next tick begins */
+		if (tick->next_first < 0)
+			tick->next_first = index;
+		return false;
+	}
+	tick->diag_queries++;
+	reply = tcpinfo_diag_query(&tick->diag, endpoints, known, now, info);
+	if (reply == TCP_REPLY_ANSWER)
+		tcpstate_was_answered(&notes->gone);
+	else if (reply == TCP_REPLY_GONE)
+		tcpstate_was_refused(&notes->gone, now);
+	return reply == TCP_REPLY_ANSWER;
+}
+
 /*
  * Blocked in sending, or the last response is still leaving the kernel: ask
  * the kernel how it gets on.
  */
 static void
-sample_connection(SessionSlot *slot, const Peek *view, Tick *tick)
+sample_connection(int index, const Peek *view, Tick *tick)
 {
-	TcpEndpoints endpoints = slot->published.endpoints;
-	TcpInfo		before = slot->published.tcp;
-	TcpInfo		info = before;
+	SessionSlot *slot = slot_get(index);
+	TcpEndpoints endpoints;
+	TcpInfo		before;
+	TcpInfo		known;
+	TcpInfo		info;
 	LedgerSampled *seen;
 
-	if (tick->diag_queries >= DIAG_QUERIES_PER_TICK || endpoints.family == 0)
+	if (!peek_connection(slot, view, &endpoints, &before) || endpoints.family == 0)
 		return;
-	tick->diag_queries++;
-	if (!tcpinfo_diag_query(tick->diag, &endpoints, clock_now(), &info))
+	known = before;
+	if (slot->sampled.tcp_session == view->session)
+		tcpstate_latest(&known, &slot->sampled.tcp);
+	if (!ask_about_connection(index, view, &endpoints, &known, tick, &info))
 		return;
 
 	seen = seen_begin(slot, view);
@@ -244,7 +316,9 @@ sample_connection(SessionSlot *slot, const Peek *view, Tick *tick)
 
 		if (view->phase == LEDGER_SENDING)
 		{
-			seen->send_client = closed;
+			/* what has been shown of this sending stays */
+			seen->send_client = seen->send_began == view->since ?
+				Max(seen->send_client, closed) : closed;
 			seen->send_began = view->since;
 		}
 		else if (info.unsent == 0)
@@ -267,9 +341,9 @@ fold_if_filling(int index, const Peek *view, Tick *tick)
 	uint64		enough = recorder_capacity() / 2;
 	SlotObservation observation;
 
-	if (view->exchange - tick->exchanges[index] < enough)
+	if (view->exchange - tick->notes[index].exchanges < enough)
 		return;
-	tick->exchanges[index] = view->exchange;
+	tick->notes[index].exchanges = view->exchange;
 	if ((uint64) recorder_pending(index) >= enough)
 		(void) drain_fold(index, &observation, NULL);
 }
@@ -293,22 +367,30 @@ sample_session(int index, Tick *tick)
 	else if (view.phase == LEDGER_SENDING)
 	{
 		if (view.since < tick->last)
-			sample_connection(slot, &view, tick);
+			sample_connection(index, &view, tick);
 	}
 	else if (view.phase == LEDGER_WAITING && unlikely(view.wait.draining) &&
 			 !(slot->sampled.session == view.session &&
 			   slot->sampled.exchange == view.exchange && slot->sampled.seen.drained))
-		sample_connection(slot, &view, tick);
+		sample_connection(index, &view, tick);
 
 	fold_if_filling(index, &view, tick);
 }
 
+/* Whom the questions did not reach this time comes first the next time. */
 static void
 sample_all(Tick *tick)
 {
+	int			count = slot_count();
+
 	tick->diag_queries = 0;
-	for (int i = 0; i < slot_count(); i++)
+	tick->next_first = -1;
+	for (int i = tick->first; i < count; i++)
 		sample_session(i, tick);
+	for (int i = 0; i < tick->first; i++)
+		sample_session(i, tick);
+	if (tick->next_first >= 0)
+		tick->first = tick->next_first;
 }
 
 static void
@@ -399,8 +481,8 @@ pgnetlat_sampler_main(Datum arg)
 	sampler_setup();
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
-	tick.diag = tcpinfo_diag_open();
-	tick.exchanges = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(uint64));
+	tcpinfo_diag_init(&tick.diag);
+	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
 	tick.last = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 

@@ -56,12 +56,16 @@ is_tcp(void)
 	return my_session.slot->published.endpoints.family != 0;
 }
 
-/* Ask about the connection, if that is wanted, into kernel_info. */
+/*
+ * Ask about the connection, if that is wanted, into kernel_info: its counters
+ * continue those that are published.
+ */
 static bool
 ask_kernel(int64 now)
 {
 	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
-		tcpinfo_of_socket(MyProcPort->sock, now, &kernel_info);
+		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now,
+						  &kernel_info);
 }
 
 /* Publish what the kernel has said, if it was asked; in a write section. */
@@ -70,7 +74,7 @@ publish_kernel_info(void)
 {
 	if (kernel_info.measured_at != 0)
 	{
-		tcpinfo_latest(&my_session.slot->published.tcp, &kernel_info);
+		tcpstate_latest(&my_session.slot->published.tcp, &kernel_info);
 		kernel_info.measured_at = 0;
 	}
 }
@@ -173,7 +177,7 @@ measure_retransmission(int64 now)
 
 	if (now - ledger->since < LONG_WAIT_NS || my_session.spoke_after == ledger->exchange ||
 		before->measured_at == 0 || !ask_kernel(now) ||
-		kernel_info.retransmits <= before->retransmits ||
+		kernel_info.counters.retransmits <= before->counters.retransmits ||
 		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS)
 		return NULL;
 	measured_drain.total = kernel_info.data_sent_at - ledger->since + kernel_info.rtt;
@@ -563,8 +567,11 @@ stop_counting(void)
 	if (phase == LEDGER_OFF)
 		return;
 	now = clock_now();
+	/* what has passed since the latest question, of a short session all of it */
 	if (phase == LEDGER_WAITING && ledger->wait.draining)
 		drain = measure_drain(now);
+	else
+		(void) ask_kernel(now);
 	slot_write_begin(slot);
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);

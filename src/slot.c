@@ -107,8 +107,8 @@ slot_attach(void)
 	fresh.userid = MyBEEntry->st_userid;
 	fresh.transport = my_transport();
 	if (fresh.transport != TRANSPORT_UNIX)
-		tcpinfo_endpoints(&MyProcPort->laddr.addr, &MyProcPort->raddr.addr,
-						  &fresh.endpoints);
+		tcpinfo_endpoints(MyProcPort->sock, &MyProcPort->laddr.addr,
+						  &MyProcPort->raddr.addr, &fresh.endpoints);
 	fresh.proc = MyProc;
 	fresh.status = MyBEEntry;
 	fresh.backend_start = MyStartTimestamp;
@@ -188,7 +188,7 @@ apply_reset(SlotPublished *published)
 	if (generation == published->generation)
 		return;
 	ledger_reset(&published->ledger, at);
-	tcpinfo_counters(&published->tcp, &published->tcp_base);
+	published->tcp_base = published->tcp.counters;
 	if (published->run_queue_base >= 0)
 		published->run_queue_base = published->run_queue_total;
 	/* an event may have slipped in between, see ledger_reset() */
@@ -428,12 +428,9 @@ slot_observe(int index, SlotObservation *observation)
 				copy.run_queue_total - copy.run_queue_base;
 			observation->tcp = copy.tcp;
 			if (sampled.tcp_session == copy.session)
-				tcpinfo_latest(&observation->tcp, &sampled.tcp);
-			tcpinfo_counters(&observation->tcp, &observation->tcp_counters);
-			observation->tcp_counters.retransmits -= copy.tcp_base.retransmits;
-			observation->tcp_counters.bytes_received -= copy.tcp_base.bytes_received;
-			observation->tcp_counters.packets_sent -= copy.tcp_base.packets_sent;
-			observation->tcp_counters.packets_received -= copy.tcp_base.packets_received;
+				tcpstate_latest(&observation->tcp, &sampled.tcp);
+			observation->tcp_counters = observation->tcp.counters;
+			tcpstate_counters_subtract(&observation->tcp_counters, &copy.tcp_base);
 			return true;
 		}
 		CHECK_FOR_INTERRUPTS();

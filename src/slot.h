@@ -68,7 +68,7 @@ typedef struct SlotPublished
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	Ledger		ledger;
-	TcpInfo		tcp;
+	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	int64		run_queue_base; /* at the beginning, or the latest reset; -1: unknown */
 	int64		run_queue_total;
@@ -80,7 +80,9 @@ typedef struct SlotSampled
 	uint64		exchange;		/* ... exchange ... */
 	uint32		generation;		/* ... and reset generation only */
 	LedgerSampled seen;
-	TcpInfo		tcp;			/* over socket diagnosis; valid for the session */
+	TcpInfo		tcp;			/* over socket diagnosis; valid for the session.
+								 * Neither this one nor the published one is
+								 * always the later: readers merge them */
 	uint64		tcp_session;
 } SlotSampled;
 
@@ -114,7 +116,7 @@ typedef struct SlotObservation
 	int64		observed_at;
 	LedgerAccount account;
 	TcpInfo		tcp;
-	TcpCounters tcp_counters;	/* since attached or reset */
+	TcpCounters tcp_counters;	/* since connected or reset */
 	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
 } SlotObservation;
 

@@ -15,31 +15,44 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #ifdef __linux__
-/* linux/tcp.h, not netinet/tcp.h: glibc's tcp_info ends before tcpi_min_rtt */
-#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
+/* as in tcpstate.c */
 #include <linux/tcp.h>
 #endif
-#include <netinet/in.h>
 
-#include "clock.h"
 #include "tcpinfo.h"
+
+/* The socket's own number, by which the kernel knows it from all others. */
+static uint64
+socket_cookie(pgsocket sock)
+{
+	uint64		cookie = 0;
+#ifdef SO_COOKIE
+	socklen_t	length = sizeof(cookie);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0 ||
+		length != sizeof(cookie))
+		return 0;
+#endif
+	return cookie;
+}
 
 /*
  * Fill in both ends of a client connection; family 0 if it is not TCP.
  */
 void
-tcpinfo_endpoints(const struct sockaddr_storage *local,
-				  const struct sockaddr_storage *remote,
-				  TcpEndpoints *endpoints)
+tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *local,
+				  const struct sockaddr_storage *remote, TcpEndpoints *endpoints)
 {
 	memset(endpoints, 0, sizeof(*endpoints));
 	if (local->ss_family != remote->ss_family)
@@ -65,24 +78,11 @@ tcpinfo_endpoints(const struct sockaddr_storage *local,
 		memcpy(endpoints->remote_address, &r->sin6_addr, sizeof(r->sin6_addr));
 		endpoints->local_port = l->sin6_port;
 		endpoints->remote_port = r->sin6_port;
+		endpoints->scope = r->sin6_scope_id;
 	}
-}
-
-void
-tcpinfo_counters(const TcpInfo *info, TcpCounters *counters)
-{
-	counters->retransmits = info->retransmits;
-	counters->bytes_received = info->bytes_received;
-	counters->packets_sent = info->packets_sent;
-	counters->packets_received = info->packets_received;
-}
-
-/* Two measurements of one connection: keep the later one. */
-void
-tcpinfo_latest(TcpInfo *latest, const TcpInfo *other)
-{
-	if (other->measured_at > latest->measured_at)
-		*latest = *other;
+	else
+		return;
+	endpoints->cookie = socket_cookie(sock);
 }
 
 /* Bytes that the kernel has taken and the peer has not acknowledged. */
@@ -141,157 +141,168 @@ tcpinfo_times_blocked(void)
 
 #if defined(__linux__) && defined(TCP_INFO)
 
-/* Older kernels return a shorter structure; what is missing reads as zero. */
-static void
-from_kernel(const struct tcp_info *kernel, int64 now, TcpInfo *info)
-{
-	/* ~0: no sample yet; 0 also on kernels before 4.9 */
-	info->rtt = kernel->tcpi_min_rtt == PG_UINT32_MAX ? 0 :
-		(int64) kernel->tcpi_min_rtt * NS_PER_US;
-	info->srtt = (int64) kernel->tcpi_rtt * NS_PER_US;
-	info->busy = (int64) kernel->tcpi_busy_time * NS_PER_US;
-	info->rwnd_limited = (int64) kernel->tcpi_rwnd_limited * NS_PER_US;
-	info->retransmits = kernel->tcpi_total_retrans;
-	info->bytes_received = kernel->tcpi_bytes_received;
-	info->packets_sent = kernel->tcpi_segs_out;
-	info->packets_received = kernel->tcpi_segs_in;
-	info->data_sent_at = now - (int64) kernel->tcpi_last_data_sent * NS_PER_MS;
-	info->unsent = 0;
-	info->measured_at = now;
-}
-
 /*
- * Ask the kernel about a connection of this process.  Returns false, and
- * leaves "info" alone, where it does not answer.
+ * Ask the kernel about a connection of this process, of which "known" is known
+ * already.  Returns false, and leaves "info" alone, where it does not answer.
+ * A connection that was reset still has its counters.
  */
 bool
-tcpinfo_of_socket(pgsocket sock, int64 now, TcpInfo *info)
+tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 {
 	struct tcp_info kernel;
 	socklen_t	length = sizeof(kernel);
+	TcpInfo		fresh;
 
-	memset(&kernel, 0, sizeof(kernel));
-	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) != 0)
+	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) != 0 ||
+		!tcpstate_read(&kernel, length, now, &fresh) ||
+		!tcpstate_continue(&fresh, known))
 		return false;
-	from_kernel(&kernel, now, info);
+	*info = fresh;
 	return true;
 }
 
-/* A socket for tcpinfo_diag_query(), or -1. */
-int
-tcpinfo_diag_open(void)
-{
-	int			diag = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	struct timeval timeout = {.tv_sec = 0,.tv_usec = 100000};
+/* Longest time to wait for an answer; the kernel gives it at once. */
+#define DIAG_TIMEOUT_US		20000
 
-	/* the kernel answers at once; never hang on it all the same */
-	if (diag >= 0)
-		(void) setsockopt(diag, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	return diag;
+/* Datagrams to look at in search of the answer to one question. */
+#define DIAG_DATAGRAMS		8
+
+/* Before the first question; the socket is opened when there is one. */
+void
+tcpinfo_diag_init(TcpDiag *diag)
+{
+	memset(diag, 0, sizeof(*diag));
+	diag->sock = -1;
 }
 
 static bool
-diag_send(int diag, const TcpEndpoints *endpoints)
+diag_open(TcpDiag *diag)
 {
-	struct
-	{
-		struct nlmsghdr header;
-		struct inet_diag_req_v2 body;
-	}			request;
+	struct timeval timeout = {.tv_sec = 0,.tv_usec = DIAG_TIMEOUT_US};
+
+	if (diag->sock >= 0)
+		return true;
+	diag->answered = false;
+	diag->sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (diag->sock < 0)
+		return false;
+	return setsockopt(diag->sock, SOL_SOCKET, SO_RCVTIMEO, &timeout,
+					  sizeof(timeout)) == 0;
+}
+
+static bool
+diag_send(TcpDiag *diag, const TcpEndpoints *endpoints)
+{
+	uint8		question[TCP_QUESTION_SIZE];
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 
-	memset(&request, 0, sizeof(request));
-	request.header.nlmsg_len = sizeof(request);
-	request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-	request.header.nlmsg_flags = NLM_F_REQUEST;
-	request.body.sdiag_family = endpoints->family;
-	request.body.sdiag_protocol = IPPROTO_TCP;
-	request.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-	request.body.idiag_states = -1;
-	request.body.id.idiag_sport = endpoints->local_port;
-	request.body.id.idiag_dport = endpoints->remote_port;
-	memcpy(request.body.id.idiag_src, endpoints->local_address, 16);
-	memcpy(request.body.id.idiag_dst, endpoints->remote_address, 16);
-	request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
-	request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	return sendto(diag, &request, sizeof(request), 0,
-				  (struct sockaddr *) &kernel, sizeof(kernel)) == sizeof(request);
+	tcpstate_question(endpoints, ++diag->sequence, question);
+	return sendto(diag->sock, question, sizeof(question), 0,
+				  (struct sockaddr *) &kernel, sizeof(kernel)) == sizeof(question);
 }
 
-static bool
-diag_parse(const struct nlmsghdr *header, int64 now, TcpInfo *info)
+/* One datagram from the kernel; its length, or -1. */
+static ssize_t
+diag_receive(TcpDiag *diag, uint8 *bytes, size_t size)
 {
-	const struct inet_diag_msg *message = NLMSG_DATA(header);
-	const char *at = (const char *) (message + 1);
-	int			left;
-
-	if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-		header->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
-		return false;
-	left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*message));
-	while (left >= (int) sizeof(struct nlattr))
+	for (int i = 0; i < DIAG_DATAGRAMS; i++)
 	{
-		const struct nlattr *attribute = (const struct nlattr *) at;
-		int			step = NLMSG_ALIGN(attribute->nla_len);
+		struct sockaddr_nl sender;
+		socklen_t	length = sizeof(sender);
+		ssize_t		received;
 
-		if (attribute->nla_len < sizeof(*attribute) || attribute->nla_len > left)
-			return false;
-		if (attribute->nla_type == INET_DIAG_INFO)
-		{
-			struct tcp_info kernel;
-
-			memset(&kernel, 0, sizeof(kernel));
-			memcpy(&kernel, attribute + 1,
-				   Min(sizeof(kernel), attribute->nla_len - sizeof(*attribute)));
-			from_kernel(&kernel, now, info);
-			info->unsent = message->idiag_wqueue;
-			return true;
-		}
-		at += step;
-		left -= step;
+		memset(&sender, 0, sizeof(sender));
+		received = recvfrom(diag->sock, bytes, size, MSG_TRUNC,
+							(struct sockaddr *) &sender, &length);
+		if (received < 0 && errno == EINTR)
+			continue;
+		if (received < 0 || received > (ssize_t) size)
+			return -1;
+		/* other processes have other numbers */
+		if (length >= sizeof(sender) && sender.nl_family == AF_NETLINK &&
+			sender.nl_pid == 0)
+			return received;
 	}
-	return false;
+	return -1;
+}
+
+static TcpReply
+diag_ask(TcpDiag *diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
+{
+	uint8		bytes[4096];
+
+	if (!diag_open(diag) || !diag_send(diag, endpoints))
+		return TCP_REPLY_REFUSED;
+	for (int i = 0; i < DIAG_DATAGRAMS; i++)
+	{
+		ssize_t		length = diag_receive(diag, bytes, sizeof(bytes));
+		TcpReply	reply;
+
+		if (length < 0)
+			break;
+		reply = tcpstate_reply(bytes, length, endpoints, diag->sequence, now, info);
+		if (reply != TCP_REPLY_FOREIGN)
+			return reply;
+	}
+	return TCP_REPLY_REFUSED;
 }
 
 /*
- * Ask the kernel about a connection of any process in this network namespace.
+ * Ask the kernel about a connection of any process in this network namespace,
+ * of which "known" is known already.  "info" is set if it answers.
+ *
+ * Whoever is refused gets a new socket, and not before a pause.  A kernel
+ * without tcp_diag says of each connection that there is none, so at first
+ * that is a refusal too.
  */
-bool
-tcpinfo_diag_query(int diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
+TcpReply
+tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
+				   int64 now, TcpInfo *info)
 {
-	union
-	{
-		struct nlmsghdr header;
-		char		bytes[4096];
-	}			answer;
-	ssize_t		length;
+	TcpInfo		fresh;
+	TcpReply	reply;
 
-	if (diag < 0 || endpoints->family == 0 || !diag_send(diag, endpoints))
-		return false;
-	length = recv(diag, &answer, sizeof(answer), 0);
-	if (length < (ssize_t) sizeof(answer.header) || !NLMSG_OK(&answer.header, length))
-		return false;
-	return diag_parse(&answer.header, now, info);
+	if (!tcpstate_may_ask(&diag->backoff, now))
+		return TCP_REPLY_REFUSED;
+	reply = diag_ask(diag, endpoints, now, &fresh);
+	if (reply == TCP_REPLY_ANSWER)
+	{
+		diag->answered = true;
+		tcpstate_was_answered(&diag->backoff);
+		if (!tcpstate_continue(&fresh, known))
+			return TCP_REPLY_GONE;
+		*info = fresh;
+		return reply;
+	}
+	if (reply == TCP_REPLY_GONE && diag->answered)
+		return reply;
+	tcpstate_was_refused(&diag->backoff, now);
+	if (diag->sock >= 0)
+		close(diag->sock);
+	diag->sock = -1;
+	return TCP_REPLY_REFUSED;
 }
 
 #else							/* no TCP_INFO */
 
 bool
-tcpinfo_of_socket(pgsocket sock, int64 now, TcpInfo *info)
+tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 {
 	return false;
 }
 
-int
-tcpinfo_diag_open(void)
+void
+tcpinfo_diag_init(TcpDiag *diag)
 {
-	return -1;
+	memset(diag, 0, sizeof(*diag));
+	diag->sock = -1;
 }
 
-bool
-tcpinfo_diag_query(int diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
+TcpReply
+tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
+				   int64 now, TcpInfo *info)
 {
-	return false;
+	return TCP_REPLY_REFUSED;
 }
 
 #endif

@@ -1,0 +1,354 @@
+/*-------------------------------------------------------------------------
+ *
+ * tcpstate.c
+ *	  See tcpstate.h.
+ *
+ * The kernel looks a connection up by addresses and ports.  If it is gone (it
+ * was reset, and its process has not noticed yet), what is found instead may
+ * be the listening socket, whose figures are all of something else, or a later
+ * connection from the same port.  So the question names the socket itself by
+ * its cookie, where the kernel has such, and the reply is checked against
+ * everything that is known of the connection.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "tcpstate.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------------------
+ * Measurements of one connection
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * Of two readings of a counter of 32 bits, the later one may be lower because
+ * the counter has wrapped around, or because it is not the later one.  What
+ * would be a gain of nearly everything is taken for the latter: two questions
+ * that cross each other are not this far apart, while many packets may pass
+ * between one question and the next.
+ */
+#define STEP_BACK	(UINT32_C(1) << 28)
+
+/* A counter's wide value, continued to a fresh reading of its lower 32 bits. */
+static int64_t
+continue_counter(int64_t known, int64_t fresh)
+{
+	uint32_t	gain = (uint32_t) fresh - (uint32_t) known;
+
+	return gain <= UINT32_MAX - STEP_BACK ? known + gain : known;
+}
+
+/*
+ * Make a fresh measurement, as tcpstate_read() returns it, the continuation of
+ * what is known of the same connection: no counter falls.  False if it cannot
+ * be one; then it must not be used.
+ */
+bool
+tcpstate_continue(TcpInfo *fresh, const TcpInfo *known)
+{
+	TcpCounters *counters = &fresh->counters;
+
+	if (known->measured_at == 0)
+		return true;
+	/* the one that is 64 bits wide */
+	if (counters->bytes_received < known->counters.bytes_received)
+		return false;
+	counters->retransmits = continue_counter(known->counters.retransmits,
+											 counters->retransmits);
+	counters->packets_sent = continue_counter(known->counters.packets_sent,
+											  counters->packets_sent);
+	counters->packets_received = continue_counter(known->counters.packets_received,
+												  counters->packets_received);
+	return true;
+}
+
+static void
+raise_to(int64_t *counter, int64_t value)
+{
+	if (*counter < value)
+		*counter = value;
+}
+
+/*
+ * Two measurements of one connection, both continued: the later one, with
+ * counters that are not below the other's.  Their times say less than their
+ * counters which is the later one, for a time is taken some moments before the
+ * kernel is asked.
+ */
+void
+tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
+{
+	TcpCounters counters = latest->counters;
+
+	if (other->measured_at > latest->measured_at)
+		*latest = *other;
+	else
+		counters = other->counters;
+	raise_to(&latest->counters.retransmits, counters.retransmits);
+	raise_to(&latest->counters.bytes_received, counters.bytes_received);
+	raise_to(&latest->counters.packets_sent, counters.packets_sent);
+	raise_to(&latest->counters.packets_received, counters.packets_received);
+}
+
+void
+tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term)
+{
+	difference->retransmits -= term->retransmits;
+	difference->bytes_received -= term->bytes_received;
+	difference->packets_sent -= term->packets_sent;
+	difference->packets_received -= term->packets_received;
+}
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/* linux/tcp.h, not netinet/tcp.h: glibc's tcp_info ends before tcpi_min_rtt */
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+
+/* ---------------------------------------------------------------------------
+ * The kernel's struct tcp_info
+ * ---------------------------------------------------------------------------
+ */
+
+#define NS_PER_MICROSECOND	1000
+#define NS_PER_MILLISECOND	1000000
+
+/* What every kernel that has the structure fills in. */
+#define OLDEST_TCP_INFO		(offsetof(struct tcp_info, tcpi_total_retrans) + sizeof(uint32_t))
+
+static int64_t
+from_microseconds(uint64_t microseconds)
+{
+	if (microseconds > INT64_MAX / NS_PER_MICROSECOND)
+		microseconds = INT64_MAX / NS_PER_MICROSECOND;
+	return (int64_t) microseconds * NS_PER_MICROSECOND;
+}
+
+/*
+ * Read a struct tcp_info of "length" bytes, as of "now".  Older kernels know a
+ * shorter structure, newer ones a longer one; what is missing reads as zero.
+ * Returns false, and leaves "info" alone, if it is too short for any kernel.
+ */
+bool
+tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
+{
+	struct tcp_info read;
+
+	if (length < OLDEST_TCP_INFO)
+		return false;
+	memset(&read, 0, sizeof(read));
+	memcpy(&read, kernel, length < sizeof(read) ? length : sizeof(read));
+	if (read.tcpi_bytes_received > INT64_MAX)
+		return false;
+
+	/* ~0: no sample yet; 0 also on kernels before 4.9 */
+	info->rtt = read.tcpi_min_rtt == UINT32_MAX ? 0 : from_microseconds(read.tcpi_min_rtt);
+	info->srtt = from_microseconds(read.tcpi_rtt);
+	info->busy = from_microseconds(read.tcpi_busy_time);
+	info->rwnd_limited = from_microseconds(read.tcpi_rwnd_limited);
+	info->data_sent_at = now - (int64_t) read.tcpi_last_data_sent * NS_PER_MILLISECOND;
+	info->unsent = 0;
+	info->counters.retransmits = read.tcpi_total_retrans;
+	info->counters.bytes_received = (int64_t) read.tcpi_bytes_received;
+	info->counters.packets_sent = read.tcpi_segs_out;
+	info->counters.packets_received = read.tcpi_segs_in;
+	info->measured_at = now;
+	return true;
+}
+
+/* ---------------------------------------------------------------------------
+ * Socket diagnosis: sock_diag(7)
+ * ---------------------------------------------------------------------------
+ */
+
+/* The states, which the kernel's headers for programs do not name. */
+#define STATE_ESTABLISHED	1
+#define STATE_CLOSE_WAIT	8
+
+typedef struct Question
+{
+	struct nlmsghdr header;
+	struct inet_diag_req_v2 body;
+} Question;
+
+_Static_assert(sizeof(Question) == TCP_QUESTION_SIZE, "size of a question");
+
+/* Put together a question about one connection. */
+void
+tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
+				  uint8_t question[TCP_QUESTION_SIZE])
+{
+	Question	out;
+	struct inet_diag_sockid *id = &out.body.id;
+	uint64_t	cookie = endpoints->cookie != 0 ? endpoints->cookie : UINT64_MAX;
+
+	memset(&out, 0, sizeof(out));
+	out.header.nlmsg_len = sizeof(out);
+	out.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	out.header.nlmsg_flags = NLM_F_REQUEST;
+	out.header.nlmsg_seq = sequence;
+	out.body.sdiag_family = (uint8_t) endpoints->family;
+	out.body.sdiag_protocol = IPPROTO_TCP;
+	out.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
+	out.body.idiag_states = UINT32_MAX;
+	id->idiag_sport = endpoints->local_port;
+	id->idiag_dport = endpoints->remote_port;
+	memcpy(id->idiag_src, endpoints->local_address, sizeof(id->idiag_src));
+	memcpy(id->idiag_dst, endpoints->remote_address, sizeof(id->idiag_dst));
+	id->idiag_if = endpoints->scope;
+	id->idiag_cookie[0] = (uint32_t) cookie;
+	id->idiag_cookie[1] = (uint32_t) (cookie >> 32);
+	memcpy(question, &out, sizeof(out));
+}
+
+/* An address as IPv6 has it, where that of IPv4 is ::ffff:a.b.c.d. */
+static bool
+widen_address(int family, const void *address, uint8_t wide[16])
+{
+	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	if (family == AF_INET6)
+		memcpy(wide, address, 16);
+	else if (family == AF_INET)
+	{
+		memcpy(wide, prefix, sizeof(prefix));
+		memcpy(wide + sizeof(prefix), address, 4);
+	}
+	else
+		return false;
+	return true;
+}
+
+static bool
+same_address(const TcpEndpoints *endpoints, const uint8_t *known, int family,
+			 const void *address)
+{
+	uint8_t		a[16];
+	uint8_t		b[16];
+
+	return widen_address(endpoints->family, known, a) &&
+		widen_address(family, address, b) && memcmp(a, b, sizeof(a)) == 0;
+}
+
+/*
+ * Is this the connection of a process that has not closed it?  Such a
+ * connection has one of two states: the client can go on sending, or has said
+ * that it will not.  A reset takes it out of the kernel's tables.
+ */
+static bool
+is_connection(const struct inet_diag_msg *socket, const TcpEndpoints *endpoints)
+{
+	const struct inet_diag_sockid *id = &socket->id;
+	uint64_t	cookie = (uint64_t) id->idiag_cookie[1] << 32 | id->idiag_cookie[0];
+
+	return (socket->idiag_state == STATE_ESTABLISHED ||
+			socket->idiag_state == STATE_CLOSE_WAIT) &&
+		id->idiag_sport == endpoints->local_port &&
+		id->idiag_dport == endpoints->remote_port &&
+		same_address(endpoints, endpoints->local_address, socket->idiag_family,
+					 id->idiag_src) &&
+		same_address(endpoints, endpoints->remote_address, socket->idiag_family,
+					 id->idiag_dst) &&
+		(endpoints->cookie == 0 || cookie == endpoints->cookie);
+}
+
+/* Read what is told of a socket: the body of a message. */
+static TcpReply
+read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
+			int64_t now, TcpInfo *info)
+{
+	struct inet_diag_msg socket;
+	size_t		at = NLMSG_ALIGN(sizeof(socket));
+
+	if (length < sizeof(socket))
+		return TCP_REPLY_REFUSED;
+	memcpy(&socket, body, sizeof(socket));
+	if (!is_connection(&socket, endpoints))
+		return TCP_REPLY_GONE;
+
+	while (at + NLA_HDRLEN <= length)
+	{
+		struct nlattr attribute;
+
+		memcpy(&attribute, body + at, sizeof(attribute));
+		if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > length - at)
+			break;
+		if ((attribute.nla_type & NLA_TYPE_MASK) == INET_DIAG_INFO)
+		{
+			if (!tcpstate_read(body + at + NLA_HDRLEN, attribute.nla_len - NLA_HDRLEN,
+							   now, info))
+				break;
+			info->unsent = socket.idiag_wqueue;
+			return TCP_REPLY_ANSWER;
+		}
+		at += NLA_ALIGN(attribute.nla_len);
+	}
+	return TCP_REPLY_REFUSED;
+}
+
+/* The kernel's own word for it: a negative errno. */
+static TcpReply
+read_error(const uint8_t *body, size_t length)
+{
+	int32_t		error;
+
+	if (length < sizeof(error))
+		return TCP_REPLY_REFUSED;
+	memcpy(&error, body, sizeof(error));
+	return error == -ENOENT || error == -ESTALE ? TCP_REPLY_GONE : TCP_REPLY_REFUSED;
+}
+
+/*
+ * What is the datagram to who has asked about this connection, under this
+ * sequence number?  "info" is set if it is the answer, and left alone
+ * otherwise.  An answer to another question is none to this one, even if that
+ * was about the same connection.
+ */
+TcpReply
+tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoints,
+			   uint32_t sequence, int64_t now, TcpInfo *info)
+{
+	while (length >= NLMSG_HDRLEN)
+	{
+		struct nlmsghdr header;
+		size_t		step;
+
+		memcpy(&header, bytes, sizeof(header));
+		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length)
+			break;
+		if (header.nlmsg_seq == sequence)
+		{
+			const uint8_t *body = bytes + NLMSG_HDRLEN;
+			size_t		left = header.nlmsg_len - NLMSG_HDRLEN;
+
+			switch (header.nlmsg_type)
+			{
+				case SOCK_DIAG_BY_FAMILY:
+					return read_socket(body, left, endpoints, now, info);
+				case NLMSG_ERROR:
+					return read_error(body, left);
+				case NLMSG_DONE:
+					return TCP_REPLY_GONE;
+				default:
+					break;
+			}
+		}
+		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
+		if (step >= length)
+			break;
+		bytes += step;
+		length -= step;
+	}
+	return TCP_REPLY_FOREIGN;
+}
+
+#endif							/* __linux__ */

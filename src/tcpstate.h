@@ -1,0 +1,119 @@
+/*-------------------------------------------------------------------------
+ *
+ * tcpstate.h
+ *	  The state of one TCP connection, and how to read what a kernel says.
+ *
+ * Plain C that knows no server and makes no system call, so that it can be
+ * tested and fuzzed alone: nothing that comes from the kernel is taken on
+ * trust.  tcpinfo.c does the asking.
+ *
+ * The round trip is tcpi_min_rtt.  tcpi_rtt contains the client's think time,
+ * because the client's acknowledgement rides on its next request for as long
+ * as it may be delayed (40 ms and more).  The minimum is windowed:
+ * net.ipv4.tcp_min_rtt_wlen seconds, 300 by default.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_TCPSTATE_H
+#define PGNETLAT_TCPSTATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The counters of a connection, since it was established.  All but
+ * bytes_received have 32 bits in the kernel: they are made wider by
+ * tcpstate_continue().
+ */
+typedef struct TcpCounters
+{
+	int64_t		retransmits;	/* segments */
+	int64_t		bytes_received; /* the end of the stream counts as one */
+	int64_t		packets_sent;
+	int64_t		packets_received;
+} TcpCounters;
+
+typedef struct TcpInfo
+{
+	int64_t		measured_at;	/* monotonic; 0: never measured */
+	int64_t		rtt;			/* ns; 0: the kernel has no sample */
+	int64_t		srtt;			/* ns; smoothed, includes delayed ACKs */
+	int64_t		busy;			/* ns with unacknowledged data, since connect */
+	int64_t		rwnd_limited;	/* of busy: the peer's window was closed */
+	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data was
+								 * last sent, for the first time or again */
+	int64_t		unsent;			/* bytes written and not acknowledged */
+	TcpCounters counters;
+} TcpInfo;
+
+/* Which connection, in the kernel's words. */
+typedef struct TcpEndpoints
+{
+	int			family;			/* AF_INET or AF_INET6; 0: not a TCP connection */
+	uint8_t		local_address[16];
+	uint8_t		remote_address[16];
+	uint16_t	local_port;		/* network byte order */
+	uint16_t	remote_port;
+	uint32_t	scope;			/* the interface of a link-local address; else 0 */
+	uint64_t	cookie;			/* the socket's own number; 0: the kernel has none */
+} TcpEndpoints;
+
+/* What a message from the kernel is to who has asked a question. */
+typedef enum TcpReply
+{
+	TCP_REPLY_FOREIGN,			/* no answer to this question: read on */
+	TCP_REPLY_ANSWER,
+	TCP_REPLY_GONE,				/* there is no such connection (any more) */
+	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, answer */
+} TcpReply;
+
+/* When to ask somebody again who did not answer. */
+typedef struct TcpBackoff
+{
+	int64_t		pause;			/* ns; 0: the latest question was answered */
+	int64_t		until;			/* monotonic: do not ask before */
+} TcpBackoff;
+
+/* The pause doubles from the first to the last of these. */
+#define TCP_FIRST_PAUSE		INT64_C(100000000)
+#define TCP_LONGEST_PAUSE	INT64_C(60000000000)
+
+/* Of a question to the kernel's socket diagnosis, in bytes. */
+#define TCP_QUESTION_SIZE	72
+
+extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
+extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
+extern void tcpstate_latest(TcpInfo *latest, const TcpInfo *other);
+extern void tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term);
+
+extern void tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
+							  uint8_t question[TCP_QUESTION_SIZE]);
+extern TcpReply tcpstate_reply(const uint8_t *bytes, size_t length,
+							   const TcpEndpoints *endpoints, uint32_t sequence,
+							   int64_t now, TcpInfo *info);
+
+static inline bool
+tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)
+{
+	return now >= backoff->until;
+}
+
+static inline void
+tcpstate_was_answered(TcpBackoff *backoff)
+{
+	backoff->pause = backoff->until = 0;
+}
+
+static inline void
+tcpstate_was_refused(TcpBackoff *backoff, int64_t now)
+{
+	backoff->pause = backoff->pause == 0 ? TCP_FIRST_PAUSE : 2 * backoff->pause;
+	if (backoff->pause > TCP_LONGEST_PAUSE)
+		backoff->pause = TCP_LONGEST_PAUSE;
+	backoff->until = now + backoff->pause;
+}
+
+#endif							/* PGNETLAT_TCPSTATE_H */

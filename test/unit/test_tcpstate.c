@@ -1,0 +1,481 @@
+/*
+ * test_tcpstate.c: counters that wrap around, what the kernel's answers may
+ * be taken for, and when to ask again.
+ */
+#include "tcpstate.h"
+
+#include "check.h"
+
+#define WRAP	INT64_C(0x100000000)
+
+/* A measurement whose three narrow counters all have this value. */
+static TcpInfo
+measured(int64_t at, int64_t narrow, int64_t bytes)
+{
+	TcpInfo		info = {0};
+
+	info.measured_at = at;
+	info.rtt = at;
+	info.counters.retransmits = narrow;
+	info.counters.packets_sent = narrow;
+	info.counters.packets_received = narrow;
+	info.counters.bytes_received = bytes;
+	return info;
+}
+
+static void
+test_wrap(void)
+{
+	TcpInfo		known = measured(1, 0xfffffff0, 1000);
+	TcpInfo		fresh = measured(2, 0x10, 1001);
+	TcpInfo		first = {0};
+
+	CHECK(tcpstate_continue(&fresh, &known), "a continuation");
+	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 0x10, "packets sent across a wrap");
+	CHECK_EQUAL(fresh.counters.packets_received, WRAP + 0x10, "packets received across a wrap");
+	CHECK_EQUAL(fresh.counters.retransmits, WRAP + 0x10, "retransmits across a wrap");
+	CHECK_EQUAL(fresh.counters.bytes_received, 1001, "bytes are wide by themselves");
+
+	/* nothing is known: as the kernel says */
+	fresh = measured(2, 0xfffffff0, 1001);
+	CHECK(tcpstate_continue(&fresh, &first), "the first measurement");
+	CHECK_EQUAL(fresh.counters.packets_sent, 0xfffffff0, "the first measurement");
+
+	/* the same once more */
+	known = measured(1, 3 * WRAP + 5, 1000);
+	fresh = measured(2, 5, 1000);
+	CHECK(tcpstate_continue(&fresh, &known), "no news");
+	CHECK_EQUAL(fresh.counters.packets_sent, 3 * WRAP + 5, "no news");
+}
+
+/* A counter of 64 bits, read through a window of 32, around many times. */
+static void
+test_many_wraps(void)
+{
+	TcpInfo		known = measured(1, 0, 0);
+	int64_t		truth = 0;
+
+	for (int i = 1; i < 1000; i++)
+	{
+		int64_t		step = (i * INT64_C(2654435761)) % (WRAP - WRAP / 8);
+		TcpInfo		fresh;
+
+		truth += step;
+		fresh = measured(i + 1, truth % WRAP, truth);
+		CHECK(tcpstate_continue(&fresh, &known), "step %d", i);
+		CHECK_EQUAL(fresh.counters.packets_sent, truth, "packets sent");
+		known = fresh;
+	}
+}
+
+static void
+test_older(void)
+{
+	TcpInfo		known = measured(1, WRAP + 100, 1000);
+	TcpInfo		fresh = measured(2, 90, 1000);
+
+	/* it was asked before, and answered late */
+	CHECK(tcpstate_continue(&fresh, &known), "a little older");
+	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 100, "what is known stays");
+
+	/* around zero */
+	known = measured(1, WRAP + 5, 1000);
+	fresh = measured(2, 0xfffffff0, 1000);
+	CHECK(tcpstate_continue(&fresh, &known), "a little older");
+	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 5, "what is known stays");
+
+	/* nobody un-receives anything: this is not the connection */
+	known = measured(1, 100, 1000);
+	fresh = measured(2, 0, 0);
+	CHECK(!tcpstate_continue(&fresh, &known), "fewer bytes");
+}
+
+/* The session and the sampler measure the same connection by turns. */
+static void
+test_two_sources(void)
+{
+	TcpInfo		published = measured(10, WRAP - 4, 1000);
+	TcpInfo		known;
+	TcpInfo		sampled;
+	TcpInfo		shown;
+
+	/* the sampler, across the wrap; then the session a little later */
+	sampled = measured(11, 2, 1100);
+	CHECK(tcpstate_continue(&sampled, &published), "the sampler's");
+	shown = published;
+	tcpstate_latest(&shown, &sampled);
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 2, "the sampler's is shown");
+	CHECK_EQUAL(shown.rtt, 11, "with the rest of it");
+
+	known = measured(12, 3, 1200);
+	CHECK(tcpstate_continue(&known, &published), "the session's");
+	tcpstate_latest(&published, &known);
+	shown = published;
+	tcpstate_latest(&shown, &sampled);
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "the session's is shown");
+	CHECK_EQUAL(shown.rtt, 12, "with the rest of it");
+
+	/* the sampler took its time before the session did, and has the older figures */
+	sampled = measured(13, WRAP + 2, 1150);
+	shown = published;
+	tcpstate_latest(&shown, &sampled);
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "no counter falls");
+	CHECK_EQUAL(shown.counters.bytes_received, 1200, "nor bytes");
+	CHECK_EQUAL(shown.rtt, 13, "the rest is the later one's");
+
+	/* ... and the other way round */
+	sampled = measured(11, WRAP + 7, 1300);
+	shown = published;
+	tcpstate_latest(&shown, &sampled);
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 7, "no counter falls");
+	CHECK_EQUAL(shown.rtt, 12, "the rest is the later one's");
+}
+
+static void
+test_backoff(void)
+{
+	TcpBackoff	backoff = {0, 0};
+	int64_t		now = 1000;
+	int			questions = 0;
+
+	CHECK(tcpstate_may_ask(&backoff, now), "at first");
+	/* an hour, in ticks of 10 ms, without an answer */
+	for (; now < INT64_C(3600000000000); now += 10000000)
+	{
+		if (!tcpstate_may_ask(&backoff, now))
+			continue;
+		questions++;
+		tcpstate_was_refused(&backoff, now);
+	}
+	CHECK(questions > 60 && questions < 80, "%d questions", questions);
+	tcpstate_was_answered(&backoff);
+	CHECK(tcpstate_may_ask(&backoff, now), "after an answer");
+	tcpstate_was_refused(&backoff, now);
+	CHECK(tcpstate_may_ask(&backoff, now + TCP_FIRST_PAUSE), "it begins anew");
+}
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tcpstate_model.h"
+
+/* The end of a page behind which there is nothing. */
+static uint8_t *
+end_of_memory(void)
+{
+	static uint8_t *end = NULL;
+
+	if (end == NULL)
+	{
+		size_t		page = (size_t) sysconf(_SC_PAGESIZE);
+		uint8_t    *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+								 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
+			abort();
+		end = pages + page;
+	}
+	return end;
+}
+
+/* What becomes of a datagram of that length; nothing behind it may be read. */
+static TcpReply
+read_datagram(const void *bytes, size_t length, const TcpEndpoints *endpoints, TcpInfo *info)
+{
+	uint8_t    *copy = end_of_memory() - length;
+
+	memcpy(copy, bytes, length);
+	return tcpstate_reply(copy, length, endpoints, MODEL_SEQUENCE, MODEL_NOW, info);
+}
+
+/* One reply with one thing wrong. */
+#define CHECK_SPOILT(spoil, expected) \
+	do { \
+		model_endpoints(&endpoints); \
+		model_reply(&endpoints, &reply); \
+		spoil; \
+		CHECK_EQUAL(read_datagram(&reply, sizeof(reply), &endpoints, &info), \
+					expected, #spoil); \
+	} while (0)
+
+static void
+test_answer(void)
+{
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	TcpInfo		info;
+
+	CHECK_SPOILT((void) 0, TCP_REPLY_ANSWER);
+	CHECK_EQUAL(info.measured_at, MODEL_NOW, "measured_at");
+	CHECK_EQUAL(info.rtt, 25000, "rtt");
+	CHECK_EQUAL(info.srtt, 40000, "srtt");
+	CHECK_EQUAL(info.busy, 30000, "busy");
+	CHECK_EQUAL(info.rwnd_limited, 20000, "rwnd_limited");
+	CHECK_EQUAL(info.data_sent_at, MODEL_NOW - 10000000, "data_sent_at");
+	CHECK_EQUAL(info.unsent, 77, "unsent");
+	CHECK_EQUAL(info.counters.retransmits, 3, "retransmits");
+	CHECK_EQUAL(info.counters.packets_sent, 100, "packets_sent");
+	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received");
+	CHECK_EQUAL(info.counters.bytes_received, 5000, "bytes_received");
+
+	CHECK_SPOILT(reply.info.tcpi_min_rtt = UINT32_MAX, TCP_REPLY_ANSWER);
+	CHECK_EQUAL(info.rtt, 0, "rtt that is not known");
+	CHECK_SPOILT(reply.info.tcpi_busy_time = UINT64_MAX, TCP_REPLY_ANSWER);
+	CHECK(info.busy > 0, "a time that cannot be");
+	CHECK_SPOILT(reply.info.tcpi_bytes_received = UINT64_MAX, TCP_REPLY_REFUSED);
+
+	/* the client has sent its last byte */
+	CHECK_SPOILT(reply.socket.idiag_state = 8, TCP_REPLY_ANSWER);
+	/* kernels without cookies */
+	CHECK_SPOILT(endpoints.cookie = 0, TCP_REPLY_ANSWER);
+	/* other addresses' bytes are of no account */
+	CHECK_SPOILT(reply.socket.id.idiag_src[1] = 1, TCP_REPLY_ANSWER);
+}
+
+static void
+test_other_sockets(void)
+{
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	TcpInfo		info;
+
+	/* the listening socket, as a kernel without cookies shows it */
+	CHECK_SPOILT((endpoints.cookie = 0, reply.socket.idiag_state = 10,
+				  reply.socket.id.idiag_dport = 0,
+				  memset(reply.socket.id.idiag_dst, 0, 16)), TCP_REPLY_GONE);
+	/* all states but established (1) and close_wait (8) */
+	for (int state = 0; state < 256; state++)
+	{
+		if (state != 1 && state != 8)
+			CHECK_SPOILT(reply.socket.idiag_state = (uint8_t) state, TCP_REPLY_GONE);
+	}
+	CHECK_SPOILT(reply.socket.id.idiag_sport++, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.id.idiag_dport++, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.id.idiag_src[0]++, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.id.idiag_dst[0]++, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.idiag_family = AF_INET6, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.idiag_family = AF_UNIX, TCP_REPLY_GONE);
+	CHECK_SPOILT(endpoints.family = 0, TCP_REPLY_GONE);
+	/* a later connection from the same port */
+	CHECK_SPOILT(reply.socket.id.idiag_cookie[0]++, TCP_REPLY_GONE);
+	CHECK_SPOILT(reply.socket.id.idiag_cookie[1]++, TCP_REPLY_GONE);
+}
+
+static void
+test_ipv6(void)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	TcpInfo		info;
+
+	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6), TCP_REPLY_ANSWER);
+	/* here the last bytes count as well */
+	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6,
+				  reply.socket.id.idiag_src[3]++), TCP_REPLY_GONE);
+	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6,
+				  reply.socket.id.idiag_dst[3]++), TCP_REPLY_GONE);
+
+	/* one address, two ways to write it */
+	CHECK_SPOILT((reply.socket.idiag_family = AF_INET6,
+				  reply.socket.id.idiag_src[3] = reply.socket.id.idiag_src[0],
+				  reply.socket.id.idiag_dst[3] = reply.socket.id.idiag_dst[0],
+				  memcpy(reply.socket.id.idiag_src, mapped, 12),
+				  memcpy(reply.socket.id.idiag_dst, mapped, 12)), TCP_REPLY_ANSWER);
+}
+
+static void
+test_other_messages(void)
+{
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	TcpInfo		info;
+	struct
+	{
+		struct nlmsghdr header;
+		struct nlmsgerr error;
+	}			error = {0};
+	struct
+	{
+		ModelReply	late;
+		ModelReply	answer;
+	}			both;
+
+	/* the answer to another question, even about the same connection */
+	CHECK_SPOILT(reply.header.nlmsg_seq--, TCP_REPLY_FOREIGN);
+	CHECK_SPOILT(reply.header.nlmsg_seq = 0, TCP_REPLY_FOREIGN);
+	CHECK_SPOILT(reply.header.nlmsg_type = NLMSG_NOOP, TCP_REPLY_FOREIGN);
+	CHECK_SPOILT(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_GONE);
+
+	/* a late one and the right one together */
+	model_endpoints(&endpoints);
+	model_reply(&endpoints, &both.late);
+	model_reply(&endpoints, &both.answer);
+	both.late.header.nlmsg_seq--;
+	both.late.info.tcpi_segs_in = 1;
+	CHECK_EQUAL(read_datagram(&both, sizeof(both), &endpoints, &info), TCP_REPLY_ANSWER,
+				"two messages");
+	CHECK_EQUAL(info.counters.packets_received, 200, "the right one of two");
+
+	error.header.nlmsg_len = sizeof(error);
+	error.header.nlmsg_type = NLMSG_ERROR;
+	error.header.nlmsg_seq = MODEL_SEQUENCE;
+	error.error.error = -ENOENT;
+	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_GONE,
+				"no such connection");
+	error.error.error = -EPERM;
+	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_REFUSED,
+				"not allowed");
+	error.error.error = 0;
+	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_REFUSED,
+				"no error, and no answer");
+	error.header.nlmsg_len = NLMSG_HDRLEN + 3;
+	CHECK_EQUAL(read_datagram(&error, NLMSG_HDRLEN + 3, &endpoints, &info),
+				TCP_REPLY_REFUSED, "an error cut short");
+	error.error.error = -ENOENT;
+	error.header.nlmsg_len = sizeof(error);
+	error.header.nlmsg_seq--;
+	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_FOREIGN,
+				"another question's error");
+}
+
+static void
+test_lengths(void)
+{
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	TcpInfo		info;
+	const size_t before_info = offsetof(ModelReply, info);
+
+	/* the datagram is shorter than it says, or says that it is shorter */
+	model_endpoints(&endpoints);
+	model_reply(&endpoints, &reply);
+	for (size_t length = 0; length < sizeof(reply); length++)
+	{
+		CHECK_EQUAL(read_datagram(&reply, length, &endpoints, &info), TCP_REPLY_FOREIGN,
+					"a datagram cut short");
+		reply.header.nlmsg_len = (uint32_t) length;
+		CHECK(read_datagram(&reply, length, &endpoints, &info) != TCP_REPLY_ANSWER,
+			  "a message of %zu bytes", length);
+		reply.header.nlmsg_len = sizeof(reply);
+	}
+	CHECK_SPOILT(reply.header.nlmsg_len = UINT32_MAX, TCP_REPLY_FOREIGN);
+
+	/* the structure of older kernels, and of ones that cannot be */
+	for (size_t length = 0; length <= sizeof(reply.info); length++)
+	{
+		TcpReply	expected = length < 104 ? TCP_REPLY_REFUSED : TCP_REPLY_ANSWER;
+
+		CHECK_SPOILT(reply.info_header.nla_len = (uint16_t) (NLA_HDRLEN + length), expected);
+	}
+	CHECK_SPOILT(reply.info_header.nla_len =
+				 (uint16_t) (NLA_HDRLEN + offsetof(struct tcp_info, tcpi_min_rtt)),
+				 TCP_REPLY_ANSWER);
+	CHECK_EQUAL(info.rtt, 0, "rtt of an old kernel");
+
+	/* attributes that lie about their length */
+	for (size_t length = 0; length < NLA_HDRLEN; length++)
+	{
+		CHECK_SPOILT(reply.info_header.nla_len = (uint16_t) length, TCP_REPLY_REFUSED);
+		CHECK_SPOILT(reply.other.nla_len = (uint16_t) length, TCP_REPLY_REFUSED);
+	}
+	CHECK_SPOILT(reply.info_header.nla_len++, TCP_REPLY_REFUSED);
+	CHECK_SPOILT(reply.info_header.nla_len = UINT16_MAX, TCP_REPLY_REFUSED);
+	CHECK_SPOILT(reply.other.nla_len = UINT16_MAX, TCP_REPLY_REFUSED);
+	CHECK_SPOILT(reply.other.nla_len = (uint16_t) (before_info - offsetof(ModelReply, other)),
+				 TCP_REPLY_REFUSED);
+	/* or are of another kind */
+	CHECK_SPOILT(reply.info_header.nla_type = INET_DIAG_MEMINFO, TCP_REPLY_REFUSED);
+}
+
+/* A good answer with some bytes changed, and cut or made longer. */
+static void
+test_random(void)
+{
+	TcpEndpoints endpoints;
+	ModelReply	reply;
+	uint8_t		bytes[sizeof(reply) + 64];
+	const char *wrong = NULL;
+	int			answers = 0;
+
+	model_endpoints(&endpoints);
+	srandom(1);
+	for (int round = 0; round < 300000 && wrong == NULL; round++)
+	{
+		size_t		length = sizeof(reply);
+		TcpInfo		info;
+
+		memset(bytes, (int) random(), sizeof(bytes));
+		model_reply(&endpoints, &reply);
+		memcpy(bytes, &reply, sizeof(reply));
+		for (long i = random() % 5; i > 0; i--)
+			bytes[(size_t) random() % sizeof(reply)] = (uint8_t) random();
+		if (random() % 4 == 0)
+			length = (size_t) random() % (sizeof(bytes) + 1);
+		answers += read_datagram(bytes, length, &endpoints, &info) == TCP_REPLY_ANSWER;
+		wrong = model_read(end_of_memory() - length, length);
+	}
+	CHECK(wrong == NULL, "%s", wrong);
+	CHECK(answers > 1000 && answers < 300000, "%d answers", answers);
+}
+
+static void
+test_question(void)
+{
+	TcpEndpoints endpoints;
+	uint8_t		question[TCP_QUESTION_SIZE];
+	struct nlmsghdr header;
+	struct inet_diag_req_v2 body;
+
+	model_endpoints(&endpoints);
+	endpoints.scope = 3;
+	tcpstate_question(&endpoints, 99, question);
+	memcpy(&header, question, sizeof(header));
+	memcpy(&body, question + NLMSG_HDRLEN, sizeof(body));
+	CHECK_EQUAL(header.nlmsg_len, sizeof(question), "length");
+	CHECK_EQUAL(header.nlmsg_seq, 99, "sequence");
+	CHECK_EQUAL(body.id.idiag_if, 3, "interface");
+	CHECK_EQUAL(body.id.idiag_cookie[0], 0x34567890, "cookie");
+	CHECK_EQUAL(body.id.idiag_cookie[1], 0x12, "cookie");
+	endpoints.cookie = 0;
+	tcpstate_question(&endpoints, 99, question);
+	memcpy(&body, question + NLMSG_HDRLEN, sizeof(body));
+	CHECK_EQUAL(body.id.idiag_cookie[0], INET_DIAG_NOCOOKIE, "no cookie");
+	CHECK_EQUAL(body.id.idiag_cookie[1], INET_DIAG_NOCOOKIE, "no cookie");
+}
+
+static void
+test_replies(void)
+{
+	test_answer();
+	test_other_sockets();
+	test_ipv6();
+	test_other_messages();
+	test_lengths();
+	test_random();
+	test_question();
+}
+
+#else
+
+static void
+test_replies(void)
+{
+}
+
+#endif
+
+int
+main(void)
+{
+	test_wrap();
+	test_many_wraps();
+	test_older();
+	test_two_sources();
+	test_backoff();
+	test_replies();
+	return CHECKS_DONE("tcpstate");
+}
