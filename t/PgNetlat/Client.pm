@@ -99,7 +99,7 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # Connects over the node's Unix-domain socket, or with tcp => 1 to 127.0.0.1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
-# to be sent before the server has answered anything).
+# to be sent before the server has answered anything), local_port (for TCP).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -107,10 +107,11 @@ sub connect
 		node => $node,
 		tcp => $options{tcp},
 		received => 0,
+		sent => 0,
 		buffer => ''
 	}, $class;
 
-	$self->_open_socket($options{receive_buffer});
+	$self->_open_socket(%options);
 	my %startup = (
 		user => $options{user} // scalar getpwuid($<),
 		database => $options{dbname} // 'postgres',
@@ -131,7 +132,7 @@ sub connect
 
 sub _open_socket
 {
-	my ($self, $receive_buffer) = @_;
+	my ($self, %options) = @_;
 	my $port = $self->{node}->port;
 	my $path = $self->{node}->host;
 	my ($socket, $address);
@@ -147,8 +148,14 @@ sub _open_socket
 		socket($socket, PF_UNIX, SOCK_STREAM, 0) or die "socket: $!\n";
 		$address = pack_sockaddr_un("$path/.s.PGSQL.$port");
 	}
-	setsockopt($socket, SOL_SOCKET, SO_RCVBUF, $receive_buffer)
-	  if $receive_buffer;
+	setsockopt($socket, SOL_SOCKET, SO_RCVBUF, $options{receive_buffer})
+	  if $options{receive_buffer};
+	if ($options{local_port})
+	{
+		setsockopt($socket, SOL_SOCKET, SO_REUSEADDR, 1);
+		bind($socket, pack_sockaddr_in($options{local_port}, inet_aton('127.0.0.1')))
+		  or die "bind: $!\n";
+	}
 	CORE::connect($socket, $address) or die "connect: $!\n";
 	$self->{socket} = $socket;
 	return;
@@ -156,8 +163,12 @@ sub _open_socket
 
 sub pid { return $_[0]->{pid}; }
 
-# Bytes that have arrived since the connection was opened.
+# Bytes that have arrived, and have been sent, since the connection was opened.
 sub received { return $_[0]->{received}; }
+sub sent { return $_[0]->{sent}; }
+
+# The client's own port, of a TCP connection.
+sub local_port { return (unpack_sockaddr_in(getsockname($_[0]->{socket})))[0]; }
 
 # Sends bytes, all at once as far as the kernel takes them.
 sub put
@@ -170,6 +181,7 @@ sub put
 	{
 		my $written = syswrite($self->{socket}, $bytes);
 		die "could not send: $!\n" unless defined $written;
+		$self->{sent} += $written;
 		substr($bytes, 0, $written, '');
 	}
 	return;
@@ -389,6 +401,16 @@ sub finish
 	my ($self) = @_;
 
 	eval { $self->put(terminate()) };
+	close($self->{socket});
+	return;
+}
+
+# Resets a TCP connection: what has arrived and what is on its way is lost.
+sub reset
+{
+	my ($self) = @_;
+
+	setsockopt($self->{socket}, SOL_SOCKET, SO_LINGER, pack('i i', 1, 0));
 	close($self->{socket});
 	return;
 }
