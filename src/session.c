@@ -79,6 +79,17 @@ publish_kernel_info(void)
 	}
 }
 
+/* Ask before what has been counted so far is booked for good. */
+static void
+settle_kernel_info(void)
+{
+	if (!my_session.counting || !ask_kernel(clock_now()))
+		return;
+	slot_write_begin(my_session.slot);
+	publish_kernel_info();
+	slot_write_end(my_session.slot);
+}
+
 /* Run-queue time since the session was attached or reset. */
 static void
 publish_run_queue_time(int64 total)
@@ -667,7 +678,10 @@ session_between_exchanges(void)
 			stop_counting();
 	}
 	if (my_session.renamed)
+	{
+		settle_kernel_info();
 		drain_rename(my_session.index);
+	}
 	my_session.renamed = false;
 	make_room_for_records();
 

@@ -14,12 +14,16 @@ use List::Util qw(sum);
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 plan skip_all => 'only Linux tells' unless $^O eq 'linux';
 
-my $node = new_node('kernel', conf => "pgnetlat.idle_threshold = '1h'\n");
+my $node = new_node('kernel', conf => <<'EOC');
+listen_addresses = '127.0.0.1, ::1'
+pgnetlat.idle_threshold = '1h'
+EOC
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
@@ -33,10 +37,10 @@ my @columns = qw(retransmits bytes_received packets_sent packets_received send_c
 # that: the sampler asks the kernel about them in each tick.
 sub stuck_readers
 {
-	my ($count, $application) = @_;
+	my ($count, $application, %options) = @_;
 	my @clients = map {
 		PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536,
-			application_name => $application)
+			application_name => $application, %options)
 	} 1 .. $count;
 
 	$_->put(query($large)) foreach @clients;
@@ -90,10 +94,10 @@ kill 'CONT', map { $_->pid } @clients;
 ok($observer->ended('gone', 2), 'connections that are gone: their sessions end');
 
 # ... or a later connection of the same client from the same port.
-my ($client) = stuck_readers(1, 'replaced');
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my ($client) = stuck_readers(1, 'replaced', local_port => $port);
 ($before, @wrong) = watch('replaced', 2);
 kill 'STOP', $client->pid;
-my $port = $client->local_port;
 $client->reset;
 my $later = PgNetlat::Client->connect($node, tcp => 1, local_port => $port);
 $later->run(('SELECT 1') x 100);
@@ -170,13 +174,41 @@ is($account->{bytes_received}, $client->sent, 'when counting ends the kernel is 
 $client->finish;
 $observer->expect_clock(1);
 
-# but not where it must not be
+# Nor has one that goes on under another name: it is known whose it was.
+$client = PgNetlat::Client->connect($node, tcp => 1, application_name => 'first');
+$client->run($statement);
+my $first = $client->sent;
+$client->run(q{SET application_name = 'second'});
+$client->run($statement) for 1 .. 2;
+$client->finish;
+my $second = $observer->ended('second');
+cmp_ok($observer->client('first')->{bytes_received},
+	'>=', $first, 'another name: what came before stays with the old one');
+cmp_ok($second->{bytes_received}, '<=', $client->sent - $first + 1,
+	'another name: and only that');
+cmp_ok($second->{bytes_received}, '>=', 1_000_000, 'another name: what follows is new');
+
+# But the kernel is not asked where it must not be.
 $client = PgNetlat::Client->connect($node, tcp => 1, application_name => 'unasked',
 	options => '-c pgnetlat.rtt_interval=-1');
 $client->run($statement);
 $client->finish;
 is($observer->ended('unasked')->{bytes_received},
 	0, 'rtt_interval = -1: not even when the session ends');
+
+# ---------------------------------------------------------------------------
+# IPv6
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	$client = eval { PgNetlat::Client->connect($node, tcp => 6) };
+	skip 'no IPv6 here', 2 unless $client;
+	$client->finish;
+	($client) = stuck_readers(1, 'ipv6', tcp => 6);
+	$client->reset;
+	is($observer->ended('ipv6')->{bytes_received}, $client->sent, 'IPv6: traffic counts');
+}
 
 # ---------------------------------------------------------------------------
 # Many readers that are stuck at the same time

@@ -96,7 +96,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # Connections
 # ---------------------------------------------------------------------------
 
-# Connects over the node's Unix-domain socket, or with tcp => 1 to 127.0.0.1.
+# Connects over the node's Unix-domain socket, with tcp => 1 to 127.0.0.1, or
+# with tcp => 6 to ::1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
 # to be sent before the server has answered anything), local_port (for TCP).
@@ -137,7 +138,13 @@ sub _open_socket
 	my $path = $self->{node}->host;
 	my ($socket, $address);
 
-	if ($self->{tcp})
+	if ($self->{tcp} and $self->{tcp} == 6)
+	{
+		socket($socket, PF_INET6, SOCK_STREAM, 0) or die "socket: $!\n";
+		setsockopt($socket, IPPROTO_TCP, TCP_NODELAY, 1);
+		$address = pack_sockaddr_in6($port, inet_pton(AF_INET6, '::1'));
+	}
+	elsif ($self->{tcp})
 	{
 		socket($socket, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
 		setsockopt($socket, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -166,9 +173,6 @@ sub pid { return $_[0]->{pid}; }
 # Bytes that have arrived, and have been sent, since the connection was opened.
 sub received { return $_[0]->{received}; }
 sub sent { return $_[0]->{sent}; }
-
-# The client's own port, of a TCP connection.
-sub local_port { return (unpack_sockaddr_in(getsockname($_[0]->{socket})))[0]; }
 
 # Sends bytes, all at once as far as the kernel takes them.
 sub put
