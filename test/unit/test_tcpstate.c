@@ -364,6 +364,15 @@ test_lengths(void)
 	}
 	CHECK_SPOILT(reply.header.nlmsg_len = UINT32_MAX, TCP_REPLY_FOREIGN);
 
+	/* somebody else's, of which the last one has no padding */
+	for (size_t length = NLMSG_HDRLEN; length < sizeof(reply); length++)
+	{
+		reply.header.nlmsg_len = (uint32_t) length;
+		reply.header.nlmsg_seq = MODEL_SEQUENCE - 1;
+		CHECK_EQUAL(read_datagram(&reply, length, &endpoints, &info), TCP_REPLY_FOREIGN,
+					"another message without padding");
+	}
+
 	/* the structure of older kernels, and of ones that cannot be */
 	for (size_t length = 0; length <= sizeof(reply.info); length++)
 	{
