@@ -265,13 +265,12 @@ static void
 fold_if_filling(int index, const Peek *view, Tick *tick)
 {
 	uint64		enough = recorder_capacity() / 2;
-	SlotObservation observation;
 
 	if (view->exchange - tick->exchanges[index] < enough)
 		return;
 	tick->exchanges[index] = view->exchange;
 	if ((uint64) recorder_pending(index) >= enough)
-		(void) drain_fold(index, &observation, NULL);
+		drain_fold(index);
 }
 
 static void

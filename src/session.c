@@ -260,12 +260,26 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 static void
 make_room_for_records(void)
 {
-	SlotObservation observation;
-
 	if (!recorder_find_room(&my_session.recorder))
 		return;
-	(void) drain_fold(my_session.index, &observation, NULL);
+	if (recorder_room(&my_session.recorder) > RECORDER_LAST_RESERVE)
+		drain_fold_if_free(my_session.index);
+	else
+		drain_fold(my_session.index);
 	recorder_find_room(&my_session.recorder);
+}
+
+/*
+ * The record of the exchange that has just ended, which is open until its wait
+ * is over; NULL if there is none, or a reset has made it void.
+ */
+static FlightRecord *
+open_record(void)
+{
+	if (!session_in_wait() || !my_session.recording ||
+		my_session.record_generation != slot_generation())
+		return NULL;
+	return session_record();
 }
 
 /*
@@ -330,6 +344,8 @@ session_begin(int64 at, bool is_request)
 		session_record_finish(&wait);
 	}
 	session_enter_exchange(ledger->since);
+	if (!is_request && my_session.recording)
+		session_record()->flags |= RECORD_NO_EXCHANGE;
 }
 
 /*
@@ -660,7 +676,7 @@ session_between_exchanges(void)
 			stop_counting();
 	}
 	if (my_session.renamed)
-		drain_rename(my_session.index);
+		drain_rename(my_session.index, open_record());
 	my_session.renamed = false;
 	make_room_for_records();
 

@@ -277,6 +277,59 @@ $sum = $observer->ended('watched');
 is($row->{count}, 1, 'is one exchange in the histogram');
 at_least($row->{sum}, 0.6, 'of its whole time');
 
+# The number of observations in a histogram, and their sum in milliseconds.
+sub observed
+{
+	my ($application, $metric) = @_;
+	my ($last) = $observer->rows(
+		qq{SELECT count, sum * 1000 AS sum FROM pgnetlat_histogram
+		   WHERE application_name = '$application' AND metric = '$metric'
+			 AND le = '+Inf'});
+
+	return ($last->{count}, $last->{sum});
+}
+
+# The exchange in which application_name changes is of the old group, in the
+# account and in the histograms.
+$observer->run('SELECT pgnetlat_reset()');
+$client = PgNetlat::Client->connect($node, application_name => 'old name');
+$client->run('SELECT 1', 'SELECT 1',
+	q{SELECT pg_sleep(0.06); SET application_name = 'new name'},
+	'SELECT 1', 'SELECT 1', 'SELECT 1', 'SELECT 1');
+$client->finish;
+$observer->ended('new name');
+foreach (['old name', 3], ['new name', 4])
+{
+	my ($name, $expected) = @$_;
+	my $group = $observer->client($name);
+	my ($count, $time) = observed($name, 'exchange');
+	my $busy = $group->{exec_time} + $group->{send_time} + $group->{recv_time};
+
+	is($group->{requests}, $expected, "$name: requests");
+	is($count, $expected, "$name: as many are in its histogram");
+	cmp_ok(abs($time - $busy), '<', 5, "$name: with their time");
+}
+
+# A session that is told to go while it waits has done no request for that.
+foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
+{
+	my $name = $doing =~ /sleep/ ? 'told at work' : 'told in its wait';
+
+	$client = PgNetlat::Client->connect($node, application_name => $name);
+	$client->run('SELECT 1');
+	$client->put(query($doing));
+	$client->until('Z') if $name eq 'told in its wait';
+	$observer->await($client->pid,
+		sub { $_->{state} eq ($name eq 'told at work' ? 'executing' : 'waiting') });
+	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
+	$client->until_closed;
+	my $group = $observer->ended($name);
+	is($group->{requests}, 2, "$name: requests");
+	is((observed($name, 'exchange'))[0], 2, "$name: as many are in its histogram");
+	is((observed($name, 'wait'))[0],
+		1, "$name: waits are those that a request has ended");
+}
+
 # ---------------------------------------------------------------------------
 # History
 # ---------------------------------------------------------------------------
@@ -330,6 +383,7 @@ cmp_ok(
 
 $observer->run('SELECT pgnetlat_reset()');
 my $requests = 0;
+@living = ();
 foreach my $number (1 .. 40)
 {
 	my $new =
@@ -337,9 +391,9 @@ foreach my $number (1 .. 40)
 
 	$new->run(('SELECT 1') x 3);
 	$requests += 3;
-	if ($number % 4 == 0)
+	if ($number % 3 == 0)
 	{
-		push @living, $new;
+		push @living, { client => $new, name => "crowd $number" };
 		$observer->settled($new->pid, 3);
 	}
 	else
@@ -355,18 +409,56 @@ $client->run('SELECT 1');
 $observer->settled($client->pid, 1);
 my ($sums) = $observer->rows(
 	q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended,
-			 sum(sessions) AS live, count(*) FILTER (WHERE usesysid IS NULL) AS others
+			 count(*) FILTER (WHERE usesysid IS NULL) AS others
 	  FROM pgnetlat_clients WHERE application_name IS DISTINCT FROM 'observer'});
 cmp_ok($sums->{requests}, '>=', $requests + 1, 'evicted groups are in the sums');
-is($sums->{ended}, 30, 'with their ended sessions');
+is($sums->{ended}, 27, 'with their ended sessions');
 is($sums->{others}, 1, 'in one row');
-is($sums->{live}, $observer->value(
-		q{SELECT count(*) FROM pgnetlat_sessions WHERE pid <> pg_backend_pid()}),
+is( $observer->value('SELECT sum(sessions) FROM pgnetlat_clients'),
+	$observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 	'every live session is in a group');
 ($both) = $observer->rows($consistent);
 is($both->{history}, $both->{clients}, 'history and clients tell the same still');
 cmp_ok($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
 	'>=', 30, 'evictions are counted');
+
+# groups that have live sessions stay, whatever comes and goes
+my $with_room = q{usesysid IS NOT NULL AND sessions > 0};
+my @groups = $observer->clients("$with_room ORDER BY application_name");
+is(scalar @groups, 10, 'groups of live sessions take all the room');
+foreach my $number (1 .. 20)
+{
+	my $new =
+	  PgNetlat::Client->connect($node, application_name => "passer-by $number");
+	$new->run('SELECT 1');
+	$new->finish;
+}
+ok( $observer->poll(
+		sub {
+			my ($others) = $observer->clients('usesysid IS NULL');
+			$others->{ended_sessions} >= 47;
+		}),
+	'sessions without room for their group are in the row of the evicted');
+is_deeply(
+	[
+		map { "$_->{application_name} $_->{stats_since}" }
+		  $observer->clients("$with_room ORDER BY application_name")
+	],
+	[ map { "$_->{application_name} $_->{stats_since}" } @groups ],
+	'groups of live sessions are not evicted');
+
+# and get a row of their own when there is room
+my %has_room = map { $_->{application_name} => 1 } @groups;
+my ($roomless) = grep { !$has_room{ $_->{name} } } @living;
+ok($roomless, 'there is a live session whose group has no room');
+$_->{client}->finish foreach grep { $_ != $roomless } @living;
+ok( $observer->poll(
+		sub {
+			$roomless->{client}->run('SELECT 1');
+			my $seen = $observer->client($roomless->{name});
+			$seen && $seen->{sessions} == 1;
+		}),
+	'it gets a row of its own when there is room');
 
 no_violations($observer);
 $node->stop;
