@@ -31,6 +31,7 @@
 #include "guc.h"
 #include "history.h"
 #include "miscadmin.h"
+#include "persist.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -382,6 +383,7 @@ sampler_setup(void)
 	pgstat_report_appname("pgnetlat sampler");
 	pgstat_report_activity(STATE_IDLE, NULL);
 
+	persist_server_is_up();
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
 	before_shmem_exit(sampler_exit, (Datum) 0);

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "drain.h"
+#include "persist.h"
 #include "session.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
@@ -640,6 +641,8 @@ session_exit(int code, Datum arg)
 static void
 attach(void)
 {
+	uint64		session;
+
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || MyBEEntry == NULL)
 		return;
 	my_session.slot = slot_attach();
@@ -649,7 +652,11 @@ attach(void)
 	recorder_open(my_session.index, &my_session.recorder);
 	if (pgnetlat_enabled)
 		start_counting();
-	drain_attach(my_session.index, slot_open(my_session.slot));
+	session = slot_open(my_session.slot);
+	drain_attach(my_session.index, session);
+	/* the first one: there may be no sampler to say so */
+	if (session == 1)
+		persist_server_is_up();
 	before_shmem_exit(session_exit, (Datum) 0);
 }
 
