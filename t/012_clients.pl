@@ -20,7 +20,7 @@ my $node = new_node('clients', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.max_clients = 10
 pgnetlat.history_interval = 1
-pgnetlat.history_size = 3
+pgnetlat.history_size = 6
 EOC
 $node->start;
 
@@ -367,6 +367,13 @@ is( $observer->value(
 			 OR round_trips <> requests - pipelined OR requests < 0 OR exec_time < 0}),
 	0,
 	'parts sum to the whole in each interval');
+my $impossible = q{
+	SELECT count(*) FROM pgnetlat_history
+	 WHERE send_blocked_time > send_time + 1e-6
+		OR send_client_time > send_blocked_time + 1e-6
+		OR in_xact_wait_time > network_time + client_time + 1e-6
+		OR least(exec_share, network_share, client_share) < -1e-9};
+is($observer->value($impossible), 0, 'no part is more than its whole');
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history') gt
@@ -375,7 +382,49 @@ ok( $observer->poll(
 	'the oldest interval goes');
 cmp_ok(
 	$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
-	'<=', 4, 'there are as many as history_size allows');
+	'<=', 7, 'there are as many as history_size allows');
+
+# A sender whose client is found late to have been the cause.  The sampler asks
+# about a connection that is stuck with the second tick, and closes intervals
+# with each.
+sub next_tick
+{
+	my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+
+	ok( $observer->poll(
+			sub {
+				$observer->value('SELECT sampler_ticks FROM pgnetlat_info') > $ticks;
+			}),
+		'the sampler ticks');
+	return;
+}
+
+$observer->run(q{ALTER SYSTEM SET pgnetlat.sample_interval = '2s'},
+	'SELECT pg_reload_conf()');
+next_tick();
+my $stuck = PgNetlat::Client->connect(
+	$node,
+	application_name => 'stuck',
+	dbname => 'elsewhere',
+	tcp => 1);
+next_tick();
+$stuck->put(query(q{SELECT repeat('x', 10000) FROM generate_series(1, 4000)}));
+ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
+	'a sender is stuck');
+next_tick();
+is($observer->value($impossible), 0, 'while it is stuck');
+$stuck->responses;
+my $sent = $observer->settled($stuck->pid, 1);
+cmp_ok($sent->{send_client_time}, '>', 1000, 'its client was the cause');
+is($observer->value($impossible), 0, 'in no interval for more than it was stuck');
+at_least(
+	$observer->value(
+		q{SELECT sum(send_client_time) FROM pgnetlat_history WHERE datname = 'elsewhere'}),
+	$sent->{send_client_time},
+	'in all of them for as long as it was');
+$stuck->finish;
+$observer->run(q{ALTER SYSTEM RESET pgnetlat.sample_interval},
+	'SELECT pg_reload_conf()');
 
 # ---------------------------------------------------------------------------
 # More groups than there is room for
