@@ -17,6 +17,7 @@ use PgNetlat::Test;
 use POSIX ();
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(setitimer ITIMER_REAL);
 
 # How long each part goes on, in seconds; more finds more.
 my $duration = $ENV{PGNETLAT_TEST_DURATION} // 6;
@@ -226,6 +227,40 @@ cmp_ok($_, '>=', 100, 'groups were watched')
   foreach reap('watchers of groups', @watchers);
 is($observer->ended('passing', $passed)->{ended_sessions},
 	$passed, 'every session that passed by was counted');
+
+# ---------------------------------------------------------------------------
+# Who waits for a lock of ours can be seen
+# ---------------------------------------------------------------------------
+
+# A reader is stopped at some moment, often enough with a lock; in case that is
+# one of core's, it goes on by itself after a while.
+my $reader = PgNetlat::Client->connect($node, application_name => 'stopped');
+my $blocked = PgNetlat::Client->connect($node, application_name => 'blocked');
+my $waits_for = "SELECT wait_event FROM pg_stat_activity WHERE pid = "
+  . $blocked->pid . " AND wait_event_type = 'LWLock'";
+$reader->put(
+	query(q{DO 'BEGIN LOOP PERFORM count(*) FROM pgnetlat_clients(); END LOOP; END'}));
+my $lock = $observer->poll(
+	sub {
+		local $SIG{ALRM} = sub { kill 'CONT', $reader->pid };
+		my $event;
+
+		kill 'STOP', $reader->pid;
+		setitimer(ITIMER_REAL, 0.3);
+		$blocked->put(query('SELECT count(*) FROM pgnetlat_clients()'));
+		$event //= $observer->value($waits_for) foreach 1 .. 3;
+		setitimer(ITIMER_REAL, 0);
+		kill 'CONT', $reader->pid;
+		$blocked->responses;
+		return $event && $event =~ /pgnetlat/ ? $event : undef;
+	});
+like(
+	$lock // 'none',
+	qr/^pgnetlat_(reset|drain|clients|statements|history)$/,
+	'the lock that somebody waits for has a name that tells');
+$reader->cancel;
+$reader->until('Z');
+$_->finish foreach $reader, $blocked;
 
 # ---------------------------------------------------------------------------
 # Every column but pending_time only grows, and the clock is right, under load
@@ -532,6 +567,8 @@ superuser_reserved_connections = 0
 EOC
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
+unlike(server_log($node, $offset), qr/ignoring file/,
+	'what was counted under load can be saved and loaded');
 my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
 $_->run('SELECT 1') foreach @all;
 ok( !eval { PgNetlat::Client->connect($node); 1 },
