@@ -317,10 +317,17 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 
 	$client = PgNetlat::Client->connect($node, application_name => $name);
 	$client->run('SELECT 1');
+	$observer->settled($client->pid, 1);
 	$client->put(query($doing));
-	$client->until('Z') if $name eq 'told in its wait';
-	$observer->await($client->pid,
-		sub { $_->{state} eq ($name eq 'told at work' ? 'executing' : 'waiting') });
+	if ($name eq 'told at work')
+	{
+		$observer->await($client->pid, sub { $_->{state} eq 'executing' });
+	}
+	else
+	{
+		$client->until('Z');
+		$observer->settled($client->pid, 2);
+	}
 	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
 	$client->until_closed;
 	my $group = $observer->ended($name);
