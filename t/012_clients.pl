@@ -302,7 +302,7 @@ foreach (['old name', 3], ['new name', 4])
 {
 	my ($name, $expected) = @$_;
 	my $group = $observer->client($name);
-	my ($count, $time) = observed($name, 'exchange');
+	my ($count, $time) = observed($name, 'request');
 	my $busy = $group->{exec_time} + $group->{send_time} + $group->{recv_time};
 
 	is($group->{requests}, $expected, "$name: requests");
@@ -332,7 +332,7 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 	$client->until_closed;
 	my $group = $observer->ended($name);
 	is($group->{requests}, 2, "$name: requests");
-	is((observed($name, 'exchange'))[0], 2, "$name: as many are in its histogram");
+	is((observed($name, 'request'))[0], 2, "$name: as many are in its histogram");
 	is((observed($name, 'wait'))[0],
 		1, "$name: waits are those that a request has ended");
 }
@@ -379,7 +379,7 @@ my $impossible = q{
 	 WHERE send_blocked_time > send_time + 1e-6
 		OR send_client_time > send_blocked_time + 1e-6
 		OR in_xact_wait_time > network_time + client_time + 1e-6
-		OR least(exec_share, network_share, client_share) < -1e-9};
+		OR least(server_share, network_share, client_share) < -1e-9};
 is($observer->value($impossible), 0, 'no part is more than its whole');
 ok( $observer->poll(
 		sub {
