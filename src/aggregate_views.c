@@ -18,11 +18,9 @@
 #include "guc.h"
 #include "history.h"
 #include "rows.h"
-#include "slot.h"
 #include "statements.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -87,50 +85,6 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 
 SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 
-/* What only the live sessions of a group know. */
-typedef struct LiveGroup
-{
-	ClientKey	key;			/* must be first */
-	bool		shown;			/* in the row of its group */
-	int64		sessions;
-	int64		pending;
-} LiveGroup;
-
-/* Fold all sessions and return the live ones by group. */
-static HTAB *
-fold_and_group(void)
-{
-	HASHCTL		info;
-	HTAB	   *groups;
-
-	memset(&info, 0, sizeof(info));
-	info.keysize = sizeof(ClientKey);
-	info.entrysize = sizeof(LiveGroup);
-	info.hcxt = CurrentMemoryContext;
-	groups = hash_create("pgnetlat live client groups", 64, &info,
-						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	for (int i = 0; i < slot_count(); i++)
-	{
-		SlotObservation seen;
-		ClientKey	key;
-		LiveGroup  *group;
-		bool		found;
-
-		if (!drain_fold(i, &seen, &key))
-			continue;
-		group = hash_search(groups, &key, HASH_ENTER, &found);
-		if (!found)
-		{
-			group->shown = false;
-			group->sessions = 0;
-			group->pending = 0;
-		}
-		group->sessions++;
-		group->pending += seen.account.pending;
-	}
-	return groups;
-}
-
 /* datid, usesysid, application_name, client_addr */
 static void
 client_identity(RowBuilder *row, const ClientEntry *entry)
@@ -153,16 +107,15 @@ client_identity(RowBuilder *row, const ClientEntry *entry)
 }
 
 static void
-client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
+client_row(RowBuilder *row, const ClientEntry *entry)
 {
 	const ClientCounters *counters = &entry->counters;
 	const LedgerTotals *totals = &counters->totals;
-	int64		pending = live ? live->pending : 0;
 
 	client_identity(row, entry);
-	row_int64(row, live ? live->sessions : 0);
+	row_int64(row, entry->live.sessions);
 	row_int64(row, counters->ended_sessions);
-	row_account(row, totals, &pending);
+	row_account(row, totals, &entry->live.pending);
 	if (counters->rtt > 0)
 		row_ms(row, counters->rtt);
 	else
@@ -177,62 +130,20 @@ client_row(RowBuilder *row, const ClientEntry *entry, const LiveGroup *live)
 }
 
 /*
- * The live sessions of groups that were evicted while others were folded:
- * they belong to the row of their database's evicted groups, or to the last
- * one, which is for all databases.
- */
-static LiveGroup
-live_of_evicted(HTAB *live, const ClientEntry *other)
-{
-	LiveGroup	sum = {0};
-	HASH_SEQ_STATUS scan;
-	LiveGroup  *group;
-
-	hash_seq_init(&scan, live);
-	while ((group = hash_seq_search(&scan)) != NULL)
-	{
-		if (group->shown ||
-			(OidIsValid(other->key.datid) && other->key.datid != group->key.datid))
-			continue;
-		group->shown = true;
-		sum.sessions += group->sessions;
-		sum.pending += group->pending;
-	}
-	return sum;
-}
-
-/*
  * One row per client group.
  */
 static Datum
 clients(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
-	HTAB	   *live;
 	ClientEntry *entries;
 	int			count;
 
 	rows_begin(fcinfo, api, &row);
-	live = fold_and_group();
+	drain_fold_all();
 	entries = clients_copy(&count);
-	/* those of evicted groups come last */
 	for (int i = 0; i < count; i++)
-	{
-		if (entries[i].is_other)
-		{
-			LiveGroup	evicted = live_of_evicted(live, &entries[i]);
-
-			client_row(&row, &entries[i], &evicted);
-		}
-		else
-		{
-			LiveGroup  *group = hash_search(live, &entries[i].key, HASH_FIND, NULL);
-
-			if (group)
-				group->shown = true;
-			client_row(&row, &entries[i], group);
-		}
-	}
+		client_row(&row, &entries[i]);
 	return (Datum) 0;
 }
 

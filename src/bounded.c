@@ -15,13 +15,13 @@
 #include "eviction.h"
 
 /*
- * Remove the least used entries of a full table, after "fold" has seen each.
- * Their usage, a double that ages here, is at "usage_offset".  Returns how
- * many went.
+ * Remove the least used entries of a full table, of those that may go (NULL:
+ * all), after "fold" has seen each.  Their usage, a double that ages here, is
+ * at "usage_offset".  Returns how many went.
  */
 int64
 bounded_evict(HTAB *table, int capacity, Size usage_offset,
-			  void (*fold) (const void *entry))
+			  bool (*may_go) (const void *entry), void (*fold) (const void *entry))
 {
 	Eviction	eviction = {0};
 	HASH_SEQ_STATUS scan;
@@ -34,14 +34,16 @@ bounded_evict(HTAB *table, int capacity, Size usage_offset,
 		double	   *usage = (double *) (entry + usage_offset);
 
 		*usage *= EVICTION_AGING;
-		eviction_note(&eviction, *usage);
+		if (may_go == NULL || may_go(entry))
+			eviction_note(&eviction, *usage);
 	}
 	eviction_choose(&eviction, Max(1, (int) (capacity * EVICTION_FRACTION)));
 
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 	{
-		if (!eviction_wants(&eviction, *(double *) (entry + usage_offset)))
+		if ((may_go && !may_go(entry)) ||
+			!eviction_wants(&eviction, *(double *) (entry + usage_offset)))
 			continue;
 		fold(entry);
 		hash_search(table, entry, HASH_REMOVE, NULL);

@@ -15,6 +15,7 @@
 #include "utils/hsearch.h"
 
 extern int64 bounded_evict(HTAB *table, int capacity, Size usage_offset,
+						   bool (*may_go) (const void *entry),
 						   void (*fold) (const void *entry));
 extern void bounded_clear(HTAB *table);
 

@@ -3,10 +3,12 @@
  * clients.c
  *	  See clients.h.
  *
- * One lock protects the table.  When it is full the least used groups are
- * removed, and each is folded into one for its database, so that a database's
- * sum never falls; a removed group that has live sessions comes back, from
- * zero, with what they do next.
+ * One lock protects the table.  When it is full the least used groups without
+ * live sessions are removed, and each is folded into one for its database, so
+ * that a database's sum never falls.  A group that has live sessions stays:
+ * it would come back at once, from zero.  Where all groups have some, there is
+ * no room for another: its sessions are counted in the row of their database's
+ * evicted groups, until there is.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -33,6 +35,7 @@ typedef struct ClientsShared
 	ClientEntry others[CLIENTS_OTHERS]; /* what was evicted, by database; the
 										 * last one: of any further ones */
 	int64		evicted;
+	int64		live_groups;	/* entries of the table that have live sessions */
 } ClientsShared;
 
 static ClientsShared *shared = NULL;
@@ -62,23 +65,28 @@ clients_shmem_init(void)
 							  &info, HASH_ELEM | HASH_BLOBS);
 }
 
-/* Where what is evicted of a database goes. */
+/*
+ * Where what is evicted of a database goes: into a place of its own, or, as
+ * what is of no database (it has been there before, and was saved), into the
+ * last one.
+ */
 static ClientEntry *
 other_for(Oid datid)
 {
-	for (int i = 0; i < CLIENTS_OTHERS; i++)
-	{
-		ClientEntry *other = &shared->others[i];
+	ClientEntry *last = &shared->others[CLIENTS_OTHERS - 1];
 
+	for (ClientEntry *other = shared->others; OidIsValid(datid) && other < last; other++)
+	{
 		if (!other->is_other)
 		{
 			other->is_other = true;
-			other->key.datid = i < CLIENTS_OTHERS - 1 ? datid : InvalidOid;
+			other->key.datid = datid;
 		}
-		if (other->key.datid == datid || i == CLIENTS_OTHERS - 1)
+		if (other->key.datid == datid)
 			return other;
 	}
-	pg_unreachable();
+	last->is_other = true;
+	return last;
 }
 
 static void
@@ -101,6 +109,13 @@ fold_into_other(const void *evicted)
 		other->since = entry->since;
 }
 
+static bool
+may_be_evicted(const void *entry)
+{
+	return ((const ClientEntry *) entry)->live.sessions == 0;
+}
+
+/* NULL if there is no room. */
 static ClientEntry *
 find_or_create(const ClientKey *key, TimestampTz now)
 {
@@ -109,29 +124,91 @@ find_or_create(const ClientKey *key, TimestampTz now)
 	if (entry)
 		return entry;
 	if (hash_get_num_entries(table) >= pgnetlat_max_clients)
+	{
+		if (shared->live_groups >= hash_get_num_entries(table))
+			return NULL;
 		shared->evicted += bounded_evict(table, pgnetlat_max_clients,
-										 offsetof(ClientEntry, usage), fold_into_other);
+										 offsetof(ClientEntry, usage),
+										 may_be_evicted, fold_into_other);
+	}
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;
 	entry->is_other = false;
 	entry->usage = 0;
 	entry->since = now;
+	memset(&entry->live, 0, sizeof(entry->live));
 	memset(&entry->counters, 0, sizeof(entry->counters));
 	return entry;
 }
 
-ClientCounters *
-clients_acquire(const ClientKey *key, int64 usage, TimestampTz now)
+/* The session becomes one of the group's, if there is room for that. */
+static ClientEntry *
+join(const ClientKey *key, ClientMember *member, TimestampTz now)
+{
+	ClientEntry *entry = find_or_create(key, now);
+
+	member->joined = true;
+	member->in_other = entry == NULL;
+	if (entry == NULL)
+	{
+		entry = other_for(key->datid);
+		if (entry->since == 0)
+			entry->since = now;
+	}
+	else if (entry->live.sessions == 0)
+		shared->live_groups++;
+	entry->live.sessions++;
+	return entry;
+}
+
+ClientEntry *
+clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
 	ClientEntry *entry;
 
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	entry = find_or_create(key, now);
-	if (entry == NULL)
+	if (!member->joined)
+	{
+		entry = join(key, member, now);
+		shared->evicted += member->in_other;
+	}
+	else if (member->in_other)
 		entry = other_for(key->datid);
-	entry->usage += usage;
-	return &entry->counters;
+	else
+		entry = hash_search(table, key, HASH_FIND, NULL);
+	Assert(entry != NULL && entry->live.sessions > 0);
+	return entry;
+}
+
+/*
+ * The session, whose pending time is zero, leaves its group.
+ */
+void
+clients_leave(ClientEntry *entry, ClientMember *member)
+{
+	Assert(member->joined && member->pending == 0);
+	entry->live.sessions--;
+	if (!member->in_other && entry->live.sessions == 0)
+		shared->live_groups--;
+	memset(member, 0, sizeof(*member));
+}
+
+/*
+ * The session leaves a group and joins the one of another key, or of the same
+ * if that had no room.  Returns the entry in which it is then.
+ */
+ClientEntry *
+clients_move(ClientEntry *from, const ClientKey *key, ClientMember *member,
+			 TimestampTz now)
+{
+	bool		had_no_room = member->in_other;
+	ClientEntry *entry;
+
+	clients_leave(from, member);
+	entry = join(key, member, now);
+	shared->evicted += member->in_other && !had_no_room;
+	return entry;
 }
 
 void
@@ -141,7 +218,8 @@ clients_release(void)
 }
 
 /*
- * Put back a saved entry.  Where there is no room it goes to the evicted.
+ * Put back a saved entry, of which there are no live sessions.  Where there is
+ * no room it goes to the evicted.
  */
 void
 clients_restore(const ClientEntry *saved)
@@ -208,8 +286,11 @@ clients_copy(int *count)
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		copies[(*count)++] = *entry;
-	for (int i = 0; i < CLIENTS_OTHERS && shared->others[i].is_other; i++)
-		copies[(*count)++] = shared->others[i];
+	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	{
+		if (shared->others[i].is_other)
+			copies[(*count)++] = shared->others[i];
+	}
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 	return copies;
 }

@@ -4,7 +4,10 @@
  *	  The account by client group: a bounded table in shared memory.
  *
  * A group is a database, a role, an application_name and an address.  Its
- * sums hold what was folded in from live and ended sessions.
+ * sums hold what was folded in from live and ended sessions.  What only live
+ * sessions add to it (that they are there, and their pending time) is in the
+ * same entry, under the same lock: a copy of an entry is of one moment, so its
+ * parts add up and its whole never falls.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -47,24 +50,54 @@ typedef struct ClientCounters
 	Histogram	histogram[NUM_METRICS];
 } ClientCounters;
 
+/* What the live sessions of a group add to it; the only part that may fall. */
+typedef struct ClientLive
+{
+	int64		sessions;
+	int64		pending;		/* ns */
+} ClientLive;
+
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
 	bool		is_other;		/* a database's evicted groups; only datid is set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
+	ClientLive	live;
 	ClientCounters counters;
 } ClientEntry;
+
+/* One live session's part in the group of its key.  All zero: in none yet. */
+typedef struct ClientMember
+{
+	bool		joined;
+	bool		in_other;		/* there was no room for the group: it is in the row of
+								 * its database's evicted ones */
+	int64		pending;		/* its part of the group's */
+} ClientMember;
 
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);
 
 /*
- * The entry for a key, new if need be, locked until clients_release().
- * Between the two nothing may raise an error.
+ * The entry of a live session, which joins it if it is not there yet, locked
+ * until clients_release().  Between the two nothing may raise an error.
  */
-extern ClientCounters *clients_acquire(const ClientKey *key, int64 usage, TimestampTz now);
+extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
+									TimestampTz now);
 extern void clients_release(void);
+
+/* Functions for the holder of the entry */
+extern ClientEntry *clients_move(ClientEntry *from, const ClientKey *key,
+								 ClientMember *member, TimestampTz now);
+extern void clients_leave(ClientEntry *entry, ClientMember *member);
+
+static inline void
+clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
+{
+	entry->live.pending += pending - member->pending;
+	member->pending = pending;
+}
 
 extern void clients_reset(TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);

@@ -3,6 +3,12 @@
  * drain.c
  *	  See drain.h.
  *
+ * Groups.  A session is in one client group at a time, and its pending time
+ * with it.  It leaves a group only when all that the group has been shown of
+ * it is attributed, so that the group's whole does not fall: normally at once,
+ * but if a reader was quick enough to fold the wait in which application_name
+ * has changed, with the first fold after that wait.
+ *
  * Locks: the reset lock (shared), the session's drain lock, then one table's
  * lock at a time.  Nothing here allocates or raises an error while it holds
  * them: sessions come here from the end of an exchange, and on their way out.
@@ -22,7 +28,6 @@
 #include "libpq/libpq-be.h"
 #include "locks.h"
 #include "miscadmin.h"
-#include "recorder.h"
 #include "statements.h"
 #include "storage/shmem.h"
 #include "utils/guc.h"
@@ -34,6 +39,9 @@ typedef struct DrainState
 	uint64		session;		/* 0: none */
 	uint32		generation;
 	ClientKey	key;
+	ClientMember member;		/* of the group of that key */
+	bool		renamed;		/* next_key is to be its key */
+	ClientKey	next_key;
 	LedgerTotals totals;
 	TcpCounters tcp;
 	Burst		burst;
@@ -63,13 +71,25 @@ static void
 lock_session(int slot)
 {
 	LWLockAcquire(locks_get(LOCK_RESET), LW_SHARED);
-	LWLockAcquire(locks_get(LOCK_DRAIN_FIRST + slot % LOCK_DRAIN_PARTITIONS), LW_EXCLUSIVE);
+	LWLockAcquire(locks_get_drain(slot), LW_EXCLUSIVE);
+}
+
+/* The same, if that does not take any waiting. */
+static bool
+lock_session_if_free(int slot)
+{
+	if (!LWLockConditionalAcquire(locks_get(LOCK_RESET), LW_SHARED))
+		return false;
+	if (LWLockConditionalAcquire(locks_get_drain(slot), LW_EXCLUSIVE))
+		return true;
+	LWLockRelease(locks_get(LOCK_RESET));
+	return false;
 }
 
 static void
 unlock_session(int slot)
 {
-	LWLockRelease(locks_get(LOCK_DRAIN_FIRST + slot % LOCK_DRAIN_PARTITIONS));
+	LWLockRelease(locks_get_drain(slot));
 	LWLockRelease(locks_get(LOCK_RESET));
 }
 
@@ -194,23 +214,29 @@ batch_add_statement(StatementCounters *delta, const FlightRecord *record)
 	delta->bytes += record->bytes;
 }
 
+/* "exchange" is what the parts of the exchange before this one add up to. */
 static inline void
-batch_observe(Batch *batch, int64 *exchange, const FlightRecord *record)
+batch_observe_exchange(Batch *batch, int64 *exchange, const FlightRecord *record,
+					   bool ends)
 {
 	Histogram  *histogram = batch->histogram;
-	int64		wait;
-	unsigned	bucket;
 
 	*exchange += record->exec + record->send + record->recv;
 	if (record->rtt_us > 0)
 		histogram_observe(&histogram[METRIC_RTT], (int64) record->rtt_us * NS_PER_US);
-	if (!(record->flags & RECORD_ENDS_EXCHANGE))
+	if (!ends)
 		return;
 	histogram_observe(&histogram[METRIC_EXCHANGE], *exchange);
 	*exchange = 0;
-	if (record->idle > 0 || (record->flags & RECORD_UNANSWERED))
-		return;
-	wait = record->network + record->client;
+}
+
+static inline void
+batch_observe_wait(Batch *batch, const FlightRecord *record)
+{
+	Histogram  *histogram = batch->histogram;
+	int64		wait = record->network + record->client;
+	unsigned	bucket;
+
 	bucket = histogram_bucket(wait);
 	histogram_count(&histogram[METRIC_WAIT], bucket, wait);
 	/* where there is no network, the client is all of it */
@@ -241,7 +267,12 @@ fold_record(DrainState *state, Batch *batch, const FlightRecord *record, Timesta
 			delta->repeat_network += state->burst.trip;
 	}
 	batch_add_statement(delta, record);
-	batch_observe(batch, &state->exchange, record);
+	if (likely(!(record->flags & RECORD_NO_EXCHANGE)))
+		batch_observe_exchange(batch, &state->exchange, record,
+							   (record->flags & RECORD_ENDS_EXCHANGE) != 0);
+	if ((record->flags & (RECORD_ENDS_EXCHANGE | RECORD_UNANSWERED)) == RECORD_ENDS_EXCHANGE &&
+		record->idle == 0)
+		batch_observe_wait(batch, record);
 	burst_leave(&state->burst, record);
 }
 
@@ -266,6 +297,59 @@ consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
 		statements_accumulate(batch->statements, batch->count, now);
 }
 
+/*
+ * The exchange of a record whose wait is still in progress, and which is not
+ * to be seen in the recorder before that is over.
+ */
+static void
+fold_open_record(DrainState *state, Batch *batch, FlightRecord *open)
+{
+	batch_observe_exchange(batch, &state->exchange, open, true);
+	batch->has_records = true;
+	open->flags |= RECORD_NO_EXCHANGE;
+}
+
+/* What of an account is attributed. */
+static inline int64
+attributed(const LedgerTotals *totals)
+{
+	return ledger_busy_total(totals) + totals->idle;
+}
+
+/* What the session has counted goes to its group, on which it may leave that. */
+static void
+fold_into_group(DrainState *state, const SlotObservation *seen, const Batch *batch,
+				const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
+				TimestampTz now)
+{
+	ClientEntry *group = clients_acquire(&state->key, &state->member, now);
+	ClientCounters *counters = &group->counters;
+
+	group->usage += totals->requests;
+	ledger_totals_add(&counters->totals, totals);
+	counters->tcp.retransmits += tcp->retransmits;
+	counters->tcp.bytes_received += tcp->bytes_received;
+	counters->tcp.packets_sent += tcp->packets_sent;
+	counters->tcp.packets_received += tcp->packets_received;
+	if (batch->has_records)
+	{
+		for (int i = 0; i < NUM_METRICS; i++)
+			histogram_add(&counters->histogram[i], &batch->histogram[i]);
+	}
+	if (unlikely(may_leave && (state->renamed || state->member.in_other)))
+	{
+		clients_set_pending(group, &state->member, 0);
+		if (state->renamed)
+			state->key = state->next_key;
+		state->renamed = false;
+		group = clients_move(group, &state->key, &state->member, now);
+	}
+	clients_set_pending(group, &state->member, seen->account.pending);
+	if (seen->tcp.rtt > 0)
+		group->counters.rtt = seen->tcp.rtt;
+	clients_release();
+}
+
 /* Fold what the session has counted since the last time. */
 static void
 fold_session(DrainState *state, const SlotObservation *seen,
@@ -273,7 +357,7 @@ fold_session(DrainState *state, const SlotObservation *seen,
 {
 	LedgerTotals totals = seen->account.totals;
 	TcpCounters tcp = seen->tcp_counters;
-	ClientCounters *group;
+	bool		may_leave;
 
 	if (state->generation != seen->generation)
 	{
@@ -281,6 +365,7 @@ fold_session(DrainState *state, const SlotObservation *seen,
 		memset(&state->tcp, 0, sizeof(state->tcp));
 		state->generation = seen->generation;
 	}
+	may_leave = attributed(&totals) >= attributed(&state->totals) + state->member.pending;
 	ledger_totals_subtract(&totals, &state->totals);
 	tcp.retransmits -= state->tcp.retransmits;
 	tcp.bytes_received -= state->tcp.bytes_received;
@@ -289,72 +374,69 @@ fold_session(DrainState *state, const SlotObservation *seen,
 	state->totals = seen->account.totals;
 	state->tcp = seen->tcp_counters;
 
-	group = clients_acquire(&state->key, totals.requests, now);
-	ledger_totals_add(&group->totals, &totals);
-	group->tcp.retransmits += tcp.retransmits;
-	group->tcp.bytes_received += tcp.bytes_received;
-	group->tcp.packets_sent += tcp.packets_sent;
-	group->tcp.packets_received += tcp.packets_received;
-	if (batch->has_records)
-	{
-		for (int i = 0; i < NUM_METRICS; i++)
-			histogram_add(&group->histogram[i], &batch->histogram[i]);
-	}
-	if (seen->tcp.rtt > 0)
-		group->rtt = seen->tcp.rtt;
-	clients_release();
-
+	fold_into_group(state, seen, batch, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
 }
 
-/* Fold a session whose lock is held; false if there is none. */
-static bool
-fold_locked(int slot, SlotObservation *observation)
+/*
+ * Fold a session whose lock is held, if there is one; "open" is the record of
+ * its latest exchange, where that is to be folded before its wait is over, or
+ * NULL.
+ */
+static void
+fold_locked(int slot, FlightRecord *open)
 {
 	DrainState *state = &states[slot];
+	SlotObservation seen;
 	Batch		batch;
 	TimestampTz now;
 
-	if (state->session == 0 || !slot_observe(slot, observation) ||
-		observation->session != state->session)
-		return false;
+	if (state->session == 0 || !slot_observe(slot, &seen) ||
+		seen.session != state->session)
+		return;
 	batch.count = 0;
 	batch.guess = 0;
 	batch.has_records = false;
 	memset(batch.histogram, 0, sizeof(batch.histogram));
 	now = GetCurrentTimestamp();
 	consume_records(slot, state, &batch, now);
-	fold_session(state, observation, &batch, now);
-	return true;
+	if (open)
+		fold_open_record(state, &batch, open);
+	fold_session(state, &seen, &batch, now);
 }
 
 /*
- * Fold what a session has counted since it was folded last.  Returns false if
- * there is no session in the slot; else the session as of now, and its group.
- * "key" may be NULL.
+ * Fold what the session in a slot, if there is one, has counted since it was
+ * folded last.
  */
-bool
-drain_fold(int slot, SlotObservation *observation, ClientKey *key)
+void
+drain_fold(int slot)
 {
-	bool		found;
-
 	if (states[slot].session == 0)
-		return false;
+		return;
 	lock_session(slot);
-	found = fold_locked(slot, observation);
-	if (found && key)
-		*key = states[slot].key;
+	fold_locked(slot, NULL);
 	unlock_session(slot);
-	return found;
+}
+
+/*
+ * The same for a session that folds itself, unless somebody is just doing it:
+ * the time for which it waits for that would look like its client's.
+ */
+void
+drain_fold_if_free(int slot)
+{
+	if (!lock_session_if_free(slot))
+		return;
+	fold_locked(slot, NULL);
+	unlock_session(slot);
 }
 
 void
 drain_fold_all(void)
 {
-	SlotObservation observation;
-
 	for (int i = 0; i < slot_count(); i++)
-		(void) drain_fold(i, &observation, NULL);
+		drain_fold(i);
 }
 
 /*
@@ -375,17 +457,24 @@ drain_attach(int slot, uint64 session)
 }
 
 /*
- * The session's application_name has changed: what it did so far belongs to
- * the old group.
+ * The session's application_name may have changed.  If so, what it did so far
+ * belongs to the old group, the exchange of the "open" record (or NULL) with
+ * it; the wait in progress belongs to the new one.
  */
 void
-drain_rename(int slot)
+drain_rename(int slot, FlightRecord *open)
 {
-	SlotObservation observation;
+	DrainState *state = &states[slot];
+	ClientKey	key;
 
+	my_client_key(&key);
 	lock_session(slot);
-	(void) fold_locked(slot, &observation);
-	my_client_key(&states[slot].key);
+	state->renamed = memcmp(&key, &state->key, sizeof(key)) != 0;
+	if (state->renamed)
+	{
+		state->next_key = key;
+		fold_locked(slot, open);
+	}
 	unlock_session(slot);
 }
 
@@ -396,11 +485,14 @@ void
 drain_detach(int slot)
 {
 	DrainState *state = &states[slot];
-	SlotObservation observation;
+	ClientEntry *group;
 
 	lock_session(slot);
-	(void) fold_locked(slot, &observation);
-	clients_acquire(&state->key, 0, GetCurrentTimestamp())->ended_sessions++;
+	fold_locked(slot, NULL);
+	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
+	clients_set_pending(group, &state->member, 0);
+	clients_leave(group, &state->member);
+	group->counters.ended_sessions++;
 	clients_release();
 	state->session = 0;
 	unlock_session(slot);
@@ -422,6 +514,7 @@ drain_reset(void)
 	{
 		/* nobody folds while the reset lock is held exclusively */
 		recorder_discard(i);
+		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
 		memset(&states[i].burst, 0, sizeof(states[i].burst));

@@ -19,6 +19,7 @@
 #define PGNETLAT_DRAIN_H
 
 #include "clients.h"
+#include "recorder.h"
 #include "slot.h"
 
 extern Size drain_shmem_size(void);
@@ -26,11 +27,12 @@ extern void drain_shmem_init(void);
 
 /* Functions for the session itself */
 extern void drain_attach(int slot, uint64 session);
-extern void drain_rename(int slot);
+extern void drain_rename(int slot, FlightRecord *open);
 extern void drain_detach(int slot);
+extern void drain_fold_if_free(int slot);
 
 /* Functions for everybody */
-extern bool drain_fold(int slot, SlotObservation *observation, ClientKey *key);
+extern void drain_fold(int slot);
 extern void drain_fold_all(void);
 extern TimestampTz drain_reset(void);
 

@@ -63,6 +63,7 @@ history_shmem_init(void)
 	}
 }
 
+/* The row of a database: its own, or an unused one, or that of all others. */
 static HistoryRow *
 row_for(HistoryBucket *bucket, Oid datid)
 {
@@ -70,31 +71,54 @@ row_for(HistoryBucket *bucket, Oid datid)
 	{
 		HistoryRow *row = &bucket->rows[i];
 
-		if (!row->used)
-		{
-			row->used = true;
-			row->datid = datid;
-		}
-		if (row->datid == datid)
+		if (!row->used || row->datid == datid)
 			return row;
 	}
-	bucket->rows[HISTORY_DATABASES].used = true;
 	return &bucket->rows[HISTORY_DATABASES];
 }
 
+static HistoryRow *
+row_for_adding(HistoryBucket *bucket, Oid datid)
+{
+	HistoryRow *row = row_for(bucket, datid);
+
+	if (!row->used)
+	{
+		row->used = true;
+		if (row != &bucket->rows[HISTORY_DATABASES])
+			row->datid = datid;
+	}
+	return row;
+}
+
+/* What a session was found late to have been blocked in by its client. */
+static void
+add_late(Oid datid, int64 late)
+{
+	/* there is no room in a row that is not used */
+	for (int64 i = shared->current - 1; i >= shared->first && late > 0; i--)
+		late = ledger_totals_add_late(&row_for(bucket_get(i), datid)->totals, late);
+	ledger_totals_add_late(&row_for(bucket_get(shared->current), datid)->totals, late);
+}
+
 /*
- * Add to the interval in progress.
+ * Add to the interval in progress.  What belongs to those before it, as what
+ * it is a part of was counted there, goes there; or nowhere, if they are gone.
  */
 void
 history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 {
 	HistoryRow *row;
+	LedgerTotals growth = *totals;
+	int64		late = ledger_totals_cut_late(&growth);
 
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
-	row = row_for(bucket_get(shared->current), datid);
-	ledger_totals_add(&row->totals, totals);
+	row = row_for_adding(bucket_get(shared->current), datid);
+	ledger_totals_add(&row->totals, &growth);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
+	if (unlikely(late > 0))
+		add_late(datid, late);
 	LWLockRelease(locks_get(LOCK_HISTORY));
 }
 

@@ -10,7 +10,8 @@
  * - Execution is split into exec and recv by what the sampler saw, so the
  *	 time since its last visit is pending while the session is receiving.
  * - What cannot be told yet (a short wait outside a transaction, a response
- *	 still leaving the kernel) is pending, and moves to its place once known.
+ *	 still leaving the kernel, a sending that may be stuck) is pending, and
+ *	 moves to its place once known.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -490,7 +491,13 @@ project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 				LedgerAccount *account)
 {
 	book_execution(&account->totals, ledger->exec, sampled);
-	book_sending(ledger, &account->totals, now, sampled_send_client(ledger, sampled));
+
+	/* a system call, or blocked?  What is a part of send grows with it */
+	if (ledger->may_block && now - ledger->since < LEDGER_BLOCKED_NS)
+		account->pending = counted(ledger, ledger->since, now);
+	else
+		book_sending(ledger, &account->totals, now,
+					 sampled_send_client(ledger, sampled));
 	account->state = LEDGER_STATE_SENDING;
 }
 
@@ -600,4 +607,34 @@ ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
 
 	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
 		to[i] -= from[i];
+}
+
+/*
+ * Accounts by interval.  All columns grow with the time that they are about,
+ * but for send_client: how long the client's window was closed is known when
+ * the kernel has been asked, for a sending without sampler when it is over.
+ *
+ * Take from what has been counted in a while as much of send_client as must be
+ * of the time before.  Returns that.
+ */
+int64_t
+ledger_totals_cut_late(LedgerTotals *growth)
+{
+	int64_t		late = max64(growth->send_client - growth->send_blocked, 0);
+
+	growth->send_client -= late;
+	return late;
+}
+
+/*
+ * Put into an interval as much of that as it has room for, being a part of
+ * send_blocked.  Returns what is left, for another interval.
+ */
+int64_t
+ledger_totals_add_late(LedgerTotals *interval, int64_t late)
+{
+	int64_t		fits = min64(late, interval->send_blocked - interval->send_client);
+
+	interval->send_client += fits;
+	return late - fits;
 }

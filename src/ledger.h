@@ -221,6 +221,8 @@ extern int64_t ledger_network_part(const LedgerTotals *totals);
 extern int64_t ledger_client_part(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
+extern int64_t ledger_totals_cut_late(LedgerTotals *growth);
+extern int64_t ledger_totals_add_late(LedgerTotals *interval, int64_t late);
 
 /* ---------------------------------------------------------------------------
  * The plain exchange: a wait that is not idle and whose response had left, and

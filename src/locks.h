@@ -21,16 +21,16 @@
 typedef enum PgnetlatLock
 {
 	LOCK_RESET,					/* exclusive: a reset is under way */
-	LOCK_DRAIN_FIRST,			/* what of a session has been folded */
-	LOCK_DRAIN_LAST = LOCK_DRAIN_FIRST + LOCK_DRAIN_PARTITIONS - 1,
+	LOCK_DRAIN,					/* what of a session has been folded */
 	LOCK_CLIENTS,
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
-	LOCK_COUNT
+	LOCK_KINDS
 } PgnetlatLock;
 
 extern void locks_request(void);
 extern void locks_init(void);
 extern LWLock *locks_get(PgnetlatLock lock);
+extern LWLock *locks_get_drain(int slot);
 
 #endif							/* PGNETLAT_LOCKS_H */

@@ -5,12 +5,19 @@
  *
  * The tables are written when the postmaster shuts down in an orderly way,
  * never after a crash, to a temporary file that is then renamed.  They are
- * read when it starts, and the file is removed at once: no stale file gets
- * into a base backup, and a crash never brings back old figures.
+ * read when it starts.
+ *
+ * The file stays until the server is up, which is when the sampler runs or the
+ * first session has been let in: a start that fails, say because of an error
+ * in pg_hba.conf, loses nothing.  Then it is removed, so that no stale file
+ * gets into a base backup and a crash never brings back old figures.  If it is
+ * there all the same when the server starts after a crash, or from a backup,
+ * the control file says so, and it is not used.
  *
  * The file is for the same library and the same major version on the same
- * machine; a header says so, and a checksum covers everything behind it.  A
- * file that is foreign, truncated or damaged is logged and discarded.
+ * machine; a header says so, and a checksum covers everything.  Behind that,
+ * each value is looked at: none may be one that no table can hold.  A file
+ * that is foreign, truncated or damaged is logged and discarded.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,6 +25,7 @@
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +44,7 @@
 #include "utils/timestamp.h"
 
 #define PERSIST_FILE		"pg_stat/pgnetlat.stat"
-#define PERSIST_MAGIC		0x504E4C31	/* "PNL1"; changes with the format */
+#define PERSIST_MAGIC		0x504E4C32	/* "PNL2"; changes with the format */
 
 typedef struct PersistHeader
 {
@@ -49,8 +57,12 @@ typedef struct PersistHeader
 	int32		clients;
 	int32		buckets;
 	TimestampTz reset_timestamp;
-	pg_crc32c	crc;			/* of what follows */
+	uint32		header_size;
+	pg_crc32c	crc;			/* of what follows, and of what is above */
 } PersistHeader;
+
+StaticAssertDecl(sizeof(PersistHeader) == offsetof(PersistHeader, crc) + sizeof(pg_crc32c),
+				 "PersistHeader must not have padding: the checksum covers it");
 
 typedef struct Writer
 {
@@ -85,10 +97,15 @@ write_body(Writer *writer)
 	statements_iterate(write_statement, writer);
 	clients = clients_copy(&writer->header.clients);
 	for (int i = 0; i < writer->header.clients; i++)
+	{
+		/* no session lives on */
+		memset(&clients[i].live, 0, sizeof(clients[i].live));
 		write_chunk(writer, &clients[i], sizeof(ClientEntry));
+	}
 	buckets = history_copy(GetCurrentTimestamp(), &writer->header.buckets);
 	for (int i = 0; i < writer->header.buckets; i++)
 		write_chunk(writer, &buckets[i], sizeof(HistoryBucket));
+	COMP_CRC32C(writer->header.crc, &writer->header, offsetof(PersistHeader, crc));
 	FIN_CRC32C(writer->header.crc);
 }
 
@@ -102,6 +119,7 @@ write_file(Writer *writer)
 	writer->header.client_size = sizeof(ClientEntry);
 	writer->header.bucket_size = sizeof(HistoryBucket);
 	writer->header.reset_timestamp = slot_reset_timestamp();
+	writer->header.header_size = sizeof(PersistHeader);
 	INIT_CRC32C(writer->header.crc);
 
 	/* room for the header, which is complete only when the rest is written */
@@ -113,19 +131,44 @@ write_file(Writer *writer)
 		fwrite(&writer->header, sizeof(writer->header), 1, writer->file) == 1;
 }
 
-/*
- * Was this an orderly shutdown?  The exit code does not tell: the postmaster
- * leaves an immediate one with 0 as well.  Backends may then have died while
- * they wrote to shared memory, or with our locks held.
- */
-static bool
-shutdown_was_orderly(void)
+static DBState
+cluster_state(void)
 {
 	bool		crc_ok;
 	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
 
-	return crc_ok &&
-		(control->state == DB_SHUTDOWNED || control->state == DB_SHUTDOWNED_IN_RECOVERY);
+	return crc_ok ? control->state : DB_STARTUP;
+}
+
+/*
+ * Is this an orderly shutdown?  The exit code does not tell: the postmaster
+ * leaves an immediate one with 0 as well.  Backends may then have died while
+ * they wrote to shared memory, or with our locks held.
+ */
+static bool
+shutdown_is_orderly(void)
+{
+	DBState		state = cluster_state();
+
+	return state == DB_SHUTDOWNED || state == DB_SHUTDOWNED_IN_RECOVERY;
+}
+
+/*
+ * May a file that is there when the server starts be of what it did last?
+ * Also where the start of a standby has failed since then: had it come up,
+ * there would be no file.
+ */
+static bool
+file_is_current(void)
+{
+	return shutdown_is_orderly() || cluster_state() == DB_IN_ARCHIVE_RECOVERY;
+}
+
+static void
+remove_file(void)
+{
+	if (access(PERSIST_FILE, F_OK) == 0)
+		(void) durable_unlink(PERSIST_FILE, LOG);
 }
 
 /*
@@ -137,8 +180,13 @@ persist_save(int code, Datum arg)
 	Writer		writer = {0};
 	bool		written;
 
-	if (code != 0 || !pgnetlat_save || !shutdown_was_orderly())
+	if (code != 0 || !shutdown_is_orderly())
 		return;
+	if (!pgnetlat_save)
+	{
+		remove_file();
+		return;
+	}
 
 	writer.file = AllocateFile(PERSIST_FILE ".tmp", PG_BINARY_W);
 	if (writer.file == NULL)
@@ -162,22 +210,182 @@ persist_save(int code, Datum arg)
 	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
 }
 
-/* Is the file ours, and complete?  Checked before anything of it is used. */
-static bool
-header_fits(const PersistHeader *header, size_t body_size)
+/*
+ * The server is up, and what was loaded is being added to.
+ */
+void
+persist_server_is_up(void)
+{
+	remove_file();
+}
+
+/* ---------------------------------------------------------------------------
+ * Is the file ours, complete, and plausible?  Checked before anything of it is
+ * used.
+ * ---------------------------------------------------------------------------
+ */
+
+/* NULL if it is, as far as its header tells, or what is wrong. */
+static const char *
+header_complaint(const PersistHeader *header, size_t body_size)
 {
 	if (header->magic != PERSIST_MAGIC ||
-		header->major != PG_VERSION_NUM / 100 ||
+		header->header_size != sizeof(PersistHeader) ||
 		header->statement_size != sizeof(StatementEntry) ||
 		header->client_size != sizeof(ClientEntry) ||
-		header->bucket_size != sizeof(HistoryBucket) ||
-		header->statements < 0 || header->clients < 0 || header->buckets < 0)
-		return false;
-	return body_size ==
+		header->bucket_size != sizeof(HistoryBucket))
+		return "It has another format, such as that of another version.";
+	if (header->major != PG_VERSION_NUM / 100)
+		return "It is of another major version of PostgreSQL.";
+	if (header->statements < 0 || header->clients < 0 || header->buckets < 0 ||
+		body_size !=
 		(size_t) header->statements * sizeof(StatementEntry) +
 		(size_t) header->clients * sizeof(ClientEntry) +
-		(size_t) header->buckets * sizeof(HistoryBucket);
+		(size_t) header->buckets * sizeof(HistoryBucket))
+		return "It is truncated or damaged.";
+	return NULL;
 }
+
+/* Structures of nothing but counts and times: none is negative, or overflows. */
+static bool
+counters_are_valid(const void *counters, size_t size)
+{
+	const int64 *values = counters;
+
+	for (size_t i = 0; i < size / sizeof(int64); i++)
+	{
+		if (values[i] < 0 || values[i] > PG_INT64_MAX / 4)
+			return false;
+	}
+	return true;
+}
+
+static bool
+usage_is_valid(double usage)
+{
+	return usage >= 0 && usage <= (double) PG_INT64_MAX;	/* nor not a number */
+}
+
+/* A byte that is neither 0 nor 1 is no bool. */
+static bool
+flag_is_valid(const bool *flag)
+{
+	return *(const uint8 *) flag <= 1;
+}
+
+static bool
+is_zero(const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+	{
+		if (bytes[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+statement_is_valid(const StatementEntry *entry)
+{
+	bool		evicted = is_zero(&entry->key, sizeof(entry->key));
+
+	return (evicted || (OidIsValid(entry->key.userid) && OidIsValid(entry->key.dbid))) &&
+		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
+		counters_are_valid(&entry->counters, sizeof(entry->counters));
+}
+
+/* Keys are hashed as bytes: what is unused must be zero. */
+static bool
+client_key_is_valid(const ClientKey *key)
+{
+	size_t		address = key->family == AF_INET ? 4 : key->family == AF_INET6 ? 16 : 0;
+	size_t		name = strnlen(key->application_name, NAMEDATALEN);
+
+	return (key->family == 0 || address > 0) &&
+		is_zero(key->address + address, sizeof(key->address) - address) &&
+		name < NAMEDATALEN &&
+		is_zero(key->application_name + name, NAMEDATALEN - name);
+}
+
+static bool
+client_is_valid(const ClientEntry *entry)
+{
+	const ClientKey *key = &entry->key;
+
+	if (!flag_is_valid(&entry->is_other) || !client_key_is_valid(key))
+		return false;
+	if (entry->is_other)
+	{
+		ClientKey	other = {.datid = key->datid};
+
+		if (memcmp(key, &other, sizeof(other)) != 0)
+			return false;
+	}
+	else if (!OidIsValid(key->datid) || !OidIsValid(key->userid))
+		return false;
+	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
+		is_zero(&entry->live, sizeof(entry->live)) &&
+		counters_are_valid(&entry->counters, sizeof(entry->counters));
+}
+
+static bool
+history_row_is_valid(const HistoryRow *row, bool has_database)
+{
+	return flag_is_valid(&row->used) &&
+		OidIsValid(row->datid) == (row->used && has_database) &&
+		counters_are_valid(&row->totals, sizeof(row->totals)) &&
+		row->retransmits >= 0 && row->bytes_received >= 0;
+}
+
+static bool
+bucket_is_valid(const HistoryBucket *bucket)
+{
+	if (!IS_VALID_TIMESTAMP(bucket->start) || !IS_VALID_TIMESTAMP(bucket->end) ||
+		bucket->start > bucket->end)
+		return false;
+	for (int i = 0; i <= HISTORY_DATABASES; i++)
+	{
+		if (!history_row_is_valid(&bucket->rows[i], i < HISTORY_DATABASES))
+			return false;
+	}
+	return true;
+}
+
+static bool
+body_is_valid(const PersistHeader *header, const char *body)
+{
+	StatementEntry statement;
+	ClientEntry client;
+	HistoryBucket bucket;
+
+	/* copied one by one, for alignment */
+	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
+	{
+		memcpy(&statement, body, sizeof(statement));
+		if (!statement_is_valid(&statement))
+			return false;
+	}
+	for (int i = 0; i < header->clients; i++, body += sizeof(client))
+	{
+		memcpy(&client, body, sizeof(client));
+		if (!client_is_valid(&client))
+			return false;
+	}
+	for (int i = 0; i < header->buckets; i++, body += sizeof(bucket))
+	{
+		memcpy(&bucket, body, sizeof(bucket));
+		if (!bucket_is_valid(&bucket))
+			return false;
+	}
+	return IS_VALID_TIMESTAMP(header->reset_timestamp);
+}
+
+/* ---------------------------------------------------------------------------
+ * Loading
+ * ---------------------------------------------------------------------------
+ */
 
 static void
 restore_body(const PersistHeader *header, const char *body)
@@ -186,7 +394,6 @@ restore_body(const PersistHeader *header, const char *body)
 	ClientEntry client;
 	HistoryBucket bucket;
 
-	/* copied one by one, for alignment */
 	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
 	{
 		memcpy(&statement, body, sizeof(statement));
@@ -202,55 +409,71 @@ restore_body(const PersistHeader *header, const char *body)
 		memcpy(&bucket, body, sizeof(bucket));
 		history_restore(&bucket);
 	}
+	slot_restore_reset_timestamp(header->reset_timestamp);
 }
 
-/* Read and check the file; false if it is not to be used. */
-static bool
-read_file(FILE *file)
+/* Check what was read, and restore it if nothing is wrong with it. */
+static const char *
+use_body(const PersistHeader *header, const char *body, size_t size)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, body, size);
+	COMP_CRC32C(crc, header, offsetof(PersistHeader, crc));
+	FIN_CRC32C(crc);
+	if (!EQ_CRC32C(crc, header->crc))
+		return "It is truncated or damaged.";
+	if (!body_is_valid(header, body))
+		return "It contains values that cannot be.";
+	restore_body(header, body);
+	return NULL;
+}
+
+/* Read the file, and use it; NULL if that is done, or why it is not. */
+static const char *
+use_file(FILE *file)
 {
 	struct stat st;
 	PersistHeader header;
 	char	   *body;
 	size_t		size;
-	pg_crc32c	crc;
-	bool		valid = false;
+	const char *complaint;
 
 	if (fstat(fileno(file), &st) != 0 || st.st_size < (off_t) sizeof(header) ||
 		fread(&header, sizeof(header), 1, file) != 1)
-		return false;
+		return "It is truncated or damaged.";
 	size = st.st_size - sizeof(header);
-	if (!header_fits(&header, size))
-		return false;
+	complaint = header_complaint(&header, size);
+	if (complaint)
+		return complaint;
 	body = palloc_extended(size + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	if (body == NULL)
-		return false;
-	if (size == 0 || fread(body, size, 1, file) == 1)
-	{
-		INIT_CRC32C(crc);
-		COMP_CRC32C(crc, body, size);
-		FIN_CRC32C(crc);
-		valid = EQ_CRC32C(crc, header.crc);
-	}
-	if (valid)
-	{
-		restore_body(&header, body);
-		slot_restore_reset_timestamp(header.reset_timestamp);
-	}
+		return "There is not enough memory to read it.";
+	if (size > 0 && fread(body, size, 1, file) != 1)
+		complaint = "It could not be read.";
+	else
+		complaint = use_body(&header, body, size);
 	pfree(body);
-	return valid;
+	return complaint;
 }
 
 /*
  * Load what was saved.  Never fails: without a good file there is nothing.
+ * Where that is not wanted, a file that is there is of no use either, but is
+ * left until the server is up.
  */
 void
 persist_load(void)
 {
 	FILE	   *file;
+	const char *complaint;
 
 	/* a leftover from a shutdown that was cut short */
 	unlink(PERSIST_FILE ".tmp");
 
+	if (!pgnetlat_save)
+		return;
 	file = AllocateFile(PERSIST_FILE, PG_BINARY_R);
 	if (file == NULL)
 	{
@@ -260,11 +483,15 @@ persist_load(void)
 					 errmsg("could not read file \"%s\": %m", PERSIST_FILE)));
 		return;
 	}
-	if (pgnetlat_save && !read_file(file))
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("ignoring invalid data in file \"%s\"", PERSIST_FILE),
-				 errhint("Statistics of pgnetlat start from zero.")));
+	complaint = file_is_current() ? use_file(file) :
+		"The server was not shut down in an orderly way after it was written.";
 	FreeFile(file);
-	unlink(PERSIST_FILE);
+	if (complaint == NULL)
+		return;
+	ereport(LOG,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("ignoring file \"%s\"", PERSIST_FILE),
+			 errdetail("%s", complaint),
+			 errhint("Statistics of pgnetlat start from zero.")));
+	remove_file();
 }

@@ -87,6 +87,16 @@ recorder_attach(int slot)
 	pg_atomic_write_u64(&recorder->first, pg_atomic_read_u64(&recorder->head));
 }
 
+/* Places that are left. */
+int
+recorder_room(const RecorderWriter *writer)
+{
+	Recorder   *recorder = recorder_get(writer->slot);
+
+	return pgnetlat_recorder_size -
+		(int) (writer->number - pg_atomic_read_u64(&recorder->tail));
+}
+
 /*
  * Find the place of the next record, and how far the session may go from
  * there.  Returns true if there are only the reserved places left, or none.
@@ -96,8 +106,7 @@ recorder_find_room(RecorderWriter *writer)
 {
 	Recorder   *recorder = recorder_get(writer->slot);
 	int			place = writer->number % pgnetlat_recorder_size;
-	int			room = pgnetlat_recorder_size -
-		(int) (writer->number - pg_atomic_read_u64(&recorder->tail));
+	int			room = recorder_room(writer);
 
 	/* the reserve is used up one by one */
 	int			run = room > RECORDER_RESERVE ? room - RECORDER_RESERVE : 1;

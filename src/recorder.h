@@ -35,10 +35,12 @@
 #include "port/atomics.h"
 
 /*
- * Places that the session leaves free: an exchange may end with a record
- * where it cannot drain, and another may begin.
+ * When so many places are left, the session drains if nobody else is doing
+ * that, and then it waits for it: an exchange may end with a record where it
+ * cannot drain, and another may begin.
  */
-#define RECORDER_RESERVE		2
+#define RECORDER_RESERVE		8
+#define RECORDER_LAST_RESERVE	2
 
 /* flags of a record */
 #define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next record
@@ -51,6 +53,8 @@
 #define RECORD_PREPARES			0x20	/* its statement was prepared in it */
 #define RECORD_UNANSWERED		0x40	/* no request ended the wait after it */
 #define RECORD_CONTINUES		0x80	/* not the first one of its exchange */
+#define RECORD_NO_EXCHANGE		0x100	/* no request asked for it; or all but its
+										 * wait has been folded already */
 
 /*
  * One statement's part of an exchange, with the wait after it if it is the
@@ -73,9 +77,9 @@ typedef struct FlightRecord
 	Oid			userid;			/* who ran it; InvalidOid without statement */
 	uint32		rtt_us;			/* measured in this exchange; 0: not measured */
 	uint32		statements;		/* completed */
-	uint8		flags;
+	uint16		flags;
 	char		xact_status;	/* as in ReadyForQuery: I, T, E; or 0 */
-	uint16		unused;
+	char		unused;
 } FlightRecord;
 
 /* The session's end of its ring, in its own memory. */
@@ -96,6 +100,7 @@ extern void recorder_shmem_init(void);
 /* Functions for the session itself */
 extern void recorder_open(int slot, RecorderWriter *writer);
 extern bool recorder_find_room(RecorderWriter *writer);
+extern int	recorder_room(const RecorderWriter *writer);
 extern void recorder_count_dropped(void);
 
 /*

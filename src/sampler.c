@@ -31,6 +31,7 @@
 #include "guc.h"
 #include "history.h"
 #include "miscadmin.h"
+#include "persist.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -339,13 +340,12 @@ static void
 fold_if_filling(int index, const Peek *view, Tick *tick)
 {
 	uint64		enough = recorder_capacity() / 2;
-	SlotObservation observation;
 
 	if (view->exchange - tick->notes[index].exchanges < enough)
 		return;
 	tick->notes[index].exchanges = view->exchange;
 	if ((uint64) recorder_pending(index) >= enough)
-		(void) drain_fold(index, &observation, NULL);
+		drain_fold(index);
 }
 
 static void
@@ -465,6 +465,7 @@ sampler_setup(void)
 	pgstat_report_appname("pgnetlat sampler");
 	pgstat_report_activity(STATE_IDLE, NULL);
 
+	persist_server_is_up();
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
 	before_shmem_exit(sampler_exit, (Datum) 0);

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "drain.h"
+#include "persist.h"
 #include "session.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
@@ -275,12 +276,26 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 static void
 make_room_for_records(void)
 {
-	SlotObservation observation;
-
 	if (!recorder_find_room(&my_session.recorder))
 		return;
-	(void) drain_fold(my_session.index, &observation, NULL);
+	if (recorder_room(&my_session.recorder) > RECORDER_LAST_RESERVE)
+		drain_fold_if_free(my_session.index);
+	else
+		drain_fold(my_session.index);
 	recorder_find_room(&my_session.recorder);
+}
+
+/*
+ * The record of the exchange that has just ended, which is open until its wait
+ * is over; NULL if there is none, or a reset has made it void.
+ */
+static FlightRecord *
+open_record(void)
+{
+	if (!session_in_wait() || !my_session.recording ||
+		my_session.record_generation != slot_generation())
+		return NULL;
+	return session_record();
 }
 
 /*
@@ -345,6 +360,8 @@ session_begin(int64 at, bool is_request)
 		session_record_finish(&wait);
 	}
 	session_enter_exchange(ledger->since);
+	if (!is_request && my_session.recording)
+		session_record()->flags |= RECORD_NO_EXCHANGE;
 }
 
 /*
@@ -642,6 +659,8 @@ session_exit(int code, Datum arg)
 static void
 attach(void)
 {
+	uint64		session;
+
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || MyBEEntry == NULL)
 		return;
 	my_session.slot = slot_attach();
@@ -651,7 +670,11 @@ attach(void)
 	recorder_open(my_session.index, &my_session.recorder);
 	if (pgnetlat_enabled)
 		start_counting();
-	drain_attach(my_session.index, slot_open(my_session.slot));
+	session = slot_open(my_session.slot);
+	drain_attach(my_session.index, session);
+	/* the first one: there may be no sampler to say so */
+	if (session == 1)
+		persist_server_is_up();
 	before_shmem_exit(session_exit, (Datum) 0);
 }
 
@@ -680,7 +703,7 @@ session_between_exchanges(void)
 	if (my_session.renamed)
 	{
 		settle_kernel_info();
-		drain_rename(my_session.index);
+		drain_rename(my_session.index, open_record());
 	}
 	my_session.renamed = false;
 	make_room_for_records();

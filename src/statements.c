@@ -95,7 +95,7 @@ find_or_create(const StatementKey *key, TimestampTz now)
 		return entry;
 	if (hash_get_num_entries(table) >= pgnetlat_max_statements)
 		shared->evicted += bounded_evict(table, pgnetlat_max_statements,
-										 offsetof(StatementEntry, usage), fold_into_other);
+										 offsetof(StatementEntry, usage), NULL, fold_into_other);
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Statistics survive a clean restart, and nothing else: not a crash, not a file
-# that is damaged or somebody else's.
+# Statistics survive a clean restart and a start that fails, and nothing else:
+# not a crash, not a file that is damaged or somebody else's.
 
 use strict;
 use warnings;
@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
@@ -85,7 +86,7 @@ is( $observer->value(
 	'history is kept');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'the moment of the latest reset is kept');
-ok(!-e $file, 'file is gone once it has been loaded');
+ok($observer->poll(sub { !-e $file }), 'file is gone once the server is up');
 
 # it goes on from there
 run_statements('keeper');
@@ -107,6 +108,80 @@ is($observer->client('keeper')->{requests}, 20, 'twice saved is not twice counte
 restart('immediate');
 is($observer->client('keeper'), undef, 'nothing is there after an immediate stop');
 is(saved_statement(), '0 calls, 0 rows', 'no statements either');
+
+# a file from before, put back as a base backup might
+run_statements('keeper');
+$node->stop('fast');
+my $stale = read_file();
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+ok($observer->poll(sub { !-e $file }), 'file is gone before the crash');
+$node->stop('immediate');
+write_file($stale);
+my $offset = log_size($node);
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+is($observer->client('keeper'), undef, 'a file is not loaded after a crash');
+like(
+	server_log($node, $offset),
+	qr/DETAIL:  The server was not shut down in an orderly way/,
+	'which is logged');
+ok(!-e $file, 'and the file is removed');
+
+# ---------------------------------------------------------------------------
+# A start that fails
+# ---------------------------------------------------------------------------
+
+# Fails after everything has been loaded: core reads pg_hba.conf late.
+sub failing_start
+{
+	my ($name) = @_;
+	my $hba = $node->data_dir . '/pg_hba.conf';
+	my $content = slurp_file($hba);
+
+	append_to_file($hba, "not a line of it\n");
+	ok(!$node->start(fail_ok => 1), "$name: start fails");
+	ok(-s $file, "$name: file is there still");
+	unlink $hba;
+	append_to_file($hba, $content);
+	return;
+}
+
+run_statements('keeper');
+$node->stop('fast');
+failing_start('with saved statistics');
+failing_start('twice');
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+is($observer->client('keeper')->{requests}, 10, 'start after a failed one: all is there');
+is(saved_statement(), '10 calls, 70 rows', 'start after a failed one: statements as well');
+
+# by a server that does not load it, either
+$node->stop('fast');
+$node->append_conf('postgresql.conf', 'pgnetlat.save = off');
+failing_start('without pgnetlat.save');
+$node->append_conf('postgresql.conf', 'pgnetlat.save = on');
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+is($observer->client('keeper')->{requests}, 10, 'nor does that lose anything');
+
+# nor is the sampler needed
+$node->stop('fast');
+$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$node->start;
+ok(-s $file, 'without the sampler: file is there until somebody comes');
+$observer = PgNetlat::Observer->connect($node);
+is($observer->client('keeper')->{requests}, 10, 'without the sampler: it is loaded');
+ok(!-e $file, 'without the sampler: the first session removes it');
+$node->stop('fast');
+$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+
+# nothing comes back twice
+ok($observer->poll(sub { !-e $file }), 'file is gone once the server has come up');
+restart('immediate');
+is($observer->client('keeper'), undef, 'after which a crash forgets');
 
 # ---------------------------------------------------------------------------
 # Files that cannot be used
@@ -167,7 +242,7 @@ my $good = read_file();
 foreach my $name (sort keys %damage)
 {
 	write_file($damage{$name}->($good));
-	my $offset = log_size($node);
+	$offset = log_size($node);
 
 	ok($node->start(fail_ok => 1), "file $name: server starts");
 	$observer = PgNetlat::Observer->connect($node);
@@ -176,10 +251,147 @@ foreach my $name (sort keys %damage)
 		1, "file $name: sessions are counted");
 	like(
 		server_log($node, $offset),
-		qr/LOG: .*pgnetlat\.stat/,
+		qr/LOG:  ignoring file "pg_stat\/pgnetlat\.stat"/,
 		"file $name: is logged");
-	$node->stop('immediate');
+	$node->stop('fast');
 }
+
+# The same without a postmaster, which is faster: what does the server say of
+# a file, if anything?
+sub complaint_about
+{
+	my ($content) = @_;
+	my $log = '';
+
+	write_file($content);
+	IPC::Run::run(
+		[
+			'postgres', '--single', '-F', '-c', 'log_min_messages=log',
+			'-D', $node->data_dir, 'postgres'
+		],
+		'<', \'', '>', \my $out, '2>', \$log);
+	return $log =~ /ignoring file.*?DETAIL:  ([^\n]*)/s ? $1 :
+	  $log =~ /(FATAL|ERROR|PANIC)/ ? $log : '';
+}
+
+is(complaint_about($good), '', 'nothing is said of a good file');
+is( complaint_about('1LNP' . substr($good, 4)),
+	'It has another format, such as that of another version.',
+	'a file of version 1.0 is not loaded, and the reason is said');
+
+# Every byte of the header, and some of what follows.
+srand(1);
+my @accepted;
+foreach my $at (0 .. 47, map { 48 + int(rand(length($good) - 48)) } 1 .. 12)
+{
+	my $content = $good;
+
+	substr($content, $at, 1) ^= chr(1 + int(rand(255)));
+	my $complaint = complaint_about($content);
+	push @accepted, "$at: $complaint" if $complaint !~ /^It is |^It has another format/;
+}
+is(join("\n", @accepted), '', 'one wrong byte is enough, wherever it is');
+
+# ---------------------------------------------------------------------------
+# Files that are whole, but cannot be true
+# ---------------------------------------------------------------------------
+
+my @crc_table;
+foreach my $byte (0 .. 255)
+{
+	my $crc = $byte;
+
+	$crc = $crc & 1 ? $crc >> 1 ^ 0x82F63B78 : $crc >> 1 for 1 .. 8;
+	push @crc_table, $crc;
+}
+
+sub crc32c
+{
+	my $crc = 0xFFFFFFFF;
+
+	$crc = $crc_table[ ($crc ^ $_) & 0xFF ] ^ $crc >> 8 foreach unpack('C*', $_[0]);
+	return $crc ^ 0xFFFFFFFF;
+}
+
+# The header: magic, major, size of a statement, a client, a bucket; their
+# numbers; the latest reset; the header's own size.  Then the checksum, over the
+# body and these.
+my $header_length = 44;
+my (undef, undef, @sizes_and_counts) = unpack('L8', $good);
+my ($statement_size, $client_size, $bucket_size, $statements, $clients, $buckets) =
+  @sizes_and_counts;
+
+sub with_checksum
+{
+	my ($content) = @_;
+
+	substr($content, $header_length, 4) =
+	  pack('L', crc32c(substr($content, 48) . substr($content, 0, $header_length)));
+	return $content;
+}
+
+is(with_checksum($good), $good, 'the test knows the checksum');
+
+my $statement = 48;
+my $group = $statement + $statements * $statement_size;
+my $bucket = $group + $clients * $client_size;
+my $endless = pack('q', 9223372036854775807);
+my $negative = pack('q', -1);
+
+# where, and what is written there
+my %untrue = (
+	'a statement without a role' => [ $statement, pack('L', 0) ],
+	'a statement without a database' => [ $statement + 4, pack('L', 0) ],
+	'usage that is not a number' => [ $statement + 16, pack('d', 9**9**9 - 9**9**9) ],
+	'negative usage' => [ $statement + 16, pack('d', -1) ],
+	'a statement since the end of time' => [ $statement + 24, $endless ],
+	'a negative number of calls' => [ $statement + 32, $negative ],
+	'more calls than can be added' => [ $statement + 32, $endless ],
+	'a group without a database' => [ $group, pack('L', 0) ],
+	'a group without a role' => [ $group + 4, pack('L', 0) ],
+	'an address of no family' => [ $group + 8, pack('l', 99) ],
+	'an address on a Unix-domain socket' => [ $group + 12, 'x' ],
+	'a name without an end' => [ $group + 28, 'x' x 64 ],
+	'something behind a name' => [ $group + 91, 'x' ],
+	'a flag that is neither true nor false' => [ $group + 92, "\2" ],
+	'a row of others that has a role' => [ $group + 92, "\1" ],
+	'a group since before time' => [ $group + 104, pack('q', -9223372036854775807 - 1) ],
+	'live sessions' => [ $group + 112, pack('q', 1) ],
+	'negative time' => [ $group + 128, $negative ],
+	'a negative count in a histogram' => [ $group + $client_size - 16, $negative ],
+	'an interval that begins at the end of time' => [ $bucket, $endless ],
+	'an interval that ends before it begins' => [ $bucket + 8, pack('q', 0) ],
+	'an interval without its database' => [ $bucket + 16, pack('L', 0) ],
+	'negative time in an interval' => [ $bucket + 24, $negative ],
+	'a reset at the end of time' => [ 32, $endless ]);
+
+foreach my $name (sort keys %untrue)
+{
+	my ($at, $what) = @{ $untrue{$name} };
+	my $content = $good;
+
+	substr($content, $at, length $what) = $what;
+	is(complaint_about(with_checksum($content)),
+		'It contains values that cannot be.', "not loaded: $name");
+}
+
+# Rows of more databases than there are places for: the row of all others stays
+# in its own, wherever it was in the file.
+my $other = substr($good, $group, $client_size);
+substr($other, 0, 92) = "\0" x 92;
+substr($other, 92, 1) = "\1";
+my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
+my $content = substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
+substr($content, 24, 4) = pack('L', scalar @others);
+write_file(with_checksum($content));
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+is( $observer->value(
+		q{SELECT string_agg(coalesce(datid::text, 'others'), ' ' ORDER BY datid)
+		  FROM pgnetlat_clients WHERE usesysid IS NULL}),
+	join(' ', 100_001 .. 100_015, 'others'),
+	'rows of evicted groups come back in their places');
+$node->stop('fast');
 
 write_file($good);
 $node->start;

@@ -17,6 +17,7 @@ use PgNetlat::Test;
 use POSIX ();
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(setitimer ITIMER_REAL);
 
 # How long each part goes on, in seconds; more finds more.
 my $duration = $ENV{PGNETLAT_TEST_DURATION} // 6;
@@ -158,6 +159,110 @@ is($sum->{requests}, $requests, 'every request was counted');
 is($sum->{statements}, $requests, 'every statement was counted');
 
 # ---------------------------------------------------------------------------
+# A row of pgnetlat_clients is of one moment
+# ---------------------------------------------------------------------------
+
+# Reads pgnetlat_clients as often as possible, for what falls from one look to
+# the next.  A session that leaves while somebody looks must be counted either
+# as a live one or as an ended one, and its pending time once.
+sub watch_groups
+{
+	my ($until) = @_;
+	my $watcher =
+	  PgNetlat::Observer->connect($node, application_name => 'group watcher');
+	my ($looks, @falls) = (0);
+	my %last;
+
+	while (now() < $until or $looks < 100)
+	{
+		foreach my $row ($watcher->clients(q{application_name = 'passing'}))
+		{
+			my $key = "$row->{client_addr} $row->{stats_since}";
+			my $old = $last{$key};
+
+			$row->{all_sessions} = $row->{sessions} + $row->{ended_sessions};
+			push @falls, "sessions fell from $old->{all_sessions} to $row->{all_sessions}"
+			  if $old and $row->{all_sessions} < $old->{all_sessions};
+			$last{$key} = $row;
+		}
+		$looks++;
+	}
+	my $violations = join("\n", grep { $_ ne '' } $watcher->violations, @falls);
+	die "in $looks looks: $violations\n" if $violations ne '';
+	$watcher->finish;
+	return $looks;
+}
+
+# A few sessions at a time, so that time counted twice is not made up for
+# before the next look.
+$until = now() + $duration * 1000;
+my @watchers = spawn(2, sub { watch_groups($until) });
+my @workers = spawn(
+	4,
+	sub {
+		my ($number) = @_;
+		my $ended = 0;
+
+		srand($number);
+		while (now() < $until)
+		{
+			my $client = PgNetlat::Client->connect(
+				$node,
+				application_name => 'passing',
+				tcp => 1,
+				options => '-c pgnetlat.idle_threshold=1h');
+
+			$client->run('SELECT 1');
+			pause(rand(60));
+			$client->run('SELECT 1') if rand() < 0.5;
+			pause(rand(60));
+			$client->finish;
+			$ended++;
+		}
+		return $ended;
+	});
+my $passed = 0;
+$passed += $_ foreach reap('sessions that pass by', @workers);
+cmp_ok($_, '>=', 100, 'groups were watched')
+  foreach reap('watchers of groups', @watchers);
+is($observer->ended('passing', $passed)->{ended_sessions},
+	$passed, 'every session that passed by was counted');
+
+# ---------------------------------------------------------------------------
+# Who waits for a lock of ours can be seen
+# ---------------------------------------------------------------------------
+
+# A reader is stopped at some moment, often enough with a lock; in case that is
+# one of core's, it goes on by itself after a while.
+my $reader = PgNetlat::Client->connect($node, application_name => 'stopped');
+my $blocked = PgNetlat::Client->connect($node, application_name => 'blocked');
+my $waits_for = "SELECT wait_event FROM pg_stat_activity WHERE pid = "
+  . $blocked->pid . " AND wait_event_type = 'LWLock'";
+$reader->put(
+	query(q{DO 'BEGIN LOOP PERFORM count(*) FROM pgnetlat_clients(); END LOOP; END'}));
+my $lock = $observer->poll(
+	sub {
+		local $SIG{ALRM} = sub { kill 'CONT', $reader->pid };
+		my $event;
+
+		kill 'STOP', $reader->pid;
+		setitimer(ITIMER_REAL, 0.3);
+		$blocked->put(query('SELECT count(*) FROM pgnetlat_clients()'));
+		$event //= $observer->value($waits_for) foreach 1 .. 3;
+		setitimer(ITIMER_REAL, 0);
+		kill 'CONT', $reader->pid;
+		$blocked->responses;
+		return $event && $event =~ /pgnetlat/ ? $event : undef;
+	});
+like(
+	$lock // 'none',
+	qr/^pgnetlat_(reset|drain|clients|statements|history)$/,
+	'the lock that somebody waits for has a name that tells');
+$reader->cancel;
+$reader->until('Z');
+$_->finish foreach $reader, $blocked;
+
+# ---------------------------------------------------------------------------
 # Every column but pending_time only grows, and the clock is right, under load
 # ---------------------------------------------------------------------------
 
@@ -258,8 +363,8 @@ sub watch
 }
 
 $until = now() + $duration * 1000;
-my @watchers = (spawn(1, sub { watch($until, 0) }), spawn(1, sub { watch($until, 3) }));
-my @workers = spawn(
+@watchers = (spawn(1, sub { watch($until, 0) }), spawn(1, sub { watch($until, 3) }));
+@workers = spawn(
 	6,
 	sub {
 		srand($_[0]);
@@ -462,6 +567,8 @@ superuser_reserved_connections = 0
 EOC
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
+unlike(server_log($node, $offset), qr/ignoring file/,
+	'what was counted under load can be saved and loaded');
 my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
 $_->run('SELECT 1') foreach @all;
 ok( !eval { PgNetlat::Client->connect($node); 1 },

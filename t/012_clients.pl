@@ -20,7 +20,7 @@ my $node = new_node('clients', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.max_clients = 10
 pgnetlat.history_interval = 1
-pgnetlat.history_size = 3
+pgnetlat.history_size = 6
 EOC
 $node->start;
 
@@ -277,6 +277,66 @@ $sum = $observer->ended('watched');
 is($row->{count}, 1, 'is one exchange in the histogram');
 at_least($row->{sum}, 0.6, 'of its whole time');
 
+# The number of observations in a histogram, and their sum in milliseconds.
+sub observed
+{
+	my ($application, $metric) = @_;
+	my ($last) = $observer->rows(
+		qq{SELECT count, sum * 1000 AS sum FROM pgnetlat_histogram
+		   WHERE application_name = '$application' AND metric = '$metric'
+			 AND le = '+Inf'});
+
+	return ($last->{count}, $last->{sum});
+}
+
+# The exchange in which application_name changes is of the old group, in the
+# account and in the histograms.
+$observer->run('SELECT pgnetlat_reset()');
+$client = PgNetlat::Client->connect($node, application_name => 'old name');
+$client->run('SELECT 1', 'SELECT 1',
+	q{SELECT pg_sleep(0.06); SET application_name = 'new name'},
+	'SELECT 1', 'SELECT 1', 'SELECT 1', 'SELECT 1');
+$client->finish;
+$observer->ended('new name');
+foreach (['old name', 3], ['new name', 4])
+{
+	my ($name, $expected) = @$_;
+	my $group = $observer->client($name);
+	my ($count, $time) = observed($name, 'request');
+	my $busy = $group->{exec_time} + $group->{send_time} + $group->{recv_time};
+
+	is($group->{requests}, $expected, "$name: requests");
+	is($count, $expected, "$name: as many are in its histogram");
+	cmp_ok(abs($time - $busy), '<', 5, "$name: with their time");
+}
+
+# A session that is told to go while it waits has done no request for that.
+foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
+{
+	my $name = $doing =~ /sleep/ ? 'told at work' : 'told in its wait';
+
+	$client = PgNetlat::Client->connect($node, application_name => $name);
+	$client->run('SELECT 1');
+	$observer->settled($client->pid, 1);
+	$client->put(query($doing));
+	if ($name eq 'told at work')
+	{
+		$observer->await($client->pid, sub { $_->{state} eq 'executing' });
+	}
+	else
+	{
+		$client->until('Z');
+		$observer->settled($client->pid, 2);
+	}
+	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
+	$client->until_closed;
+	my $group = $observer->ended($name);
+	is($group->{requests}, 2, "$name: requests");
+	is((observed($name, 'request'))[0], 2, "$name: as many are in its histogram");
+	is((observed($name, 'wait'))[0],
+		1, "$name: waits are those that a request has ended");
+}
+
 # ---------------------------------------------------------------------------
 # History
 # ---------------------------------------------------------------------------
@@ -314,6 +374,13 @@ is( $observer->value(
 			 OR round_trips <> requests - pipelined OR requests < 0 OR exec_time < 0}),
 	0,
 	'parts sum to the whole in each interval');
+my $impossible = q{
+	SELECT count(*) FROM pgnetlat_history
+	 WHERE send_blocked_time > send_time + 1e-6
+		OR send_client_time > send_blocked_time + 1e-6
+		OR in_xact_wait_time > network_time + client_time + 1e-6
+		OR least(server_share, network_share, client_share) < -1e-9};
+is($observer->value($impossible), 0, 'no part is more than its whole');
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history') gt
@@ -322,7 +389,54 @@ ok( $observer->poll(
 	'the oldest interval goes');
 cmp_ok(
 	$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
-	'<=', 4, 'there are as many as history_size allows');
+	'<=', 7, 'there are as many as history_size allows');
+
+# A sender whose client is found late to have been the cause.  The sampler asks
+# about a connection that is stuck with the second tick, and closes intervals
+# with each.
+sub next_tick
+{
+	my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+
+	ok( $observer->poll(
+			sub {
+				$observer->value('SELECT sampler_ticks FROM pgnetlat_info') > $ticks;
+			}),
+		'the sampler ticks');
+	return;
+}
+
+$observer->run(q{ALTER SYSTEM SET pgnetlat.sample_interval = '2s'},
+	'SELECT pg_reload_conf()');
+next_tick();
+my $stuck = PgNetlat::Client->connect(
+	$node,
+	application_name => 'stuck',
+	dbname => 'elsewhere',
+	tcp => 1);
+next_tick();
+$stuck->put(query(q{SELECT repeat('x', 10000) FROM generate_series(1, 4000)}));
+ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
+	'a sender is stuck');
+next_tick();
+is($observer->value($impossible), 0, 'while it is stuck');
+$stuck->responses;
+my $sent = $observer->settled($stuck->pid, 1);
+cmp_ok($sent->{send_client_time}, '>', 1000, 'its client was the cause');
+is($observer->value($impossible), 0, 'in no interval for more than it was stuck');
+at_least(
+	$observer->value(
+		q{SELECT sum(send_client_time) FROM pgnetlat_history WHERE datname = 'elsewhere'}),
+	$sent->{send_client_time},
+	'in all of them for as long as it was');
+$stuck->finish;
+$observer->ended('stuck');
+
+# from here on the sampler closes no interval: none is lost on a slow machine
+$observer->run(
+	'ALTER SYSTEM RESET pgnetlat.sample_interval',
+	q{ALTER SYSTEM SET pgnetlat.history_interval = '1h'},
+	'SELECT pg_reload_conf()');
 
 # ---------------------------------------------------------------------------
 # More groups than there is room for
@@ -330,6 +444,7 @@ cmp_ok(
 
 $observer->run('SELECT pgnetlat_reset()');
 my $requests = 0;
+@living = ();
 foreach my $number (1 .. 40)
 {
 	my $new =
@@ -337,9 +452,9 @@ foreach my $number (1 .. 40)
 
 	$new->run(('SELECT 1') x 3);
 	$requests += 3;
-	if ($number % 4 == 0)
+	if ($number % 3 == 0)
 	{
-		push @living, $new;
+		push @living, { client => $new, name => "crowd $number" };
 		$observer->settled($new->pid, 3);
 	}
 	else
@@ -355,18 +470,56 @@ $client->run('SELECT 1');
 $observer->settled($client->pid, 1);
 my ($sums) = $observer->rows(
 	q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended,
-			 sum(sessions) AS live, count(*) FILTER (WHERE usesysid IS NULL) AS others
+			 count(*) FILTER (WHERE usesysid IS NULL) AS others
 	  FROM pgnetlat_clients WHERE application_name IS DISTINCT FROM 'observer'});
 cmp_ok($sums->{requests}, '>=', $requests + 1, 'evicted groups are in the sums');
-is($sums->{ended}, 30, 'with their ended sessions');
+is($sums->{ended}, 27, 'with their ended sessions');
 is($sums->{others}, 1, 'in one row');
-is($sums->{live}, $observer->value(
-		q{SELECT count(*) FROM pgnetlat_sessions WHERE pid <> pg_backend_pid()}),
+is( $observer->value('SELECT sum(sessions) FROM pgnetlat_clients'),
+	$observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 	'every live session is in a group');
 ($both) = $observer->rows($consistent);
 is($both->{history}, $both->{clients}, 'history and clients tell the same still');
 cmp_ok($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
 	'>=', 30, 'evictions are counted');
+
+# groups that have live sessions stay, whatever comes and goes
+my $with_room = q{usesysid IS NOT NULL AND sessions > 0};
+my @groups = $observer->clients("$with_room ORDER BY application_name");
+is(scalar @groups, 10, 'groups of live sessions take all the room');
+foreach my $number (1 .. 20)
+{
+	my $new =
+	  PgNetlat::Client->connect($node, application_name => "passer-by $number");
+	$new->run('SELECT 1');
+	$new->finish;
+}
+ok( $observer->poll(
+		sub {
+			my ($others) = $observer->clients('usesysid IS NULL');
+			$others->{ended_sessions} >= 47;
+		}),
+	'sessions without room for their group are in the row of the evicted');
+is_deeply(
+	[
+		map { "$_->{application_name} $_->{stats_since}" }
+		  $observer->clients("$with_room ORDER BY application_name")
+	],
+	[ map { "$_->{application_name} $_->{stats_since}" } @groups ],
+	'groups of live sessions are not evicted');
+
+# and get a row of their own when there is room
+my %has_room = map { $_->{application_name} => 1 } @groups;
+my ($roomless) = grep { !$has_room{ $_->{name} } } @living;
+ok($roomless, 'there is a live session whose group has no room');
+$_->{client}->finish foreach grep { $_ != $roomless } @living;
+ok( $observer->poll(
+		sub {
+			$roomless->{client}->run('SELECT 1');
+			my $seen = $observer->client($roomless->{name});
+			$seen && $seen->{sessions} == 1;
+		}),
+	'it gets a row of its own when there is room');
 
 no_violations($observer);
 $node->stop;

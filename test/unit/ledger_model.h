@@ -6,7 +6,9 @@
  *	- the parts add up to the time that passed, to the nanosecond;
  *	- no part is negative;
  *	- nothing but pending falls, whoever looks, and a reset sets it to zero;
- *	- "of which" columns are at most what they are a part of.
+ *	- "of which" columns are at most what they are a part of;
+ *	- those that say how time was spent do not grow by more than that did, from
+ *	  one look to the next (send_client may: the kernel is asked late).
  *
  * The sequence comes from a function that returns bytes, so that the property
  * test can feed it random numbers and the fuzzer its input.
@@ -60,7 +62,12 @@ model_check_account(Model *model, const LedgerAccount *account)
 {
 	const int64_t *now = (const int64_t *) &account->totals;
 	int64_t    *seen = (int64_t *) &model->seen;
+	LedgerTotals grown = account->totals;
 
+	ledger_totals_subtract(&grown, &model->seen);
+	MODEL_CHECK(model, grown.send_blocked <= grown.send);
+	MODEL_CHECK(model, grown.in_xact_wait <= grown.network + grown.client);
+	MODEL_CHECK(model, grown.pipelined <= grown.requests);
 	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
 	{
 		MODEL_CHECK(model, now[i] >= 0);

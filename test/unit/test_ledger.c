@@ -162,8 +162,14 @@ test_blocked_send(void)
 	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 0, NULL, &split);
 	ledger_send_begin(&ledger, 1 * MS, true);
+	account = project(&ledger, 1 * MS + MS / 2);
+	CHECK_EQUAL(account.totals.send, 0, "a system call, or is it stuck?");
+	CHECK_EQUAL(account.pending, MS / 2, "that is pending");
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
 	account = project(&ledger, 2001 * MS);
 	CHECK_EQUAL(account.totals.send, 2000 * MS, "send, while it is stuck");
+	CHECK_EQUAL(account.totals.send_blocked, 2000 * MS, "blocked, from the beginning");
+	CHECK_EQUAL(account.pending, 0, "nothing is pending");
 	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
 	ledger_project(&ledger, &seen, 2001 * MS, LEDGER_NOT_BLOCKED, 0, &account);
 	CHECK_EQUAL(account.totals.send_client, 700 * MS, "what the sampler knows is shown");
@@ -172,6 +178,28 @@ test_blocked_send(void)
 	ledger_send_begin(&ledger, 2001 * MS, true);
 	ledger_send_end(&ledger, 3001 * MS, NULL, 1500 * MS);
 	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS, "it is at most the sending");
+}
+
+/*
+ * Intervals: what a sender was kept waiting for by its client is known late,
+ * and put where its waiting is.
+ */
+static void
+test_late_client(void)
+{
+	LedgerTotals growth = {.send = 30,.send_blocked = 20,.send_client = 90};
+	LedgerTotals before = {.send = 100,.send_blocked = 100,.send_client = 40};
+	int64_t		late = ledger_totals_cut_late(&growth);
+
+	CHECK_EQUAL(late, 70, "what cannot be of this interval");
+	CHECK_EQUAL(growth.send_client, 20, "what can");
+	late = ledger_totals_add_late(&before, late);
+	CHECK_EQUAL(before.send_client, 100, "is of the one before, as far as it fits");
+	CHECK_EQUAL(late, 10, "and the rest is of an older one");
+
+	growth.send_client = 5;
+	CHECK_EQUAL(ledger_totals_cut_late(&growth), 0, "nothing is late");
+	CHECK_EQUAL(growth.send_client, 5, "and nothing is cut");
 }
 
 static void
@@ -444,6 +472,7 @@ main(void)
 	test_copy_in();
 	test_drain();
 	test_blocked_send();
+	test_late_client();
 	test_unexpectedly_blocked();
 	test_whose_time();
 	test_pipelined();
