@@ -67,6 +67,11 @@ UNSEEN = """CASE WHEN pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') THEN 
 # A dropped database keeps its series: its sums must not move to another one.
 DATNAME = """coalesce(datname, 'oid:' || datid, 'other')"""
 
+# Since when a client group or a statement counts, as a label.  What was evicted
+# and comes back counts from zero: with another text here it is another series,
+# and not a counter that fell.
+SINCE = """coalesce(to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')"""
+
 PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
 STATEMENT_PARTS = PARTS[:-1]
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
@@ -272,13 +277,15 @@ def top_sql(labels, inner, weight, columns):
     reached, the older one first: a place changes hands only when something
     has doubled, not at every scrape.  When it does, the sum of the others
     falls, which Prometheus would take for a reset; so that row carries a label
-    (members) made from who has a row of its own, and becomes a new series
-    instead.
+    (members) made from who has a row of its own, and since when, and becomes a
+    new series instead.  So it does when one of them is evicted, and what it has
+    counted joins the others, even if it is back before the next scrape.
     """
     names = ', '.join(labels)
     shown = ',\n       '.join(
         [f"CASE WHEN own THEN {label} ELSE 'other' END AS {label}" for label in labels] +
-        ["CASE WHEN own THEN '' ELSE members END AS members"])
+        ["CASE WHEN own THEN since ELSE '' END AS since",
+         "CASE WHEN own THEN '' ELSE members END AS members"])
     return f"""
 WITH entry AS (
 {inner}
@@ -289,21 +296,21 @@ WITH entry AS (
                            since, {names}) AS own
       FROM entry
 ), named AS (
-    SELECT *, to_hex(hashtext(string_agg(concat_ws(' ', {names}), ',') FILTER (WHERE own)
-                              OVER (ORDER BY {names}
+    SELECT *, to_hex(hashtext(string_agg(concat_ws(' ', {names}, since), ',') FILTER (WHERE own)
+                              OVER (ORDER BY {names}, since
                                     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS members
       FROM ranked
 )
 SELECT {shown},
        {columns}
   FROM named
- GROUP BY {', '.join(str(i + 1) for i in range(len(labels) + 1))}"""
+ GROUP BY {', '.join(str(i + 1) for i in range(len(labels) + 2))}"""
 
 
 CLIENT = Query(
     key='pgnetlat_client',
     rows=f'{TOP} + 1',
-    labels=['datname', 'usename', 'application_name', 'client_addr', 'members'],
+    labels=['datname', 'usename', 'application_name', 'client_addr', 'since', 'members'],
     sql=top_sql(
         ['datname', 'usename', 'application_name', 'client_addr'],
         f"""    SELECT {DATNAME} AS datname,
@@ -312,7 +319,8 @@ CLIENT = Query(
            coalesce(host(client_addr), {UNSEEN.format('local')})
              AS client_addr,
            datid IS NULL OR usesysid IS NULL AS evicted,
-           stats_since AS since, sessions, requests, transactions, round_trips, rtt,
+           {SINCE} AS since,
+           sessions, requests, transactions, round_trips, rtt,
            in_xact_wait_time, send_blocked_time, send_client_time, retransmits, bytes_sent, packets_sent,
            {', '.join(part + '_time' for part in PARTS)}
       FROM pgnetlat_clients
@@ -350,7 +358,7 @@ CLIENT = Query(
 STATEMENT = Query(
     key='pgnetlat_statement',
     rows=f'{TOP} + 1',
-    labels=['datname', 'usename', 'queryid', 'members'],
+    labels=['datname', 'usename', 'queryid', 'since', 'members'],
     sql=top_sql(
         ['datname', 'usename', 'queryid'],
         f"""    SELECT coalesce(d.datname, 'oid:' || s.dbid, 'other') AS datname,
@@ -358,7 +366,8 @@ STATEMENT = Query(
            coalesce(s.queryid::text, {UNSEEN.format('none')})
              AS queryid,
            s.dbid IS NULL AS evicted,
-           s.stats_since AS since, s.calls, s.rows, s.in_xact_wait_time, s.bytes_sent,
+           {SINCE} AS since,
+           s.calls, s.rows, s.in_xact_wait_time, s.bytes_sent,
            s.repeats, s.repeat_network_time,
            {', '.join('s.' + part + '_time' for part in STATEMENT_PARTS)}
       FROM pgnetlat_statements s
