@@ -36,11 +36,11 @@ REGRESS = pgnetlat settings
 TAP_TESTS = 1
 
 # The control file is the only place that states the version.
-PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(CURDIR)/pgnetlat.control)
+PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
 
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
 
 EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/fuzz_ledger
 
@@ -48,5 +48,8 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# Every object depends on every header: few files, and no stale objects.
-$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control
+# Every object depends on every header: few files, and no stale objects.  In a
+# VPATH build the folder for them is not there yet.
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control | $(CURDIR)/src
+$(CURDIR)/src:
+	$(MKDIR_P) $@
