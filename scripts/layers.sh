@@ -119,19 +119,23 @@ inside_layer()
 		DEBIAN_FRONTEND=noninteractive PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin "$@"
 }
 
-# Makes a minimal root directory of this machine's release, once; sets "release".
+# release_root [ARCHITECTURE]: makes a minimal root directory of this machine's
+# release, once; sets "release".
 release_root()
 {
+	local architecture=${1:-$(dpkg --print-architecture)} name
+
 	find_mirror
-	release=$cache/$codename
+	name=$codename-$architecture
+	release=$cache/$name
 	[[ ! -e $release/.complete ]] || return 0
-	echo "$(basename "$0"): fetching a minimal $codename (once, less than a minute)" >&2
+	echo "$(basename "$0"): fetching a minimal $name (once, less than a minute)" >&2
 	need mmdebstrap mmdebstrap
 	rm -rf "$release"
-	mmdebstrap --mode=root --variant=apt --format=directory \
+	mmdebstrap --mode=root --variant=apt --format=directory --architectures="$architecture" \
 		--aptopt='Acquire::Check-Valid-Until "false"' \
-		"$codename" "$release" "deb $uri $codename main" >"$cache/$codename.log" 2>&1 ||
-		{ tail -n 20 "$cache/$codename.log" >&2; die "could not make $release"; }
+		"$codename" "$release" "deb $uri $codename main" >"$cache/$name.log" 2>&1 ||
+		{ tail -n 20 "$cache/$name.log" >&2; die "could not make $release"; }
 	touch "$release/.complete"
 }
 
