@@ -39,7 +39,8 @@ TAP_TESTS = 1
 PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
 
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
-# The server's own headers have unused parameters.
+# The server's own headers have unused parameters.  What is marked PGDLLEXPORT is
+# exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
 
 EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/fuzz_ledger
