@@ -123,12 +123,17 @@ inside_layer()
 # release, once; sets "release".
 release_root()
 {
-	local architecture=${1:-$(dpkg --print-architecture)} name
+	local architecture=${1:-$(dpkg --print-architecture)} name lock
 
 	find_mirror
 	name=$codename-$architecture
 	release=$cache/$name
-	[[ ! -e $release/.complete ]] || return 0
+	exec {lock}>"$release.lock"
+	flock "$lock"
+	if [[ -e $release/.complete ]]; then
+		exec {lock}>&-
+		return
+	fi
 	echo "$(basename "$0"): fetching a minimal $name (once, less than a minute)" >&2
 	need mmdebstrap mmdebstrap
 	rm -rf "$release"
@@ -138,18 +143,32 @@ release_root()
 		"$codename" "$release" "deb $uri $codename main" >"$cache/$name.log" 2>&1 ||
 		{ tail -n 20 "$cache/$name.log" >&2; die "could not make $release"; }
 	touch "$release/.complete"
+	exec {lock}>&-
 }
 
 # kept_layer NAME BASE PACKAGE...: BASE with packages, installed once; sets
 # "layer" to what stands for both.
 kept_layer()
 {
-	local name=$1 base=$2 kept=$cache/layer-$1 key
+	local name=$1 base=$2 kept=$cache/layer-$1 key lock
 	shift 2
 
+	exec {lock}>"$kept.lock"
+	flock "$lock"
 	key="$(stat --format='%i %Y' "$base/.complete") $*"
 	layer=$kept/upper:$base
-	[[ $(cat "$kept/key" 2>/dev/null) != "$key" ]] || return 0
+	if [[ $(cat "$kept/key" 2>/dev/null) != "$key" ]]; then
+		fill_layer "$name" "$base" "$kept" "$@"
+		echo "$key" >"$kept/key"
+	fi
+	exec {lock}>&-
+}
+
+fill_layer()
+{
+	local name=$1 base=$2 kept=$3
+	shift 3
+
 	echo "$(basename "$0"): installing packages: $*" >&2
 	rm -rf "$kept"
 	mkdir -p "$kept"
@@ -161,5 +180,4 @@ kept_layer()
 		apt-get install -qq -y --no-install-recommends "$@"
 		apt-get clean' kept_layer "$@" >"$cache/$name.log" 2>&1 ||
 		{ tail -n 20 "$cache/$name.log" >&2; die "could not install packages, see $cache/$name.log"; }
-	echo "$key" >"$kept/key"
 }
