@@ -37,11 +37,12 @@ REGRESS = pgnetlat settings
 TAP_TESTS = 1
 
 # The control file is the only place that states the version.
-PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(CURDIR)/pgnetlat.control)
+PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
 
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
-# The server's own headers have unused parameters.
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
+# The server's own headers have unused parameters.  What is marked PGDLLEXPORT is
+# exported and nothing else, on majors that do not see to that by themselves, too.
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
 
 EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
@@ -50,5 +51,8 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# Every object depends on every header: few files, and no stale objects.
-$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control
+# Every object depends on every header: few files, and no stale objects.  In a
+# VPATH build the folder for them is not there yet.
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control | $(CURDIR)/src
+$(CURDIR)/src:
+	$(MKDIR_P) $@

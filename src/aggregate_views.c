@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
+#include "compat.h"
 #include "drain.h"
 #include "guc.h"
 #include "history.h"

@@ -73,6 +73,27 @@ WaitEventExtensionNew(const char *wait_event_name)
 }
 #endif
 
+/*
+ * 16 exports what is marked, and marks what SQL calls.  We are built with
+ * -fvisibility=hidden on every major: mark the same for 15.
+ */
+#if PG_VERSION_NUM < 160000 && defined(__GNUC__)
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+
+#undef PG_FUNCTION_INFO_V1
+#define PG_FUNCTION_INFO_V1(function) \
+	extern PGDLLEXPORT Datum function(PG_FUNCTION_ARGS); \
+	extern PGDLLEXPORT const Pg_finfo_record *CppConcat(pg_finfo_, function)(void); \
+	const Pg_finfo_record * \
+	CppConcat(pg_finfo_, function)(void) \
+	{ \
+		static const Pg_finfo_record info = {1}; \
+		return &info; \
+	} \
+	extern int	no_such_variable
+#endif
+
 /* 18 added a name and a version to the magic block. */
 #if PG_VERSION_NUM < 180000
 #define PG_MODULE_MAGIC_EXT(...) PG_MODULE_MAGIC

@@ -10,7 +10,11 @@
 #ifndef PGNETLAT_GUC_H
 #define PGNETLAT_GUC_H
 
-/* Read in the hot path: not through the table of exported symbols. */
+/*
+ * Read in the hot path: not through the table of exported symbols.  (The
+ * compiler's -fvisibility=hidden is about definitions; what is only declared
+ * might still be another library's.)
+ */
 #pragma GCC visibility push(hidden)
 extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */

@@ -21,7 +21,7 @@
 
 PG_MODULE_MAGIC_EXT(.name = "pgnetlat",.version = PGNETLAT_VERSION);
 
-void		_PG_init(void);
+extern PGDLLEXPORT void _PG_init(void);
 
 /*
  * Not preloaded is not an error: CREATE EXTENSION works, and each function
