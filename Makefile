@@ -43,7 +43,7 @@ TAP_TESTS = 1
 endif
 
 # The control file is the only place that states the version.
-PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(CURDIR)/pgnetlat.control)
+PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
 
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.

@@ -135,7 +135,8 @@ build_and_install()
 	(cd "$root" && tar -c --exclude=.git --exclude='*.o' --exclude='*.so' --exclude='*.bc' .) |
 		tar -x -C "$src" --no-same-owner
 	[ "$(id -un)" = "$run_user" ] || chown -R "$run_user" "$src"
-	as_user make -s -C "$src" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror with_llvm=no \
+	as_user make -s -C "$src" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${CC:+CC="$CC"} \
+		COPT="-Werror ${COPT:-}" with_llvm=no \
 		>"$work/build.log" 2>&1 || { cat "$work/build.log"; die "the build failed"; }
 	make -s -C "$src" PG_CONFIG="$PG_CONFIG" with_llvm=no install >>"$work/build.log" 2>&1 ||
 		{ cat "$work/build.log"; die "the installation failed"; }
