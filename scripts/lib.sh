@@ -1,3 +1,5 @@
+# shellcheck shell=bash
+#
 # What scripts/demo and scripts/test share: packages, a private copy of
 # PostgreSQL to install into, and private servers.  To be sourced by bash.
 #
@@ -147,7 +149,7 @@ build_and_install()
 # PGPORT, PGUSER and PGDATABASE.  A random port, because 127.0.0.1 is shared.
 start_server()
 {
-	local name=$1 data=$work/$1 try
+	local name=$1 data=$work/$1 _
 	shift
 
 	as_user initdb -D "$data" -U postgres -A trust --no-sync >"$work/initdb.log" 2>&1 ||
@@ -158,7 +160,7 @@ start_server()
 		"listen_addresses = '127.0.0.1'" \
 		"fsync = off" \
 		"$@" >>"$data/postgresql.conf"
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		PGPORT=$((20000 + RANDOM % 20000))
 		if as_user pg_ctl -D "$data" -l "$work/$name.log" -o "-p $PGPORT" -w start \
 			>/dev/null 2>&1; then
