@@ -127,6 +127,15 @@ private_postgres()
 	export PATH=$bindir:$PATH
 }
 
+# What clang must not complain of: flags and attributes of a server that was
+# configured with gcc.
+compiler_flags()
+{
+	case "${CC:-}" in
+		*clang*) echo "-Wno-ignored-optimization-argument -Wno-unknown-warning-option -Wno-ignored-attributes" ;;
+	esac
+}
+
 # Copy the checkout to $work/src, build it there with warnings as errors, and
 # install it into the private copy.
 build_and_install()
@@ -138,7 +147,7 @@ build_and_install()
 		tar -x -C "$src" --no-same-owner
 	[ "$(id -un)" = "$run_user" ] || chown -R "$run_user" "$src"
 	as_user make -s -C "$src" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${CC:+CC="$CC"} \
-		COPT="-Werror ${COPT:-}" with_llvm=no \
+		COPT="-Werror $(compiler_flags) ${COPT:-}" with_llvm=no \
 		>"$work/build.log" 2>&1 || { cat "$work/build.log"; die "the build failed"; }
 	make -s -C "$src" PG_CONFIG="$PG_CONFIG" with_llvm=no install >>"$work/build.log" 2>&1 ||
 		{ cat "$work/build.log"; die "the installation failed"; }
