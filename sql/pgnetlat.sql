@@ -103,7 +103,7 @@ SELECT metric, bool_and(bucket >= previous) AS cumulative,
 			   application_name, client_addr, metric ORDER BY le::float8) AS previous
 		  FROM pgnetlat_histogram) h
  GROUP BY metric, datid, usesysid, application_name, client_addr
-HAVING bool_or(application_name = 'pg_regress/pgnetlat')
+HAVING bool_or(application_name = 'pg_regress/pgnetlat' AND datname = current_database())
  ORDER BY metric;
 
 -- history
