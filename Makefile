@@ -56,9 +56,6 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# Every object depends on every header: few files, and no stale objects.
-$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control
-
 # The archive for PGXN: what is committed, less what .gitattributes leaves out.
 DISTVERSION = $(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' $(srcdir)/META.json | head -n 1)
 dist:
@@ -66,3 +63,6 @@ dist:
 		--output=$(CURDIR)/pgnetlat-$(DISTVERSION).zip HEAD
 
 .PHONY: dist
+
+# Every object depends on every header: few files, and no stale objects.
+$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control
