@@ -64,5 +64,8 @@ dist:
 
 .PHONY: dist
 
-# Every object depends on every header: few files, and no stale objects.
-$(OBJS): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control
+# Every object depends on every header: few files, and no stale objects.  In a
+# VPATH build the folder for them is not there yet.
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control | $(CURDIR)/src
+$(CURDIR)/src:
+	$(MKDIR_P) $@
