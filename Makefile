@@ -33,8 +33,14 @@ OBJS = \
 	src/waits.o \
 	src/wire.o
 
+# "make installcheck" asks a running server that has the library preloaded, as
+# any user who may create extensions there, and leaves its statistics alone.
+# The TAP tests start servers of their own and need IPC::Run: TAP=1 asks for
+# them, PROVE_TESTS for some of them.
 REGRESS = pgnetlat settings
+ifneq ($(TAP)$(PROVE_TESTS),)
 TAP_TESTS = 1
+endif
 
 # The control file is the only place that states the version.
 PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
@@ -50,6 +56,14 @@ EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogra
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The archive for PGXN: what is committed, less what .gitattributes leaves out.
+DISTVERSION = $(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' $(srcdir)/META.json | head -n 1)
+dist:
+	cd $(srcdir) && git archive --format=zip --prefix=pgnetlat-$(DISTVERSION)/ \
+		--output=$(CURDIR)/pgnetlat-$(DISTVERSION).zip HEAD
+
+.PHONY: dist
 
 # Every object depends on every header: few files, and no stale objects.  In a
 # VPATH build the folder for them is not there yet.

@@ -1,3 +1,5 @@
+# shellcheck shell=bash
+#
 # What scripts/demo and scripts/test share: packages, a private copy of
 # PostgreSQL to install into, and private servers.  To be sourced by bash.
 #
@@ -125,6 +127,15 @@ private_postgres()
 	export PATH=$bindir:$PATH
 }
 
+# What clang must not complain of: flags and attributes of a server that was
+# configured with gcc.
+compiler_flags()
+{
+	case "${CC:-}" in
+		*clang*) echo "-Wno-ignored-optimization-argument -Wno-unknown-warning-option -Wno-ignored-attributes" ;;
+	esac
+}
+
 # Copy the checkout to $work/src, build it there with warnings as errors, and
 # install it into the private copy.
 build_and_install()
@@ -135,7 +146,8 @@ build_and_install()
 	(cd "$root" && tar -c --exclude=.git --exclude='*.o' --exclude='*.so' --exclude='*.bc' .) |
 		tar -x -C "$src" --no-same-owner
 	[ "$(id -un)" = "$run_user" ] || chown -R "$run_user" "$src"
-	as_user make -s -C "$src" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror with_llvm=no \
+	as_user make -s -C "$src" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${CC:+CC="$CC"} \
+		COPT="-Werror $(compiler_flags) ${COPT:-}" with_llvm=no \
 		>"$work/build.log" 2>&1 || { cat "$work/build.log"; die "the build failed"; }
 	make -s -C "$src" PG_CONFIG="$PG_CONFIG" with_llvm=no install >>"$work/build.log" 2>&1 ||
 		{ cat "$work/build.log"; die "the installation failed"; }
@@ -146,7 +158,7 @@ build_and_install()
 # PGPORT, PGUSER and PGDATABASE.  A random port, because 127.0.0.1 is shared.
 start_server()
 {
-	local name=$1 data=$work/$1 try
+	local name=$1 data=$work/$1 _
 	shift
 
 	as_user initdb -D "$data" -U postgres -A trust --no-sync >"$work/initdb.log" 2>&1 ||
@@ -157,7 +169,7 @@ start_server()
 		"listen_addresses = '127.0.0.1'" \
 		"fsync = off" \
 		"$@" >>"$data/postgresql.conf"
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		PGPORT=$((20000 + RANDOM % 20000))
 		if as_user pg_ctl -D "$data" -l "$work/$name.log" -o "-p $PGPORT" -w start \
 			>/dev/null 2>&1; then

@@ -1,5 +1,8 @@
 -- The SQL surface, and what holds for every row whatever the machine does.
+-- This runs on any server, also on one in use: it resets nothing and counts
+-- with what is there already.
 CREATE EXTENSION pgnetlat;
+SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 
 \d pgnetlat_sessions
 \d pgnetlat_waits
@@ -67,16 +70,10 @@ SELECT in_xact_wait_time > 0 AS waited_in_transaction
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 COMMIT;
 
--- reset: returns its moment, and everything counts from there
-SELECT pgnetlat_reset() AS reset_at \gset
-SELECT stats_reset = :'reset_at' AS same FROM pgnetlat_info;
-SELECT requests <= 2 AS few, stats_since >= :'reset_at' AS later
-  FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
-
 -- statements: calls and rows to the unit, one within a transaction repeated
 CREATE TABLE pgnetlat_t (id int PRIMARY KEY, v int);
 INSERT INTO pgnetlat_t SELECT i, i FROM generate_series(1, 10) i;
-SELECT pgnetlat_reset() IS NOT NULL AS reset;
+SET compute_query_id = on;
 BEGIN;
 SELECT v FROM pgnetlat_t WHERE id = 1;
 SELECT v FROM pgnetlat_t WHERE id = 2;
@@ -85,7 +82,8 @@ SELECT v FROM pgnetlat_t WHERE id = 4;
 COMMIT;
 SELECT calls, rows, repeats FROM pgnetlat_statements
  WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND calls = 3;
+   AND queryid = (SELECT queryid FROM pgnetlat_recent(pg_backend_pid())
+				   WHERE xact_status = 'T' GROUP BY queryid HAVING count(*) = 3);
 
 -- sums over client groups are those over sessions
 SELECT sum(requests) >= 6 AS counted FROM pgnetlat_clients
@@ -105,21 +103,23 @@ SELECT metric, bool_and(bucket >= previous) AS cumulative,
 			   application_name, client_addr, metric ORDER BY le::float8) AS previous
 		  FROM pgnetlat_histogram) h
  GROUP BY metric, datid, usesysid, application_name, client_addr
-HAVING bool_or(application_name = 'pg_regress/pgnetlat')
+HAVING bool_or(application_name = 'pg_regress/pgnetlat' AND datname = current_database())
  ORDER BY metric;
 
 -- history
 SELECT bool_and(bucket_start <= bucket_end) AS in_order FROM pgnetlat_history;
 
 -- the extension itself
-SELECT version = extversion AS same_version, sampler_errors, records_dropped,
+SELECT version = extversion AS same_version,
+	   sampler_errors - :before_sampler_errors AS sampler_errors,
+	   records_dropped - :before_records_dropped AS records_dropped,
 	   shared_memory_bytes > 0 AS has_memory
   FROM pgnetlat_info, pg_extension WHERE extname = 'pgnetlat';
 
 -- privileges
 CREATE ROLE regress_pgnetlat_plain;
 SET ROLE regress_pgnetlat_plain;
-SELECT pgnetlat_reset();
+SELECT has_function_privilege('pgnetlat_reset()', 'EXECUTE') AS may_reset;
 SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
 	   count(state) AS states, count(exec_time) AS times
   FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);

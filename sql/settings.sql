@@ -1,7 +1,7 @@
 -- The settings: core's errors for bad values, and switching off and on.
 CREATE EXTENSION pgnetlat;
 
-SELECT name, setting, unit, context, vartype FROM pg_settings
+SELECT name, boot_val, unit, context, vartype FROM pg_settings
  WHERE name LIKE 'pgnetlat.%' ORDER BY name;
 
 -- wordings differ between majors
@@ -39,10 +39,11 @@ SELECT requests - :r1 AS requests FROM pgnetlat_sessions
 
 -- exchanges that are not recorded are counted all the same
 SET pgnetlat.track_statements = off;
-SELECT pgnetlat_reset() IS NOT NULL AS reset;
+SELECT max(start) AS last_start FROM pgnetlat_recent(pg_backend_pid()) \gset
+SELECT requests AS r1 FROM pgnetlat_sessions WHERE pid = pg_backend_pid() \gset
 SELECT 1 AS one;
-SELECT count(*) FROM pgnetlat_recent(pg_backend_pid());
-SELECT requests >= 2 AS counted FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
+SELECT count(*) FROM pgnetlat_recent(pg_backend_pid()) WHERE start > :'last_start';
+SELECT requests - :r1 AS requests FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 RESET pgnetlat.track_statements;
 
 DROP EXTENSION pgnetlat;
