@@ -170,7 +170,7 @@ start_server()
 		"fsync = off" \
 		"$@" >>"$data/postgresql.conf"
 	for _ in 1 2 3 4 5; do
-		PGPORT=$((20000 + RANDOM % 20000))
+		PGPORT=$((20000 + RANDOM % 12000))
 		if as_user pg_ctl -D "$data" -l "$work/$name.log" -o "-p $PGPORT" -w start \
 			>/dev/null 2>&1; then
 			export PGPORT PGHOST=$work PGUSER=postgres PGDATABASE=postgres
