@@ -278,6 +278,9 @@ sampled(
 	$client->pid, 'executing',
 	q{wait_event_type = 'Timeout' AND wait_event = 'PgSleep'},
 	'PgSleep while executing');
+
+# it has slept before: a cancel request must not come before the statement does
+$observer->await($client->pid, sub { $_->{state} eq 'executing' });
 $client->cancel;
 $client->until('Z');
 $client->run('ROLLBACK');
@@ -286,6 +289,7 @@ sampled($client->pid, 'executing',
 	q{wait_event_type IS NULL AND wait_event = 'CPU'}
 	  . q{ OR wait_event_type = 'CPU'},
 	'CPU where there is no wait event');
+$observer->await($client->pid, sub { $_->{state} eq 'executing' });
 $client->cancel;
 $client->until('Z');
 
