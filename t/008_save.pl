@@ -335,6 +335,11 @@ is(with_checksum($good), $good, 'the test knows the checksum');
 my $statement = 48;
 my $group = $statement + $statements * $statement_size;
 my $bucket = $group + $clients * $client_size;
+
+# an interval in which there was something to count: its first row is used
+my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
+  map { $bucket + $_ * $bucket_size } 0 .. $buckets - 1;
+ok($used, 'there is an interval with a database');
 my $endless = pack('q', 9223372036854775807);
 my $negative = pack('q', -1);
 
@@ -361,8 +366,8 @@ my %untrue = (
 	'a negative count in a histogram' => [ $group + $client_size - 16, $negative ],
 	'an interval that begins at the end of time' => [ $bucket, $endless ],
 	'an interval that ends before it begins' => [ $bucket + 8, pack('q', 0) ],
-	'an interval without its database' => [ $bucket + 16, pack('L', 0) ],
-	'negative time in an interval' => [ $bucket + 24, $negative ],
+	'an interval without its database' => [ $used + 16, pack('L', 0) ],
+	'negative time in an interval' => [ $used + 24, $negative ],
 	'a reset at the end of time' => [ 32, $endless ]);
 
 foreach my $name (sort keys %untrue)
