@@ -254,7 +254,7 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
 	FlightRecord *record = session_record();
 
-	record->exec = at - record->start - record->send;
+	record->exec = Max(at - record->start - record->send, 0);
 	if (sampled)
 	{
 		int64		recv = Min(sampled->recv - my_session.record_recv, record->exec);

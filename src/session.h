@@ -361,7 +361,8 @@ session_end_answer(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	if (my_session.recording)
 	{
-		record->exec = sending_since - record->start - record->send;
+		/* a next statement's timestamp is some fraction of a microsecond off */
+		record->exec = Max(sending_since - record->start - record->send, 0);
 		record->send += now - sending_since;
 		record->bytes = my_session.response_bytes - my_session.record_bytes;
 		record->xact_status = my_session.xact_status;

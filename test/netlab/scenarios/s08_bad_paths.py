@@ -39,6 +39,9 @@ def run(lab, results, short):
     results.case = "TPC-B with a loss of 3 %, round trip 5 ms, watched all the time"
     watched(lab, results, 5 if short else 15)
 
+    results.case = "the first response of a connection is lost, round trip 1 ms"
+    lost_response(lab, results)
+
     kept = lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", WINDOW)
     try:
         for size in (1, 5000):
@@ -73,6 +76,25 @@ def watched(lab, results, seconds):
     results.at_least("readings", 100, readings, unit="", required=True)
     results.at_least("retransmits", 1, sum(row["retransmits"] or 0 for row in seen.values()), unit="",
                      required=True)
+
+
+def lost_response(lab, results):
+    """Nothing gets through from before the response is sent until the kernel may send it again."""
+    for _ in range(3):
+        lab.path(0.001)
+        with lab.connect("tun", application_name="lost") as client:
+            # At once: a short first wait of the connection is what is tested.
+            client.send(pgclient.query("SELECT pg_sleep(0.3)"))
+            time.sleep(0.15)
+            lab.path(0.001, loss=1)
+            time.sleep(0.25)
+            lab.path(0.001)
+            client.until_ready()
+            client.query("SELECT 1")
+            shown = next(iter(measure.snapshots(lab, f"pid = {client.pid}").values()))
+        results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
+        # The kernel waits for 0.2 s before it sends it again.
+        results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
 
 
 def change(lab, results, before, after, seconds, size):
