@@ -75,7 +75,9 @@
 #define MSG_COPY_DATA				'd'
 #define MSG_PORTAL_SUSPENDED		's'
 
-/* and from the client */
+/* and from the client, which copies with MSG_COPY_DATA, too */
+#define MSG_COPY_DONE				'c'
+#define MSG_COPY_FAIL				'f'
 #define MSG_FLUSH					'H'
 #define MSG_SYNC					'S'
 
@@ -361,6 +363,13 @@ next_in_buffer(void)
 	return type;
 }
 
+/* Data to be copied, and its end: skipped where it is not asked for. */
+static inline bool
+is_copied(int type)
+{
+	return type == MSG_COPY_DATA || type == MSG_COPY_DONE || type == MSG_COPY_FAIL;
+}
+
 /*
  * Has the kernel the next request, if core's buffer has none?  What is in the
  * buffer may be no more than a Flush message.
@@ -449,12 +458,14 @@ flush_event_by_event(void)
 	wire.buffered = 0;
 	if (wire.last_message == MSG_READY_FOR_QUERY)
 	{
-		bool		copy_failed = wire.copied && wire.before_copy == statements_so_far();
+		bool		pipelined = in_kernel || in_buffer;
 
+		/* what has arrived may be left of a COPY that has failed */
+		if (wire.copied && wire.before_copy == statements_so_far())
+			pipelined = in_buffer && !is_copied(next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
-		session_end(now, bytes, (in_kernel || in_buffer) && !copy_failed,
-					my_session.xact_status);
+		session_end(now, bytes, pipelined, my_session.xact_status);
 	}
 	else if (ends_exchange(wire.last_message))
 	{

@@ -175,6 +175,24 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 }
 
+# tokio-postgres closes the statement behind its data: that is a request
+gain(
+	'COPY that fails, with a request behind it',
+	{ requests => 9, pipelined => 3, round_trips => 9 },
+	sub {
+		my ($client) = @_;
+		for (1 .. 3)
+		{
+			$client->put(parse('s', 'COPY items (id) FROM STDIN'), bind_('', 's'),
+				execute(''), sync());
+			$client->until('G');
+			$client->put(copy_data("no number\n"), copy_done(), sync(), close_('S', 's'),
+				sync());
+			$client->until('Z') for 1 .. 2;
+			$client->run('SELECT 1');
+		}
+	});
+
 # ---------------------------------------------------------------------------
 # Portals that are not read to their end
 # ---------------------------------------------------------------------------
