@@ -27,7 +27,8 @@
  * session.c takes note when it comes late.
  *
  * Behind the invitation to copy the client's first data is waited for, by us
- * instead of core, for the same things: so it is known when it comes.
+ * instead of core, for the same things: so it is known when it comes.  Not for
+ * ever, though: core does not always read next.
  *
  * An Execute that does not read its portal to the end is a statement as well,
  * and the next one of that portal is not.  Which of the two it is shows when
@@ -78,6 +79,13 @@
 /* and from the client */
 #define MSG_FLUSH					'H'
 #define MSG_SYNC					'S'
+
+/*
+ * How long a client that was invited to copy is waited for, in ms.  Core may
+ * have something to do before it reads (triggers, an error), which must not
+ * depend on the client for longer.
+ */
+#define COPY_PATIENCE_MS			1000
 
 /* This backend's view of the wire. */
 typedef struct Wire
@@ -396,7 +404,8 @@ input_shows(void)
 /*
  * The client was invited to copy at "now".  Unless data had arrived already,
  * it is going to cost a round trip, which is measured where we can wait for it
- * as core is about to: whatever wakes us up, the rest is core's.
+ * as core is about to: whatever wakes us up, and if nothing does, the rest is
+ * core's.
  *
  * The invitation may have been asked for by the extended protocol: then Sync
  * is behind it in the buffer, which core will skip.
@@ -407,6 +416,7 @@ invited_to_copy(int64 now, bool arrived)
 	int			type = next_in_buffer();
 	CompatAnswer data = COMPAT_NO;
 	WaitEvent	event;
+	bool		woken;
 
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
@@ -424,8 +434,9 @@ invited_to_copy(int64 now, bool arrived)
 
 	session_begin_turn(now);
 	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-	(void) WaitEventSetWait(FeBeWaitSet, -1, &event, 1, WAIT_EVENT_CLIENT_READ);
-	session_end_turn(clock_now(), (event.events & WL_SOCKET_READABLE) != 0);
+	woken = WaitEventSetWait(FeBeWaitSet, COPY_PATIENCE_MS, &event, 1,
+							 WAIT_EVENT_CLIENT_READ) > 0;
+	session_end_turn(clock_now(), woken && (event.events & WL_SOCKET_READABLE) != 0);
 }
 
 /* Send a part of a response, or one that may block. */
@@ -465,7 +476,7 @@ flush_event_by_event(void)
 	else
 	{
 		session_end_send(now, bytes);
-		if (copy_in)
+		if (copy_in && result == 0)
 			invited_to_copy(now, in_kernel);
 	}
 	return result;
