@@ -561,7 +561,11 @@ wire_work_begins_in_wait(void)
 	if (session_request_was_read(stamp))
 		session_begin_request(stamp);
 	else if (wire.flush_wait)
+	{
 		session_begin(clock_now(), true);
+		/* and Sync has no statement of its own */
+		my_session.statement_done = my_session.recording;
+	}
 }
 
 /*

@@ -62,6 +62,7 @@ sub gain
 	}
 	$gain->{statement} = $rows[0];
 	($gain->{none}) = grep { !defined $_->{queryid} } @rows;
+	$gain->{known} = grep { defined $_->{queryid} } @rows;
 	return $gain;
 }
 
@@ -358,6 +359,60 @@ $gain = gain(
 at_least($gain->{statement}{client_time}, $paused,
 	'fails to be planned: the pauses are its own');
 ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
+
+# What a commit runs belongs to the statement whose Sync that is; where the
+# statement has been answered before, to none.
+$observer->run(
+	'CREATE TABLE parents (id int PRIMARY KEY)',
+	'CREATE TABLE children (parent int REFERENCES parents DEFERRABLE INITIALLY DEFERRED)',
+	'INSERT INTO parents VALUES (1)');
+foreach my $answered (0, 1)
+{
+	my $name = 'deferred constraints' . ($answered ? ', Flush before Sync' : '');
+
+	$paused = 0;
+	$gain = gain(
+		$name,
+		{ requests => $answered ? 8 : 4, statements => 4, calls => 4, rows => 4 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 4)
+			{
+				$client->put(parse('', 'INSERT INTO children VALUES (1)'),
+					bind_('', ''), execute(''));
+				if ($answered)
+				{
+					$client->put(flush());
+					$client->until('C');
+				}
+				else
+				{
+					$client->put(sync());
+					$client->responses;
+				}
+				$paused += pause(5);
+				next unless $answered;
+				$client->put(sync());
+				$client->responses;
+			}
+		});
+	at_least($gain->{statement}{client_time}, $paused, "$name: the pauses are the statement's");
+	is(($gain->{none}{calls} // 0) + ($gain->{none}{rows} // 0),
+		0, "$name: nothing was run by nobody");
+	is($gain->{known}, 1, "$name: there is no other statement");
+}
+
+$gain = gain(
+	'cursor WITH HOLD under Sync',
+	{ requests => 1, statements => 1, calls => 1, rows => 0 },
+	sub {
+		my ($client) = @_;
+		$client->put(
+			parse('', "DECLARE held CURSOR WITH HOLD FOR $seven"),
+			bind_('', ''), execute(''), sync());
+		$client->responses;
+	});
+is($gain->{none}, undef, 'cursor WITH HOLD under Sync: no rows of nobody');
 
 # ---------------------------------------------------------------------------
 # Loops of many different statements
