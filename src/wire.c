@@ -81,11 +81,11 @@
 #define MSG_SYNC					'S'
 
 /*
- * How long a client that was invited to copy is waited for, in ms.  Core may
- * have something to do before it reads (triggers, an error), which must not
- * depend on the client for longer.
+ * How long a client that was invited to copy is waited for.  Core may have
+ * something to do before it reads (triggers, an error), which must not depend
+ * on the client for longer.
  */
-#define COPY_PATIENCE_MS			1000
+#define COPY_PATIENCE_NS			NS_PER_S
 
 /* This backend's view of the wire. */
 typedef struct Wire
@@ -402,10 +402,39 @@ input_shows(void)
 }
 
 /*
+ * Wait for data, or for something else that must be seen to; has data come?
+ *
+ * Timers set the latch as well: it is reset as core does, which while it reads
+ * a COPY looks for nothing but the end of the session.
+ */
+static bool
+data_comes(int64 now)
+{
+	int64		until = now + COPY_PATIENCE_NS;
+	WaitEvent	event;
+
+	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+	for (; now < until; now = clock_now())
+	{
+		if (WaitEventSetWait(FeBeWaitSet, (until - now) / NS_PER_MS + 1, &event, 1,
+							 WAIT_EVENT_CLIENT_READ) == 0)
+			break;
+		if ((event.events & WL_LATCH_SET) == 0)
+			return (event.events & WL_SOCKET_READABLE) != 0;
+		ResetLatch(MyLatch);
+		if (ProcDiePending)
+		{
+			SetLatch(MyLatch);
+			break;
+		}
+	}
+	return false;
+}
+
+/*
  * The client was invited to copy at "now".  Unless data had arrived already,
  * it is going to cost a round trip, which is measured where we can wait for it
- * as core is about to: whatever wakes us up, and if nothing does, the rest is
- * core's.
+ * as core is about to: when it takes too long, the rest is core's.
  *
  * The invitation may have been asked for by the extended protocol: then Sync
  * is behind it in the buffer, which core will skip.
@@ -415,8 +444,7 @@ invited_to_copy(int64 now, bool arrived)
 {
 	int			type = next_in_buffer();
 	CompatAnswer data = COMPAT_NO;
-	WaitEvent	event;
-	bool		woken;
+	bool		came;
 
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
@@ -433,10 +461,8 @@ invited_to_copy(int64 now, bool arrived)
 	}
 
 	session_begin_turn(now);
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-	woken = WaitEventSetWait(FeBeWaitSet, COPY_PATIENCE_MS, &event, 1,
-							 WAIT_EVENT_CLIENT_READ) > 0;
-	session_end_turn(clock_now(), woken && (event.events & WL_SOCKET_READABLE) != 0);
+	came = data_comes(now);
+	session_end_turn(clock_now(), came);
 }
 
 /* Send a part of a response, or one that may block. */

@@ -519,6 +519,32 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 }
 
+# Timers go off meanwhile.
+SKIP:
+{
+	skip 'the server cannot check connections here', 5
+	  if $observer->error_of('SET client_connection_check_interval = 3');
+	$observer->run('RESET client_connection_check_interval');
+	$paused = 0;
+	$gain = gain(
+		'COPY while timers go off',
+		{ requests => 3, statements => 3, round_trips => 6, calls => 3 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'));
+				$client->until('G');
+				$paused += min(pause(50), 900);
+				$client->put(copy_data("1\n2\n"), copy_done());
+				$client->responses;
+			}
+		},
+		options => '-c client_connection_check_interval=3');
+	at_least($gain->{recv_time}, $paused,
+		'COPY while timers go off: its first wait is known to the end');
+}
+
 # The server may have something to say before it reads, which must not wait for
 # a client that has nothing to send yet.
 $observer->run(
