@@ -8,6 +8,10 @@
  * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
  * stands for the statement that was prepared, as in pg_stat_statements.
  *
+ * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
+ * Under Sync that comes when the statement is complete, and still belongs to
+ * it.
+ *
  * The depth of nesting is restored on normal return only, which spares the
  * hot path a PG_TRY.  After an error at top level the exchange runs nothing
  * else, and the depth starts from zero with the next one; after an error that
@@ -80,6 +84,18 @@ track_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		record->rows += queryDesc->estate->es_processed;
 }
 
+/*
+ * Is what is about to run at top level, behind a complete statement, another
+ * one of the client's?  Or is it the commit's: outside of all portals, or in
+ * that of a cursor WITH HOLD, of which FETCH, and not its query, is what a
+ * client runs?
+ */
+static bool
+is_next_statement(void)
+{
+	return ActivePortal != NULL && (ActivePortal->cursorOptions & CURSOR_OPT_HOLD) == 0;
+}
+
 /* The same, where something else has to be done before. */
 static pg_noinline void
 special_ExecutorRun(EXECUTOR_RUN_PARAMS)
@@ -87,7 +103,7 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	wire_work_begins();
 	if (my_session.suspended)
 		wire_fetches(queryDesc->already_executed);
-	if (session_is_recording())
+	if (session_is_recording() && (!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -160,7 +176,8 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (unlikely(my_session.suspended))
 		wire_fetches(false);
 	outer = my_session.depth;
-	if (outer == 0 && !transparent && session_is_recording())
+	if (outer == 0 && !transparent && session_is_recording() &&
+		(!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
 		recorded = wire_statement_begins(utility_queryid(pstmt)) != NULL;

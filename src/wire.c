@@ -27,7 +27,8 @@
  * session.c takes note when it comes late.
  *
  * Behind the invitation to copy the client's first data is waited for, by us
- * instead of core, for the same things: so it is known when it comes.
+ * instead of core, for the same things: so it is known when it comes.  Not for
+ * ever, though: core does not always read next.
  *
  * An Execute that does not read its portal to the end is a statement as well,
  * and the next one of that portal is not.  Which of the two it is shows when
@@ -80,6 +81,13 @@
 #define MSG_COPY_FAIL				'f'
 #define MSG_FLUSH					'H'
 #define MSG_SYNC					'S'
+
+/*
+ * How long a client that was invited to copy is waited for.  Core may have
+ * something to do before it reads (triggers, an error), which must not depend
+ * on the client for longer.
+ */
+#define COPY_PATIENCE_NS			NS_PER_S
 
 /* This backend's view of the wire. */
 typedef struct Wire
@@ -403,9 +411,39 @@ input_shows(void)
 }
 
 /*
+ * Wait for data, or for something else that must be seen to; has data come?
+ *
+ * Timers set the latch as well: it is reset as core does, which while it reads
+ * a COPY looks for nothing but the end of the session.
+ */
+static bool
+data_comes(int64 now)
+{
+	int64		until = now + COPY_PATIENCE_NS;
+	WaitEvent	event;
+
+	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+	for (; now < until; now = clock_now())
+	{
+		if (WaitEventSetWait(FeBeWaitSet, (until - now) / NS_PER_MS + 1, &event, 1,
+							 WAIT_EVENT_CLIENT_READ) == 0)
+			break;
+		if ((event.events & WL_LATCH_SET) == 0)
+			return (event.events & WL_SOCKET_READABLE) != 0;
+		ResetLatch(MyLatch);
+		if (ProcDiePending)
+		{
+			SetLatch(MyLatch);
+			break;
+		}
+	}
+	return false;
+}
+
+/*
  * The client was invited to copy at "now".  Unless data had arrived already,
  * it is going to cost a round trip, which is measured where we can wait for it
- * as core is about to: whatever wakes us up, the rest is core's.
+ * as core is about to: when it takes too long, the rest is core's.
  *
  * The invitation may have been asked for by the extended protocol: then Sync
  * is behind it in the buffer, which core will skip.
@@ -415,7 +453,7 @@ invited_to_copy(int64 now, bool arrived)
 {
 	int			type = next_in_buffer();
 	CompatAnswer data = COMPAT_NO;
-	WaitEvent	event;
+	bool		came;
 
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
@@ -432,9 +470,8 @@ invited_to_copy(int64 now, bool arrived)
 	}
 
 	session_begin_turn(now);
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-	(void) WaitEventSetWait(FeBeWaitSet, -1, &event, 1, WAIT_EVENT_CLIENT_READ);
-	session_end_turn(clock_now(), (event.events & WL_SOCKET_READABLE) != 0);
+	came = data_comes(now);
+	session_end_turn(clock_now(), came);
 }
 
 /* Send a part of a response, or one that may block. */
@@ -476,7 +513,7 @@ flush_event_by_event(void)
 	else
 	{
 		session_end_send(now, bytes);
-		if (copy_in)
+		if (copy_in && result == 0)
 			invited_to_copy(now, in_kernel);
 	}
 	return result;
@@ -561,7 +598,11 @@ wire_work_begins_in_wait(void)
 	if (session_request_was_read(stamp))
 		session_begin_request(stamp);
 	else if (wire.flush_wait)
+	{
 		session_begin(clock_now(), true);
+		/* and Sync has no statement of its own */
+		my_session.statement_done = my_session.recording;
+	}
 }
 
 /*

@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use FindBin;
+use List::Util qw(min);
 use lib $FindBin::RealBin;
 
 use PgNetlat::Client;
@@ -61,6 +62,7 @@ sub gain
 	}
 	$gain->{statement} = $rows[0];
 	($gain->{none}) = grep { !defined $_->{queryid} } @rows;
+	$gain->{known} = grep { defined $_->{queryid} } @rows;
 	return $gain;
 }
 
@@ -376,6 +378,60 @@ at_least($gain->{statement}{client_time}, $paused,
 	'fails to be planned: the pauses are its own');
 ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
 
+# What a commit runs belongs to the statement whose Sync that is; where the
+# statement has been answered before, to none.
+$observer->run(
+	'CREATE TABLE parents (id int PRIMARY KEY)',
+	'CREATE TABLE children (parent int REFERENCES parents DEFERRABLE INITIALLY DEFERRED)',
+	'INSERT INTO parents VALUES (1)');
+foreach my $answered (0, 1)
+{
+	my $name = 'deferred constraints' . ($answered ? ', Flush before Sync' : '');
+
+	$paused = 0;
+	$gain = gain(
+		$name,
+		{ requests => $answered ? 8 : 4, statements => 4, calls => 4, rows => 4 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 4)
+			{
+				$client->put(parse('', 'INSERT INTO children VALUES (1)'),
+					bind_('', ''), execute(''));
+				if ($answered)
+				{
+					$client->put(flush());
+					$client->until('C');
+				}
+				else
+				{
+					$client->put(sync());
+					$client->responses;
+				}
+				$paused += pause(5);
+				next unless $answered;
+				$client->put(sync());
+				$client->responses;
+			}
+		});
+	at_least($gain->{statement}{client_time}, $paused, "$name: the pauses are the statement's");
+	is(($gain->{none}{calls} // 0) + ($gain->{none}{rows} // 0),
+		0, "$name: nothing was run by nobody");
+	is($gain->{known}, 1, "$name: there is no other statement");
+}
+
+$gain = gain(
+	'cursor WITH HOLD under Sync',
+	{ requests => 1, statements => 1, calls => 1, rows => 0 },
+	sub {
+		my ($client) = @_;
+		$client->put(
+			parse('', "DECLARE held CURSOR WITH HOLD FOR $seven"),
+			bind_('', ''), execute(''), sync());
+		$client->responses;
+	});
+is($gain->{none}, undef, 'cursor WITH HOLD under Sync: no rows of nobody');
+
 # ---------------------------------------------------------------------------
 # Loops of many different statements
 # ---------------------------------------------------------------------------
@@ -431,7 +487,8 @@ foreach my $tcp (0, 1)
 				  $observer->await($client->pid, sub { $_->{state} eq 'receiving' });
 				pause(50);
 				push @in_progress, $observer->account($client->pid);
-				$paused += now() - $start;
+				# the server leaves it to the sampler after a second
+				$paused += min(now() - $start, 900);
 				$client->put(copy_data("1\n2\n"), copy_done());
 				$client->responses;
 			}
@@ -478,6 +535,56 @@ foreach my $tcp (0, 1)
 			}
 		},
 		tcp => $tcp);
+}
+
+# Timers go off meanwhile.
+SKIP:
+{
+	skip 'the server cannot check connections here', 5
+	  if $observer->error_of('SET client_connection_check_interval = 3');
+	$observer->run('RESET client_connection_check_interval');
+	$paused = 0;
+	$gain = gain(
+		'COPY while timers go off',
+		{ requests => 3, statements => 3, round_trips => 6, calls => 3 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				$client->put(query('COPY items (id) FROM STDIN'));
+				$client->until('G');
+				$paused += min(pause(50), 900);
+				$client->put(copy_data("1\n2\n"), copy_done());
+				$client->responses;
+			}
+		},
+		options => '-c client_connection_check_interval=3');
+	at_least($gain->{recv_time}, $paused,
+		'COPY while timers go off: its first wait is known to the end');
+}
+
+# The server may have something to say before it reads, which must not wait for
+# a client that has nothing to send yet.
+$observer->run(
+	'CREATE VIEW shown AS SELECT * FROM items',
+	'CREATE TABLE refused (id int)',
+	q{CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS
+	  'BEGIN RAISE EXCEPTION ''not today''; END'},
+	'CREATE TRIGGER refuses BEFORE INSERT ON refused EXECUTE FUNCTION refuses()');
+foreach my $table ('shown', 'refused')
+{
+	my $client = PgNetlat::Client->connect($node);
+
+	$observer->settled($client->pid, 0);
+	$client->put(query("COPY $table (id) FROM STDIN"));
+	$client->until('G');
+	like(($client->until('E'))[-1]{body},
+		qr/cannot copy to view|not today/,
+		"COPY to $table: the error comes without data");
+	$client->until('Z');
+	my $account = $observer->settled($client->pid, 1);
+	is($account->{round_trips}, 2, "COPY to $table: data was asked for");
+	$client->finish;
 }
 
 # A session that is terminated while it waits for data, or whose client goes.
