@@ -176,6 +176,57 @@ COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rt
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
 
+CREATE FUNCTION pgnetlat_sessions_last(
+	IN duration interval DEFAULT '1 min',
+	OUT pid integer,
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT client_port integer,
+	OUT backend_start timestamptz,
+	OUT transport text,
+	OUT state text,
+	OUT state_change timestamptz,
+	OUT stats_since timestamptz,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT srtt double precision,
+	OUT rtt_at timestamptz,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT run_queue_time double precision,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS
+	'pgnetlat_sessions over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
 -- ---------------------------------------------------------------------------

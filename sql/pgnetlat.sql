@@ -49,6 +49,15 @@ SELECT abs(total_time - (exec_time + send_time + recv_time + network_time
 	   round_trips = requests - pipelined AS round_trips_fit
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 
+-- so do those of a window, to its length
+SELECT requests > 0 AS counted, window_time = total_time AS whole,
+	   abs(window_time - (exec_time + send_time + recv_time + network_time
+						  + client_time + idle_time + pending_time))
+	   <= window_time * 1e-9 AS parts_add_up
+  FROM pgnetlat_sessions_last() WHERE pid = pg_backend_pid();
+SELECT * FROM pgnetlat_sessions_last('0');
+SELECT * FROM pgnetlat_sessions_last(duration => '16 min');
+
 -- exact: each simple query is one exchange, also with several statements
 SELECT requests, statements, transactions FROM pgnetlat_sessions
  WHERE pid = pg_backend_pid() \gset before_
@@ -123,6 +132,9 @@ SELECT has_function_privilege('pgnetlat_reset()', 'EXECUTE') AS may_reset;
 SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
 	   count(state) AS states, count(exec_time) AS times
   FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
+	   count(state) AS states, count(window_time) AS times
+  FROM pgnetlat_sessions_last() WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(*) FROM pgnetlat_waits;
 SELECT count(queryid) FROM pgnetlat_statements
  WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);

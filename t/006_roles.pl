@@ -78,6 +78,14 @@ foreach my $name (sort keys %session)
 		$may ? 't' : undef,
 		"$name: " . ($may ? 'sees' : 'does not see') . ' the account');
 
+	is( $caller->value(
+			"SELECT count(*) = 1 AND
+					count(window_time) + count(state) + count(exec_time) + count(client_port) =
+						CASE WHEN " . ($may ? 'true' : 'false') . " THEN 4 ELSE 0 END
+			   FROM pgnetlat_sessions_last('10 s') WHERE pid = $pid"),
+		't',
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the account of the last seconds');
+
 	# what has no counterpart there
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_clients

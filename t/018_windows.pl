@@ -1,0 +1,183 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Accounts of the last so many seconds: differences of exact accounts, which
+# add up as those do, contain what happened since, and not what was before.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('windows');
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat');
+
+# ---------------------------------------------------------------------------
+# A session that is younger than the window
+# ---------------------------------------------------------------------------
+
+my $young = PgNetlat::Client->connect($node, tcp => 1, application_name => 'young');
+$young->run(('SELECT 1') x 3);
+my $account = $observer->settled($young->pid, 3);
+my $window = $observer->window('15 min', $young->pid);
+is($window->{requests}, 3, 'its window is its life');
+is($window->{stats_since}, $account->{stats_since}, 'which began when it was connected');
+cmp_ok($window->{window_time}, '>', $account->{total_time}, 'and grows');
+cmp_ok($window->{window_time}, '<', $observer->account($young->pid)->{total_time},
+	'with the account');
+is($window->{$_}, $account->{$_}, "$_ as in pgnetlat_sessions")
+  foreach qw(pid datid datname usesysid usename application_name client_addr
+  client_port backend_start transport state state_change rtt);
+
+# all columns of the view, in their order, and one
+is( $observer->value(
+		q{SELECT string_agg(name, ' ' ORDER BY n) FROM (
+			SELECT unnest(proargnames) AS name, generate_series(1, 100) AS n
+			  FROM pg_proc WHERE proname = 'pgnetlat_sessions_last') c
+		  WHERE name IS NOT NULL}),
+	'duration '
+	  . $observer->value(
+		q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
+		  WHERE attrelid = 'pgnetlat_sessions'::regclass AND attnum > 0})
+	  . ' window_time',
+	'its columns are those of pgnetlat_sessions');
+is( $observer->value(
+		"SELECT requests FROM pgnetlat_sessions_last() WHERE pid = " . $young->pid),
+	3, 'a minute by default');
+
+# ---------------------------------------------------------------------------
+# What is asked for
+# ---------------------------------------------------------------------------
+
+foreach my $bad ('0', '-1 s', '1 day -24:00:01')
+{
+	my ($ret, $out, $err) =
+	  $node->psql('postgres', "SELECT * FROM pgnetlat_sessions_last('$bad')",
+		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	like($err, qr/ERROR:  22023: duration must be positive/, "'$bad' is an error");
+	like($err, qr/HINT:  It is how much of the past/, 'with a hint');
+}
+foreach my $bad ('15:00.000001', '16 min', '1 day', '100 years', '178000000 years')
+{
+	my ($ret, $out, $err) =
+	  $node->psql('postgres', "SELECT * FROM pgnetlat_sessions_last('$bad')",
+		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	like($err, qr/ERROR:  22023: duration must not be more than 15 minutes/,
+		"'$bad' is an error");
+	like($err, qr/HINT:  See pgnetlat_history/, 'with a hint');
+}
+foreach my $good ('1 us', '15 min', '1 day -23:59:50', '-1 mon 29 days 24:00:05')
+{
+	is($observer->error_of("SELECT * FROM pgnetlat_sessions_last(duration => '$good')"),
+		'', "'$good' is none");
+}
+
+# ---------------------------------------------------------------------------
+# What was before is not in it
+# ---------------------------------------------------------------------------
+
+my $early = PgNetlat::Client->connect($node, tcp => 1, application_name => 'early');
+my $changing = PgNetlat::Client->connect($node, application_name => 'changing');
+my $busy = PgNetlat::Client->connect($node, tcp => 1, application_name => 'busy');
+$_->run(('SELECT 1') x 100) foreach $early, $busy;
+$changing->run('BEGIN');
+pause(2000);
+$changing->put(query('SELECT pg_sleep(60)'));
+
+# a session that waited for its client and now is the server's
+my $now;
+ok( $observer->poll(
+		sub {
+			$busy->run('BEGIN', 'SELECT 1', 'COMMIT');
+			$now = $observer->window('1 s', $changing->pid);
+			$now->{client_time} == 0 && $now->{exec_time} > 0;
+		}),
+	'what a session did a while ago is no longer in its window');
+is($now->{exec_time}, $now->{window_time}, 'it executes, all the time');
+is($now->{server_share}, 1, 'which is what is seen');
+is($now->{requests}, 0, 'and has completed nothing');
+cmp_ok($now->{window_time}, '>=', 1000, 'in all the time that was asked for');
+cmp_ok($observer->account($changing->pid)->{client_share},
+	'>', 0.1, 'when all its account says something else');
+$changing->cancel;
+$changing->until('Z');
+
+# the kept window of ten seconds, of sessions that are older
+ok( $observer->poll(
+		sub {
+			$busy->run('BEGIN', 'SELECT 1', 'COMMIT');
+			$now = $observer->window('10 s', $early->pid);
+			$now->{stats_since} gt $observer->account($early->pid)->{stats_since}
+			  && $now->{requests} == 0;
+		}),
+	'ten seconds later its requests are gone');
+cmp_ok($now->{window_time}, '>=', 10_000, 'it was ten seconds');
+is($now->{idle_time}, $now->{window_time}, 'in which it has been idle');
+is($now->{bytes_sent}, 0, 'and sent nothing');
+is($now->{server_share}, undef, 'of nothing there are no shares');
+is($observer->account($early->pid)->{requests}, 100, 'all requests are in its account');
+is($observer->window('15 min', $early->pid)->{requests},
+	100, 'and in a window that is long enough');
+
+# requests that were counted once are in one window or in another
+my $before = $observer->window('10 s', $busy->pid);
+my $all = $observer->account($busy->pid);
+cmp_ok($before->{requests}, '>', 0, 'a busy session has some');
+cmp_ok($before->{requests}, '<', $all->{requests}, 'but not all');
+
+# ---------------------------------------------------------------------------
+# What begins anew
+# ---------------------------------------------------------------------------
+
+# a session in the place of another one
+$young->finish;
+$observer->ended('young');
+$young = PgNetlat::Client->connect($node, tcp => 1, application_name => 'younger');
+$young->run(('SELECT 1') x 2);
+$account = $observer->settled($young->pid, 2);
+$window = $observer->window('10 s', $young->pid);
+is($window->{requests}, 2, 'a new session begins with nothing');
+is($window->{stats_since}, $account->{stats_since}, 'when it was connected');
+
+# a reset
+$observer->run('SELECT pgnetlat_reset()');
+$early->run('SELECT 1');
+$account = $observer->settled($early->pid, 1);
+foreach my $duration ('1 us', '10 s', '15 min')
+{
+	$window = $observer->window($duration, $early->pid);
+	is($window->{requests}, 1, "reset: $duration");
+	is($window->{stats_since}, $account->{stats_since}, 'begins with it');
+}
+
+# ---------------------------------------------------------------------------
+# Memory
+# ---------------------------------------------------------------------------
+
+no_violations($observer);
+$_->finish foreach $observer, $young, $early, $busy, $changing;
+
+sub memory
+{
+	my ($connections) = @_;
+
+	$node->adjust_conf('postgresql.conf', 'max_connections', $connections);
+	$node->restart;
+	return $node->safe_psql('postgres', 'SELECT shared_memory_bytes FROM pgnetlat_info');
+}
+
+cmp_ok((memory(300) - memory(100)) / 200,
+	'<=', 10_240, 'memory for each connection that is possible');
+
+$node->stop;
+done_testing();
