@@ -17,6 +17,7 @@ OBJS = \
 	src/history.o \
 	src/ledger.o \
 	src/locks.o \
+	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
 	src/recorder.o \

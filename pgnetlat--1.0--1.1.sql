@@ -227,6 +227,43 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS
 	'pgnetlat_sessions over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
 
+CREATE FUNCTION pgnetlat_now(
+	OUT pid integer,
+	OUT client text,
+	OUT state text,
+	OUT rate double precision,
+	OUT rtt double precision,
+	OUT server_net_client text,
+	OUT doing text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_now'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_now() IS
+	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+
+CREATE VIEW pgnetlat_now AS
+SELECT n.pid,
+	   n.client,
+	   n.state,
+	   n.rate,
+	   n.rtt,
+	   n.server_net_client,
+	   n.doing
+  FROM pgnetlat_now() n;
+
+GRANT SELECT ON pgnetlat_now TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_now IS
+	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or else the role, and the address';
+COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in a transaction';
+COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
+COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'behind which backend it waits for a lock, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
 -- ---------------------------------------------------------------------------

@@ -5,6 +5,7 @@ CREATE EXTENSION pgnetlat;
 SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 
 \d pgnetlat_sessions
+\d pgnetlat_now
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -57,6 +58,9 @@ SELECT requests > 0 AS counted, window_time = total_time AS whole,
   FROM pgnetlat_sessions_last() WHERE pid = pg_backend_pid();
 SELECT * FROM pgnetlat_sessions_last('0');
 SELECT * FROM pgnetlat_sessions_last(duration => '16 min');
+
+-- nobody sees itself where others are looked at
+SELECT count(*) FROM pgnetlat_now WHERE pid = pg_backend_pid();
 
 -- exact: each simple query is one exchange, also with several statements
 SELECT requests, statements, transactions FROM pgnetlat_sessions
