@@ -388,6 +388,50 @@ COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
 
+CREATE FUNCTION pgnetlat_clients_last(
+	IN duration interval DEFAULT '1 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT sessions bigint,
+	OUT ended_sessions bigint,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
+	'pgnetlat_clients over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+
 ALTER FUNCTION pgnetlat_histogram() RENAME TO pgnetlat_histogram_1_0;
 
 CREATE FUNCTION pgnetlat_histogram(

@@ -102,6 +102,10 @@ SELECT calls, rows, repeats FROM pgnetlat_statements
 SELECT sum(requests) >= 6 AS counted FROM pgnetlat_clients
  WHERE datname = current_database();
 
+SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
+  FROM pgnetlat_clients_last() WHERE datname = current_database();
+SELECT * FROM pgnetlat_clients_last('-1 s');
+
 -- the flight recorder, oldest first; the last exchange has no wait yet
 SELECT bool_and(start >= lag) AS in_order, bool_and(exec_time >= 0) AS not_negative,
 	   count(*) > 5 AS several
@@ -143,6 +147,7 @@ SELECT count(*) FROM pgnetlat_waits;
 SELECT count(queryid) FROM pgnetlat_statements
  WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(client_addr) FROM pgnetlat_clients;
+SELECT count(client_addr) FROM pgnetlat_clients_last();
 SELECT count(*) FROM pgnetlat_top_statements(3) WHERE query IS NOT NULL;
 RESET ROLE;
 GRANT pg_read_all_stats TO regress_pgnetlat_plain;

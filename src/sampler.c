@@ -28,6 +28,7 @@
  */
 #include "postgres.h"
 
+#include "clients.h"
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
@@ -396,7 +397,10 @@ sample_all(Tick *tick)
 		tick->first = tick->next_first;
 }
 
-/* All sessions in one look, so that windows over them begin together. */
+/*
+ * All sessions in one look, so that windows over them begin together; those
+ * over groups with what the same sessions have folded into them.
+ */
 static void
 take_snapshots_if_due(int64 now)
 {
@@ -410,6 +414,8 @@ take_snapshots_if_due(int64 now)
 		if (slot_observe(i, &observation))
 			windows_add(i, &observation, due);
 	}
+	drain_fold_all();
+	clients_take_snapshots(due);
 }
 
 static void

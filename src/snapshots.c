@@ -43,19 +43,32 @@ snapshots_due(SnapshotSchedule *schedule, int64_t now)
 	return due;
 }
 
-/* Where a new snapshot of a level goes: in place of its oldest one. */
-int
-snapshots_place(const SnapshotTimes *kept, int level)
+/* The oldest one of so many, unused places counting as the oldest. */
+static int
+oldest_of(const SnapshotTimes *kept, int first, int count)
 {
-	int			first = level * SNAPSHOTS_PER_LEVEL;
 	int			oldest = first;
 
-	for (int i = first + 1; i < first + SNAPSHOTS_PER_LEVEL; i++)
+	for (int i = first + 1; i < first + count; i++)
 	{
 		if (kept->at[i] < kept->at[oldest])
 			oldest = i;
 	}
 	return oldest;
+}
+
+/* Where a new snapshot of a level goes: in place of its oldest one. */
+int
+snapshots_place(const SnapshotTimes *kept, int level)
+{
+	return oldest_of(kept, level * SNAPSHOTS_PER_LEVEL, SNAPSHOTS_PER_LEVEL);
+}
+
+/* The oldest one of all levels, if all places are used. */
+int
+snapshots_oldest(const SnapshotTimes *kept)
+{
+	return oldest_of(kept, 0, SNAPSHOTS_KEPT);
 }
 
 /*

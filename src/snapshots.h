@@ -42,6 +42,7 @@ typedef struct SnapshotTimes
 
 extern SnapshotLevels snapshots_due(SnapshotSchedule *schedule, int64_t now);
 extern int	snapshots_place(const SnapshotTimes *kept, int level);
+extern int	snapshots_oldest(const SnapshotTimes *kept);
 extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);
 
 #endif							/* PGNETLAT_SNAPSHOTS_H */

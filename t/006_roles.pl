@@ -93,6 +93,11 @@ foreach my $name (sort keys %session)
 		$may ? 't' : 'f',
 		"$name: address of a client group");
 	is( $caller->value(
+			"SELECT count(*) > 0 FROM pgnetlat_clients_last()
+			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
+		$may ? 't' : 'f',
+		"$name: address of a client group over a window");
+	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_histogram
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
 		$may ? 't' : 'f',

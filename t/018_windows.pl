@@ -161,11 +161,130 @@ foreach my $duration ('1 us', '10 s', '15 min')
 }
 
 # ---------------------------------------------------------------------------
+# Groups of clients
+# ---------------------------------------------------------------------------
+
+# The group of one application, over a window; and with all it has.
+sub group
+{
+	my ($duration, $name) = @_;
+	my ($row) = $observer->clients_window($duration, "application_name = '$name'");
+
+	return $row;
+}
+
+sub whole_group
+{
+	my ($name) = @_;
+	my ($row) = $observer->clients("application_name = '$name'");
+
+	return $row;
+}
+
+is( $observer->value(
+		q{SELECT string_agg(name, ' ' ORDER BY n) FROM (
+			SELECT unnest(proargnames) AS name, generate_series(1, 100) AS n
+			  FROM pg_proc WHERE proname = 'pgnetlat_clients_last') c
+		  WHERE name IS NOT NULL}),
+	'duration '
+	  . $observer->value(
+		q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
+		  WHERE attrelid = 'pgnetlat_clients'::regclass AND attnum > 0})
+	  . ' window_time',
+	'columns are those of pgnetlat_clients');
+
+# one that is younger than the window
+my @pool = map { PgNetlat::Client->connect($node, tcp => 1, application_name => 'pool') } 1 .. 3;
+$_->run(('SELECT 1') x 10) foreach @pool;
+$observer->settled($_->pid, 10) foreach @pool;
+my $group = group('15 min', 'pool');
+my $whole = whole_group('pool');
+is($group->{$_}, $whole->{$_}, "group: $_ is that of its life")
+  foreach qw(datid datname usesysid usename application_name client_addr sessions
+  ended_sessions requests statements transactions bytes_sent stats_since rtt);
+cmp_ok($group->{total_time}, '<=', $whole->{total_time}, 'group: and so are times');
+is(group('15 min', 'early')->{requests}, 1, 'group: a reset begins anew');
+
+# one that is older
+$pool[2]->finish;
+ok( $observer->poll(
+		sub {
+			$busy->run('BEGIN', 'SELECT 1', 'COMMIT');
+			$group = group('10 s', 'pool');
+			$group->{stats_since} gt $whole->{stats_since}
+			  && $group->{requests} == 0
+			  && $group->{ended_sessions} == 0
+			  && $group->{pending_time} == 0;
+		}),
+	'group: ten seconds later its requests are gone');
+is($group->{sessions}, 2, 'group: sessions are those of now');
+cmp_ok($group->{window_time}, '>=', 10_000, 'group: it was ten seconds');
+at_least($group->{idle_time}, 2 * $group->{window_time}, 'group: in which both were idle');
+at_least(2 * $group->{window_time}, $group->{idle_time} - 2000,
+	'group: no longer, but for what was pending');
+is(group('15 min', 'pool')->{requests}, 30, 'group: a longer window has them');
+is(whole_group('pool')->{requests}, 30, 'group: and so has its account');
+
+# what has been saved is older than any window
+no_violations($observer);
+$_->finish foreach $observer, $young, $early, $busy, $changing, @pool;
+$node->append_conf('postgresql.conf', 'pgnetlat.max_clients = 10');
+$node->restart;
+$observer = PgNetlat::Observer->connect($node);
+is(whole_group('pool')->{requests}, 30, 'restart: requests are in the account');
+foreach my $duration ('1 us', '10 s', '15 min')
+{
+	is(group($duration, 'pool')->{requests}, 0, "restart: but not in the last $duration");
+	is(group($duration, 'pool')->{ended_sessions}, 0, 'nor have sessions ended');
+}
+is( $observer->value(
+		q{SELECT bool_and(stats_since >= pg_postmaster_start_time() - interval '10 s'
+			AND window_time <= extract(epoch FROM clock_timestamp() - stats_since) * 1000 + 1)
+		  FROM pgnetlat_clients_last('15 min')}),
+	't',
+	'restart: windows begin with the server');
+
+# what is evicted takes its past along
+sub sum_since
+{
+	my @rows = $observer->clients_window('1 us', "application_name <> 'observer'");
+	my $sum = 0;
+
+	$sum += $_->{requests} foreach @rows;
+	return ($rows[0]{stats_since}, $sum, scalar(grep { !defined $_->{usesysid} } @rows));
+}
+
+my $number = 0;
+ok( $observer->poll(
+		sub {
+			my ($since, $sum) = sum_since();
+
+			for (1 .. 20)
+			{
+				my $client =
+				  PgNetlat::Client->connect($node, application_name => 'one of many ' . $number++);
+
+				$client->run('SELECT 1', 'SELECT 2');
+				$client->finish;
+				$observer->ended('one of many ' . ($number - 1));
+			}
+
+			# another snapshot may have been taken meanwhile
+			my ($same, $later, $evicted) = sum_since();
+
+			return 0 if $same ne $since;
+			is($later - $sum, 40, 'of evicted groups, all that was in the window is there');
+			cmp_ok($evicted, '>', 0, 'in a row of evicted groups');
+			return 1;
+		}),
+	'groups were evicted');
+
+# ---------------------------------------------------------------------------
 # Memory
 # ---------------------------------------------------------------------------
 
 no_violations($observer);
-$_->finish foreach $observer, $young, $early, $busy, $changing;
+$observer->finish;
 
 sub memory
 {

@@ -225,6 +225,22 @@ sub clients
 	return @rows;
 }
 
+# The same over the last so much time.
+sub clients_window
+{
+	my ($self, $duration, $condition) = @_;
+	my @rows = $self->rows("SELECT * FROM pgnetlat_clients_last('$duration')"
+		  . (defined $condition ? " WHERE $condition" : ''));
+
+	foreach my $row (@rows)
+	{
+		$self->_check_row($row);
+		$self->_complain($row, "window_time is $row->{window_time}")
+		  if $row->{window_time} < 0;
+	}
+	return @rows;
+}
+
 # The sum over all groups of one application.
 sub client
 {
