@@ -590,6 +590,32 @@ COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, be
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
 
 -- ---------------------------------------------------------------------------
+-- Resets of one session, or of some clients
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_reset_session(pid integer)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'pgnetlat_reset_session'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+
+CREATE FUNCTION pgnetlat_reset_clients(
+	datid oid DEFAULT NULL,
+	usesysid oid DEFAULT NULL,
+	application_name text DEFAULT NULL,
+	client_addr inet DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgnetlat_reset_clients'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_reset_session(integer) IS
+	'forgets what the session with this process ID has counted, and returns the moment from which it counts again; NULL if there is none';
+COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
+	'forgets what the client groups that have all that is given have counted, and returns how many there are; NULL: anything';
+
+REVOKE ALL ON FUNCTION pgnetlat_reset_session(integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
+
+-- ---------------------------------------------------------------------------
 -- The statements that cost most
 -- ---------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
@@ -24,6 +26,7 @@
 #include "statements.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -188,6 +191,41 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 }
 
 SQL_ENTRY_POINT(pgnetlat_clients_last, clients_last, API_1_1);
+
+/* Fill in an address, if it is one of a single host. */
+static bool
+set_pattern_address(ClientPattern *pattern, inet *address)
+{
+	pattern->family = ip_family(address) == PGSQL_AF_INET ? AF_INET : AF_INET6;
+	memcpy(pattern->address, ip_addr(address), ip_addrsize(address));
+	return ip_bits(address) == ip_maxbits(address);
+}
+
+/*
+ * Forget what client groups have counted so far: those that have all that was
+ * given.  Returns how many there are.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_reset_clients);
+Datum
+pgnetlat_reset_clients(PG_FUNCTION_ARGS)
+{
+	ClientPattern pattern;
+
+	rows_require_preload();
+	memset(&pattern, 0, sizeof(pattern));
+	if (!PG_ARGISNULL(0))
+		pattern.datid = PG_GETARG_OID(0);
+	if (!PG_ARGISNULL(1))
+		pattern.userid = PG_GETARG_OID(1);
+	if (!PG_ARGISNULL(2))
+		pattern.application_name = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	if (!PG_ARGISNULL(3) && !set_pattern_address(&pattern, PG_GETARG_INET_PP(3)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("client_addr must be the address of a host, not of a network")));
+	drain_fold_all();
+	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
+}
 
 /*
  * Where we are in the histograms.  They are many rows, so they are returned

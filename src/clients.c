@@ -411,6 +411,60 @@ clients_reset(TimestampTz now)
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }
 
+static bool
+matches(const ClientEntry *entry, const ClientPattern *pattern)
+{
+	const ClientKey *key = &entry->key;
+
+	return (!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
+		(!OidIsValid(pattern->userid) || pattern->userid == key->userid) &&
+		(pattern->application_name == NULL ||
+		 (!entry->is_other && strcmp(pattern->application_name, key->application_name) == 0)) &&
+		(pattern->family == 0 ||
+		 (pattern->family == key->family &&
+		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
+}
+
+/* Its sessions stay, and with them what they have pending. */
+static bool
+reset_if_matching(ClientEntry *entry, const ClientPattern *pattern, TimestampTz now)
+{
+	ClientSnapshots *own;
+
+	if (!matches(entry, pattern))
+		return false;
+	memset(&entry->counters, 0, sizeof(entry->counters));
+	entry->since = now;
+	own = snapshots_of(entry, false);
+	if (own)
+		memset(own->kept, 0, sizeof(own->kept));
+	return true;
+}
+
+/*
+ * Forget what some groups, into which all sessions have just been folded, have
+ * counted.  Returns how many they were.
+ */
+int64
+clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
+{
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+	int64		count = 0;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		count += reset_if_matching(entry, pattern, now);
+	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	{
+		if (shared->others[i].is_other)
+			count += reset_if_matching(&shared->others[i], pattern, now);
+	}
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+	return count;
+}
+
 void
 clients_counts(int64 *entries, int64 *evicted)
 {

@@ -103,6 +103,18 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 }
 
 extern void clients_reset(TimestampTz now);
+
+/* Which groups: what is not set, may be anything. */
+typedef struct ClientPattern
+{
+	Oid			datid;
+	Oid			userid;
+	const char *application_name;
+	int32		family;
+	uint8		address[16];
+} ClientPattern;
+
+extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
 extern void clients_restore(const ClientEntry *entry);

@@ -180,7 +180,7 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (slot_observe(i, &seen) && !seen.closed)
+		if (windows_observe(i, WINDOW_WHOLE, &seen) && !seen.closed)
 			session_row(&row, &seen);
 	}
 	return (Datum) 0;
@@ -433,6 +433,25 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 }
 
 SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
+
+/*
+ * Forget what one session has counted so far.  NULL if there is none with this
+ * process ID.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_reset_session);
+Datum
+pgnetlat_reset_session(PG_FUNCTION_ARGS)
+{
+	int			pid = PG_GETARG_INT32(0);
+	TimestampTz since;
+	int			slot;
+
+	rows_require_preload();
+	slot = slot_find_pid(pid);
+	if (slot < 0 || !windows_reset(slot, pid, &since))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(since);
+}
 
 /*
  * Forget everything counted so far.

@@ -10,6 +10,10 @@
  * moment up to which all was attributed: the parts of a window then add up to
  * its length, to the nanosecond, and none is ever negative.
  *
+ * A reset of one session is such a snapshot as well, which nothing goes behind:
+ * the session itself knows nothing of it, nor do groups and statements, to
+ * which what was before goes on to belong.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -46,6 +50,9 @@ extern SnapshotLevels windows_due(int64 now);
 extern void windows_add(int slot, const SlotObservation *seen, SnapshotLevels levels);
 
 /* Functions for readers */
+#define WINDOW_WHOLE	INT64CONST(0)	/* all there is */
+
 extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
+extern bool windows_reset(int slot, int pid, TimestampTz *since);
 
 #endif							/* PGNETLAT_WINDOWS_H */

@@ -118,6 +118,10 @@ foreach my $name (sort keys %session)
 		$may ? 't' : 'f',
 		"$name: wait events of another role");
 
+	like($caller->error_of("SELECT $_"), qr/^permission denied for function pgnetlat_reset_/,
+		"$name: may not forget: $_")
+	  foreach $name eq 'super' ? () : ("pgnetlat_reset_session($pid)", 'pgnetlat_reset_clients()');
+
 	my $seen = eval {
 		$caller->value("SELECT count(queryid) FROM pgnetlat_recent($pid)");
 	} // 0;

@@ -161,6 +161,49 @@ foreach my $duration ('1 us', '10 s', '15 min')
 }
 
 # ---------------------------------------------------------------------------
+# A reset of one session
+# ---------------------------------------------------------------------------
+
+sub samples
+{
+	return $observer->value(
+		'SELECT coalesce(sum(samples), 0) FROM pgnetlat_waits WHERE pid = ' . $_[0]);
+}
+
+$busy->run(('SELECT 1') x 50);
+$account = $observer->settled($busy->pid, 50);
+my $others = $observer->account($early->pid);
+my $samples;
+ok($observer->poll(sub { ($samples = samples($busy->pid)) >= 20 }), 'there are samples');
+my ($booked) = map { $_->{requests} } $observer->clients("application_name = 'busy'");
+my $since = $observer->value('SELECT pgnetlat_reset_session(' . $busy->pid . ')');
+cmp_ok(samples($busy->pid), '<', $samples, 'reset of a session: its samples are gone');
+$now = $observer->account($busy->pid);
+is($now->{stats_since}, $since, 'it counts from the moment that was returned');
+is($now->{$_}, 0, "$_ from zero") foreach qw(requests statements transactions bytes_sent exec_time send_time);
+$busy->run(('SELECT 1') x 3);
+is($observer->settled($busy->pid, 3)->{requests}, 3, 'and goes on');
+foreach my $duration ('1 us', '10 s', '15 min')
+{
+	$window = $observer->window($duration, $busy->pid);
+	cmp_ok($window->{requests}, '<=', 3, "no window goes behind it: $duration");
+	cmp_ok($window->{stats_since}, 'ge', $since, 'they begin with it, or later');
+}
+is($observer->window('15 min', $busy->pid)->{stats_since}, $since, 'as the longest does');
+is($observer->account($early->pid)->{stats_since},
+	$others->{stats_since}, 'of others nothing is forgotten');
+is( ($observer->clients("application_name = 'busy'"))[0]{requests},
+	$booked + 3, 'nor is it in their group');
+is($observer->value('SELECT pgnetlat_reset_session(0)'), undef, 'nobody has that process ID');
+
+$busy->finish;
+$observer->ended('busy');
+$busy = PgNetlat::Client->connect($node, tcp => 1, application_name => 'busy');
+$account = $observer->settled($busy->pid, 0);
+cmp_ok($account->{stats_since}, 'ge', $account->{backend_start},
+	'a session in the place of that has an account of its own');
+
+# ---------------------------------------------------------------------------
 # Groups of clients
 # ---------------------------------------------------------------------------
 
@@ -225,13 +268,46 @@ at_least(2 * $group->{window_time}, $group->{idle_time} - 2000,
 is(group('15 min', 'pool')->{requests}, 30, 'group: a longer window has them');
 is(whole_group('pool')->{requests}, 30, 'group: and so has its account');
 
+# a reset of some
+is($observer->value(q{SELECT pgnetlat_reset_clients(application_name => 'nobody')}),
+	0, 'reset of groups that are not there');
+is( $observer->value(
+		q{SELECT pgnetlat_reset_clients(application_name => 'pool', client_addr => '::1')}),
+	0, 'or have another address');
+like(
+	$observer->error_of(q{SELECT pgnetlat_reset_clients(client_addr => '127.0.0.0/8')}),
+	qr/^client_addr must be the address of a host/,
+	'or of a network');
+my $early_group = whole_group('early');
+$pool[0]->run(('SELECT 1') x 10);
+$observer->settled($pool[0]->pid, 20);
+is( $observer->value(
+		q{SELECT pgnetlat_reset_clients(datid, usesysid, application_name, client_addr)
+			FROM pgnetlat_clients WHERE application_name = 'pool'}),
+	1, 'reset of a group');
+$group = whole_group('pool');
+is($group->{$_}, 0, "$_ from zero") foreach qw(requests ended_sessions exec_time bytes_sent);
+is($group->{sessions}, 2, 'its sessions are there still');
+cmp_ok($group->{stats_since}, 'gt', $whole->{stats_since}, 'it counts from then on');
+is(group($_, 'pool')->{requests}, 0, "and has done nothing: $_") foreach '1 us', '15 min';
+is( $observer->value(
+		q{SELECT sum(count) FROM pgnetlat_histogram
+		  WHERE application_name = 'pool' AND le = '+Inf' AND metric <> 'rtt'}),
+	0, 'nor in its histograms');
+$pool[0]->run('SELECT 1');
+$observer->settled($pool[0]->pid, 21);
+is(whole_group('pool')->{requests}, 1, 'and goes on');
+is(group('15 min', 'pool')->{requests}, 1, 'in windows, too');
+is(whole_group('early')->{stats_since}, $early_group->{stats_since}, 'others are as they were');
+$whole = whole_group('pool');
+
 # what has been saved is older than any window
 no_violations($observer);
 $_->finish foreach $observer, $young, $early, $busy, $changing, @pool;
 $node->append_conf('postgresql.conf', 'pgnetlat.max_clients = 10');
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
-is(whole_group('pool')->{requests}, 30, 'restart: requests are in the account');
+is(whole_group('pool')->{requests}, 1, 'restart: requests are in the account');
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	is(group($duration, 'pool')->{requests}, 0, "restart: but not in the last $duration");
