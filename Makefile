@@ -17,6 +17,7 @@ OBJS = \
 	src/history.o \
 	src/ledger.o \
 	src/locks.o \
+	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
 	src/recorder.o \
@@ -25,12 +26,14 @@ OBJS = \
 	src/session.o \
 	src/shmem.o \
 	src/slot.o \
+	src/snapshots.o \
 	src/statement_hooks.o \
 	src/statements.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
 	src/views.o \
 	src/waits.o \
+	src/windows.o \
 	src/wire.o
 
 # "make installcheck" asks a running server that has the library preloaded, as
@@ -50,7 +53,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_tcpstate \
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config

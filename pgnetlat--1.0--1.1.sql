@@ -176,6 +176,94 @@ COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rt
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
 
+CREATE FUNCTION pgnetlat_sessions_last(
+	IN duration interval DEFAULT '1 min',
+	OUT pid integer,
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT client_port integer,
+	OUT backend_start timestamptz,
+	OUT transport text,
+	OUT state text,
+	OUT state_change timestamptz,
+	OUT stats_since timestamptz,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT srtt double precision,
+	OUT rtt_at timestamptz,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT run_queue_time double precision,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS
+	'pgnetlat_sessions over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+
+CREATE FUNCTION pgnetlat_now(
+	OUT pid integer,
+	OUT client text,
+	OUT state text,
+	OUT rate double precision,
+	OUT rtt double precision,
+	OUT server_net_client text,
+	OUT doing text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_now'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_now() IS
+	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+
+CREATE VIEW pgnetlat_now AS
+SELECT n.pid,
+	   n.client,
+	   n.state,
+	   n.rate,
+	   n.rtt,
+	   n.server_net_client,
+	   n.doing
+  FROM pgnetlat_now() n;
+
+GRANT SELECT ON pgnetlat_now TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_now IS
+	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or else the role, and the address';
+COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in a transaction';
+COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
+COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'behind which backend it waits for a lock, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
 -- ---------------------------------------------------------------------------
@@ -299,6 +387,50 @@ COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
+
+CREATE FUNCTION pgnetlat_clients_last(
+	IN duration interval DEFAULT '1 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT sessions bigint,
+	OUT ended_sessions bigint,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
+	'pgnetlat_clients over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
 
 ALTER FUNCTION pgnetlat_histogram() RENAME TO pgnetlat_histogram_1_0;
 
@@ -456,6 +588,32 @@ COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time + recv_time + se
 COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
+
+-- ---------------------------------------------------------------------------
+-- Resets of one session, or of some clients
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_reset_session(pid integer)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'pgnetlat_reset_session'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+
+CREATE FUNCTION pgnetlat_reset_clients(
+	datid oid DEFAULT NULL,
+	usesysid oid DEFAULT NULL,
+	application_name text DEFAULT NULL,
+	client_addr inet DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgnetlat_reset_clients'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_reset_session(integer) IS
+	'forgets what the session with this process ID has counted, and returns the moment from which it counts again; NULL if there is none';
+COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
+	'forgets what the client groups that have all that is given have counted, and returns how many there are; NULL: anything';
+
+REVOKE ALL ON FUNCTION pgnetlat_reset_session(integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
 
 -- ---------------------------------------------------------------------------
 -- The statements that cost most

@@ -5,6 +5,7 @@ CREATE EXTENSION pgnetlat;
 SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 
 \d pgnetlat_sessions
+\d pgnetlat_now
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -49,6 +50,18 @@ SELECT abs(total_time - (exec_time + send_time + recv_time + network_time
 	   round_trips = requests - pipelined AS round_trips_fit
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 
+-- so do those of a window, to its length
+SELECT requests > 0 AS counted, window_time = total_time AS whole,
+	   abs(window_time - (exec_time + send_time + recv_time + network_time
+						  + client_time + idle_time + pending_time))
+	   <= window_time * 1e-9 AS parts_add_up
+  FROM pgnetlat_sessions_last() WHERE pid = pg_backend_pid();
+SELECT * FROM pgnetlat_sessions_last('0');
+SELECT * FROM pgnetlat_sessions_last(duration => '16 min');
+
+-- nobody sees itself where others are looked at
+SELECT count(*) FROM pgnetlat_now WHERE pid = pg_backend_pid();
+
 -- exact: each simple query is one exchange, also with several statements
 SELECT requests, statements, transactions FROM pgnetlat_sessions
  WHERE pid = pg_backend_pid() \gset before_
@@ -89,6 +102,10 @@ SELECT calls, rows, repeats FROM pgnetlat_statements
 SELECT sum(requests) >= 6 AS counted FROM pgnetlat_clients
  WHERE datname = current_database();
 
+SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
+  FROM pgnetlat_clients_last() WHERE datname = current_database();
+SELECT * FROM pgnetlat_clients_last('-1 s');
+
 -- the flight recorder, oldest first; the last exchange has no wait yet
 SELECT bool_and(start >= lag) AS in_order, bool_and(exec_time >= 0) AS not_negative,
 	   count(*) > 5 AS several
@@ -123,10 +140,14 @@ SELECT has_function_privilege('pgnetlat_reset()', 'EXECUTE') AS may_reset;
 SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
 	   count(state) AS states, count(exec_time) AS times
   FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(*) > 0 AS rows, count(client_port) AS ports, count(backend_start) AS starts,
+	   count(state) AS states, count(window_time) AS times
+  FROM pgnetlat_sessions_last() WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(*) FROM pgnetlat_waits;
 SELECT count(queryid) FROM pgnetlat_statements
  WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(client_addr) FROM pgnetlat_clients;
+SELECT count(client_addr) FROM pgnetlat_clients_last();
 SELECT count(*) FROM pgnetlat_top_statements(3) WHERE query IS NOT NULL;
 RESET ROLE;
 GRANT pg_read_all_stats TO regress_pgnetlat_plain;

@@ -11,17 +11,23 @@
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
 #include "history.h"
+#include "miscadmin.h"
 #include "rows.h"
 #include "statements.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/inet.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -86,34 +92,34 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 
 SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 
-/* datid, usesysid, application_name, client_addr */
+/*
+ * datid, usesysid, application_name, client_addr; names of the first two where
+ * the caller wants them.  A row of evicted groups has no role.
+ */
 static void
-client_identity(RowBuilder *row, const ClientEntry *entry)
+client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 {
-	if (entry->is_other)
-	{
-		row_oid(row, entry->key.datid);
-		row_null(row);
-		row_text(row, "(evicted)");
-		row_null(row);
-		return;
-	}
+	Oid			role = entry->is_other ? InvalidOid : entry->key.userid;
+
 	row_oid(row, entry->key.datid);
-	row_oid(row, entry->key.userid);
-	row_text(row, entry->key.application_name);
-	if (rows_may_see(entry->key.userid))
+	if (with_names)
+		row_name(row, get_database_name(entry->key.datid));
+	row_oid(row, role);
+	if (with_names)
+		row_name(row, GetUserNameFromId(role, true));
+	row_text(row, entry->is_other ? "(evicted)" : entry->key.application_name);
+	if (!entry->is_other && rows_may_see(role))
 		row_address(row, entry->key.family, entry->key.address);
 	else
 		row_null(row);
 }
 
 static void
-client_row(RowBuilder *row, const ClientEntry *entry)
+client_account(RowBuilder *row, const ClientEntry *entry)
 {
 	const ClientCounters *counters = &entry->counters;
 	const LedgerTotals *totals = &counters->totals;
 
-	client_identity(row, entry);
 	row_int64(row, entry->live.sessions);
 	row_int64(row, counters->ended_sessions);
 	row_account(row, totals, &entry->live.pending);
@@ -127,7 +133,6 @@ client_row(RowBuilder *row, const ClientEntry *entry)
 	row_int64(row, counters->tcp.packets_sent);
 	row_int64(row, counters->tcp.packets_received);
 	row_timestamp(row, entry->since);
-	row_emit(row);
 }
 
 /*
@@ -144,12 +149,83 @@ clients(FunctionCallInfo fcinfo, ApiVersion api)
 	drain_fold_all();
 	entries = clients_copy(&count);
 	for (int i = 0; i < count; i++)
-		client_row(&row, &entries[i]);
+	{
+		client_identity(&row, &entries[i], false);
+		client_account(&row, &entries[i]);
+		row_emit(&row);
+	}
 	return (Datum) 0;
 }
 
 SQL_ENTRY_POINT(pgnetlat_clients, clients, API_1_0);
 SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
+
+/*
+ * The same over a window, with its length, and with names; a group that is
+ * younger than the window has one that begins with it.
+ */
+static Datum
+clients_last(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	ClientEntry *entries;
+	TimestampTz began;
+	TimestampTz ends;
+	int64		length;
+	int			count;
+
+	rows_begin(fcinfo, api, &row);
+	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	drain_fold_all();
+	entries = clients_copy_window(length, &began, &count);
+	ends = GetCurrentTimestamp();
+	for (int i = 0; i < count; i++)
+	{
+		entries[i].since = Max(entries[i].since, began);
+		client_identity(&row, &entries[i], true);
+		client_account(&row, &entries[i]);
+		row_ms(&row, Max(ends - entries[i].since, 0) * NS_PER_US);
+		row_emit(&row);
+	}
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_clients_last, clients_last, API_1_1);
+
+/* Fill in an address, if it is one of a single host. */
+static bool
+set_pattern_address(ClientPattern *pattern, inet *address)
+{
+	pattern->family = ip_family(address) == PGSQL_AF_INET ? AF_INET : AF_INET6;
+	memcpy(pattern->address, ip_addr(address), ip_addrsize(address));
+	return ip_bits(address) == ip_maxbits(address);
+}
+
+/*
+ * Forget what client groups have counted so far: those that have all that was
+ * given.  Returns how many there are.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_reset_clients);
+Datum
+pgnetlat_reset_clients(PG_FUNCTION_ARGS)
+{
+	ClientPattern pattern;
+
+	rows_require_preload();
+	memset(&pattern, 0, sizeof(pattern));
+	if (!PG_ARGISNULL(0))
+		pattern.datid = PG_GETARG_OID(0);
+	if (!PG_ARGISNULL(1))
+		pattern.userid = PG_GETARG_OID(1);
+	if (!PG_ARGISNULL(2))
+		pattern.application_name = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	if (!PG_ARGISNULL(3) && !set_pattern_address(&pattern, PG_GETARG_INET_PP(3)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("client_addr must be the address of a host, not of a network")));
+	drain_fold_all();
+	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
+}
 
 /*
  * Where we are in the histograms.  They are many rows, so they are returned
@@ -207,7 +283,7 @@ histogram_begin_group(HistogramScan *scan)
 	MemoryContextReset(scan->identity_context);
 	old = MemoryContextSwitchTo(scan->identity_context);
 	scan->row.column = 0;
-	client_identity(&scan->row, &scan->groups[scan->group]);
+	client_identity(&scan->row, &scan->groups[scan->group], false);
 	scan->identity_columns = scan->row.column;
 	MemoryContextSwitchTo(old);
 }

@@ -10,6 +10,13 @@
  * no room for another: its sessions are counted in the row of their database's
  * evicted groups, until there is.
  *
+ * Windows begin with snapshots, as those over sessions do (snapshots.h), but
+ * all groups' are of the same moments.  A group that was not there then had
+ * counted nothing, so it needs no snapshot.  What was evicted since takes its
+ * snapshots along to the row that it is added to: there, too, the difference
+ * is what was counted in the window.  Snapshots are not saved, and what was
+ * saved is older than any window: there is nothing before the server's start.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -18,10 +25,12 @@
 
 #include "bounded.h"
 #include "clients.h"
+#include "clock.h"
 #include "compat.h"
 #include "guc.h"
 #include "locks.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
 				 "ClientKey must not have padding: it is hashed as bytes");
@@ -29,9 +38,28 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 /* Databases that have a row of their own for what was evicted, and one more. */
 #define CLIENTS_OTHERS		16
 
-/* protected by the clients lock, as the table is */
+/* The beginning of ClientCounters: what windows are about, all of it int64. */
+typedef struct ClientSnapshot
+{
+	LedgerTotals totals;
+	TcpCounters tcp;
+	int64		ended_sessions;
+} ClientSnapshot;
+
+StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
+				 "ClientSnapshot must be how ClientCounters begins");
+
+typedef struct ClientSnapshots
+{
+	ClientKey	key;			/* must be first */
+	ClientSnapshot kept[SNAPSHOTS_KEPT];
+} ClientSnapshots;
+
+/* protected by the clients lock, as the tables are */
 typedef struct ClientsShared
 {
+	SnapshotTimes times;		/* of all snapshots */
+	ClientSnapshots other_snapshots[CLIENTS_OTHERS];
 	ClientEntry others[CLIENTS_OTHERS]; /* what was evicted, by database; the
 										 * last one: of any further ones */
 	int64		evicted;
@@ -40,12 +68,25 @@ typedef struct ClientsShared
 
 static ClientsShared *shared = NULL;
 static HTAB *table = NULL;
+static HTAB *snapshots = NULL;	/* of groups that had counted something */
 
 Size
 clients_shmem_size(void)
 {
-	return add_size(MAXALIGN(sizeof(ClientsShared)),
-					hash_estimate_size(pgnetlat_max_clients, sizeof(ClientEntry)));
+	Size		size = MAXALIGN(sizeof(ClientsShared));
+
+	size = add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientEntry)));
+	return add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientSnapshots)));
+}
+
+/* There is nothing before now: where no snapshot is as old, windows begin here. */
+static void
+begin_windows(void)
+{
+	int64		now = clock_now();
+
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		shared->times.at[i] = now;
 }
 
 void
@@ -56,14 +97,126 @@ clients_shmem_init(void)
 
 	shared = ShmemInitStruct("pgnetlat clients", sizeof(ClientsShared), &found);
 	if (!found)
+	{
 		memset(shared, 0, sizeof(*shared));
+		begin_windows();
+	}
 
 	memset(&info, 0, sizeof(info));
 	info.keysize = sizeof(ClientKey);
 	info.entrysize = sizeof(ClientEntry);
 	table = compat_shmem_hash("pgnetlat clients hash", pgnetlat_max_clients,
 							  &info, HASH_ELEM | HASH_BLOBS);
+	info.entrysize = sizeof(ClientSnapshots);
+	snapshots = compat_shmem_hash("pgnetlat clients snapshots hash", pgnetlat_max_clients,
+								  &info, HASH_ELEM | HASH_BLOBS);
 }
+
+/* ---------------------------------------------------------------------------
+ * Snapshots
+ * ---------------------------------------------------------------------------
+ */
+
+#define SNAPSHOT_FIELDS		(sizeof(ClientSnapshot) / sizeof(int64))
+
+static void
+snapshot_add(ClientSnapshot *sum, const ClientSnapshot *term)
+{
+	for (size_t i = 0; i < SNAPSHOT_FIELDS; i++)
+		((int64 *) sum)[i] += ((const int64 *) term)[i];
+}
+
+static void
+snapshot_subtract(ClientSnapshot *difference, const ClientSnapshot *term)
+{
+	for (size_t i = 0; i < SNAPSHOT_FIELDS; i++)
+		((int64 *) difference)[i] -= ((const int64 *) term)[i];
+}
+
+/* The snapshots of a group; NULL if there is none, or no room for any. */
+static ClientSnapshots *
+snapshots_of(const ClientEntry *entry, bool create)
+{
+	ClientSnapshots *own;
+	bool		found;
+
+	if (entry->is_other)
+		return &shared->other_snapshots[entry - shared->others];
+	own = hash_search(snapshots, &entry->key, create ? HASH_ENTER_NULL : HASH_FIND, &found);
+	if (own && !found)
+		memset(own->kept, 0, sizeof(own->kept));
+	return own;
+}
+
+/* What has just been restored, on top of what was there, is older than all. */
+static void
+restore_snapshots(const ClientEntry *entry, const ClientEntry *saved)
+{
+	ClientSnapshots *own = snapshots_of(entry, true);
+
+	for (int i = 0; own && i < SNAPSHOTS_KEPT; i++)
+		snapshot_add(&own->kept[i], (const ClientSnapshot *) &saved->counters);
+}
+
+/* The group is about to be added to "other". */
+static void
+evict_snapshots(const ClientEntry *entry, ClientEntry *other)
+{
+	ClientSnapshots *own = snapshots_of(entry, false);
+	ClientSnapshots *sum = snapshots_of(other, true);
+
+	if (own == NULL)
+		return;
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		snapshot_add(&sum->kept[i], &own->kept[i]);
+	hash_search(snapshots, &entry->key, HASH_REMOVE, NULL);
+}
+
+static void
+take_snapshot(const ClientEntry *entry, SnapshotLevels levels)
+{
+	ClientSnapshots *own = snapshots_of(entry, true);
+
+	for (int level = 0; own && level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			memcpy(&own->kept[snapshots_place(&shared->times, level)], &entry->counters,
+				   sizeof(ClientSnapshot));
+	}
+}
+
+/*
+ * Keep a snapshot of all groups, which have just been folded into.
+ */
+void
+clients_take_snapshots(SnapshotLevels levels)
+{
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+	int64		now;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		take_snapshot(entry, levels);
+	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	{
+		if (shared->others[i].is_other)
+			take_snapshot(&shared->others[i], levels);
+	}
+	now = clock_now();
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			shared->times.at[snapshots_place(&shared->times, level)] = now;
+	}
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+/* ---------------------------------------------------------------------------
+ * Groups
+ * ---------------------------------------------------------------------------
+ */
 
 /*
  * Where what is evicted of a database goes: into a place of its own, or, as
@@ -90,23 +243,26 @@ other_for(Oid datid)
 }
 
 static void
-fold_into_other(const void *evicted)
+add_to_other(ClientEntry *other, const ClientEntry *entry)
 {
-	const ClientEntry *entry = evicted;
-	ClientEntry *other = other_for(entry->key.datid);
 	ClientCounters *sum = &other->counters;
 	const ClientCounters *term = &entry->counters;
 
-	ledger_totals_add(&sum->totals, &term->totals);
-	sum->tcp.retransmits += term->tcp.retransmits;
-	sum->tcp.bytes_received += term->tcp.bytes_received;
-	sum->tcp.packets_sent += term->tcp.packets_sent;
-	sum->tcp.packets_received += term->tcp.packets_received;
-	sum->ended_sessions += term->ended_sessions;
+	snapshot_add((ClientSnapshot *) sum, (const ClientSnapshot *) term);
 	for (int i = 0; i < NUM_METRICS; i++)
 		histogram_add(&sum->histogram[i], &term->histogram[i]);
 	if (other->since == 0 || entry->since < other->since)
 		other->since = entry->since;
+}
+
+static void
+fold_into_other(const void *evicted)
+{
+	const ClientEntry *entry = evicted;
+	ClientEntry *other = other_for(entry->key.datid);
+
+	add_to_other(other, entry);
+	evict_snapshots(entry, other);
 }
 
 static bool
@@ -236,7 +392,11 @@ clients_restore(const ClientEntry *saved)
 		entry->counters = saved->counters;
 	}
 	else
-		fold_into_other(saved);
+	{
+		entry = other_for(saved->key.datid);
+		add_to_other(entry, saved);
+	}
+	restore_snapshots(entry, saved);
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }
 
@@ -245,8 +405,64 @@ clients_reset(TimestampTz now)
 {
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
 	bounded_clear(table);
+	bounded_clear(snapshots);
 	memset(shared, 0, sizeof(*shared));
+	begin_windows();
 	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+static bool
+matches(const ClientEntry *entry, const ClientPattern *pattern)
+{
+	const ClientKey *key = &entry->key;
+
+	return (!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
+		(!OidIsValid(pattern->userid) || pattern->userid == key->userid) &&
+		(pattern->application_name == NULL ||
+		 (!entry->is_other && strcmp(pattern->application_name, key->application_name) == 0)) &&
+		(pattern->family == 0 ||
+		 (pattern->family == key->family &&
+		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
+}
+
+/* Its sessions stay, and with them what they have pending. */
+static bool
+reset_if_matching(ClientEntry *entry, const ClientPattern *pattern, TimestampTz now)
+{
+	ClientSnapshots *own;
+
+	if (!matches(entry, pattern))
+		return false;
+	memset(&entry->counters, 0, sizeof(entry->counters));
+	entry->since = now;
+	own = snapshots_of(entry, false);
+	if (own)
+		memset(own->kept, 0, sizeof(own->kept));
+	return true;
+}
+
+/*
+ * Forget what some groups, into which all sessions have just been folded, have
+ * counted.  Returns how many they were.
+ */
+int64
+clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
+{
+	HASH_SEQ_STATUS scan;
+	ClientEntry *entry;
+	int64		count = 0;
+
+	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		count += reset_if_matching(entry, pattern, now);
+	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	{
+		if (shared->others[i].is_other)
+			count += reset_if_matching(&shared->others[i], pattern, now);
+	}
+	LWLockRelease(locks_get(LOCK_CLIENTS));
+	return count;
 }
 
 void
@@ -258,10 +474,47 @@ clients_counts(int64 *entries, int64 *evicted)
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 }
 
-/* A palloc'd copy of all entries, the ones of evicted groups last. */
-ClientEntry *
-clients_copy(int *count)
+/* What a group has counted since a snapshot, instead of all it has. */
+static void
+subtract_snapshot(ClientEntry *copy, const ClientEntry *entry, int place)
 {
+	ClientSnapshots *own = snapshots_of(entry, false);
+
+	if (own)
+		snapshot_subtract((ClientSnapshot *) &copy->counters, &own->kept[place]);
+	/* of what was found late to be the client's, some is of the time before */
+	(void) ledger_totals_cut_late(&copy->counters.totals);
+}
+
+static void
+copy_entry(ClientEntry *copy, const ClientEntry *entry, int place)
+{
+	*copy = *entry;
+	if (place >= 0)
+		subtract_snapshot(copy, entry, place);
+}
+
+/*
+ * The snapshot that begins the shortest window with all of the last "length"
+ * nanoseconds, or else the oldest one: nothing was before that.
+ */
+static int
+find_window(int64 length, TimestampTz *began)
+{
+	int64		now = clock_now();
+	int			place = snapshots_find(&shared->times, now - length);
+
+	if (place < 0)
+		place = snapshots_oldest(&shared->times);
+	*began = GetCurrentTimestamp() - (now - shared->times.at[place]) / NS_PER_US;
+	return place;
+}
+
+/* As below; only what was counted in a window, if "began" is not NULL. */
+static ClientEntry *
+copy_entries(int64 length, TimestampTz *began, int *count)
+{
+	int			place = -1;
 	HASH_SEQ_STATUS scan;
 	ClientEntry *entry;
 	ClientEntry *copies = NULL;
@@ -283,14 +536,34 @@ clients_copy(int *count)
 		LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
 	}
 	*count = 0;
+	if (began)
+		place = find_window(length, began);
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
-		copies[(*count)++] = *entry;
+		copy_entry(&copies[(*count)++], entry, place);
 	for (int i = 0; i < CLIENTS_OTHERS; i++)
 	{
 		if (shared->others[i].is_other)
-			copies[(*count)++] = shared->others[i];
+			copy_entry(&copies[(*count)++], &shared->others[i], place);
 	}
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 	return copies;
+}
+
+/* A palloc'd copy of all entries, the ones of evicted groups last. */
+ClientEntry *
+clients_copy(int *count)
+{
+	return copy_entries(0, NULL, count);
+}
+
+/*
+ * The same over a window that contains the last "length" nanoseconds, if there
+ * is one, or else the longest there is.  "began" is when it did.  Histograms are
+ * not over the window.
+ */
+ClientEntry *
+clients_copy_window(int64 length, TimestampTz *began, int *count)
+{
+	return copy_entries(length, began, count);
 }

@@ -19,6 +19,7 @@
 #include "datatype/timestamp.h"
 #include "histogram.h"
 #include "ledger.h"
+#include "snapshots.h"
 #include "tcpinfo.h"
 
 /* Hashed as bytes: no padding, and everything unused is zero. */
@@ -43,9 +44,11 @@ typedef enum ClientMetric
 
 typedef struct ClientCounters
 {
+	/* of these, snapshots are kept: see clients.c */
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
+
 	int64		rtt;			/* ns, latest measured; 0: none */
 	Histogram	histogram[NUM_METRICS];
 } ClientCounters;
@@ -100,8 +103,24 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 }
 
 extern void clients_reset(TimestampTz now);
+
+/* Which groups: what is not set, may be anything. */
+typedef struct ClientPattern
+{
+	Oid			datid;
+	Oid			userid;
+	const char *application_name;
+	int32		family;
+	uint8		address[16];
+} ClientPattern;
+
+extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
 extern void clients_restore(const ClientEntry *entry);
+
+/* Windows: what was counted since a moment that is kept */
+extern void clients_take_snapshots(SnapshotLevels levels);
+extern ClientEntry *clients_copy_window(int64 length, TimestampTz *began, int *count);
 
 #endif							/* PGNETLAT_CLIENTS_H */

@@ -23,7 +23,7 @@ int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
-int			pgnetlat_recorder_size = 64;
+int			pgnetlat_recorder_size = 48;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
@@ -71,7 +71,7 @@ guc_define(void)
 	DefineCustomIntVariable("pgnetlat.recorder_size",
 							"Sets the number of records of recent exchanges that are kept for each session.",
 							"An exchange takes one record for each of its statements.",
-							&pgnetlat_recorder_size, 64, 16, 65536,
+							&pgnetlat_recorder_size, 48, 16, 65536,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.rtt_interval",

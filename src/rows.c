@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "rows.h"
 #include "shmem.h"
+#include "snapshots.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inet.h"
@@ -138,6 +139,15 @@ row_oid(RowBuilder *row, Oid value)
 }
 
 void
+row_name(RowBuilder *row, const char *value)
+{
+	if (value)
+		row_datum(row, DirectFunctionCall1(namein, CStringGetDatum(value)));
+	else
+		row_null(row);
+}
+
+void
 row_text(RowBuilder *row, const char *value)
 {
 	if (value)
@@ -228,6 +238,39 @@ row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
 	row_ms(row, totals->send_blocked);
 	row_ms(row, totals->send_client);
 	row_shares(row, totals);
+}
+
+static int
+compare_intervals(const Interval *a, const Interval *b)
+{
+	return DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(a),
+											 IntervalPGetDatum(b)));
+}
+
+/*
+ * How much of the past a caller asks for, in nanoseconds: more than nothing,
+ * and no more than is kept.
+ */
+int64
+rows_window_length(const Interval *duration)
+{
+	static const Interval nothing = {.time = 0};
+	static const Interval longest = {.time = SNAPSHOTS_LONGEST_NS / NS_PER_US};
+
+	if (compare_intervals(duration, &nothing) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must be positive"),
+				 errhint("It is how much of the past to show, up to now, such as '10 s' or '1 min'.")));
+	if (compare_intervals(duration, &longest) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must not be more than 15 minutes"),
+				 errhint("See pgnetlat_history for what was before.")));
+	/* the terms may be large (1 day - 23:59:50), their sum is not */
+	return (duration->time +
+			((int64) duration->month * DAYS_PER_MONTH + duration->day) * USECS_PER_DAY) *
+		NS_PER_US;
 }
 
 /* Core's rule for pg_stat_activity: HAS_PGSTAT_PERMISSIONS in pgstatfuncs.c. */

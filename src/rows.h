@@ -20,6 +20,7 @@
 #define PGNETLAT_ROWS_H
 
 #include "clients.h"
+#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "ledger.h"
@@ -67,12 +68,14 @@ extern void row_int32(RowBuilder *row, int32 value);
 extern void row_int64(RowBuilder *row, int64 value);
 extern void row_float8(RowBuilder *row, double value);
 extern void row_oid(RowBuilder *row, Oid value);	/* NULL if invalid */
+extern void row_name(RowBuilder *row, const char *value);	/* NULL if NULL */
 extern void row_text(RowBuilder *row, const char *value);	/* NULL if NULL */
 extern void row_timestamp(RowBuilder *row, TimestampTz value);	/* NULL if 0 */
 extern void row_ms(RowBuilder *row, int64 nanoseconds);
 extern void row_address(RowBuilder *row, int family, const uint8 *address);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
+extern int64 rows_window_length(const Interval *duration);
 extern bool rows_may_see(Oid role);
 
 #endif							/* PGNETLAT_ROWS_H */

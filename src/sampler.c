@@ -16,6 +16,8 @@
  * between those the ones whose recorder is half full, so that a session has to
  * do that itself only if it fills a recorder within a few ticks.
  *
+ * Every few seconds it keeps a snapshot of all accounts, where windows begin.
+ *
  * Nothing but samples is lost while the sampler is down.  It may be told to
  * terminate at any time, by exiting with status 1 so that the postmaster
  * starts it again, and survives errors.
@@ -26,6 +28,7 @@
  */
 #include "postgres.h"
 
+#include "clients.h"
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
@@ -47,6 +50,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "waits.h"
+#include "windows.h"
 
 #define SAMPLER_RESTART_S		1
 
@@ -393,6 +397,27 @@ sample_all(Tick *tick)
 		tick->first = tick->next_first;
 }
 
+/*
+ * All sessions in one look, so that windows over them begin together; those
+ * over groups with what the same sessions have folded into them.
+ */
+static void
+take_snapshots_if_due(int64 now)
+{
+	SnapshotLevels due = windows_due(now);
+	SlotObservation observation;
+
+	if (due == 0)
+		return;
+	for (int i = 0; i < slot_count(); i++)
+	{
+		if (slot_observe(i, &observation))
+			windows_add(i, &observation, due);
+	}
+	drain_fold_all();
+	clients_take_snapshots(due);
+}
+
 static void
 rotate_history_if_due(void)
 {
@@ -416,6 +441,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
+		take_snapshots_if_due(tick->now);
 		rotate_history_if_due();
 	}
 	PG_CATCH();

@@ -25,6 +25,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "waits.h"
+#include "windows.h"
 
 static const struct
 {
@@ -34,6 +35,7 @@ static const struct
 	{slot_shmem_size, slot_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{waits_shmem_size, waits_shmem_init},
+	{windows_shmem_size, windows_shmem_init},
 	{drain_shmem_size, drain_shmem_init},
 	{statements_shmem_size, statements_shmem_init},
 	{clients_shmem_size, clients_shmem_init},

@@ -424,6 +424,7 @@ slot_observe(int index, SlotObservation *observation)
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;
+			observation->wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
 			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
 				copy.run_queue_total - copy.run_queue_base;
 			observation->tcp = copy.tcp;

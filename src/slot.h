@@ -114,6 +114,7 @@ typedef struct SlotObservation
 	uint32		generation;
 	int64		clock_offset;
 	int64		observed_at;
+	uint32		wait_event;		/* as in PGPROC, at about that time */
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */

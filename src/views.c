@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
@@ -23,8 +24,10 @@
 #include "slot.h"
 #include "statements.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "waits.h"
+#include "windows.h"
 
 static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_DISABLED] = "disabled",
@@ -66,16 +69,20 @@ copy_application_name(const SlotObservation *seen, char *name)
 	}
 }
 
-/* What pg_stat_activity shows to everybody. */
+/* What pg_stat_activity shows to everybody; names where the caller wants them. */
 static void
-session_identity(RowBuilder *row, const SlotObservation *seen)
+session_identity(RowBuilder *row, const SlotObservation *seen, bool with_names)
 {
 	char		name[NAMEDATALEN];
 
 	copy_application_name(seen, name);
 	row_int32(row, seen->pid);
 	row_oid(row, seen->datid);
+	if (with_names)
+		row_name(row, get_database_name(seen->datid));
 	row_oid(row, seen->userid);
+	if (with_names)
+		row_name(row, GetUserNameFromId(seen->userid, true));
 	row_text(row, name);
 }
 
@@ -143,15 +150,19 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
  * when each query ran, for how long, and how much it returned.
  */
 static void
+session_account(RowBuilder *row, const SlotObservation *seen)
+{
+	session_state(row, seen);
+	row_account(row, &seen->account.totals, &seen->account.pending);
+	session_connection(row, seen);
+}
+
+static void
 session_row(RowBuilder *row, const SlotObservation *seen)
 {
-	session_identity(row, seen);
+	session_identity(row, seen, false);
 	if (rows_may_see(seen->userid))
-	{
-		session_state(row, seen);
-		row_account(row, &seen->account.totals, &seen->account.pending);
-		session_connection(row, seen);
-	}
+		session_account(row, seen);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -169,7 +180,7 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (slot_observe(i, &seen) && !seen.closed)
+		if (windows_observe(i, WINDOW_WHOLE, &seen) && !seen.closed)
 			session_row(&row, &seen);
 	}
 	return (Datum) 0;
@@ -177,6 +188,39 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 
 SQL_ENTRY_POINT(pgnetlat_sessions, sessions, API_1_0);
 SQL_ENTRY_POINT(pgnetlat_sessions_1_1, sessions, API_1_1);
+
+/*
+ * The same over a window, with its length, and with the names that the view
+ * pgnetlat_sessions looks up.
+ */
+static Datum
+sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	SlotObservation seen;
+	int64		length;
+
+	rows_begin(fcinfo, api, &row);
+	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	for (int i = 0; i < slot_count(); i++)
+	{
+		if (!windows_observe(i, length, &seen) || seen.closed)
+			continue;
+		session_identity(&row, &seen, true);
+		if (rows_may_see(seen.userid))
+		{
+			session_account(&row, &seen);
+			row_ms(&row, ledger_busy_total(&seen.account.totals) +
+				   seen.account.totals.idle + seen.account.pending);
+		}
+		else
+			row_null_rest(&row);
+		row_emit(&row);
+	}
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_sessions_last, sessions_last, API_1_1);
 
 /* The names of a sample; no event means that it was running, on a processor. */
 static void
@@ -389,6 +433,25 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 }
 
 SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
+
+/*
+ * Forget what one session has counted so far.  NULL if there is none with this
+ * process ID.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_reset_session);
+Datum
+pgnetlat_reset_session(PG_FUNCTION_ARGS)
+{
+	int			pid = PG_GETARG_INT32(0);
+	TimestampTz since;
+	int			slot;
+
+	rows_require_preload();
+	slot = slot_find_pid(pid);
+	if (slot < 0 || !windows_reset(slot, pid, &since))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(since);
+}
 
 /*
  * Forget everything counted so far.

@@ -33,6 +33,8 @@ typedef struct WaitProfile
 	volatile uint64 session;	/* 0 while the profile is being cleared */
 	volatile uint32 generation;
 	volatile int32 used;
+	pg_atomic_uint32 resets;	/* how often somebody has asked for one ... */
+	volatile uint32 resets_done;	/* ... before it was cleared last */
 	WaitEntry	entries[WAITS_PER_SESSION];
 } WaitProfile;
 
@@ -52,8 +54,11 @@ waits_shmem_init(void)
 	bool		found;
 
 	profiles = ShmemInitStruct("pgnetlat waits", waits_shmem_size(), &found);
-	if (!found)
-		memset(profiles, 0, waits_shmem_size());
+	if (found)
+		return;
+	memset(profiles, 0, waits_shmem_size());
+	for (int i = 0; i < slot_count(); i++)
+		pg_atomic_init_u32(&profiles[i].resets, 0);
 }
 
 static inline uint32
@@ -73,11 +78,28 @@ profile_clear(WaitProfile *profile, uint64 session, uint32 generation)
 {
 	profile->session = 0;
 	pg_write_barrier();
+	profile->resets_done = pg_atomic_read_u32(&profile->resets);
 	memset(profile->entries, 0, sizeof(profile->entries));
 	profile->used = 0;
 	profile->generation = generation;
 	pg_write_barrier();
 	profile->session = session;
+}
+
+static inline bool
+profile_is_of(WaitProfile *profile, uint64 session, uint32 generation)
+{
+	return profile->session == session && profile->generation == generation &&
+		profile->resets_done == pg_atomic_read_u32(&profile->resets);
+}
+
+/*
+ * The profile begins anew with the next sample, and is empty until then.
+ */
+void
+waits_reset(int slot)
+{
+	pg_atomic_fetch_add_u32(&profiles[slot].resets, 1);
 }
 
 /*
@@ -92,7 +114,7 @@ waits_add(int slot, uint64 session, uint32 generation, LedgerState state,
 	WaitEntry  *entry;
 	int			i;
 
-	if (unlikely(profile->session != session || profile->generation != generation))
+	if (unlikely(!profile_is_of(profile, session, generation)))
 		profile_clear(profile, session, generation);
 
 	for (i = 0; i < profile->used; i++)
@@ -129,7 +151,7 @@ waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
 	WaitProfile *profile = &profiles[slot];
 	int			count = 0;
 
-	if (profile->session != session || profile->generation != generation)
+	if (!profile_is_of(profile, session, generation))
 		return 0;
 	pg_read_barrier();
 	for (int i = 0; i < WAITS_PER_SESSION; i++)
@@ -146,5 +168,5 @@ waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
 		count++;
 	}
 	pg_read_barrier();
-	return profile->session == session && profile->generation == generation ? count : 0;
+	return profile_is_of(profile, session, generation) ? count : 0;
 }

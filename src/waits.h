@@ -3,7 +3,7 @@
  * waits.h
  *	  The sampled profile of each session: wait events by state.
  *
- * Written by the sampler alone; readers see each counter whole, not all of
+ * Written by the sampler alone (who resets one, asks it to); readers see each counter whole, not all of
  * them as of one moment.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -31,6 +31,7 @@ extern Size waits_shmem_size(void);
 extern void waits_shmem_init(void);
 extern void waits_add(int slot, uint64 session, uint32 generation,
 					  LedgerState state, uint32 event, int64 time);
+extern void waits_reset(int slot);
 extern int	waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples);
 
 #endif							/* PGNETLAT_WAITS_H */

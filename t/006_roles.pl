@@ -78,12 +78,25 @@ foreach my $name (sort keys %session)
 		$may ? 't' : undef,
 		"$name: " . ($may ? 'sees' : 'does not see') . ' the account');
 
+	is( $caller->value(
+			"SELECT count(*) = 1 AND
+					count(window_time) + count(state) + count(exec_time) + count(client_port) =
+						CASE WHEN " . ($may ? 'true' : 'false') . " THEN 4 ELSE 0 END
+			   FROM pgnetlat_sessions_last('10 s') WHERE pid = $pid"),
+		't',
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the account of the last seconds');
+
 	# what has no counterpart there
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_clients
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
 		$may ? 't' : 'f',
 		"$name: address of a client group");
+	is( $caller->value(
+			"SELECT count(*) > 0 FROM pgnetlat_clients_last()
+			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
+		$may ? 't' : 'f',
+		"$name: address of a client group over a window");
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_histogram
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
@@ -104,6 +117,10 @@ foreach my $name (sort keys %session)
 			}),
 		$may ? 't' : 'f',
 		"$name: wait events of another role");
+
+	like($caller->error_of("SELECT $_"), qr/^permission denied for function pgnetlat_reset_/,
+		"$name: may not forget: $_")
+	  foreach $name eq 'super' ? () : ("pgnetlat_reset_session($pid)", 'pgnetlat_reset_clients()');
 
 	my $seen = eval {
 		$caller->value("SELECT count(queryid) FROM pgnetlat_recent($pid)");

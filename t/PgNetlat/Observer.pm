@@ -179,6 +179,31 @@ sub account
 	return $self->accounts("pid = $pid")->{$pid};
 }
 
+# One session's account of the last so much time, checked; undef if there is
+# none.
+sub window
+{
+	my ($self, $duration, $pid) = @_;
+	my ($row) = $self->rows(
+		"SELECT *, extract(epoch FROM interval '$duration') * 1000 AS asked
+		   FROM pgnetlat_sessions_last('$duration') WHERE pid = $pid");
+
+	return unless $row;
+	$self->_check_row($row);
+	$self->_complain($row, "window_time is $row->{window_time}, not $row->{total_time}")
+	  if $row->{window_time} != $row->{total_time};
+
+	# shorter than asked for only if it is all there is
+	if ($row->{window_time} < $row->{asked})
+	{
+		my $account = $self->account($pid);
+
+		$self->_complain($row, "window since $row->{stats_since} is too short")
+		  if $account && $account->{stats_since} ne $row->{stats_since};
+	}
+	return $row;
+}
+
 # The rows of pgnetlat_clients, checked.
 sub clients
 {
@@ -196,6 +221,22 @@ sub clients
 		$self->_check_row($row);
 		$self->_check_growth($old, $row) if $old;
 		$self->{seen_clients}{$key} = $row;
+	}
+	return @rows;
+}
+
+# The same over the last so much time.
+sub clients_window
+{
+	my ($self, $duration, $condition) = @_;
+	my @rows = $self->rows("SELECT * FROM pgnetlat_clients_last('$duration')"
+		  . (defined $condition ? " WHERE $condition" : ''));
+
+	foreach my $row (@rows)
+	{
+		$self->_check_row($row);
+		$self->_complain($row, "window_time is $row->{window_time}")
+		  if $row->{window_time} < 0;
 	}
 	return @rows;
 }

@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshots.c
+ *	  See snapshots.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "snapshots.h"
+
+#define NS_PER_SECOND	INT64_C(1000000000)
+
+/* The windows that are kept, shortest first. */
+static const int64_t lengths[SNAPSHOT_LEVELS] = {
+	10 * NS_PER_SECOND,
+	60 * NS_PER_SECOND,
+	SNAPSHOTS_LONGEST_NS,
+};
+
+/*
+ * The levels for which snapshots are to be taken now, all by the same look at
+ * the accounts.  They count as taken.
+ *
+ * The next one is due so long after this one was taken, not after it was due:
+ * snapshots that are further apart than planned make longer windows, ones that
+ * are closer would make windows that are too short.
+ */
+SnapshotLevels
+snapshots_due(SnapshotSchedule *schedule, int64_t now)
+{
+	SnapshotLevels due = 0;
+
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		int64_t		interval = lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
+
+		if (schedule->taken[level] != 0 && now - schedule->taken[level] < interval)
+			continue;
+		schedule->taken[level] = now;
+		due |= 1u << level;
+	}
+	return due;
+}
+
+/* The oldest one of so many, unused places counting as the oldest. */
+static int
+oldest_of(const SnapshotTimes *kept, int first, int count)
+{
+	int			oldest = first;
+
+	for (int i = first + 1; i < first + count; i++)
+	{
+		if (kept->at[i] < kept->at[oldest])
+			oldest = i;
+	}
+	return oldest;
+}
+
+/* Where a new snapshot of a level goes: in place of its oldest one. */
+int
+snapshots_place(const SnapshotTimes *kept, int level)
+{
+	return oldest_of(kept, level * SNAPSHOTS_PER_LEVEL, SNAPSHOTS_PER_LEVEL);
+}
+
+/* The oldest one of all levels, if all places are used. */
+int
+snapshots_oldest(const SnapshotTimes *kept)
+{
+	return oldest_of(kept, 0, SNAPSHOTS_KEPT);
+}
+
+/*
+ * The snapshot that begins the shortest window with all that was since then:
+ * the youngest one of any level that is not after "since"; -1 if there is none.
+ */
+int
+snapshots_find(const SnapshotTimes *kept, int64_t since)
+{
+	int			best = -1;
+
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+	{
+		if (kept->at[i] == 0 || kept->at[i] > since)
+			continue;
+		if (best < 0 || kept->at[i] > kept->at[best])
+			best = i;
+	}
+	return best;
+}

@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshots.h
+ *	  Which snapshots of an account are kept, and which one begins a window.
+ *
+ * A window is the difference of two accounts: the one of now and a snapshot.
+ * So that there is one for the last 10 seconds, minute and 15 minutes, and none
+ * is much longer than that, snapshots are taken every third of each, and four
+ * are kept: the oldest is then as old as the window or up to a third older.
+ *
+ * Plain C, no server headers.  Moments are nanoseconds of the monotonic clock.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SNAPSHOTS_H
+#define PGNETLAT_SNAPSHOTS_H
+
+#include <stdint.h>
+
+#define SNAPSHOT_LEVELS			3
+#define SNAPSHOTS_PER_LEVEL		4
+#define SNAPSHOTS_KEPT			(SNAPSHOT_LEVELS * SNAPSHOTS_PER_LEVEL)
+
+#define SNAPSHOTS_LONGEST_NS	INT64_C(900000000000)
+
+/* A set of levels, one bit each. */
+typedef unsigned SnapshotLevels;
+
+/* When the latest snapshots of each level were taken. */
+typedef struct SnapshotSchedule
+{
+	int64_t		taken[SNAPSHOT_LEVELS];
+} SnapshotSchedule;
+
+/* The moments as of which the kept snapshots are; 0: no such snapshot. */
+typedef struct SnapshotTimes
+{
+	int64_t		at[SNAPSHOTS_KEPT];
+} SnapshotTimes;
+
+extern SnapshotLevels snapshots_due(SnapshotSchedule *schedule, int64_t now);
+extern int	snapshots_place(const SnapshotTimes *kept, int level);
+extern int	snapshots_oldest(const SnapshotTimes *kept);
+extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);
+
+#endif							/* PGNETLAT_SNAPSHOTS_H */

@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * windows.h
+ *	  Where windows over the sessions' accounts begin: kept snapshots.
+ *
+ * Taken by the sampler, of all sessions in one look; see snapshots.h for when.
+ *
+ * What is pending when a snapshot is taken will be booked later, but lies
+ * before it.  So a snapshot is not the account as of that look but as of the
+ * moment up to which all was attributed: the parts of a window then add up to
+ * its length, to the nanosecond, and none is ever negative.
+ *
+ * A reset of one session is such a snapshot as well, which nothing goes behind:
+ * the session itself knows nothing of it, nor do groups and statements, to
+ * which what was before goes on to belong.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_WINDOWS_H
+#define PGNETLAT_WINDOWS_H
+
+#include "ledger.h"
+#include "slot.h"
+#include "snapshots.h"
+#include "tcpinfo.h"
+
+typedef struct WindowSnapshot
+{
+	LedgerTotals totals;
+	TcpCounters tcp;
+	int64		run_queue_time; /* ns; 0 where the kernel does not say */
+} WindowSnapshot;
+
+/* Where a window over a session's account begins. */
+typedef struct WindowStart
+{
+	uint64		session;		/* valid for this session ... */
+	uint32		generation;		/* ... and reset generation only */
+	int64		at;
+	WindowSnapshot snapshot;
+} WindowStart;
+
+extern Size windows_shmem_size(void);
+extern void windows_shmem_init(void);
+
+/* Functions for the sampler */
+extern SnapshotLevels windows_due(int64 now);
+extern void windows_add(int slot, const SlotObservation *seen, SnapshotLevels levels);
+
+/* Functions for readers */
+#define WINDOW_WHOLE	INT64CONST(0)	/* all there is */
+
+extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
+extern bool windows_reset(int slot, int pid, TimestampTz *since);
+
+#endif							/* PGNETLAT_WINDOWS_H */

@@ -1,0 +1,197 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# What a person reads while something is wrong: who is stuck comes first, behind
+# whom is said, and no line is too long for a terminal.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use Encode qw(decode encode);
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $width = 110;
+my $node = new_node(
+	'now',
+	conf => "max_prepared_transactions = 1\ntrack_activity_query_size = 4096");
+$node->start;
+$node->safe_psql('postgres',
+	q{CREATE DATABASE utf8 ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0});
+$node->safe_psql('postgres',
+	q{CREATE DATABASE latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0});
+
+my $observer = PgNetlat::Observer->connect($node, dbname => 'utf8');
+my $wide_role = encode('UTF-8', "\x{65e5}\x{672c}\x{8a9e}" x 5);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE t AS SELECT i FROM generate_series(1, 3) i',
+	'CREATE ROLE plain LOGIN',
+	'CREATE ROLE other LOGIN',
+	"CREATE ROLE \"$wide_role\" LOGIN");
+
+sub client
+{
+	my ($name, %options) = @_;
+
+	return PgNetlat::Client->connect($node, application_name => $name, %options);
+}
+
+# The rows, checked, in their order; and by process ID.
+sub rows_of
+{
+	my ($connection) = @_;
+	my @rows = $connection->rows('SELECT * FROM pgnetlat_now');
+
+	foreach my $row (@rows)
+	{
+		next unless defined $row->{server_net_client};
+		my ($server, $net, $client, $bar) =
+		  $row->{server_net_client} =~ m{^(\d+)/(\d+)/(\d+) +([#=.]{8})$};
+
+		$observer->_complain($row, "odd parts: $row->{server_net_client}")
+		  if !defined $bar || $server + $net + $client != 100;
+	}
+	return @rows;
+}
+
+sub row_of
+{
+	my ($pid) = @_;
+	my ($row) = grep { $_->{pid} == $pid } rows_of($observer);
+
+	return $row;
+}
+
+# ---------------------------------------------------------------------------
+# Who is there, in which order
+# ---------------------------------------------------------------------------
+
+my $idle = client('idle', dbname => 'utf8');
+my $sleeper = client('sleeper', dbname => 'utf8', tcp => 1);
+my $holder = client('billing', dbname => 'utf8', tcp => 1);
+my $victim = client('', dbname => 'utf8', user => 'postgres');
+my $queued = client('queued', dbname => 'utf8');
+$idle->run('SELECT 1');
+$sleeper->put(query('SELECT pg_sleep(600)'));
+ok($observer->await($sleeper->pid, sub { $_->{state} eq 'executing' }),
+	'a session that executes');
+$holder->run('BEGIN', 'UPDATE t SET i = 0');
+$victim->put(query("DELETE\n   \tFROM t"));
+ok( $observer->poll(
+		sub {
+			$observer->value('SELECT cardinality(pg_blocking_pids(' . $victim->pid . '))');
+		}),
+	'one that waits for a lock');
+$queued->put(query('DELETE FROM t'));
+ok( $observer->poll(
+		sub {
+			my @rows = rows_of($observer);
+			my %row = map { $_->{pid} => $_ } @rows;
+
+			$idle->{gone} = !$row{ $idle->pid };
+			$idle->{gone} && @rows == 4
+			  && $rows[0]{pid} == $holder->pid
+			  && $rows[1]{pid} == $victim->pid
+			  && $rows[2]{pid} == $queued->pid
+			  && $rows[3]{pid} == $sleeper->pid;
+		}),
+	'those that are stuck come first, the longest before, idle ones not at all')
+  or note(explain([ rows_of($observer) ]));
+
+my $row = row_of($holder->pid);
+is($row->{client}, 'billing@127.0.0.1', 'application and address');
+like($row->{state}, qr/^in xact \d+(\.\d)? (s|min)$/, 'what, and for how long');
+is($row->{doing}, 'after UPDATE t SET i = 0', 'after which query');
+ok( $observer->poll(
+		sub {
+			row_of($holder->pid)->{server_net_client} =~ m{^0/0/100  \.{8}$};
+		}),
+	'nothing but the client for ten seconds');
+
+$row = row_of($victim->pid);
+is($row->{client}, 'postgres', 'a role without application name, on a socket');
+is($row->{rtt}, undef, 'which has no round trip');
+like($row->{state}, qr/^executing \d/, 'it executes');
+is( $row->{doing},
+	'behind ' . $holder->pid . ': DELETE FROM t',
+	'behind whom, and what, on one line');
+is($row->{rate}, 0, 'no request was completed');
+like(row_of($queued->pid)->{doing},
+	qr/^behind @{[ $victim->pid ]}: /, 'behind the one before it in the queue');
+
+$row = row_of($sleeper->pid);
+like($row->{doing}, qr/^PgSleep: SELECT pg_sleep/, 'its wait event');
+ok( $observer->poll(
+		sub { row_of($sleeper->pid)->{server_net_client} eq '100/0/0  ########'; }),
+	'nothing but the server');
+
+# ---------------------------------------------------------------------------
+# Prepared transactions have no process
+# ---------------------------------------------------------------------------
+
+$holder->run(q{PREPARE TRANSACTION 'held'});
+ok( $observer->poll(
+		sub {
+			row_of($victim->pid)->{doing} =~ /^behind prepared xact: /;
+		}),
+	'behind a prepared transaction');
+$observer->run(q{ROLLBACK PREPARED 'held'});
+$victim->responses;
+$queued->responses;
+
+# ---------------------------------------------------------------------------
+# Whatever there is to be shown, it fits
+# ---------------------------------------------------------------------------
+
+my @nasty = (
+	client('x' x 63, dbname => 'utf8', tcp => 1),
+	client('', user => $wide_role, dbname => 'utf8'),
+	client("tab\tand\nline", dbname => 'utf8', tcp => 1),
+	client('latin1', dbname => 'latin1'));
+my $text = encode('UTF-8', "\x{65e5}\x{672c}" x 600);
+$nasty[0]->put(query("SELECT\n\r\t1, " . ('2, ' x 500) . 'pg_sleep(600)'));
+$nasty[1]->put(query("/* $text */ SELECT pg_sleep(600)"));
+$nasty[2]->put(query("\n\n\n\t  SELECT\npg_sleep(600), 'e\xcc\x81\xcc\x81', '\x01\x02'"));
+$nasty[3]->put(query("SELECT '\xe4\xfc\xff', pg_sleep(600)"));
+ok($observer->await($_->pid, sub { $_->{state} eq 'executing' }), 'it executes')
+  foreach @nasty;
+my ($ret, $out, $err) = $node->psql(
+	'utf8', 'SELECT * FROM pgnetlat_now',
+	extra_params => [ '-P', 'format=aligned', '-P', 'tuples_only=off', '-P', 'pager=off' ]);
+my @lines = split /\n/, decode('UTF-8', $out);
+cmp_ok(scalar(@lines), '>=', 2 + 5 + 1, 'a line for each, and perhaps for others');
+note($out);
+foreach my $line (@lines)
+{
+	my $columns = length($line);
+
+	$columns++ while $line =~ /\p{East_Asian_Width=W}/g;
+	$columns-- while $line =~ /\p{Nonspacing_Mark}/g;
+	cmp_ok($columns, '<=', $width, 'a line that is not too long') or note($line);
+}
+ok((grep { length($_) > $width - 5 } @lines), 'all there is room for is used');
+like($out, qr/ x{14}\@127\.0\.0\.1 /, 'of a long name there is the beginning');
+like($out, qr/PgSleep: SELECT '\?\?\?'/, 'what is no text here is marked');
+like($out, qr/PgSleep: SELECT 1, 2/, 'white space is single spaces');
+
+# ---------------------------------------------------------------------------
+# For whose eyes
+# ---------------------------------------------------------------------------
+
+my $plain = client('plain', user => 'plain', dbname => 'utf8');
+is(scalar(rows_of($plain)), 0, 'nothing of other roles');
+my $same = client('same', user => 'plain', dbname => 'utf8');
+$same->run('BEGIN');
+is(join(' ', map { $_->{pid} } rows_of($plain)), $same->pid, 'but of its own');
+
+$_->cancel foreach $sleeper, @nasty;
+no_violations($observer);
+$node->stop;
+done_testing();
