@@ -177,7 +177,7 @@ fill_layer()
 		apt-get update -qq
 		mkdir -p /etc/postgresql-common
 		echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
-		apt-get install -qq -y --no-install-recommends "$@"
+		apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "$@"
 		apt-get clean' kept_layer "$@" >"$cache/$name.log" 2>&1 ||
 		{ tail -n 20 "$cache/$name.log" >&2; die "could not install packages, see $cache/$name.log"; }
 }
