@@ -1,3 +1,5 @@
+# shellcheck shell=bash disable=SC2034
+#
 # What scripts/test-majors, scripts/test-packages and scripts/test-compilers
 # share: root directories of Debian releases, and throw-away layers over them.
 # To be sourced by bash; its user must be root.
@@ -63,7 +65,7 @@ copy_source()
 {
 	local files=(find . -type f -print0)
 
-	cd "$source_dir"
+	cd "$source_dir" || return
 	if git -c safe.directory='*' rev-parse --git-dir >/dev/null 2>&1; then
 		files=(git -c safe.directory='*' ls-files -z --cached --others --exclude-standard)
 	fi
