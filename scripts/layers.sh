@@ -1,3 +1,5 @@
+# shellcheck shell=bash disable=SC2034
+#
 # What scripts/test-majors, scripts/test-packages and scripts/test-compilers
 # share: root directories of Debian releases, and throw-away layers over them.
 # To be sourced by bash; its user must be root.
@@ -63,7 +65,7 @@ copy_source()
 {
 	local files=(find . -type f -print0)
 
-	cd "$source_dir"
+	cd "$source_dir" || return
 	if git -c safe.directory='*' rev-parse --git-dir >/dev/null 2>&1; then
 		files=(git -c safe.directory='*' ls-files -z --cached --others --exclude-standard)
 	fi
@@ -177,7 +179,7 @@ fill_layer()
 		apt-get update -qq
 		mkdir -p /etc/postgresql-common
 		echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
-		apt-get install -qq -y --no-install-recommends "$@"
+		apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "$@"
 		apt-get clean' kept_layer "$@" >"$cache/$name.log" 2>&1 ||
 		{ tail -n 20 "$cache/$name.log" >&2; die "could not install packages, see $cache/$name.log"; }
 }
