@@ -414,7 +414,8 @@ input_shows(void)
  * Wait for data, or for something else that must be seen to; has data come?
  *
  * Timers set the latch as well: it is reset as core does, which while it reads
- * a COPY looks for nothing but the end of the session.
+ * a COPY looks for nothing but the end of the session.  A cancel request is
+ * core's as well: triggers may run before it reads.
  */
 static bool
 data_comes(int64 now)
@@ -431,7 +432,7 @@ data_comes(int64 now)
 		if ((event.events & WL_LATCH_SET) == 0)
 			return (event.events & WL_SOCKET_READABLE) != 0;
 		ResetLatch(MyLatch);
-		if (ProcDiePending)
+		if (ProcDiePending || QueryCancelPending)
 		{
 			SetLatch(MyLatch);
 			break;
