@@ -33,6 +33,9 @@ ASYNCHRONOUS = "NASv"
 # A response that is longer may not have left when the kernel has taken it.
 TAKEN_AT_ONCE = 16384
 
+# The server, in ns, may look for the next request so long before its response leaves.
+LOOKS_BEFORE = 1_000_000
+
 THINK_BREAKS_BURST = 10_000_000
 OPTIMIZABLE = re.compile(r"(?i)\(*(select|insert|update|delete|merge|with|values|table)\b")
 
@@ -76,6 +79,7 @@ class Wait:
     copy: str = ""              # for the first CopyData: how COPY was asked for, Q or E
     closing: bool = False       # behind a request that did nothing but close a statement
     others: tuple = ()          # further statements that the request prepared, if it executed none
+    handshake: int = 0          # the connection's first round trip, which the kernel has measured
     taken: int = None           # when the kernel had taken the response, if its calls were traced
     read: int = None            # when the server had read the message that ends the wait
 
@@ -163,7 +167,7 @@ class Conversation:
         self.errors = []
         self.transactions = 0
         self.requests = 0
-        self.unclear = 0                # requests that arrived while the response before them left
+        self.unclear = 0                # requests that arrived when the response before them was about to leave
         self.flushes = 0                # answered Flushes after which the server did not have to wait
         self.waits = []
         self.uploads = 0                # waiting for the rest of messages inside of requests
@@ -265,8 +269,7 @@ class Conversation:
         waited = self.arrival(message.end) > self.departure(message.before)
         if self._fresh or self._flushed and waited:
             self.requests += 1
-            # of a long response the server may have been rid before it had left
-            self.unclear += not waited and message.before - self._began > TAKEN_AT_ONCE
+            self.unclear += not waited and self._is_unclear(message)
             self._note_wait(message, waited)
             self._touched, self._executed, self._closing = None, False, False
             self._prepared = set()
@@ -277,6 +280,17 @@ class Conversation:
             # of a message inside of a request, from the arrival of its first byte
             self.uploads += self.arrival(message.end) - self.arrival(message.start + 1)
         self._fresh = self._flushed = False
+
+    def _is_unclear(self, message):
+        """Whether the server may not have seen a request that was there when its response left.
+
+        Of a long response it may have been rid before that had left, and it looks for
+        the next request before it sends a short one.
+        """
+        if message.before - self._began > TAKEN_AT_ONCE:
+            return True
+        arrival = self.arrival(message.end)
+        return arrival > self.arrival(message.start) and self.departure(message.before) - arrival < LOOKS_BEFORE
 
     def _note_wait(self, message, waited):
         message.waited = waited
@@ -315,6 +329,7 @@ class Conversation:
         sends = [moment for moment, call in calls if call == "s"]
         for wait in [*self.waits, self.final_wait]:
             wait.taken, wait.read = wait.start, wait.end
+            wait.handshake = self.server.handshake_rtt or 0
             wait.read += wait.upload
             i = bisect.bisect_left(reads, wait.read)
             if i < len(reads):

@@ -187,6 +187,7 @@ DRIVERS = [
     Driver("psycopg3", PYTHON, "with_psycopg3.py", "psycopg 3"),
     Driver("asyncpg", PYTHON, "with_asyncpg.py", "asyncpg"),
     Driver("sqlalchemy", PYTHON, "with_sqlalchemy.py", "SQLAlchemy"),
+    Driver("django", PYTHON, "with_django.py", "Django"),
     Driver("pgx", GO, "pgx", "pgx"),
     Driver("database_sql_pgx", GO, "database_sql_pgx", "database/sql with pgx"),
     Driver("lib_pq", GO, "lib_pq", "database/sql with lib/pq"),

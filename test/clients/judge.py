@@ -181,7 +181,7 @@ class Case:
             below, above = below + less, above + more
             if not check.passed and low - allowed - below <= shown <= truth + allowed + above:
                 check.passed, check.limit = True, reason
-        if not check.passed and last and truth < shown <= truth + last + allowed + 1:
+        if not check.passed and last and truth + last / 2 < shown <= truth + last + allowed + 1:
             check.note = LAST
 
     # -- what is counted -----------------------------------------------------------------
@@ -256,7 +256,7 @@ class Case:
         low, high = self._network(waits)
         # The response before the client leaves may drain; nobody waits for its round trip.
         high += total(lambda w: w.network + draining(w), [w for w in last if w.size > conversation.TAKEN_AT_ONCE])
-        self._about("network_time", high, client["network_time"], 0.01, 0.05 * count, low=low,
+        self._about("network_time", high, client["network_time"], 0.02, 0.3 + 0.05 * count, low=low,
                     last=total(lambda w: w.network + draining(w), last),
                     limits=[(EXTENDED_COPY, total(lambda w: w.network, unseen), 0), (LOSS, 0, lost)])
         thought = total(lambda w: w.client)
@@ -295,7 +295,7 @@ class Case:
         """
         low = sum(min(w.network, self.rtt * NS_PER_S) for w in waits if w.turn)
         # where the client had not waited, the server may have: for the rest of a long message, say
-        high = sum(w.network + draining(w) if w.turn else w.length for w in waits)
+        high = sum(max(w.network + draining(w), min(w.length, w.handshake)) if w.turn else w.length for w in waits)
         return low / NS_PER_MS, high / NS_PER_MS
 
     def _network_of_statements(self, waits, last):
@@ -324,6 +324,6 @@ class Case:
             if text == NOBODY:
                 low, high = 0, high + sum(closing.values()) + 1
             copied = sum(w.network for w in unseen if owner_of(w.owner) == text) / NS_PER_MS
-            self._about(f"network_time: {text}", high, shown, 0.01, 0.05 * len(after[text]) + 0.3 * len(last),
+            self._about(f"network_time: {text}", high, shown, 0.02, 0.05 * len(after[text]) + 0.3 * len(last),
                         low=max(0, low - closing[text]), last=leaving[text],
                         limits=[(EXTENDED_COPY, copied, 0), (LOSS, 0, self._lost())])

@@ -21,6 +21,7 @@ PARAMETER = [
     ("asyncpg", "no_statement_cache", "asyncpg", "`statement_cache_size=0`, as behind poolers"),
     ("asyncpg", "pool", "asyncpg", "from a pool, which resets the session when it gets it back"),
     ("sqlalchemy", "autocommit", "SQLAlchemy", "over psycopg 3, `AUTOCOMMIT`; connecting asks 7 questions"),
+    ("django", "get_each", "Django", "as it is: parameters become literals"),
     ("pgx", "cache_statement", "pgx", "as it is: `cache_statement`"),
     ("pgx", "cache_describe", "pgx", "`default_query_exec_mode=cache_describe`"),
     ("pgx", "describe_exec", "pgx", "`default_query_exec_mode=describe_exec`"),
@@ -75,6 +76,7 @@ BATCH = [
     ("tokio_postgres", "pipelined", "tokio-postgres", "20 futures at once", "SELECT", 3),
     ("pgjdbc", "batch", "pgjdbc", "`executeBatch`, 20 rows", "INSERT", 5),
     ("pgjdbc", "batch_rewritten", "pgjdbc", "`executeBatch`, 20 rows, `reWriteBatchedInserts=true`", "INSERT", 5),
+    ("django", "bulk_create", "Django", "`bulk_create`, 50 rows; BEGIN and COMMIT included", "COMMIT", 1),
     ("sqlalchemy", "insert_all", "SQLAlchemy", "20 objects, one `commit()`; BEGIN and COMMIT included", "COMMIT", 1),
     ("programs", "pgbench_pipeline", "pgbench", "`\\startpipeline`, 3 statements", "SELECT", 10),
 ]
@@ -95,6 +97,7 @@ COPY = [
 PIECES = [
     ("psycopg3", "server_cursor", "psycopg 3", "named cursor, `itersize` 100; a transaction around it"),
     ("asyncpg", "cursor", "asyncpg", "`cursor(prefetch=100)`; a transaction around it"),
+    ("django", "iterator", "Django", "`iterator(chunk_size=100)`: a cursor WITH HOLD"),
     ("sqlalchemy", "yield_per", "SQLAlchemy", "`yield_per=100`; connecting included"),
     ("node_pg", "cursor", "node-postgres", "`pg-cursor`, 100 rows"),
     ("node_pg", "query_stream", "node-postgres", "`pg-query-stream`, `batchSize` 100"),
@@ -180,7 +183,7 @@ def page(figures):
     yield from table("One statement with a parameter, again and again",
                      "First: up to the first result, connecting not included, but with what the driver asks by\n"
                      f"itself before. Times: {trips}.\n",
-                     rows(figures, PARAMETER, "SELECT PAYLOAD"))
+                     rows(figures, PARAMETER, "SELECT"))
     yield from table("A transaction of five inserts",
                      "Seven round trips, unless the driver prepares, or BEGIN or the inserts travel together.\n",
                      rows(figures, TRANSACTION, "COMMIT"))

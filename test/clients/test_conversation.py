@@ -117,6 +117,16 @@ class Turns(unittest.TestCase):
         answer = PARSED + BOUND + ROW + done("SELECT 1") + ready()
         talk = Talk().client(one, one, one).server(answer, answer, answer).end()
         self.check(talk, 1, 3, 3, 3)
+        self.assertEqual(talk.server_waits, 1)
+
+    def test_pipeline_whose_second_request_comes_just_in_time(self):
+        one = pg.query("SELECT 1")
+        talk = Talk().client(one)
+        talk.script.client(talk.now + 0.5, one)     # arrives half a millisecond before the first answer leaves
+        talk.server(ROW, done("SELECT 1"), ready()).server(ROW, done("SELECT 1"), ready())
+        talk = talk.end()
+        self.check(talk, 1, 2, 2, 2)
+        self.assertEqual(talk.server_waits, 2)      # the server may not have seen it
 
     def test_second_request_on_its_way_is_no_turn(self):
         one = pg.query("SELECT 1")
