@@ -348,7 +348,8 @@ class Conversation:
                 if event is None:
                     burst.clear()
                 elif isinstance(event, Wait):
-                    if event.client + certainly * (event.late + event.drain + event.upload) > THINK_BREAKS_BURST:
+                    delayed = event.late + event.drain + event.upload
+                    if event.client > THINK_BREAKS_BURST or certainly and event.client + 2 * delayed > THINK_BREAKS_BURST:
                         burst.clear()
                 else:
                     if event.in_block != in_block:

@@ -293,7 +293,8 @@ class Case:
         A packet may have been late, on its way or to leave, which nobody but the captures
         knows.  A response that takes its time to leave counts until it is acknowledged.
         """
-        low = sum(min(w.network, self.rtt * NS_PER_S) for w in waits if w.turn)
+        # a backend that lost its processor while it sent waits for less than a round trip
+        low = sum(min(w.network, self.rtt * NS_PER_S, w.length) for w in waits if w.turn)
         # where the client had not waited, the server may have: for the rest of a long message, say
         high = sum(max(w.network + draining(w), min(w.length, w.handshake)) if w.turn else w.length for w in waits)
         return low / NS_PER_MS, high / NS_PER_MS
