@@ -256,7 +256,7 @@ class Case:
         low, high = self._network(waits)
         # The response before the client leaves may drain; nobody waits for its round trip.
         high += total(lambda w: w.network + draining(w), [w for w in last if w.size > conversation.TAKEN_AT_ONCE])
-        self._about("network_time", high, client["network_time"], 0.02, 0.3 + 0.05 * count, low=low,
+        self._about("network_time", high, client["network_time"], 0.01, 0.3 + 0.02 * count, low=low,
                     last=total(lambda w: w.network + draining(w), last),
                     limits=[(EXTENDED_COPY, total(lambda w: w.network, unseen), 0), (LOSS, 0, lost)])
         thought = total(lambda w: w.client)
