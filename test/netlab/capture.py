@@ -151,6 +151,7 @@ class Connection:
         self.packets = 0
         self.first = self.last = None
         self.handshake_rtt = None
+        self.client_fin = None          # when the client's end of the connection came by
         # Moments at which the client's window closed or opened for the server's data.
         self.window_changes = []
         self._acknowledged = []         # (up to which byte of the server's, when)
@@ -232,6 +233,8 @@ def read_connections(path, server_port, keep_data=True, like=None):
         if from_client and not packet.flags & SYN and connection._syn_ack:
             if connection.handshake_rtt is None:
                 connection.handshake_rtt = packet.time - connection._syn_ack
+        if from_client and packet.flags & FIN and connection.client_fin is None:
+            connection.client_fin = packet.time
         if packet.length:
             stream.add(packet.seq, packet.payload, packet.length, packet.time)
         connection.follow_window(packet, not from_client)

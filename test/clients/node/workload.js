@@ -1,0 +1,30 @@
+// What the JavaScript programs share: the command line.
+//
+//	program --list              the names of its cases, one per line
+//	program CASE...             run them, each as a role of its own
+
+export const THINK = 30;
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function main(cases) {
+  const names = process.argv.slice(2);
+  if (names[0] === '--list') {
+    console.log(Object.keys(cases).join('\n'));
+    return;
+  }
+  for (const name of names) {
+    try {
+      await cases[name](`${process.env.DRIVER}_${name}`);
+      console.log(`done ${name}`);
+    } catch (error) {
+      console.log(`error ${name}: ${error.message}`);
+    }
+  }
+}
+
+// Modules are installed outside of the source tree.
+export async function load(name) {
+  const { createRequire } = await import('node:module');
+  return createRequire(`${process.env.LAB_CLIENTS}/`)(name);
+}
