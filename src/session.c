@@ -672,10 +672,10 @@ attach(void)
 		start_counting();
 	session = slot_open(my_session.slot);
 	drain_attach(my_session.index, session);
+	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */
 	if (session == 1)
 		persist_server_is_up();
-	before_shmem_exit(session_exit, (Datum) 0);
 }
 
 /*
