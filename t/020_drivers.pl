@@ -408,7 +408,7 @@ foreach my $answered (0, 1)
 					$client->put(sync());
 					$client->responses;
 				}
-				$paused += pause(5);
+				$paused += pause(20);
 				next unless $answered;
 				$client->put(sync());
 				$client->responses;
