@@ -181,6 +181,12 @@ sub samples
 		'SELECT coalesce(sum(samples), 0) FROM pgnetlat_waits WHERE pid = ' . $_[0]);
 }
 
+$account = $observer->account($busy->pid);
+ok( $observer->poll(
+		sub {
+			$observer->window('1 us', $busy->pid)->{stats_since} gt $account->{stats_since};
+		}),
+	'there is a snapshot to go behind');
 $busy->run(('SELECT 1') x 50);
 $account = $observer->settled($busy->pid, 50);
 my $others = $observer->account($early->pid);
@@ -201,6 +207,9 @@ foreach my $duration ('1 us', '10 s', '15 min')
 	cmp_ok($window->{stats_since}, 'ge', $since, 'they begin with it, or later');
 }
 is($observer->window('15 min', $busy->pid)->{stats_since}, $since, 'as the longest does');
+ok( $observer->poll(
+		sub { $observer->window('1 us', $busy->pid)->{stats_since} gt $since; }),
+	'as soon as there is a snapshot');
 is($observer->account($early->pid)->{stats_since},
 	$others->{stats_since}, 'of others nothing is forgotten');
 is( ($observer->clients("application_name = 'busy'"))[0]{requests},
