@@ -112,10 +112,19 @@ cmp_ok($observer->account($changing->pid)->{client_share},
 $changing->cancel;
 $changing->until('Z');
 
-# the kept window of ten seconds, of sessions that are older
+# the kept window of ten seconds, of sessions that are older; and one that always
+# has something pending when a snapshot is taken
+my $slow = PgNetlat::Client->connect($node, tcp => 1, application_name => 'slow');
+my $next = now();
 ok( $observer->poll(
 		sub {
 			$busy->run('BEGIN', 'SELECT 1', 'COMMIT');
+			if (now() > $next)
+			{
+				$slow->run('SELECT 1');
+				$next = now() + 500;
+			}
+			$observer->window($_, $slow->pid) foreach '1 us', '3 s';
 			$now = $observer->window('10 s', $early->pid);
 			$now->{stats_since} gt $observer->account($early->pid)->{stats_since}
 			  && $now->{requests} == 0;
@@ -128,6 +137,8 @@ is($now->{server_share}, undef, 'of nothing there are no shares');
 is($observer->account($early->pid)->{requests}, 100, 'all requests are in its account');
 is($observer->window('15 min', $early->pid)->{requests},
 	100, 'and in a window that is long enough');
+
+$slow->finish;
 
 # requests that were counted once are in one window or in another
 my $before = $observer->window('10 s', $busy->pid);
@@ -170,6 +181,12 @@ sub samples
 		'SELECT coalesce(sum(samples), 0) FROM pgnetlat_waits WHERE pid = ' . $_[0]);
 }
 
+$account = $observer->account($busy->pid);
+ok( $observer->poll(
+		sub {
+			$observer->window('1 us', $busy->pid)->{stats_since} gt $account->{stats_since};
+		}),
+	'there is a snapshot to go behind');
 $busy->run(('SELECT 1') x 50);
 $account = $observer->settled($busy->pid, 50);
 my $others = $observer->account($early->pid);
@@ -190,6 +207,9 @@ foreach my $duration ('1 us', '10 s', '15 min')
 	cmp_ok($window->{stats_since}, 'ge', $since, 'they begin with it, or later');
 }
 is($observer->window('15 min', $busy->pid)->{stats_since}, $since, 'as the longest does');
+ok( $observer->poll(
+		sub { $observer->window('1 us', $busy->pid)->{stats_since} gt $since; }),
+	'as soon as there is a snapshot');
 is($observer->account($early->pid)->{stats_since},
 	$others->{stats_since}, 'of others nothing is forgotten');
 is( ($observer->clients("application_name = 'busy'"))[0]{requests},

@@ -44,6 +44,9 @@ my $ROUNDING = 1e-6;
 # seem to differ: moments are cut to microseconds here and there.
 my $CLOCK_ERROR = 0.1;
 
+# The same between the wall clock and the monotonic one, over some seconds.
+my $WALL_CLOCK_ERROR = 5;
+
 # Its own statements are not recorded, so that tests can count all others.
 sub connect
 {
@@ -184,14 +187,26 @@ sub account
 sub window
 {
 	my ($self, $duration, $pid) = @_;
+	my $read_from = _now();
 	my ($row) = $self->rows(
-		"SELECT *, extract(epoch FROM interval '$duration') * 1000 AS asked
+		"SELECT *, extract(epoch FROM interval '$duration') * 1000 AS asked,
+				extract(epoch FROM clock_timestamp() - stats_since) * 1000 AS length
 		   FROM pgnetlat_sessions_last('$duration') WHERE pid = $pid");
+	my $reading = _now() - $read_from;
 
 	return unless $row;
 	$self->_check_row($row);
 	$self->_complain($row, "window_time is $row->{window_time}, not $row->{total_time}")
 	  if $row->{window_time} != $row->{total_time};
+
+	# the whole must be what has passed since it began
+	$self->_complain(
+		$row,
+		sprintf(
+			'window of %.3f ms, which began %.3f to %.3f ms ago',
+			$row->{window_time}, $row->{length} - $reading, $row->{length}))
+	  if $row->{window_time} < $row->{length} - $reading - $WALL_CLOCK_ERROR
+	  or $row->{window_time} > $row->{length} + $WALL_CLOCK_ERROR;
 
 	# shorter than asked for only if it is all there is
 	if ($row->{window_time} < $row->{asked})
