@@ -391,23 +391,23 @@ kernel_has_request(int64 now, bool in_buffer)
 }
 
 /*
- * Will more bytes from the client show at the socket?  Not those that the TLS
- * library has decrypted already; what GSS has, nobody can tell.
+ * Has the library that encrypts the connection read more than it has handed
+ * out?  That does not show at the socket.
  */
-static bool
-input_shows(void)
+static CompatAnswer
+library_has_more(void)
 {
 #ifdef ENABLE_GSS
 	if (MyProcPort->gss && MyProcPort->gss->enc)
-		return false;
+		return COMPAT_UNKNOWN;
 #endif
 	if (!MyProcPort->ssl_in_use)
-		return true;
+		return COMPAT_NO;
 #if defined(USE_OPENSSL) && defined(__ELF__)
-	return SSL_pending != NULL && SSL_pending(MyProcPort->ssl) == 0;
-#else
-	return false;
+	if (SSL_pending != NULL)
+		return SSL_pending(MyProcPort->ssl) > 0 ? COMPAT_YES : COMPAT_NO;
 #endif
+	return COMPAT_UNKNOWN;
 }
 
 /*
@@ -462,9 +462,11 @@ invited_to_copy(int64 now, bool arrived)
 		data = compat_buffer_has_more(COMPAT_MESSAGE_HEADER);
 	else if (type != 0)
 		data = COMPAT_YES;
+	if (data == COMPAT_NO)
+		data = library_has_more();
 	if (arrived || data == COMPAT_YES)
 		return;
-	if (data == COMPAT_UNKNOWN || !input_shows())
+	if (data == COMPAT_UNKNOWN)
 	{
 		session_count_turn();
 		return;
