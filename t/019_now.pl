@@ -83,6 +83,9 @@ $sleeper->put(query('SELECT pg_sleep(600)'));
 ok($observer->await($sleeper->pid, sub { $_->{state} eq 'executing' }),
 	'a session that executes');
 $holder->run('BEGIN', 'UPDATE t SET i = 0');
+
+# the client may have its answer a moment before its wait begins
+$observer->await($holder->pid, sub { $_->{state} eq 'waiting in transaction' });
 $victim->put(query("DELETE\n   \tFROM t"));
 ok( $observer->poll(
 		sub {
