@@ -70,6 +70,9 @@
  */
 #define DIAG_QUERIES_PER_TICK	32
 
+/* So many sessions ahead memory is asked for. */
+#define PREFETCH_AHEAD			4
+
 /* So often quiet sessions are looked at. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 
@@ -88,7 +91,9 @@ typedef struct SlotNotes
 	uint32		generation;
 	bool		in_xact;
 	int64		idle_from;
-	PGPROC	   *proc;			/* NULL: nothing is counted */
+	bool		counted;
+
+	PGPROC	   *proc;
 
 	uint64		exchanges;		/* when its recorder was looked at */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
@@ -410,7 +415,7 @@ add_quiet_wait(int index, SlotNotes *notes, int64 to, const Tick *tick)
 	if (to <= from)
 		return;
 	notes->sampled_at = to;
-	if (notes->proc == NULL)
+	if (!notes->counted)
 		return;
 	if (wait_events_are_reset(index, notes->session, notes->generation))
 		from = Max(from, tick->before);
@@ -435,7 +440,7 @@ look_at_quiet(int index, const Tick *tick)
 	SlotNotes  *notes = &tick->notes[index];
 
 	if (notes->quiet && seqlock_count(&slot_get(index)->lock) == notes->changecount &&
-		(notes->proc == NULL || wait_event_of(notes->proc) == WAIT_EVENT_CLIENT_READ))
+		(!notes->counted || wait_event_of(notes->proc) == WAIT_EVENT_CLIENT_READ))
 		add_quiet_wait(index, notes, tick->now, tick);
 	else
 		active_enter(index);
@@ -520,11 +525,11 @@ leave_alone(int index, const Peek *view, SlotNotes *notes)
 	notes->in_xact = view->wait.in_xact;
 	notes->idle_from = view->wait.in_xact ? PG_INT64_MAX :
 		view->since + view->wait.idle_threshold;
-	notes->proc = view->phase == LEDGER_OFF ? NULL : view->proc;
+	notes->counted = view->phase != LEDGER_OFF;
 
 	active_leave(index);
 	if (seqlock_count(&slot_get(index)->lock) != view->changecount ||
-		(notes->proc && wait_event_of(notes->proc) != WAIT_EVENT_CLIENT_READ))
+		(notes->counted && wait_event_of(notes->proc) != WAIT_EVENT_CLIENT_READ))
 		active_enter(index);
 }
 
@@ -585,10 +590,41 @@ sample_session(int index, Tick *tick)
 	if (view.phase != LEDGER_OFF)
 		sample_active(index, &view, event, tick);
 	notes->session = view.session;
+	notes->proc = view.proc;
 	notes->sampled_at = tick->now;
 	notes->quiet = false;
 	if (is_quiet(slot, &view, event, tick->now))
 		leave_alone(index, &view, notes);
+}
+
+/*
+ * What is read of a session lies in six places, which other processes write
+ * to, and most of a tick would be spent waiting for memory: so that is asked
+ * for some sessions ahead.
+ */
+static void
+prefetch_session(int index, const Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+
+	__builtin_prefetch(&slot->lock);
+	__builtin_prefetch(&slot->published.proc);
+	__builtin_prefetch(&slot->published.ledger.since);
+	__builtin_prefetch(&slot->sampled_lock, 1);
+	wait_events_prefetch(index);
+	if (tick->notes[index].proc)
+		__builtin_prefetch(&tick->notes[index].proc->wait_event_info);
+}
+
+static void
+sample_range(int from, int to, int count, Tick *tick)
+{
+	for (int i = from; i < to; i++)
+	{
+		if (i + PREFETCH_AHEAD < count)
+			prefetch_session(tick->slots[i + PREFETCH_AHEAD], tick);
+		sample_session(tick->slots[i], tick);
+	}
 }
 
 /* Whom the questions did not reach this time comes first the next time. */
@@ -604,10 +640,8 @@ sample_all(Tick *tick)
 	tick->next_first = -1;
 	while (first < count && tick->slots[first] < tick->first)
 		first++;
-	for (int i = first; i < count; i++)
-		sample_session(tick->slots[i], tick);
-	for (int i = 0; i < first; i++)
-		sample_session(tick->slots[i], tick);
+	sample_range(first, count, count, tick);
+	sample_range(0, first, count, tick);
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }

@@ -102,6 +102,14 @@ wait_events_reset(int slot)
 	pg_atomic_fetch_add_u32(&profiles[slot].resets, 1);
 }
 
+/* The profile is soon to be added to: its first entries, the others are rare. */
+void
+wait_events_prefetch(int slot)
+{
+	__builtin_prefetch(&profiles[slot], 1);
+	__builtin_prefetch(&profiles[slot].entries[2], 1);
+}
+
 /*
  * Has the profile been asked to begin anew?  For the sampler, about a session
  * that it has sampled.
