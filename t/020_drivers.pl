@@ -540,22 +540,36 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 
 	# what the extended protocol sends behind its Execute is skipped
-	gain(
-		"COPY in the extended protocol$over",
-		{ requests => 3, statements => 3, pipelined => 0, round_trips => 6, calls => 3 },
-		sub {
-			my ($client) = @_;
-			for (1 .. 3)
+	my %behind = (
+		'Sync' => sync(),
+		'Flush' => flush(),
+		'Flush and Sync' => flush() . sync(),
+		'Sync and Flush' => sync() . flush());
+	foreach my $messages (sort keys %behind)
+	{
+		gain(
+			"COPY in the extended protocol, $messages behind it$over",
 			{
-				$client->put(parse('', 'COPY items (id) FROM STDIN'),
-					bind_('', ''), execute(''), sync());
-				$client->until('G');
-				pause(5);
-				$client->put(copy_data("1\n2\n"), copy_done(), sync());
-				$client->responses;
-			}
-		},
-		tcp => $tcp);
+				requests => 3,
+				statements => 3,
+				pipelined => 0,
+				round_trips => 6,
+				calls => 3
+			},
+			sub {
+				my ($client) = @_;
+				for (1 .. 3)
+				{
+					$client->put(parse('', 'COPY items (id) FROM STDIN'),
+						bind_('', ''), execute(''), $behind{$messages});
+					$client->until('G');
+					pause(5);
+					$client->put(copy_data("1\n2\n"), copy_done(), sync());
+					$client->responses;
+				}
+			},
+			tcp => $tcp);
+	}
 }
 
 # Timers go off meanwhile.
