@@ -25,14 +25,18 @@ $observer->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE locked ()');
 my @idle = map { PgNetlat::Client->connect($node) } 1 .. 70;
 my $client = $idle[0];
 
-sub ticks { return $observer->value('SELECT sampler_ticks FROM pgnetlat_info'); }
+sub ticks
+{
+	return $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+}
 
 # What was sampled of a session's time, in which "condition" holds.
 sub sampled
 {
 	my ($pid, $condition) = @_;
 
-	return $observer->value("SELECT coalesce(sum(time), 0) FROM pgnetlat_waits
+	return $observer->value(
+		"SELECT coalesce(sum(time), 0) FROM pgnetlat_waits
 		WHERE pid = $pid AND $condition");
 }
 
@@ -76,14 +80,18 @@ ok( $observer->poll(
 				                            WHERE w.pid = s.pid) AS sampled
 				        FROM pgnetlat_sessions AS s) AS sessions});
 
-			return $rows->{count} == 71 && defined $rows->{least} && $rows->{least} > 0.8;
+			return
+				 $rows->{count} == 71
+			  && defined $rows->{least}
+			  && $rows->{least} > 0.8;
 		}),
 	'but all of them have been sampled, for nearly all of their time');
 between(
 	0.9, 1.1,
 	sub {
 		return $observer->value(
-			q{SELECT sum(time) / 10 / sum(samples) FROM pgnetlat_waits WHERE state <> 'executing'});
+			q{SELECT sum(time) / 10 / sum(samples) FROM pgnetlat_waits WHERE state <> 'executing'}
+		);
 	},
 	'and as often as it would have done it');
 
@@ -106,7 +114,8 @@ between(
 		}
 		pause(100);
 		return (sampled($client->pid, $asleep) - $before) /
-		  ($observer->account($client->pid)->{exec_time} - $account->{exec_time});
+		  ($observer->account($client->pid)->{exec_time} -
+			  $account->{exec_time});
 	},
 	'what a session does is sampled from its beginning');
 
@@ -122,13 +131,15 @@ between(
 			pause(200 + rand(100));
 			$client->put(query('COPY copied FROM STDIN'));
 			$client->until('G');
+
 			# behind the first data, what is missing shows to the sampler only
 			$client->put(copy_data("x\n"));
 			$known += pause(60);
 			$client->put(copy_done());
 			$client->responses;
 		}
-		return ($observer->account($client->pid)->{recv_time} - $account->{recv_time}) / $known;
+		return ($observer->account($client->pid)->{recv_time} -
+			  $account->{recv_time}) / $known;
 	},
 	'so is how long it waits for data to be copied');
 
@@ -142,7 +153,10 @@ $locker->run('BEGIN', 'LOCK TABLE locked');
 pause(100);
 $client->put(query('SELECT * FROM locked'));
 ok( $observer->poll(
-		sub { sampled($client->pid, q{wait_event_type = 'Lock' AND state = 'executing'}) > 500; }),
+		sub {
+			sampled($client->pid,
+				q{wait_event_type = 'Lock' AND state = 'executing'}) > 500;
+		}),
 	'a lock wait in the analysis of a query is found');
 $locker->run('COMMIT');
 $client->responses;
@@ -163,8 +177,9 @@ between(
 			$client->responses;
 		}
 		pause(100);
-		return (sampled($client->pid, q{wait_event_type = 'Lock'}) - $before) /
-		  ($observer->account($client->pid)->{exec_time} - $account->{exec_time});
+		return (sampled($client->pid, q{wait_event_type = 'Lock'}) - $before)
+		  / ($observer->account($client->pid)->{exec_time} -
+			  $account->{exec_time});
 	},
 	'and is sampled from when its request was read');
 
@@ -174,13 +189,17 @@ between(
 
 $client->run(q{SET pgnetlat.idle_threshold = '300ms'});
 between(
-	300 - 30, 300 + 30,
+	0.9, 1.1,
 	sub {
 		my $before = sampled($client->pid, q{state = 'waiting'});
 
-		$client->run('SELECT 1');
-		pause(900);
-		return sampled($client->pid, q{state = 'waiting'}) - $before;
+		foreach (1 .. 5)
+		{
+			$client->run('SELECT 1');
+			pause(500 + rand(200));
+		}
+		return (sampled($client->pid, q{state = 'waiting'}) - $before) /
+		  (5 * 300);
 	},
 	'a wait is idle from the threshold on');
 
@@ -192,7 +211,8 @@ between(
 		foreach (1 .. 8)
 		{
 			pause(100 + rand(150));
-			$observer->value('SELECT pgnetlat_reset_session(' . $client->pid . ')');
+			$observer->value(
+				'SELECT pgnetlat_reset_session(' . $client->pid . ')');
 			ok($observer->poll(sub { sampled($client->pid, 'true') > 0; }),
 				'sampled after a reset of the session');
 			my ($both) = $observer->rows(
@@ -212,7 +232,9 @@ between(
 
 $_->finish foreach @idle;
 ok( $observer->poll(
-		sub { $observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1; }),
+		sub {
+			$observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1;
+		}),
 	'the others have left');
 between(
 	0.75, 1.35,
@@ -235,7 +257,8 @@ between(
 	},
 	'a new session is sampled from its beginning');
 
-is($observer->value('SELECT sampler_errors FROM pgnetlat_info'), 0, 'no error');
+is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
+	0, 'no error');
 no_violations($observer);
 $node->stop;
 done_testing();
