@@ -56,11 +56,12 @@ locks_shmem_init(void)
 /* ---------------------------------------------------------------------------
  * Counting
  *
- * Durations are of processor time of the holder: a process that has to give
- * up its processor while it holds a lock, as happens all the time where 256
- * of them share two, would otherwise seem to hold it for milliseconds.
- * Reading that clock is a system call, a good part of a microsecond, so what
- * an empty section takes is subtracted.
+ * A process that has to give up its processor while it holds a lock, as happens
+ * all the time where 256 of them share two, seems to hold it for milliseconds.
+ * So a lock is held for the time between two readings of the clock, but for no
+ * more than the processor time that the process has taken from before it had
+ * the lock until it had released it.  That clock takes a system call, and is
+ * read where the lock is not held.
  * ---------------------------------------------------------------------------
  */
 
@@ -79,14 +80,15 @@ typedef struct LockStats
 	pg_atomic_uint64 taken;
 	pg_atomic_uint64 refused;	/* by who did not want to wait */
 	pg_atomic_uint64 waited;	/* times that it was not free, and waited for */
-	pg_atomic_uint64 held;		/* ns of processor time */
+	pg_atomic_uint64 held;		/* ns */
 	pg_atomic_uint64 longest;	/* ns */
 } LockStats;
 
 static LockStats *stats_of_kind[LOCK_KINDS];
 
-/* When this process took the lock of each kind that it holds. */
+/* When this process took the lock of each kind that it holds, by two clocks. */
 static int64 taken_at[LOCK_KINDS];
+static int64 processor_before[LOCK_KINDS];
 
 static int
 lock_count(void)
@@ -131,59 +133,19 @@ locks_shmem_init(void)
 }
 
 static int64
-processor_time(void)
+read_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
-}
-
-/* What it takes to measure nothing; the least of some. */
-static int64
-measure_nothing(void)
-{
-	static int64 least = -1;
-
-	for (int i = 0; least < 0 || i < 16; i++)
-	{
-		int64		before = processor_time();
-		int64		took = processor_time() - before;
-
-		if (least < 0 || took < least)
-			least = took;
-	}
-	return least;
-}
-
-static int64
-nothing(void)
-{
-	static int64 cost = -1;
-
-	if (cost < 0)
-		cost = measure_nothing();
-	return cost;
 }
 
 static void
 note_taken(PgnetlatLock kind, int number)
 {
 	pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].taken, 1);
-	taken_at[kind] = processor_time();
-}
-
-static void
-note_held(PgnetlatLock kind, int number, int64 until)
-{
-	LockStats  *stats = &stats_of_kind[kind][number];
-	uint64		held = Max(until - taken_at[kind] - nothing(), 0);
-	uint64		longest = pg_atomic_read_u64(&stats->longest);
-
-	pg_atomic_fetch_add_u64(&stats->held, held);
-	while (held > longest &&
-		   !pg_atomic_compare_exchange_u64(&stats->longest, &longest, held))
-		;
+	taken_at[kind] = read_clock(CLOCK_MONOTONIC);
 }
 
 void
@@ -191,7 +153,7 @@ locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
 {
 	LWLock	   *lock = &locks_of_kind[kind][number].lock;
 
-	(void) nothing();
+	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	if (!LWLockConditionalAcquire(lock, mode))
 	{
 		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].waited, 1);
@@ -203,7 +165,7 @@ locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
 bool
 locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
 {
-	(void) nothing();
+	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	if (!LWLockConditionalAcquire(&locks_of_kind[kind][number].lock, mode))
 	{
 		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].refused, 1);
@@ -216,10 +178,18 @@ locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
 void
 locks_release(PgnetlatLock kind, int number)
 {
-	int64		until = processor_time();
+	LockStats  *stats = &stats_of_kind[kind][number];
+	int64		until = read_clock(CLOCK_MONOTONIC);
+	uint64		longest = pg_atomic_read_u64(&stats->longest);
+	uint64		held;
 
 	LWLockRelease(&locks_of_kind[kind][number].lock);
-	note_held(kind, number, until);
+	held = Min(until - taken_at[kind],
+			   read_clock(CLOCK_THREAD_CPUTIME_ID) - processor_before[kind]);
+	pg_atomic_fetch_add_u64(&stats->held, held);
+	while (held > longest &&
+		   !pg_atomic_compare_exchange_u64(&stats->longest, &longest, held))
+		;
 }
 
 /*

@@ -21,11 +21,11 @@
 
 /*
  * What somebody may look at under one lock: copying as many of the largest
- * entries takes some 50 microseconds.
+ * entries takes some ten microseconds.
  */
-#define PLACES_PER_PARTITION	256
+#define PLACES_PER_PARTITION	128
 
-/* More than that are not worth their locks' memory: a million entries. */
+/* More than that are not worth their locks' memory: half a million entries. */
 #define MAX_PARTITIONS			4096
 
 struct TableShared
@@ -442,6 +442,7 @@ typedef struct Copies
 	char	   *at;				/* NULL: no room yet */
 	Size		room;			/* of so many copies */
 	Size		count;
+	Size		touched;		/* places that have been written to */
 } Copies;
 
 /* Make room, while no lock is held, for a number of copies in all. */
@@ -455,6 +456,22 @@ reserve(Copies *copies, Size room, Size copy_size)
 	copies->at = copies->at ? repalloc_huge(copies->at, bytes) :
 		palloc_extended(bytes, MCXT_ALLOC_HUGE);
 	copies->room = room;
+}
+
+/*
+ * Write to the places for the next partition: memory that is new is then the
+ * process's own already when it holds a lock.
+ */
+static void
+touch(Copies *copies, Size copy_size)
+{
+	Size		last = Min(copies->count + 2 * PLACES_PER_PARTITION, copies->room);
+
+	if (last <= copies->touched)
+		return;
+	memset(copies->at + copies->touched * copy_size, 0,
+		   (last - copies->touched) * copy_size);
+	copies->touched = last;
 }
 
 /* Copy a partition, whose lock is held and for which there is room. */
@@ -495,6 +512,7 @@ copy_all(Table *table, const TableReader *reader, void *arg, Copies *copies)
 		{
 			Size		room;
 
+			touch(copies, reader->copy_size);
 			locks_acquire(table->spec->lock, number, LW_SHARED);
 			room = copies->count + partition_get(table, number)->entries + reader->extra;
 			if (room <= copies->room)
