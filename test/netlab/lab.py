@@ -27,7 +27,7 @@ import subprocess
 import tempfile
 import time
 
-import pgclient
+from harness import pgclient
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER_ADDRESS = "10.99.0.1"
@@ -358,18 +358,8 @@ class Lab:
     def connect(self, path, database="postgres", user="lab", tls=False, port=PORT, **parameters):
         """A connection of the raw client, whose socket lives in the right namespace."""
         with in_namespace(self.client_namespace(path)):
-            if path == "unix":
-                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                target = f"{self.socket_directory}/.s.PGSQL.{port}"
-            else:
-                sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                target = (self.address(path), port)
-        receive_buffer = parameters.pop("receive_buffer", None)
-        if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        sock.connect(target)
-        return pgclient.Client(sock, user=user, database=database, tls=tls, **parameters)
+            target = f"{self.socket_directory}/.s.PGSQL.{port}" if path == "unix" else (self.address(path), port)
+            return pgclient.connect(target, user=user, database=database, tls=tls, **parameters)
 
     def client_environment(self, path, port=PORT, **extra):
         environment = self.environment()

@@ -16,8 +16,9 @@ import contextlib
 import dataclasses
 import time
 
+from harness import pgclient
+
 import lab as lab_module
-import pgclient
 import syscalls
 import truth
 
