@@ -115,9 +115,10 @@ class TestResults(unittest.TestCase):
         found.judge("b", 11, 10, "ms", required=False)
         found.judge("c", 11, 10, "")
         self.assertEqual([v["met"] for v in found.verdicts], [True, False, False])
+        self.assertEqual(results.margin_text(found.verdicts[0]), "just met")
         with contextlib.redirect_stdout(io.StringIO()) as output:
             self.assertEqual(found.finish(), 1)
-        self.assertIn("miss b: 11 ms (budget 10 ms)\nFAIL c: 11 (budget 10)\n", output.getvalue())
+        self.assertIn("miss b: 11 ms (budget 10 ms, 10 % above)\nFAIL c: 11 (budget 10, 10 % above)\n", output.getvalue())
         self.assertTrue(output.getvalue().endswith("1 passed, 1 failed, 0 skipped\n"))
 
     def test_bench_that_did_not_finish(self):
