@@ -257,11 +257,15 @@ class Processes(unittest.TestCase):
         def command(port):
             attempts.append(port)
             return ["false"] if len(attempts) < 3 else ["sleep", "1000"]
-        process, port = self.space.serve("it", command, lambda process, port: process.poll() is None
-                                         and process.args[-1] == "1000")
+        process, port = self.space.serve("it", command, lambda process, port: process.args[-1] == "1000")
         self.assertIsNone(process.poll())
         self.assertEqual((len(attempts), port), (3, attempts[2]))
         self.assertEqual(self.space.processes, [process])
+
+    def test_nobody_is_asked_twice(self):
+        answers = iter([False, True])
+        process, _ = self.space.serve("it", lambda port: ["sleep", "1000"], lambda process, port: next(answers))
+        self.assertIsNone(process.poll())
 
     def test_what_never_starts(self):
         with self.assertRaisesRegex(workspace.Failed, "(?s)it does not start.*the reason"):

@@ -355,9 +355,11 @@ class ProgramMeasurement:
                 if self.path != "unix" else None
             program = self.lab.start(self.path, self.command, port=self.port, log="program")
             condition = f"application_name = '{self.application}'"
-            poll.wait_for(lambda: program.poll() is not None or len(snapshots(self.lab, condition)) >= self.count,
-                          60, interval=0.02)
-            if program.poll() is not None or len(snapshots(self.lab, condition)) < self.count:
+            # however this ends, so that it is not in the next measurement
+            stack.callback(self.lab.stop, program)
+            appeared = poll.wait_for(lambda: program.poll() is not None
+                                     or len(snapshots(self.lab, condition)) >= self.count, 60, interval=0.02)
+            if not appeared or program.poll() is not None:
                 raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
                                    + self.lab.space.log("program"))
             time.sleep(self.settle)
@@ -366,7 +368,6 @@ class ProgramMeasurement:
             self.after = snapshots(self.lab, condition)
             # Let what is under way come to its end, so that the packets show it whole.
             time.sleep(0.05 + 2 * self.lab.rtt)
-            self.lab.stop(program)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace
         self.late = False

@@ -116,8 +116,8 @@ class Server:
             return self
         self.process = self.space.start(self._command(self.port, options), log=self.name, prefix=self.prefix,
                                         stop=signal.SIGINT)     # "fast" shutdown
-        poll.wait_for(lambda: self.process.poll() is not None or self._ready(self.process))
-        if self.process.poll() is not None or not self._ready(self.process):
+        started = poll.wait_for(lambda: self.process.poll() is not None or self._ready(self.process))
+        if not started or self.process.poll() is not None:
             self.stop()
             raise Failed(f"the server does not start:\n{self.log}")
         return self

@@ -228,8 +228,8 @@ class Workspace:
         for _ in range(PORT_ATTEMPTS):
             port = free_port()
             process = self.start(command(port), log=name, **options)
-            poll.wait_for(lambda: process.poll() is not None or ready(process, port))
-            if process.poll() is None and ready(process, port):
+            started = poll.wait_for(lambda: process.poll() is not None or ready(process, port))
+            if started and process.poll() is None:
                 return process, port
             self.stop(process)
         raise Failed(f"{name} does not start:\n{self.log(name)}")
