@@ -12,6 +12,8 @@ OBJS = \
 	src/burst.o \
 	src/clients.o \
 	src/drain.o \
+	src/exec_samples.o \
+	src/exec_split.o \
 	src/guc.o \
 	src/histogram.o \
 	src/history.o \

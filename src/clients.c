@@ -484,6 +484,7 @@ subtract_snapshot(ClientEntry *copy, const ClientEntry *entry, int place)
 		snapshot_subtract((ClientSnapshot *) &copy->counters, &own->kept[place]);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&copy->counters.totals);
+	ledger_totals_fit(&copy->counters.totals);
 }
 
 static void

@@ -276,6 +276,21 @@ fold_record(DrainState *state, Batch *batch, const FlightRecord *record, Timesta
 	burst_leave(&state->burst, record);
 }
 
+/* What was sampled of a statement whose execution is in the table by now. */
+static void
+add_samples_of_statement(int slot, const DrainState *state)
+{
+	ExecStatement sampled;
+	StatementKey key;
+
+	if (!exec_samples_take_statement(slot, recorder_consumed(slot), &sampled))
+		return;
+	key.userid = OidIsValid(sampled.userid) ? sampled.userid : state->key.userid;
+	key.dbid = state->key.datid;
+	key.queryid = sampled.queryid;
+	statements_add_samples(&key, sampled.part);
+}
+
 /* Consume the flight recorder: statements now, histograms into the batch. */
 static void
 consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
@@ -295,6 +310,7 @@ consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
 	}
 	if (batch->has_records)
 		statements_accumulate(batch->statements, batch->count, now);
+	add_samples_of_statement(slot, state);
 }
 
 /*
@@ -384,14 +400,14 @@ fold_session(DrainState *state, const SlotObservation *seen,
  * NULL.
  */
 static void
-fold_locked(int slot, FlightRecord *open)
+fold_locked(int slot, FlightRecord *open, ExecPurpose purpose)
 {
 	DrainState *state = &states[slot];
 	SlotObservation seen;
 	Batch		batch;
 	TimestampTz now;
 
-	if (state->session == 0 || !slot_observe(slot, &seen) ||
+	if (state->session == 0 || !slot_observe_for(slot, purpose, &seen) ||
 		seen.session != state->session)
 		return;
 	batch.count = 0;
@@ -415,7 +431,7 @@ drain_fold(int slot)
 	if (states[slot].session == 0)
 		return;
 	lock_session(slot);
-	fold_locked(slot, NULL);
+	fold_locked(slot, NULL, EXEC_ACCUMULATE);
 	unlock_session(slot);
 }
 
@@ -428,15 +444,24 @@ drain_fold_if_free(int slot)
 {
 	if (!lock_session_if_free(slot))
 		return;
-	fold_locked(slot, NULL);
+	fold_locked(slot, NULL, EXEC_ACCUMULATE);
 	unlock_session(slot);
 }
 
+/*
+ * Fold all sessions, for somebody to show the tables, or to keep a snapshot.
+ */
 void
 drain_fold_all(void)
 {
 	for (int i = 0; i < slot_count(); i++)
-		drain_fold(i);
+	{
+		if (states[i].session == 0)
+			continue;
+		lock_session(i);
+		fold_locked(i, NULL, EXEC_SHOW);
+		unlock_session(i);
+	}
 }
 
 /*
@@ -473,7 +498,7 @@ drain_rename(int slot, FlightRecord *open)
 	if (state->renamed)
 	{
 		state->next_key = key;
-		fold_locked(slot, open);
+		fold_locked(slot, open, EXEC_ACCUMULATE);
 	}
 	unlock_session(slot);
 }
@@ -488,7 +513,7 @@ drain_detach(int slot)
 	ClientEntry *group;
 
 	lock_session(slot);
-	fold_locked(slot, NULL);
+	fold_locked(slot, NULL, EXEC_ACCUMULATE);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	clients_leave(group, &state->member);
@@ -514,6 +539,7 @@ drain_reset(void)
 	{
 		/* nobody folds while the reset lock is held exclusively */
 		recorder_discard(i);
+		exec_samples_forget_statement(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));

@@ -237,6 +237,28 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 	seen_end(slot);
 }
 
+/*
+ * The session executes: what of?  And which statement?
+ */
+static void
+sample_execution(int index, const Peek *view)
+{
+	SlotObservation observation;
+	uint64		record;
+	uint64		queryid;
+	Oid			userid;
+
+	record = recorder_in_progress(index, &queryid, &userid);
+	if (!slot_observe_for(index, EXEC_SAMPLE, &observation) ||
+		observation.account.state != LEDGER_STATE_EXECUTING ||
+		slot_get(index)->published.ledger.exchange != view->exchange)
+		return;
+	if (exec_samples_note_statement(index, view->session, record, queryid, userid))
+		return;
+	drain_fold(index);
+	(void) exec_samples_note_statement(index, view->session, record, queryid, userid);
+}
+
 /* The session's connection; false if the session has moved on since "view". */
 static bool
 peek_connection(SessionSlot *slot, const Peek *view, TcpEndpoints *endpoints,
@@ -367,7 +389,11 @@ sample_session(int index, Tick *tick)
 	waits_add(index, view.session, view.generation, state, event, tick->now - tick->last);
 
 	if (view.phase == LEDGER_EXECUTING)
+	{
 		sample_exchange(slot, &view, state, tick);
+		if (state == LEDGER_STATE_EXECUTING)
+			sample_execution(index, &view);
+	}
 	else if (view.phase == LEDGER_SENDING)
 	{
 		if (view.since < tick->last)
@@ -393,6 +419,7 @@ sample_all(Tick *tick)
 		sample_session(i, tick);
 	for (int i = 0; i < tick->first; i++)
 		sample_session(i, tick);
+	exec_samples_end_tick(tick->now);
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }

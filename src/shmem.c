@@ -13,6 +13,7 @@
 
 #include "clients.h"
 #include "drain.h"
+#include "exec_samples.h"
 #include "history.h"
 #include "locks.h"
 #include "miscadmin.h"
@@ -33,6 +34,7 @@ static const struct
 	void		(*init) (void);
 }			modules[] = {
 	{slot_shmem_size, slot_shmem_init},
+	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{waits_shmem_size, waits_shmem_init},
 	{windows_shmem_size, windows_shmem_init},

@@ -73,6 +73,9 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 	sum->bytes += term->bytes;
 	sum->repeats += term->repeats;
 	sum->repeat_network += term->repeat_network;
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		sum->split.part[i] += term->split.part[i];
+	sum->split.unsampled += term->split.unsampled;
 }
 
 static void
@@ -128,6 +131,21 @@ statements_accumulate(const StatementBatchItem *items, int count, TimestampTz no
 }
 
 /*
+ * Add what was sampled of a statement, as far as it fits into its execution.
+ */
+void
+statements_add_samples(const StatementKey *key, const int64 *part)
+{
+	StatementEntry *entry;
+
+	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
+	entry = hash_search(table, key, HASH_FIND, NULL);
+	for (int i = 0; entry && i < NUM_EXEC_PARTS; i++)
+		exec_split_book(&entry->counters.split, entry->counters.exec, i, part[i]);
+	LWLockRelease(locks_get(LOCK_STATEMENTS));
+}
+
+/*
  * Put back a saved entry.  Where there is no room it goes to the evicted.
  */
 void
@@ -168,6 +186,14 @@ statements_counts(int64 *entries, int64 *evicted)
 	LWLockRelease(locks_get(LOCK_STATEMENTS));
 }
 
+/* It is about to be shown, with all samples there are. */
+static StatementEntry *
+show(StatementEntry *entry)
+{
+	exec_split_show(&entry->counters.split, entry->counters.exec);
+	return entry;
+}
+
 void
 statements_iterate(void (*callback) (const StatementEntry *entry, void *arg), void *arg)
 {
@@ -179,12 +205,13 @@ statements_iterate(void (*callback) (const StatementEntry *entry, void *arg), vo
 	/* copy under the lock, format outside of it */
 	copies = palloc_extended(((Size) pgnetlat_max_statements + 1) * sizeof(StatementEntry),
 							 MCXT_ALLOC_HUGE);
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_SHARED);
+	/* not shared: what is shown as not sampled stays so */
+	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
-		copies[count++] = *entry;
+		copies[count++] = *show(entry);
 	if (shared->other.since != 0)
-		copies[count++] = shared->other;
+		copies[count++] = *show(&shared->other);
 	LWLockRelease(locks_get(LOCK_STATEMENTS));
 
 	for (int i = 0; i < count; i++)

@@ -11,6 +11,7 @@
 #define PGNETLAT_STATEMENTS_H
 
 #include "datatype/timestamp.h"
+#include "exec_split.h"
 
 /* Hashed as bytes: no padding; see the assertion in statements.c. */
 typedef struct StatementKey
@@ -34,6 +35,7 @@ typedef struct StatementCounters
 	int64		bytes;
 	int64		repeats;
 	int64		repeat_network;
+	ExecSplit	split;			/* of exec */
 } StatementCounters;
 
 typedef struct StatementEntry
@@ -56,6 +58,7 @@ extern void statements_shmem_init(void);
 
 extern void statements_accumulate(const StatementBatchItem *items, int count,
 								  TimestampTz now);
+extern void statements_add_samples(const StatementKey *key, const int64 *part);
 extern void statements_reset(TimestampTz now);
 extern void statements_counts(int64 *entries, int64 *evicted);
 

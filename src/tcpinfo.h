@@ -58,7 +58,7 @@ extern void tcpinfo_diag_init(TcpDiag *diag);
 extern TcpReply tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints,
 								   const TcpInfo *known, int64 now, TcpInfo *info);
 
-extern int64 tcpinfo_run_queue_time(void);
+extern bool tcpinfo_run_queue(int64 *time, int64 *runs);
 extern long tcpinfo_times_blocked(void);
 
 #endif							/* PGNETLAT_TCPINFO_H */

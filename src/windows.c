@@ -77,7 +77,6 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *seen)
 {
 	snapshot->totals = seen->account.totals;
 	snapshot->tcp = seen->tcp_counters;
-	snapshot->run_queue_time = Max(seen->run_queue_time, 0);
 }
 
 /*
@@ -164,12 +163,11 @@ subtract_start(SlotObservation *seen, const WindowStart *start)
 	ledger_totals_subtract(&seen->account.totals, &before->totals);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&seen->account.totals);
+	ledger_totals_fit(&seen->account.totals);
 	seen->tcp_counters.retransmits -= before->tcp.retransmits;
 	seen->tcp_counters.bytes_received -= before->tcp.bytes_received;
 	seen->tcp_counters.packets_sent -= before->tcp.packets_sent;
 	seen->tcp_counters.packets_received -= before->tcp.packets_received;
-	if (seen->run_queue_time >= 0)
-		seen->run_queue_time -= before->run_queue_time;
 	seen->stats_since = clock_to_timestamp(seen->clock_offset, start->at);
 }
 

@@ -30,7 +30,6 @@ typedef struct WindowSnapshot
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
-	int64		run_queue_time; /* ns; 0 where the kernel does not say */
 } WindowSnapshot;
 
 /* Where a window over a session's account begins. */
