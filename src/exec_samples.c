@@ -31,7 +31,6 @@ typedef struct SessionSamples
 	int64		sampled_at;		/* the latest sample */
 	ExecSplit	split;
 	ExecLockWait lock_wait;
-	int64		noted[NUM_EXEC_PARTS];	/* of the split: some statement's already */
 	ExecStatement statement;
 } SessionSamples;
 
@@ -173,7 +172,6 @@ bring_up_to_date(SessionSamples *own, const ExecLook *look)
 	own->sampled_at = 0;
 	memset(&own->split, 0, sizeof(own->split));
 	memset(&own->lock_wait, 0, sizeof(own->lock_wait));
-	memset(own->noted, 0, sizeof(own->noted));
 	own->statement.used = false;
 	return true;
 }
@@ -235,13 +233,46 @@ exec_samples_end_tick(int64 at)
  */
 
 /*
+ * A sampler begins: what was sampled before it is of statements that it does not
+ * know.
+ */
+void
+exec_samples_begin_notes(int slot, ExecNoted *noted)
+{
+	SessionSamples *own = &shared->sessions[slot];
+
+	SpinLockAcquire(&own->lock);
+	noted->session = own->session;
+	noted->generation = own->generation;
+	memcpy(noted->part, own->split.part, sizeof(noted->part));
+	SpinLockRelease(&own->lock);
+}
+
+/* Add to a statement what was sampled and is not noted yet. */
+static void
+note_samples(const SessionSamples *own, ExecNoted *noted, int64 *part)
+{
+	if (noted->session != own->session || noted->generation != own->generation)
+	{
+		memset(noted, 0, sizeof(*noted));
+		noted->session = own->session;
+		noted->generation = own->generation;
+	}
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+	{
+		part[i] += own->split.part[i] - noted->part[i];
+		noted->part[i] = own->split.part[i];
+	}
+}
+
+/*
  * What was sampled of a session since the last time was in the statement whose
  * record is being built.  Returns false if there still are samples of an earlier
  * record, for which there is no place then: accumulate the session.
  */
 bool
-exec_samples_note_statement(int slot, uint64 session, uint64 record, uint64 queryid,
-							Oid userid)
+exec_samples_note_statement(int slot, ExecNoted *noted, uint64 session, uint64 record,
+							uint64 queryid, Oid userid)
 {
 	SessionSamples *own = &shared->sessions[slot];
 	ExecStatement *statement = &own->statement;
@@ -265,11 +296,7 @@ exec_samples_note_statement(int slot, uint64 session, uint64 record, uint64 quer
 			statement->record = record;
 			statement->queryid = queryid;
 			statement->userid = userid;
-			for (int i = 0; i < NUM_EXEC_PARTS; i++)
-			{
-				statement->part[i] += own->split.part[i] - own->noted[i];
-				own->noted[i] = own->split.part[i];
-			}
+			note_samples(own, noted, statement->part);
 		}
 	}
 	SpinLockRelease(&own->lock);

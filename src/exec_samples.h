@@ -45,6 +45,14 @@ typedef enum ExecPurpose
 	EXEC_SAMPLE					/* the sampler, at its tick */
 } ExecPurpose;
 
+/* What of a session's parts the sampler has noted as some statement's. */
+typedef struct ExecNoted
+{
+	uint64		session;
+	uint32		generation;
+	int64		part[NUM_EXEC_PARTS];
+} ExecNoted;
+
 /* What was sampled of the statement whose record has that number. */
 typedef struct ExecStatement
 {
@@ -64,8 +72,9 @@ extern bool exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpos
 
 /* Functions for the sampler */
 extern void exec_samples_end_tick(int64 at);
-extern bool exec_samples_note_statement(int slot, uint64 session, uint64 record,
-										uint64 queryid, Oid userid);
+extern void exec_samples_begin_notes(int slot, ExecNoted *noted);
+extern bool exec_samples_note_statement(int slot, ExecNoted *noted, uint64 session,
+										uint64 record, uint64 queryid, Oid userid);
 
 /* Functions for the holder of the accumulation lock */
 extern bool exec_samples_take_statement(int slot, uint64 before, ExecStatement *statement);

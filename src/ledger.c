@@ -651,7 +651,8 @@ ledger_totals_fit(LedgerTotals *difference)
 {
 	exec_parts_fit(difference->exec_part, difference->exec);
 	difference->run_queue_wait =
-		max64(min64(difference->run_queue_wait, difference->client), 0);
+		max64(min64(difference->run_queue_wait,
+					min64(difference->client, difference->run_queue)), 0);
 }
 
 /*

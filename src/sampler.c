@@ -68,6 +68,7 @@ static SamplerStatus *status = NULL;
 typedef struct SlotNotes
 {
 	uint64		exchanges;		/* when its recorder was looked at */
+	ExecNoted	noted;			/* samples of executions that are some statement's */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -241,7 +242,7 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
  * The session executes: what of?  And which statement?
  */
 static void
-sample_execution(int index, const Peek *view)
+sample_execution(int index, const Peek *view, ExecNoted *noted)
 {
 	SlotObservation observation;
 	uint64		record;
@@ -253,10 +254,11 @@ sample_execution(int index, const Peek *view)
 		observation.account.state != LEDGER_STATE_EXECUTING ||
 		slot_get(index)->published.ledger.exchange != view->exchange)
 		return;
-	if (exec_samples_note_statement(index, view->session, record, queryid, userid))
+	if (exec_samples_note_statement(index, noted, view->session, record, queryid, userid))
 		return;
 	drain_fold(index);
-	(void) exec_samples_note_statement(index, view->session, record, queryid, userid);
+	(void) exec_samples_note_statement(index, noted, view->session, record, queryid,
+									   userid);
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -392,7 +394,7 @@ sample_session(int index, Tick *tick)
 	{
 		sample_exchange(slot, &view, state, tick);
 		if (state == LEDGER_STATE_EXECUTING)
-			sample_execution(index, &view);
+			sample_execution(index, &view, &tick->notes[index].noted);
 	}
 	else if (view.phase == LEDGER_SENDING)
 	{
@@ -537,6 +539,8 @@ pgnetlat_sampler_main(Datum arg)
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
 	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	for (int i = 0; i < slot_count(); i++)
+		exec_samples_begin_notes(i, &tick.notes[i].noted);
 	tick.last = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 
