@@ -16,7 +16,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "exec_samples.h"
-#include "guc.h"
+#include "settings.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/shmem.h"
