@@ -5,8 +5,8 @@
  *
  * Whoever looks at a session takes a sample of it: the sampler at each tick, and
  * anybody who observes it in between.  So there are several writers, and a
- * spinlock for each slot; the session itself is none of them, and never waits
- * for one.
+ * spinlock for each slot.  No event of a session takes it: the session itself
+ * comes here only when it accumulates its own records.
  *
  * Beside the session's parts there are those of the statement in progress, whose
  * execution reaches its table only when its record is accumulated: until then

@@ -31,7 +31,8 @@ our @PARTS = qw(exec_time send_time recv_time network_time client_time
   idle_time pending_time);
 
 # those of exec_time
-our @EXEC_PARTS = qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
+our @EXEC_PARTS =
+  qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
   exec_remote_time exec_other_time exec_unsampled_time);
 
 # columns that never fall
@@ -108,12 +109,14 @@ sub _check_row
 	my $executed = 0;
 
 	$executed += $row->{$_} foreach @EXEC_PARTS;
-	$self->_complain($row, "exec_time is $row->{exec_time}, its parts $executed")
+	$self->_complain($row,
+		"exec_time is $row->{exec_time}, its parts $executed")
 	  if abs($executed - $row->{exec_time}) > $ROUNDING + 1e-9 * $executed;
 	if (defined $row->{run_queue_wait_time})
 	{
 		$self->_complain($row, "run_queue_wait_time exceeds $_")
-		  foreach grep { $row->{run_queue_wait_time} > $row->{$_} + $ROUNDING }
+		  foreach
+		  grep { $row->{run_queue_wait_time} > $row->{$_} + $ROUNDING }
 		  qw(run_queue_time client_time);
 	}
 
