@@ -342,7 +342,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	ClientCounters *counters = &group->counters;
 
 	group->usage += totals->requests;
-	ledger_totals_add(&counters->totals, totals);
+	ledger_totals_add_fitting(&counters->totals, totals);
 	counters->tcp.retransmits += tcp->retransmits;
 	counters->tcp.bytes_received += tcp->bytes_received;
 	counters->tcp.packets_sent += tcp->packets_sent;

@@ -656,7 +656,8 @@ ledger_totals_fit(LedgerTotals *difference)
 }
 
 /*
- * The same for a sum that is shown between two additions.
+ * The same for a sum that is shown between two additions, of what is counted in
+ * an interval, or in a group that a session may leave.
  */
 void
 ledger_totals_add_fitting(LedgerTotals *sum, const LedgerTotals *term)
