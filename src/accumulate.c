@@ -45,8 +45,8 @@ typedef struct Accumulated
 	LedgerTotals totals;
 	TcpCounters tcp;
 	Burst		burst;
-	int64		exchange;		/* exec + send + recv of the one whose records are
-								 * being read */
+	int64		exchange;		/* exec + send + recv of the one whose records
+								 * are being read */
 } Accumulated;
 
 static Accumulated *states = NULL;
@@ -335,8 +335,8 @@ attributed(const LedgerTotals *totals)
 /* What the session has counted goes to its group, on which it may leave that. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Batch *batch,
-				const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
-				TimestampTz now)
+					  const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
+					  TimestampTz now)
 {
 	ClientEntry *group = clients_acquire(&state->key, &state->member, now);
 	ClientCounters *counters = &group->counters;
@@ -369,7 +369,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 /* Accumulate what the session has counted since the last time. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
-			 const Batch *batch, TimestampTz now)
+				   const Batch *batch, TimestampTz now)
 {
 	LedgerTotals totals = observation->account.totals;
 	TcpCounters tcp = observation->tcp_counters;
@@ -407,7 +407,7 @@ accumulate_locked(int slot, FlightRecord *open, ExecPurpose purpose)
 	Batch		batch;
 	TimestampTz now;
 
-	if (state->session == 0 || !slot_observe_for(slot, purpose, &observation) ||
+	if (state->session == 0 || !slot_observe_for(slot, purpose, 0, &observation) ||
 		observation.session != state->session)
 		return;
 	batch.count = 0;

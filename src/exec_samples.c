@@ -149,10 +149,14 @@ lock_wait_since(const ExecLook *look, ExecPart part)
 static int64
 sampled_time(const SessionSamples *own, const ExecLook *look, ExecPurpose purpose)
 {
-	int64		before = Max((int64) pg_atomic_read_u64(&shared->last_tick), own->sampled_at);
-	int64		time = Max(look->now - before, 0);
+	int64		before = look->sampled_before;
+	int64		time;
 
-	/* while there is no sampler, a rare look does not stand for all that passed */
+	if (purpose != EXEC_SAMPLE)
+		before = (int64) pg_atomic_read_u64(&shared->last_tick);
+	time = Max(look->now - Max(before, own->sampled_at), 0);
+
+	/* where there is no tick, a rare look does not stand for all that passed */
 	if (purpose != EXEC_SAMPLE)
 		time = Min(time, pgnetlat_sample_interval * NS_PER_MS);
 	return time;

@@ -30,9 +30,13 @@ typedef struct ExecLook
 	uint64		session;
 	uint32		generation;		/* of resets */
 	int64		now;
-	int64		exec;			/* all execution since attached or reset, up to now */
-	bool		executing;		/* at this moment, and not blocked by its client */
+	int64		exec;			/* all execution since attached or reset, up
+								 * to now */
+	bool		executing;		/* at this moment, and not blocked by its
+								 * client */
 	uint32		wait_event;		/* as in PGPROC */
+	int64		sampled_before; /* when the sampler did so; 0: somebody else
+								 * looks */
 	PGPROC	   *proc;
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
 } ExecLook;

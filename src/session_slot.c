@@ -393,7 +393,8 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
  */
 static bool
 observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_event,
-				  ExecPurpose purpose, int attempts, LedgerAccount *account)
+				  ExecPurpose purpose, int64 sampled_before, int attempts,
+				  LedgerAccount *account)
 {
 	ExecLook	look = {
 		.session = copy->session,
@@ -402,6 +403,7 @@ observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_e
 		.exec = account->totals.exec,
 		.executing = account->state == LEDGER_STATE_EXECUTING,
 		.wait_event = wait_event,
+		.sampled_before = sampled_before,
 		.proc = copy->proc,
 		.clock_offset = copy->clock_offset
 	};
@@ -421,12 +423,16 @@ observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_e
 bool
 slot_observe(int index, SlotObservation *observation)
 {
-	return slot_observe_for(index, EXEC_SHOW, observation);
+	return slot_observe_for(index, EXEC_SHOW, 0, observation);
 }
 
-/* The same, for who does not show it. */
+/*
+ * The same, for who does not show it.  The sampler says when it sampled the
+ * session before.
+ */
 bool
-slot_observe_for(int index, ExecPurpose purpose, SlotObservation *observation)
+slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+				 SlotObservation *observation)
 {
 	int			attempts = 0;
 	SessionSlot *slot = &slots[index];
@@ -451,8 +457,8 @@ slot_observe_for(int index, ExecPurpose purpose, SlotObservation *observation)
 						 &observation->account) &&
 			seqlock_read_valid(&slot->lock, changecount) &&
 			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
-			observe_execution(index, &copy, now, wait_event, purpose, ++attempts,
-							  &observation->account))
+			observe_execution(index, &copy, now, wait_event, purpose, sampled_before,
+							  ++attempts, &observation->account))
 		{
 			observation->session = copy.session;
 			observation->pid = copy.pid;
@@ -478,6 +484,20 @@ slot_observe_for(int index, ExecPurpose purpose, SlotObservation *observation)
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/*
+ * The session in a slot waits for its client, as far as it has published: has
+ * it begun to work on a request all the same, and when?
+ */
+bool
+slot_request_began(int index, int64 *at)
+{
+	SlotPublished copy;
+	uint32		changecount;
+
+	return copy_published(&slots[index], &copy, &changecount) &&
+		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
 }
 
 /* The slot of the session with this process ID, or -1. */

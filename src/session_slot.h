@@ -155,11 +155,13 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
-extern bool slot_observe_for(int index, ExecPurpose purpose, SlotObservation *observation);
+extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+							 SlotObservation *observation);
 extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);

@@ -22,7 +22,7 @@
  * last 32 bits, in units: these last for hours.
  */
 #define SNAPSHOT_UNIT_NS	4096
-#define SNAPSHOT_LIFE_NS	(4 * 3600 * NS_PER_S)
+#define SNAPSHOT_LIFE_NS	(NS_PER_S * 4 * 3600)
 
 typedef struct WindowSnapshot
 {
@@ -104,6 +104,15 @@ SnapshotLevels
 windows_due(int64 now)
 {
 	return snapshots_due(&shared->schedule, now);
+}
+
+/*
+ * When snapshots are to be taken next.
+ */
+int64
+windows_next_due(void)
+{
+	return snapshots_next_due(&shared->schedule);
 }
 
 static inline uint32
