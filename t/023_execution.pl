@@ -161,6 +161,9 @@ sub released
 	$client->put(query($query));
 	pause(1000);
 	my $meanwhile = delta($before, $observer->account($client->pid));
+	$meanwhile->{doing} =
+	  $observer->value(
+		'SELECT doing FROM pgnetlat_now WHERE pid = ' . $client->pid);
 	$release->();
 	$client->responses;
 	return (
@@ -194,6 +197,9 @@ is_most($meanwhile, 'exec_replication_time', 900,
 is_most(
 	$afterwards, 'exec_replication_time',
 	1000, 'COMMIT without its standby');
+is( $meanwhile->{doing},
+	'for standby: INSERT INTO t VALUES (3)',
+	'as pgnetlat_now says');
 $probe->responses;
 $probe->finish;
 
