@@ -15,8 +15,8 @@
 
 #include "accumulate.h"
 #include "active_sessions.h"
-#include "persist.h"
 #include "exchange.h"
+#include "persist.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
 
@@ -151,7 +151,7 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	known = tcpinfo_run_queue(&run_queue, &runs);
+	known = process_run_queue(&run_queue, &runs);
 	if (ask_kernel(now) && my_session.recording)
 		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
@@ -232,7 +232,7 @@ request_came_later(int64 at)
 	const Ledger *ledger = my_ledger();
 
 	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
-		tcpinfo_times_blocked() != my_session.times_blocked;
+		process_times_blocked() != my_session.times_blocked;
 }
 
 /*
@@ -615,7 +615,7 @@ stop_counting(void)
 
 	if (phase == LEDGER_OFF)
 		return;
-	known = pgnetlat_rtt_interval >= 0 && tcpinfo_run_queue(&run_queue, &runs);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase == LEDGER_WAITING && ledger->wait.draining)

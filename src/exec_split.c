@@ -52,10 +52,11 @@ exec_split_book(ExecSplit *split, int64_t exec, ExecPart part, int64_t time)
 void
 exec_split_show(ExecSplit *split, int64_t exec)
 {
-	int64_t		left = exec - exec_split_sum(split);
+	int64_t		unsampled = exec - exec_parts_sum(split->part);
 
-	if (left > 0)
-		split->unsampled += left;
+	/* in one step: several readers may do this at once */
+	if (unsampled > split->unsampled)
+		split->unsampled = unsampled;
 }
 
 /*

@@ -23,9 +23,11 @@
 #include "sampler.h"
 #include "shared_memory.h"
 #include "session_slot.h"
+#include "settings.h"
 #include "statements.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "table.h"
 #include "wait_events.h"
 #include "windows.h"
 
@@ -34,6 +36,7 @@ static const struct
 	Size		(*size) (void);
 	void		(*init) (void);
 }			modules[] = {
+	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
 	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{active_shmem_size, active_shmem_init},
@@ -57,7 +60,7 @@ shmem_is_ready(void)
 	return ready;
 }
 
-/* Bytes of shared memory, without the locks. */
+/* Bytes of shared memory, without the locks themselves. */
 Size
 shmem_size(void)
 {
@@ -69,12 +72,25 @@ shmem_size(void)
 }
 
 static void
+request_locks(void)
+{
+	int			counts[LOCK_KINDS];
+
+	for (int i = 0; i < LOCK_KINDS; i++)
+		counts[i] = 1;
+	counts[LOCK_ACCUMULATE] = LOCK_ACCUMULATE_PARTITIONS;
+	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
+	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
+	locks_request(counts);
+}
+
+static void
 pgnetlat_shmem_request(void)
 {
 	if (prev_shmem_request)
 		prev_shmem_request();
 	RequestAddinShmemSpace(shmem_size());
-	locks_request();
+	request_locks();
 }
 
 static void
@@ -84,7 +100,6 @@ pgnetlat_shmem_startup(void)
 		prev_shmem_startup();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	locks_init();
 	for (size_t i = 0; i < lengthof(modules); i++)
 		modules[i].init();
 	LWLockRelease(AddinShmemInitLock);

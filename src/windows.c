@@ -290,10 +290,7 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&observation->account.totals);
 	ledger_totals_fit(&observation->account.totals);
-	observation->tcp_counters.retransmits -= before->tcp.retransmits;
-	observation->tcp_counters.bytes_received -= before->tcp.bytes_received;
-	observation->tcp_counters.packets_sent -= before->tcp.packets_sent;
-	observation->tcp_counters.packets_received -= before->tcp.packets_received;
+	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
@@ -343,7 +340,7 @@ windows_reset(int slot, int pid, TimestampTz *since)
 	bool		found;
 
 	memset(&reset, 0, sizeof(reset));
-	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
+	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	found = slot_observe(slot, &observation) && observation.pid == pid && !observation.closed;
 	if (found)
 	{
@@ -359,6 +356,6 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		seqlock_write_end(&own->reset_lock);
 		wait_events_reset(slot);
 	}
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_RESET, 0);
 	return found;
 }

@@ -197,9 +197,7 @@ is_most($meanwhile, 'exec_replication_time', 900,
 is_most(
 	$afterwards, 'exec_replication_time',
 	1000, 'COMMIT without its standby');
-is( $meanwhile->{doing},
-	'for standby: INSERT INTO t VALUES (3)',
-	'as pgnetlat_now says');
+like($meanwhile->{doing}, qr/^for standby: INSERT/, 'as pgnetlat_now says');
 $probe->responses;
 $probe->finish;
 
