@@ -168,6 +168,30 @@ recorder_pending(int slot)
 	return (int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
 }
 
+/* The number of the first record that has not been consumed. */
+uint64
+recorder_consumed(int slot)
+{
+	return pg_atomic_read_u64(&recorder_get(slot)->tail);
+}
+
+/*
+ * The number of the record that is being built, and whose statement it says it
+ * is.  Read while the session may change it: a hint.
+ */
+uint64
+recorder_in_progress(int slot, uint64 *queryid, Oid *userid)
+{
+	Recorder   *recorder = recorder_get(slot);
+	uint64		number = pg_atomic_read_u64(&recorder->head);
+	const volatile FlightRecord *record =
+		&recorder->records[number % pgnetlat_recorder_size];
+
+	*queryid = record->queryid;
+	*userid = record->userid;
+	return number;
+}
+
 /* Consume that many: the session may reuse their places. */
 void
 recorder_consume(int slot, int count)

@@ -127,8 +127,11 @@ extern int	recorder_unread(int slot, const FlightRecord **records);
 extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 
+extern uint64 recorder_consumed(int slot);
+
 /* Functions for the sampler */
 extern int	recorder_pending(int slot);
+extern uint64 recorder_in_progress(int slot, uint64 *queryid, Oid *userid);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

@@ -96,6 +96,8 @@ typedef struct SlotNotes
 	PGPROC	   *proc;
 
 	uint64		exchanges;		/* when its recorder was looked at */
+	ExecNoted	noted;			/* samples of executions that are some
+								 * statement's */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -276,6 +278,30 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 	}
 	ledger->visited = tick->now;
 	seen_end(slot);
+}
+
+/*
+ * The session executes: what of?  And which statement?
+ */
+static void
+sample_execution(int index, const Peek *view, const Tick *tick)
+{
+	ExecNoted  *noted = &tick->notes[index].noted;
+	SlotObservation observation;
+	uint64		record;
+	uint64		queryid;
+	Oid			userid;
+
+	record = recorder_in_progress(index, &queryid, &userid);
+	if (!slot_observe_for(index, EXEC_SAMPLE, tick->last, &observation) ||
+		observation.account.state != LEDGER_STATE_EXECUTING ||
+		slot_get(index)->published.ledger.exchange_number != view->exchange_number)
+		return;
+	if (exec_samples_note_statement(index, noted, view->session, record, queryid, userid))
+		return;
+	accumulate_session(index);
+	(void) exec_samples_note_statement(index, noted, view->session, record, queryid,
+									   userid);
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -558,7 +584,11 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	wait_events_add(index, view->session, view->generation, state, event, 1,
 					tick->now - tick->last);
 	if (view->phase == LEDGER_EXECUTING)
+	{
 		sample_exchange(slot, view, state, tick);
+		if (state == LEDGER_STATE_EXECUTING)
+			sample_execution(index, view, tick);
+	}
 	else if (view->phase == LEDGER_SENDING)
 	{
 		if (view->since < tick->last)
@@ -642,6 +672,7 @@ sample_all(Tick *tick)
 		first++;
 	sample_range(first, count, count, tick);
 	sample_range(0, first, count, tick);
+	exec_samples_end_tick(tick->now);
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }
@@ -811,6 +842,8 @@ pgnetlat_sampler_main(Datum arg)
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
 	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	for (int i = 0; i < slot_count(); i++)
+		exec_samples_begin_notes(i, &tick.notes[i].noted);
 	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();

@@ -17,6 +17,12 @@
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
 
+/*
+ * So often an observation is repeated because others have seen more of the
+ * execution than there is.
+ */
+#define OBSERVE_ATTEMPTS	1000
+
 SlotControl *slot_control = NULL;
 static SessionSlot *slots = NULL;
 
@@ -115,7 +121,6 @@ slot_attach(void)
 	fresh.stats_since = GetCurrentTimestamp();
 	fresh.generation = slot_control->generation;
 	fresh.clock_offset = clock_measure_offset();
-	fresh.run_queue_base = -1;
 
 	seqlock_write_begin(&slot->lock);
 	slot->published = fresh;
@@ -189,8 +194,6 @@ apply_reset(SlotPublished *published)
 		return;
 	ledger_reset(&published->ledger, at);
 	published->tcp_base = published->tcp.counters;
-	if (published->run_queue_base >= 0)
-		published->run_queue_base = published->run_queue_total;
 	/* an event may have slipped in between, see ledger_reset() */
 	published->stats_since = published->ledger.counted_from == at ? timestamp :
 		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
@@ -294,7 +297,7 @@ request_has_begun(const SlotPublished *published, int64 *at)
  */
 static bool
 observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sampled,
-			 int64 now, LedgerAccount *account)
+			 int64 now, uint32 wait_event, LedgerAccount *account)
 {
 	bool		begun = false;
 	LedgerBlocked blocked = LEDGER_NOT_BLOCKED;
@@ -317,7 +320,7 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sample
 				raise_watermark(&slot->wait_shown, now);
 			break;
 		case LEDGER_EXECUTING:
-			blocked = slot_blocked_in(*(volatile uint32 *) &copy->proc->wait_event_info);
+			blocked = slot_blocked_in(wait_event);
 			if (blocked)
 			{
 				/* what the sampler has told apart will be shown */
@@ -384,12 +387,54 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 }
 
 /*
+ * What the session's execution consists of; false if that is known of more of it
+ * than was seen now.  That others have seen more is over with the next look; but
+ * should it ever not be, nobody hangs here.
+ */
+static bool
+observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_event,
+				  ExecPurpose purpose, int64 sampled_before, int attempts,
+				  LedgerAccount *account)
+{
+	ExecLook	look = {
+		.session = copy->session,
+		.generation = copy->generation,
+		.now = now,
+		.exec = account->totals.exec,
+		.executing = account->state == LEDGER_STATE_EXECUTING,
+		.wait_event = wait_event,
+		.sampled_before = sampled_before,
+		.proc = copy->proc,
+		.clock_offset = copy->clock_offset
+	};
+
+	if (exec_samples_look(index, &look, purpose, account->totals.exec_part))
+		return true;
+	if (attempts < OBSERVE_ATTEMPTS)
+		return false;
+	memset(account->totals.exec_part, 0, sizeof(account->totals.exec_part));
+	return true;
+}
+
+/*
  * The session in a slot as of now; false if there is none.  Every time in it
  * is at least what any earlier observation showed, except pending.
  */
 bool
 slot_observe(int index, SlotObservation *observation)
 {
+	return slot_observe_for(index, EXEC_SHOW, 0, observation);
+}
+
+/*
+ * The same, for who does not show it.  The sampler says when it sampled the
+ * session before.
+ */
+bool
+slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+				 SlotObservation *observation)
+{
+	int			attempts = 0;
 	SessionSlot *slot = &slots[index];
 
 	for (;;)
@@ -399,6 +444,7 @@ slot_observe(int index, SlotObservation *observation)
 		uint32		changecount;
 		uint32		sampled_changecount;
 		bool		matches;
+		uint32		wait_event;
 		int64		now;
 
 		if (!copy_published(slot, &copy, &changecount))
@@ -406,10 +452,13 @@ slot_observe(int index, SlotObservation *observation)
 		apply_reset(&copy);
 		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
 		now = clock_now();
-		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now,
+		wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
+		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now, wait_event,
 						 &observation->account) &&
 			seqlock_read_valid(&slot->lock, changecount) &&
-			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
+			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
+			observe_execution(index, &copy, now, wait_event, purpose, sampled_before,
+							  ++attempts, &observation->account))
 		{
 			observation->session = copy.session;
 			observation->pid = copy.pid;
@@ -424,9 +473,8 @@ slot_observe(int index, SlotObservation *observation)
 			observation->generation = copy.generation;
 			observation->clock_offset = copy.clock_offset;
 			observation->observed_at = now;
-			observation->wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
-				copy.run_queue_total - copy.run_queue_base;
+			observation->wait_event = wait_event;
+			observation->run_queue_known = copy.run_queue_known;
 			observation->tcp = copy.tcp;
 			if (sampled.tcp_session == copy.session)
 				tcpstate_latest(&observation->tcp, &sampled.tcp);

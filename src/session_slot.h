@@ -32,6 +32,7 @@
 #define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
+#include "exec_samples.h"
 #include "ledger.h"
 #include "port/atomics.h"
 #include "seqlock.h"
@@ -70,8 +71,7 @@ typedef struct SlotPublished
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	int64		run_queue_base; /* at the beginning, or the latest reset; -1: unknown */
-	int64		run_queue_total;
+	bool		run_queue_known;	/* the kernel says so */
 } SlotPublished;
 
 typedef struct SlotSampled
@@ -118,7 +118,7 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
-	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
+	bool		run_queue_known;	/* else run_queue in the account says nothing */
 } SlotObservation;
 
 /*
@@ -155,6 +155,8 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
+extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+							 SlotObservation *observation);
 extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
