@@ -8,6 +8,7 @@ PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 OBJS = \
 	$(WIN32RES) \
 	src/aggregate_views.o \
+	src/blockers.o \
 	src/bounded.o \
 	src/burst.o \
 	src/clients.o \
@@ -16,6 +17,7 @@ OBJS = \
 	src/histogram.o \
 	src/history.o \
 	src/ledger.o \
+	src/lock_waits.o \
 	src/locks.o \
 	src/now_view.o \
 	src/persist.o \

@@ -23,6 +23,9 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "bounded.h"
 #include "clients.h"
 #include "clock.h"
@@ -77,6 +80,22 @@ clients_shmem_size(void)
 
 	size = add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientEntry)));
 	return add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientSnapshots)));
+}
+
+/* The address of a key; none on a Unix-domain socket. */
+void
+clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET)
+	{
+		key->family = AF_INET;
+		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
+	}
+	else if (address->ss_family == AF_INET6)
+	{
+		key->family = AF_INET6;
+		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
+	}
 }
 
 /* There is nothing before now: where no snapshot is as old, windows begin here. */

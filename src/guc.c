@@ -21,6 +21,7 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
+int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 int			pgnetlat_recorder_size = 48;
@@ -55,6 +56,12 @@ guc_define(void)
 							NULL,
 							&pgnetlat_idle_threshold, 1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pgnetlat.max_blockers",
+							"Sets the number of entries that pgnetlat_blockers keeps.",
+							NULL,
+							&pgnetlat_max_blockers, 500, 10, 100000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.max_clients",
 							"Sets the number of client groups that pgnetlat_clients keeps.",

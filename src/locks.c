@@ -24,6 +24,7 @@ static const struct
 	[LOCK_CLIENTS] = {"pgnetlat_clients", 1},
 	[LOCK_STATEMENTS] = {"pgnetlat_statements", 1},
 	[LOCK_HISTORY] = {"pgnetlat_history", 1},
+	[LOCK_BLOCKERS] = {"pgnetlat_blockers", 1},
 };
 
 static LWLockPadded *locks[LOCK_KINDS];

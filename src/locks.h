@@ -25,6 +25,7 @@ typedef enum PgnetlatLock
 	LOCK_CLIENTS,
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
+	LOCK_BLOCKERS,
 	LOCK_KINDS
 } PgnetlatLock;
 

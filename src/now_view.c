@@ -21,6 +21,7 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "lib/stringinfo.h"
+#include "lock_waits.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -62,6 +63,8 @@ typedef struct NowWidths
 typedef struct NowRow
 {
 	int			pid;
+	int			slot;
+	uint64		session;
 	bool		stuck;
 	int64		age;			/* ns in its state */
 	LedgerState session_state;
@@ -83,6 +86,16 @@ static const char *const state_words[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_WAITING] = "waiting",
 	[LEDGER_STATE_WAITING_IN_XACT] = "in xact",
 	[LEDGER_STATE_IDLE] = "idle",
+};
+
+static const char *const deeds[LEDGER_NUM_STATES] = {
+	[LEDGER_STATE_DISABLED] = "is not counted",
+	[LEDGER_STATE_EXECUTING] = "executes",
+	[LEDGER_STATE_SENDING] = "sends",
+	[LEDGER_STATE_RECEIVING] = "waits for more of a request",
+	[LEDGER_STATE_WAITING] = "waits for its client",
+	[LEDGER_STATE_WAITING_IN_XACT] = "thinks in its transaction",
+	[LEDGER_STATE_IDLE] = "is idle",
 };
 
 /* ---------------------------------------------------------------------------
@@ -227,16 +240,16 @@ copy_status(const SlotObservation *seen, char *application, char *query)
 	}
 }
 
-/* application or role, and address */
-static void
-set_client(NowRow *row, const SlotObservation *seen, const char *application)
+/* Application or role, and address; returns how many columns that takes. */
+static int
+append_client(StringInfo buffer, const SlotObservation *seen, const char *application)
 {
 	const TcpEndpoints *endpoints = &seen->endpoints;
 	char		text[INET6_ADDRSTRLEN] = "";
 	const char *address = text;
 	const char *name = application;
 	int			length;
-	StringInfoData buffer;
+	int			columns;
 
 	if (name[0] == '\0')
 		name = GetUserNameFromId(seen->userid, true);
@@ -250,14 +263,23 @@ set_client(NowRow *row, const SlotObservation *seen, const char *application)
 		length = ADDRESS_WIDTH;
 	}
 
-	initStringInfo(&buffer);
-	row->client_width = append_clipped(&buffer, name ? name : "",
-									   CLIENT_WIDTH - (length > 0 ? length + 1 : 0));
+	columns = append_clipped(buffer, name ? name : "",
+							 CLIENT_WIDTH - (length > 0 ? length + 1 : 0));
 	if (length > 0)
 	{
-		appendStringInfo(&buffer, "@%s", address);
-		row->client_width += length + 1;
+		appendStringInfo(buffer, "@%s", address);
+		columns += length + 1;
 	}
+	return columns;
+}
+
+static void
+set_client(NowRow *row, const SlotObservation *seen, const char *application)
+{
+	StringInfoData buffer;
+
+	initStringInfo(&buffer);
+	row->client_width = append_client(&buffer, seen, application);
 	row->client = buffer.data;
 }
 
@@ -275,7 +297,7 @@ static bool
 waits_for_lock(const NowRow *row)
 {
 	return row->session_state == LEDGER_STATE_EXECUTING &&
-		(row->wait_event & 0xFF000000) == PG_WAIT_LOCK;
+		slot_waits_for_lock(row->wait_event);
 }
 
 /* In a state in which it holds up others, or is held up, for long enough? */
@@ -296,7 +318,7 @@ is_stuck(const NowRow *row)
 }
 
 static void
-make_row(NowRow *row, const SlotObservation *seen)
+make_row(NowRow *row, int slot, const SlotObservation *seen)
 {
 	const LedgerTotals *totals = &seen->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
@@ -306,6 +328,8 @@ make_row(NowRow *row, const SlotObservation *seen)
 
 	memset(row, 0, sizeof(*row));
 	row->pid = seen->pid;
+	row->slot = slot;
+	row->session = seen->session;
 	row->session_state = seen->account.state;
 	row->age = Max(seen->observed_at - seen->account.state_since, 0);
 	row->wait_event = seen->wait_event;
@@ -330,6 +354,7 @@ collect_rows(int *count)
 	NowRow	   *rows = palloc(room * sizeof(NowRow));
 
 	*count = 0;
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		SlotObservation seen;
@@ -343,7 +368,7 @@ collect_rows(int *count)
 			room *= 2;
 			rows = repalloc_huge(rows, room * sizeof(NowRow));
 		}
-		make_row(&rows[(*count)++], &seen);
+		make_row(&rows[(*count)++], i, &seen);
 	}
 	return rows;
 }
@@ -366,6 +391,44 @@ compare_rows(const void *a, const void *b)
  * The last column: what it waits for, and the query
  * ---------------------------------------------------------------------------
  */
+
+/* What a session is doing, of which others wait for the end. */
+static void
+append_deed(StringInfo buffer, const SlotObservation *seen)
+{
+	char		age[16];
+
+	appendStringInfoString(buffer, deeds[seen->account.state]);
+	format_age(age, sizeof(age), Max(seen->observed_at - seen->account.state_since, 0));
+	if (age[0] != '\0')
+		appendStringInfo(buffer, ", %s", age);
+}
+
+/* Whom it waits for, and what that one is doing, if that is for the caller's eyes. */
+static void
+append_holder(StringInfo buffer, const LockHolder *holder)
+{
+	SlotObservation seen;
+	SlotStatus	status;
+
+	appendStringInfoString(buffer, "waits for ");
+	if (holder->pid == 0)
+		appendStringInfoString(buffer, "a prepared transaction");
+	else
+		appendStringInfo(buffer, "%d", holder->pid);
+	if (holder->slot < 0 && holder->pid != 0)
+		appendStringInfo(buffer, " %s", holder->key.backend_type);
+	else if (holder->slot >= 0 && slot_observe(holder->slot, &seen) &&
+			 seen.session == holder->session && rows_may_see(seen.userid))
+	{
+		slot_copy_status(&seen, &status);
+		appendStringInfoChar(buffer, ' ');
+		(void) append_client(buffer, &seen, status.application_name);
+		appendStringInfoString(buffer, ": ");
+		append_deed(buffer, &seen);
+	}
+	appendStringInfoString(buffer, "; ");
+}
 
 /* Who holds the lock that it waits for, or stands before it in the queue? */
 static void
@@ -391,10 +454,14 @@ append_blockers(StringInfo buffer, int pid)
 static void
 append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers)
 {
+	LockHolder	holder;
+
 	switch (row->session_state)
 	{
 		case LEDGER_STATE_EXECUTING:
-			if (waits_for_lock(row) && ask_for_blockers)
+			if (waits_for_lock(row) && lock_waits_holder(row->slot, row->session, &holder))
+				append_holder(buffer, &holder);
+			else if (waits_for_lock(row) && ask_for_blockers)
 				append_blockers(buffer, row->pid);
 			if (buffer->len == 0 && row->wait_event != 0)
 				appendStringInfo(buffer, "%s: ", pgstat_get_wait_event(row->wait_event));

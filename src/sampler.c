@@ -33,6 +33,7 @@
 #include "drain.h"
 #include "guc.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pgstat.h"
@@ -364,6 +365,8 @@ sample_session(int index, Tick *tick)
 		return;
 	event = *(volatile uint32 *) &view.proc->wait_event_info;
 	state = state_of(&view, event, tick->now);
+	if (slot_waits_for_lock(event))
+		lock_waits_note(index);
 	waits_add(index, view.session, view.generation, state, event, tick->now - tick->last);
 
 	if (view.phase == LEDGER_EXECUTING)
@@ -441,6 +444,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
+		lock_waits_tick();
 		take_snapshots_if_due(tick->now);
 		rotate_history_if_due();
 	}

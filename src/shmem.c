@@ -11,9 +11,11 @@
  */
 #include "postgres.h"
 
+#include "blockers.h"
 #include "clients.h"
 #include "drain.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
@@ -40,6 +42,8 @@ static const struct
 	{statements_shmem_size, statements_shmem_init},
 	{clients_shmem_size, clients_shmem_init},
 	{history_shmem_size, history_shmem_init},
+	{blockers_shmem_size, blockers_shmem_init},
+	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 

@@ -383,12 +383,57 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 	return copy->session != 0;
 }
 
+/* What is not told by "published" alone. */
+static void
+copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
+{
+	for (;;)
+	{
+		uint32		changecount = seqlock_read_begin(&slot->locks_lock);
+
+		*copy = slot->locks;
+		if (seqlock_read_valid(&slot->locks_lock, changecount))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (copy->session != published->session || copy->generation != published->generation)
+		memset(copy, 0, sizeof(*copy));
+}
+
+static void
+fill_observation(SessionSlot *slot, const SlotPublished *published,
+				 const SlotSampled *sampled, int64 now, SlotObservation *observation)
+{
+	observation->session = published->session;
+	observation->pid = published->pid;
+	observation->datid = published->datid;
+	observation->userid = published->userid;
+	observation->transport = published->transport;
+	observation->endpoints = published->endpoints;
+	observation->status = published->status;
+	observation->backend_start = published->backend_start;
+	observation->stats_since = published->stats_since;
+	observation->closed = published->closed;
+	observation->generation = published->generation;
+	observation->clock_offset = published->clock_offset;
+	observation->observed_at = now;
+	observation->wait_event = *(volatile uint32 *) &published->proc->wait_event_info;
+	observation->run_queue_time = published->run_queue_base < 0 ? -1 :
+		published->run_queue_total - published->run_queue_base;
+	observation->tcp = published->tcp;
+	if (sampled->tcp_session == published->session)
+		tcpstate_latest(&observation->tcp, &sampled->tcp);
+	observation->tcp_counters = observation->tcp.counters;
+	tcpstate_counters_subtract(&observation->tcp_counters, &published->tcp_base);
+	copy_locks(slot, published, &observation->locks);
+}
+
 /*
- * The session in a slot as of now; false if there is none.  Every time in it
- * is at least what any earlier observation showed, except pending.
+ * As below.  With "then", what the account was at "moment" comes back there as
+ * well, or as of when the present phase began if that was later.
  */
-bool
-slot_observe(int index, SlotObservation *observation)
+static bool
+observe(int index, SlotObservation *observation, int64 moment, LedgerTotals *then)
 {
 	SessionSlot *slot = &slots[index];
 
@@ -396,6 +441,7 @@ slot_observe(int index, SlotObservation *observation)
 	{
 		SlotPublished copy;
 		SlotSampled sampled;
+		Ledger		before;
 		uint32		changecount;
 		uint32		sampled_changecount;
 		bool		matches;
@@ -404,6 +450,8 @@ slot_observe(int index, SlotObservation *observation)
 		if (!copy_published(slot, &copy, &changecount))
 			return false;
 		apply_reset(&copy);
+		if (then)
+			before = copy.ledger;
 		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
 		now = clock_now();
 		if (observe_once(slot, &copy, matches ? &sampled.seen : NULL, now,
@@ -411,31 +459,99 @@ slot_observe(int index, SlotObservation *observation)
 			seqlock_read_valid(&slot->lock, changecount) &&
 			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
 		{
-			observation->session = copy.session;
-			observation->pid = copy.pid;
-			observation->datid = copy.datid;
-			observation->userid = copy.userid;
-			observation->transport = copy.transport;
-			observation->endpoints = copy.endpoints;
-			observation->status = copy.status;
-			observation->backend_start = copy.backend_start;
-			observation->stats_since = copy.stats_since;
-			observation->closed = copy.closed;
-			observation->generation = copy.generation;
-			observation->clock_offset = copy.clock_offset;
-			observation->observed_at = now;
-			observation->wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
-				copy.run_queue_total - copy.run_queue_base;
-			observation->tcp = copy.tcp;
-			if (sampled.tcp_session == copy.session)
-				tcpstate_latest(&observation->tcp, &sampled.tcp);
-			observation->tcp_counters = observation->tcp.counters;
-			tcpstate_counters_subtract(&observation->tcp_counters, &copy.tcp_base);
+			fill_observation(slot, &copy, &sampled, now, observation);
+			if (then)
+			{
+				LedgerAccount account;
+
+				/* a request may have begun that is not published yet */
+				ledger_project(moment >= copy.ledger.since ? &copy.ledger : &before, NULL,
+							   Min(moment, now), LEDGER_NOT_BLOCKED, 0, &account);
+				*then = account.totals;
+			}
 			return true;
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/*
+ * The session in a slot as of now; false if there is none.  Every time in it
+ * is at least what any earlier observation showed, except pending.
+ */
+bool
+slot_observe(int index, SlotObservation *observation)
+{
+	return observe(index, observation, 0, NULL);
+}
+
+/*
+ * The same, and what its account was at an earlier moment: as far as that is
+ * known, which is back to the beginning of what the session is doing now.
+ */
+bool
+slot_observe_since(int index, int64 moment, SlotObservation *observation,
+				   LedgerTotals *then)
+{
+	return observe(index, observation, moment, then);
+}
+
+/*
+ * What core's status says of a session that was observed, copied by core's
+ * protocol.
+ */
+void
+slot_copy_status(const SlotObservation *seen, SlotStatus *copy)
+{
+	volatile PgBackendStatus *status = seen->status;
+
+	for (;;)
+	{
+		int			before;
+		int			after;
+
+		memset(copy, 0, sizeof(*copy));
+		pgstat_begin_read_activity(status, before);
+		if (status->st_procpid == seen->pid)
+		{
+			strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
+			copy->queryid = (uint64) status->st_query_id;
+			copy->xact_start = status->st_xact_start_timestamp;
+		}
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Begin to write what is known of the session's locks.  NULL if it is not in
+ * this slot any more.
+ */
+SlotLocks *
+slot_locks_begin(int index, uint64 session)
+{
+	SessionSlot *slot = &slots[index];
+	SlotLocks  *locks = &slot->locks;
+	uint32		generation = slot_control->generation;
+
+	if (slot->published.session != session)
+		return NULL;
+	seqlock_write_begin(&slot->locks_lock);
+	if (locks->session != session || locks->generation != generation)
+	{
+		memset(locks, 0, sizeof(*locks));
+		locks->session = session;
+		locks->generation = generation;
+	}
+	return locks;
+}
+
+void
+slot_locks_end(int index)
+{
+	seqlock_write_end(&slots[index].locks_lock);
 }
 
 /* The slot of the session with this process ID, or -1. */

@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "drain.h"
 #include "guc.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -146,6 +147,21 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 }
 
 /*
+ * What it has waited for locks and others for it; and whom it waits for now.
+ * What was waited is a part of the execution, whoever looked first.
+ */
+static void
+session_locks(RowBuilder *row, const SlotObservation *seen)
+{
+	row_ms(row, Min(seen->locks.waited, seen->account.totals.exec));
+	row_ms(row, seen->locks.held_up);
+	if (seen->locks.blocked)
+		row_int32(row, seen->locks.blocked_by);
+	else
+		row_null(row);
+}
+
+/*
  * The account is for some eyes only: who polls its times and bytes, learns
  * when each query ran, for how long, and how much it returned.
  */
@@ -155,6 +171,8 @@ session_account(RowBuilder *row, const SlotObservation *seen)
 	session_state(row, seen);
 	row_account(row, &seen->account.totals, &seen->account.pending);
 	session_connection(row, seen);
+	if (row->api >= API_1_1)
+		session_locks(row, seen);
 }
 
 static void
@@ -178,6 +196,7 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 	SlotObservation seen;
 
 	rows_begin(fcinfo, api, &row);
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, WINDOW_WHOLE, &seen) && !seen.closed)
@@ -202,6 +221,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (!windows_observe(i, length, &seen) || seen.closed)

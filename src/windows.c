@@ -78,6 +78,8 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *seen)
 	snapshot->totals = seen->account.totals;
 	snapshot->tcp = seen->tcp_counters;
 	snapshot->run_queue_time = Max(seen->run_queue_time, 0);
+	snapshot->lock_waited = seen->locks.waited;
+	snapshot->lock_held_up = seen->locks.held_up;
 }
 
 /*
@@ -170,6 +172,8 @@ subtract_start(SlotObservation *seen, const WindowStart *start)
 	seen->tcp_counters.packets_received -= before->tcp.packets_received;
 	if (seen->run_queue_time >= 0)
 		seen->run_queue_time -= before->run_queue_time;
+	seen->locks.waited -= before->lock_waited;
+	seen->locks.held_up -= before->lock_held_up;
 	seen->stats_since = clock_to_timestamp(seen->clock_offset, start->at);
 }
 

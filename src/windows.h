@@ -31,6 +31,8 @@ typedef struct WindowSnapshot
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		run_queue_time; /* ns; 0 where the kernel does not say */
+	int64		lock_waited;
+	int64		lock_held_up;
 } WindowSnapshot;
 
 /* Where a window over a session's account begins. */
