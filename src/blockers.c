@@ -17,7 +17,7 @@
 #include "bounded.h"
 #include "clock.h"
 #include "compat.h"
-#include "guc.h"
+#include "settings.h"
 #include "locks.h"
 #include "storage/shmem.h"
 #include "utils/hsearch.h"

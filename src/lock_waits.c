@@ -39,7 +39,7 @@
 #include "locks.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"

@@ -26,7 +26,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "rows.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "utils/array.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
@@ -216,9 +216,9 @@ format_parts(NowRow *row, const LedgerTotals *totals)
  * beginning of the query.
  */
 static void
-copy_status(const SlotObservation *seen, char *application, char *query)
+copy_status(const SlotObservation *observation, char *application, char *query)
 {
-	volatile PgBackendStatus *status = seen->status;
+	volatile PgBackendStatus *status = observation->status;
 	int			bytes = Min(pgstat_track_activity_query_size, QUERY_BYTES);
 
 	for (;;)
@@ -228,7 +228,7 @@ copy_status(const SlotObservation *seen, char *application, char *query)
 
 		application[0] = query[0] = '\0';
 		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == seen->pid)
+		if (status->st_procpid == observation->pid)
 		{
 			strlcpy(application, (char *) status->st_appname, NAMEDATALEN);
 			strlcpy(query, (char *) status->st_activity_raw, bytes);
@@ -242,9 +242,9 @@ copy_status(const SlotObservation *seen, char *application, char *query)
 
 /* Application or role, and address; returns how many columns that takes. */
 static int
-append_client(StringInfo buffer, const SlotObservation *seen, const char *application)
+append_client(StringInfo buffer, const SlotObservation *observation, const char *application)
 {
-	const TcpEndpoints *endpoints = &seen->endpoints;
+	const TcpEndpoints *endpoints = &observation->endpoints;
 	char		text[INET6_ADDRSTRLEN] = "";
 	const char *address = text;
 	const char *name = application;
@@ -252,7 +252,7 @@ append_client(StringInfo buffer, const SlotObservation *seen, const char *applic
 	int			columns;
 
 	if (name[0] == '\0')
-		name = GetUserNameFromId(seen->userid, true);
+		name = GetUserNameFromId(observation->userid, true);
 	if (endpoints->family != 0)
 		inet_ntop(endpoints->family, endpoints->remote_address, text, sizeof(text));
 	length = strlen(text);
@@ -274,12 +274,12 @@ append_client(StringInfo buffer, const SlotObservation *seen, const char *applic
 }
 
 static void
-set_client(NowRow *row, const SlotObservation *seen, const char *application)
+set_client(NowRow *row, const SlotObservation *observation, const char *application)
 {
 	StringInfoData buffer;
 
 	initStringInfo(&buffer);
-	row->client_width = append_client(&buffer, seen, application);
+	row->client_width = append_client(&buffer, observation, application);
 	row->client = buffer.data;
 }
 
@@ -318,31 +318,31 @@ is_stuck(const NowRow *row)
 }
 
 static void
-make_row(NowRow *row, int slot, const SlotObservation *seen)
+make_row(NowRow *row, int slot, const SlotObservation *observation)
 {
-	const LedgerTotals *totals = &seen->account.totals;
+	const LedgerTotals *totals = &observation->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
-								  seen->account.pending) / NS_PER_S;
+								  observation->account.pending) / NS_PER_S;
 	char		application[NAMEDATALEN];
 	char		query[QUERY_BYTES];
 
 	memset(row, 0, sizeof(*row));
-	row->pid = seen->pid;
+	row->pid = observation->pid;
 	row->slot = slot;
-	row->session = seen->session;
-	row->session_state = seen->account.state;
-	row->age = Max(seen->observed_at - seen->account.state_since, 0);
-	row->wait_event = seen->wait_event;
+	row->session = observation->session;
+	row->session_state = observation->account.state;
+	row->age = Max(observation->observed_at - observation->account.state_since, 0);
+	row->wait_event = observation->wait_event;
 	row->stuck = is_stuck(row);
-	copy_status(seen, application, query);
+	copy_status(observation, application, query);
 	row->query = pstrdup(query);
-	set_client(row, seen, application);
+	set_client(row, observation, application);
 	set_state(row);
 	if (window > 0)
 		format_number(row->rate, sizeof(row->rate), totals->requests / window, 1);
-	if (seen->tcp.measured_at != 0 && seen->tcp.rtt > 0)
+	if (observation->tcp.measured_at != 0 && observation->tcp.rtt > 0)
 		format_number(row->rtt, sizeof(row->rtt),
-					  seen->tcp.rtt / (double) NS_PER_MS, 2);
+					  observation->tcp.rtt / (double) NS_PER_MS, 2);
 	format_parts(row, totals);
 }
 
@@ -357,18 +357,18 @@ collect_rows(int *count)
 	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
-		SlotObservation seen;
+		SlotObservation observation;
 
-		if (i == slot_my_index() || !windows_observe(i, NOW_WINDOW_NS, &seen) ||
-			seen.closed || seen.account.state == LEDGER_STATE_IDLE ||
-			seen.account.state == LEDGER_STATE_DISABLED || !rows_may_see(seen.userid))
+		if (i == slot_my_index() || !windows_observe(i, NOW_WINDOW_NS, &observation) ||
+			observation.closed || observation.account.state == LEDGER_STATE_IDLE ||
+			observation.account.state == LEDGER_STATE_DISABLED || !rows_may_see(observation.userid))
 			continue;
 		if (*count == room)
 		{
 			room *= 2;
 			rows = repalloc_huge(rows, room * sizeof(NowRow));
 		}
-		make_row(&rows[(*count)++], i, &seen);
+		make_row(&rows[(*count)++], i, &observation);
 	}
 	return rows;
 }
@@ -394,12 +394,12 @@ compare_rows(const void *a, const void *b)
 
 /* What a session is doing, of which others wait for the end. */
 static void
-append_deed(StringInfo buffer, const SlotObservation *seen)
+append_deed(StringInfo buffer, const SlotObservation *observation)
 {
 	char		age[16];
 
-	appendStringInfoString(buffer, deeds[seen->account.state]);
-	format_age(age, sizeof(age), Max(seen->observed_at - seen->account.state_since, 0));
+	appendStringInfoString(buffer, deeds[observation->account.state]);
+	format_age(age, sizeof(age), Max(observation->observed_at - observation->account.state_since, 0));
 	if (age[0] != '\0')
 		appendStringInfo(buffer, ", %s", age);
 }
@@ -408,7 +408,7 @@ append_deed(StringInfo buffer, const SlotObservation *seen)
 static void
 append_holder(StringInfo buffer, const LockHolder *holder)
 {
-	SlotObservation seen;
+	SlotObservation observation;
 	SlotStatus	status;
 
 	appendStringInfoString(buffer, "waits for ");
@@ -418,14 +418,14 @@ append_holder(StringInfo buffer, const LockHolder *holder)
 		appendStringInfo(buffer, "%d", holder->pid);
 	if (holder->slot < 0 && holder->pid != 0)
 		appendStringInfo(buffer, " %s", holder->key.backend_type);
-	else if (holder->slot >= 0 && slot_observe(holder->slot, &seen) &&
-			 seen.session == holder->session && rows_may_see(seen.userid))
+	else if (holder->slot >= 0 && slot_observe(holder->slot, &observation) &&
+			 observation.session == holder->session && rows_may_see(observation.userid))
 	{
-		slot_copy_status(&seen, &status);
+		slot_copy_status(&observation, &status);
 		appendStringInfoChar(buffer, ' ');
-		(void) append_client(buffer, &seen, status.application_name);
+		(void) append_client(buffer, &observation, status.application_name);
 		appendStringInfoString(buffer, ": ");
-		append_deed(buffer, &seen);
+		append_deed(buffer, &observation);
 	}
 	appendStringInfoString(buffer, "; ");
 }

@@ -12,7 +12,7 @@
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
- * And it folds: all sessions when it closes an interval of the history, and
+ * And it accumulates: all sessions when it closes an interval of the history, and
  * between those the ones whose recorder is half full, so that a session has to
  * do that itself only if it fills a recorder within a few ticks.
  *
@@ -30,8 +30,8 @@
 
 #include "clients.h"
 #include "compat.h"
-#include "drain.h"
-#include "guc.h"
+#include "accumulate.h"
+#include "settings.h"
 #include "history.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
@@ -41,7 +41,7 @@
 #include "postmaster/interrupt.h"
 #include "recorder.h"
 #include "sampler.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/shmem.h"
@@ -50,7 +50,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "waits.h"
+#include "wait_events.h"
 #include "windows.h"
 
 #define SAMPLER_RESTART_S		1
@@ -131,7 +131,7 @@ typedef struct Peek
 {
 	uint64		session;
 	uint32		generation;
-	uint64		exchange;
+	uint64		exchange_number;
 	LedgerPhase phase;
 	LedgerWaitTerms wait;
 	int64		since;
@@ -151,7 +151,7 @@ peek(SessionSlot *slot, Peek *view)
 			return false;
 		view->session = published->session;
 		view->generation = published->generation;
-		view->exchange = published->ledger.exchange;
+		view->exchange_number = published->ledger.exchange_number;
 		view->phase = published->ledger.phase;
 		view->wait = published->ledger.wait;
 		view->since = published->ledger.since;
@@ -189,20 +189,20 @@ state_of(const Peek *view, uint32 event, int64 now)
 
 /* Begin to write what was seen of the session's exchange in progress. */
 static LedgerSampled *
-seen_begin(SessionSlot *slot, const Peek *view)
+sampled_begin(SessionSlot *slot, const Peek *view)
 {
 	SlotSampled *sampled = &slot->sampled;
 
 	seqlock_write_begin(&slot->sampled_lock);
-	if (sampled->session != view->session || sampled->exchange != view->exchange ||
+	if (sampled->session != view->session || sampled->exchange_number != view->exchange_number ||
 		sampled->generation != view->generation)
 	{
-		memset(&sampled->seen, 0, sizeof(sampled->seen));
+		memset(&sampled->ledger, 0, sizeof(sampled->ledger));
 		sampled->session = view->session;
-		sampled->exchange = view->exchange;
+		sampled->exchange_number = view->exchange_number;
 		sampled->generation = view->generation;
 	}
-	return &sampled->seen;
+	return &sampled->ledger;
 }
 
 static void
@@ -218,23 +218,23 @@ seen_end(SessionSlot *slot)
 static void
 sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Tick *tick)
 {
-	LedgerSampled *seen;
+	LedgerSampled *ledger;
 
 	/* blocked in sending what nobody thought could block: no news */
 	if (state == LEDGER_STATE_SENDING)
 		return;
-	seen = seen_begin(slot, view);
+	ledger = sampled_begin(slot, view);
 	if (state == LEDGER_STATE_RECEIVING)
 	{
 		int64		from = Max(tick->last, view->since);
 
-		from = Max(from, seen->visited);
+		from = Max(from, ledger->visited);
 		from = Max(from, (int64) pg_atomic_read_u64(&slot->busy_shown));
 		from = Max(from, slot_control->reset_at);
 		if (tick->now > from)
-			seen->recv += tick->now - from;
+			ledger->recv += tick->now - from;
 	}
-	seen->visited = tick->now;
+	ledger->visited = tick->now;
 	seen_end(slot);
 }
 
@@ -246,7 +246,7 @@ peek_connection(SessionSlot *slot, const Peek *view, TcpEndpoints *endpoints,
 	uint32		changecount = seqlock_read_begin(&slot->lock);
 	SlotPublished *published = &slot->published;
 	bool		same = published->session == view->session &&
-		published->ledger.exchange == view->exchange &&
+		published->ledger.exchange_number == view->exchange_number &&
 		published->ledger.phase == view->phase &&
 		published->ledger.since == view->since;
 
@@ -270,7 +270,7 @@ ask_about_connection(int index, const Peek *view, const TcpEndpoints *endpoints,
 	if (notes->gone_session != view->session)
 	{
 		notes->gone_session = view->session;
-		tcpstate_was_answered(&notes->gone);
+		tcpstate_got_reply(&notes->gone);
 	}
 	if (!tcpstate_may_ask(&tick->diag.backoff, now) ||
 		!tcpstate_may_ask(&notes->gone, now))
@@ -284,11 +284,11 @@ ask_about_connection(int index, const Peek *view, const TcpEndpoints *endpoints,
 	}
 	tick->diag_queries++;
 	reply = tcpinfo_diag_query(&tick->diag, endpoints, known, now, info);
-	if (reply == TCP_REPLY_ANSWER)
-		tcpstate_was_answered(&notes->gone);
+	if (reply == TCP_REPLY_VALID)
+		tcpstate_got_reply(&notes->gone);
 	else if (reply == TCP_REPLY_GONE)
 		tcpstate_was_refused(&notes->gone, now);
-	return reply == TCP_REPLY_ANSWER;
+	return reply == TCP_REPLY_VALID;
 }
 
 /*
@@ -303,7 +303,7 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	TcpInfo		before;
 	TcpInfo		known;
 	TcpInfo		info;
-	LedgerSampled *seen;
+	LedgerSampled *ledger;
 
 	if (!peek_connection(slot, view, &endpoints, &before) || endpoints.family == 0)
 		return;
@@ -313,7 +313,7 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	if (!ask_about_connection(index, view, &endpoints, &known, tick, &info))
 		return;
 
-	seen = seen_begin(slot, view);
+	ledger = sampled_begin(slot, view);
 	slot->sampled.tcp = info;
 	slot->sampled.tcp_session = view->session;
 	if (before.measured_at != 0)
@@ -323,34 +323,34 @@ sample_connection(int index, const Peek *view, Tick *tick)
 		if (view->phase == LEDGER_SENDING)
 		{
 			/* what has been shown of this sending stays */
-			seen->send_client = seen->send_began == view->since ?
-				Max(seen->send_client, closed) : closed;
-			seen->send_began = view->since;
+			ledger->send_client = ledger->send_began == view->since ?
+				Max(ledger->send_client, closed) : closed;
+			ledger->send_began = view->since;
 		}
 		else if (info.unsent == 0)
 		{
-			seen->drained = true;
-			seen->drain.total = Max(info.busy - before.busy, 0);
-			seen->drain.client = closed;
+			ledger->drained = true;
+			ledger->drain.total = Max(info.busy - before.busy, 0);
+			ledger->drain.client = closed;
 		}
 	}
 	seen_end(slot);
 }
 
 /*
- * Fold a session whose recorder is half full.  How many exchanges it has had
+ * Accumulate a session whose recorder is half full.  How many exchanges it has had
  * is known already; only if they are many is its recorder looked at.
  */
 static void
-fold_if_filling(int index, const Peek *view, Tick *tick)
+accumulate_if_filling(int index, const Peek *view, Tick *tick)
 {
 	uint64		enough = recorder_capacity() / 2;
 
-	if (view->exchange - tick->notes[index].exchanges < enough)
+	if (view->exchange_number - tick->notes[index].exchanges < enough)
 		return;
-	tick->notes[index].exchanges = view->exchange;
+	tick->notes[index].exchanges = view->exchange_number;
 	if ((uint64) recorder_pending(index) >= enough)
-		drain_fold(index);
+		accumulate_session(index);
 }
 
 static void
@@ -367,7 +367,7 @@ sample_session(int index, Tick *tick)
 	state = state_of(&view, event, tick->now);
 	if (slot_waits_for_lock(event))
 		lock_waits_note(index);
-	waits_add(index, view.session, view.generation, state, event, tick->now - tick->last);
+	wait_events_add(index, view.session, view.generation, state, event, tick->now - tick->last);
 
 	if (view.phase == LEDGER_EXECUTING)
 		sample_exchange(slot, &view, state, tick);
@@ -378,10 +378,10 @@ sample_session(int index, Tick *tick)
 	}
 	else if (view.phase == LEDGER_WAITING && unlikely(view.wait.draining) &&
 			 !(slot->sampled.session == view.session &&
-			   slot->sampled.exchange == view.exchange && slot->sampled.seen.drained))
+			   slot->sampled.exchange_number == view.exchange_number && slot->sampled.ledger.drained))
 		sample_connection(index, &view, tick);
 
-	fold_if_filling(index, &view, tick);
+	accumulate_if_filling(index, &view, tick);
 }
 
 /* Whom the questions did not reach this time comes first the next time. */
@@ -402,7 +402,7 @@ sample_all(Tick *tick)
 
 /*
  * All sessions in one look, so that windows over them begin together; those
- * over groups with what the same sessions have folded into them.
+ * over groups with what the same sessions have accumulated into them.
  */
 static void
 take_snapshots_if_due(int64 now)
@@ -417,7 +417,7 @@ take_snapshots_if_due(int64 now)
 		if (slot_observe(i, &observation))
 			windows_add(i, &observation, due);
 	}
-	drain_fold_all();
+	accumulate_all();
 	clients_take_snapshots(due);
 }
 
@@ -428,7 +428,7 @@ rotate_history_if_due(void)
 
 	if (!history_is_due(now))
 		return;
-	drain_fold_all();
+	accumulate_all();
 	history_rotate(now);
 }
 

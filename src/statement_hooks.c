@@ -26,7 +26,7 @@
 #include "commands/prepare.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "guc.h"
+#include "settings.h"
 #include "optimizer/planner.h"
 #include "statement_hooks.h"
 #include "tcop/pquery.h"
@@ -48,7 +48,7 @@ pgnetlat_planner(PLANNER_PARAMS)
 
 	wire_work_begins();
 	outer = my_session.depth;
-	if (outer == 0 && session_is_recording())
+	if (outer == 0 && exchange_is_recording())
 		wire_statement_is_planned(parse->queryId);
 	my_session.depth = outer + 1;
 	if (prev_planner)
@@ -103,7 +103,7 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	wire_work_begins();
 	if (my_session.suspended)
 		wire_fetches(queryDesc->already_executed);
-	if (session_is_recording() && (!my_session.statement_done || is_next_statement()))
+	if (exchange_is_recording() && (!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -116,7 +116,7 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!session_in_exchange() || my_session.statement_done ||
+	if (unlikely(!exchange_in_progress() || my_session.statement_done ||
 				 my_session.suspended))
 		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else if (my_session.recording)
@@ -176,7 +176,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (unlikely(my_session.suspended))
 		wire_fetches(false);
 	outer = my_session.depth;
-	if (outer == 0 && !transparent && session_is_recording() &&
+	if (outer == 0 && !transparent && exchange_is_recording() &&
 		(!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
@@ -193,7 +193,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 
 	/* another record than before, if the statement was a COPY from the client */
 	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))
-		session_record()->rows += qc->nprocessed;
+		exchange_record()->rows += qc->nprocessed;
 }
 
 void

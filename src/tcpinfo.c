@@ -182,7 +182,7 @@ diag_open(TcpDiag *diag)
 
 	if (diag->sock >= 0)
 		return true;
-	diag->answered = false;
+	diag->replied = false;
 	diag->sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (diag->sock < 0)
 		return false;
@@ -265,16 +265,16 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 	if (!tcpstate_may_ask(&diag->backoff, now))
 		return TCP_REPLY_REFUSED;
 	reply = diag_ask(diag, endpoints, now, &fresh);
-	if (reply == TCP_REPLY_ANSWER)
+	if (reply == TCP_REPLY_VALID)
 	{
-		diag->answered = true;
-		tcpstate_was_answered(&diag->backoff);
+		diag->replied = true;
+		tcpstate_got_reply(&diag->backoff);
 		if (!tcpstate_continue(&fresh, known))
 			return TCP_REPLY_GONE;
 		*info = fresh;
 		return reply;
 	}
-	if (reply == TCP_REPLY_GONE && diag->answered)
+	if (reply == TCP_REPLY_GONE && diag->replied)
 		return reply;
 	tcpstate_was_refused(&diag->backoff, now);
 	if (diag->sock >= 0)

@@ -29,7 +29,7 @@ typedef struct TcpDiag
 {
 	int			sock;			/* -1: not open */
 	uint32		sequence;		/* of the latest question */
-	bool		answered;		/* some question, on this socket */
+	bool		replied;		/* some question, on this socket */
 	TcpBackoff	backoff;
 } TcpDiag;
 

@@ -288,7 +288,7 @@ read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
 							   now, info))
 				break;
 			info->unsent = socket.idiag_wqueue;
-			return TCP_REPLY_ANSWER;
+			return TCP_REPLY_VALID;
 		}
 		at += NLA_ALIGN(attribute.nla_len);
 	}

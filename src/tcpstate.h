@@ -65,7 +65,7 @@ typedef struct TcpEndpoints
 typedef enum TcpReply
 {
 	TCP_REPLY_FOREIGN,			/* no answer to this question: read on */
-	TCP_REPLY_ANSWER,
+	TCP_REPLY_VALID,
 	TCP_REPLY_GONE,				/* there is no such connection (any more) */
 	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, answer */
 } TcpReply;
@@ -102,7 +102,7 @@ tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)
 }
 
 static inline void
-tcpstate_was_answered(TcpBackoff *backoff)
+tcpstate_got_reply(TcpBackoff *backoff)
 {
 	backoff->pause = backoff->until = 0;
 }

@@ -256,7 +256,7 @@ my $lock = $observer->poll(
 	});
 like(
 	$lock // 'none',
-	qr/^pgnetlat_(reset|drain|clients|statements|history)$/,
+	qr/^pgnetlat_(reset|accumulate|clients|statements|history)$/,
 	'the lock that somebody waits for has a name that tells');
 $reader->cancel;
 $reader->until('Z');

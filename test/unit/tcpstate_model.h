@@ -139,7 +139,7 @@ model_read(const uint8_t *bytes, size_t length)
 	memset(&untouched, 0x5a, sizeof(untouched));
 	info = untouched;
 	reply = tcpstate_reply(bytes, length, &endpoints, MODEL_SEQUENCE, MODEL_NOW, &info);
-	if (reply != TCP_REPLY_ANSWER)
+	if (reply != TCP_REPLY_VALID)
 		return memcmp(&info, &untouched, sizeof(info)) == 0 ? NULL : "no answer, but figures";
 	if (!model_holds_answer(bytes, length, &endpoints))
 		return "the answer to something else was taken";

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * slot.h
+ * session_slot.h
  *	  The session slots: what each session publishes, and how others read it.
  *
  * There is one slot per possible backend, and each of its four parts has one
@@ -11,13 +11,13 @@
  *	locks		written under the lock and the seqlock of lock waits
  *	shown		raised by readers: promises made to users
  *
- * The shown marks are what keeps every column monotonic although readers look
+ * The watermarks are what keeps every column monotonic although readers look
  * into intervals in progress.  A reader who is about to show the session's
- * wait (or its execution, or its sending) up to now first raises the mark to
+ * wait (or its execution, or its sending) up to now first raises the watermark to
  * now and then makes sure that the session has not moved on; the session,
- * when it moves on, reads the mark inside its write section and lets no event
+ * when it moves on, reads the watermark inside its write section and lets no event
  * happen before it.  Either the reader sees the write section or the session
- * sees the mark (see seqlock.h for the barriers).  The price is that an event
+ * sees the watermark (see seqlock.h for the barriers).  The price is that an event
  * may be dated some microseconds late when somebody looked at that very
  * moment; it is never dated after the session published it.
  *
@@ -29,8 +29,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_SLOT_H
-#define PGNETLAT_SLOT_H
+#ifndef PGNETLAT_SESSION_SLOT_H
+#define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
 #include "ledger.h"
@@ -78,9 +78,9 @@ typedef struct SlotPublished
 typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session, ... */
-	uint64		exchange;		/* ... exchange ... */
+	uint64		exchange_number;		/* ... exchange ... */
 	uint32		generation;		/* ... and reset generation only */
-	LedgerSampled seen;
+	LedgerSampled ledger;
 	TcpInfo		tcp;			/* over socket diagnosis; valid for the session.
 								 * Neither this one nor the published one is
 								 * always the later: readers merge them */
@@ -147,7 +147,7 @@ typedef struct SlotStatus
 
 /*
  * What an executing backend with this wait event is blocked in.  In writing
- * although it has not published that it is sending: see session.h.
+ * although it has not published that it is sending: see exchange.h.
  */
 static inline LedgerBlocked
 slot_blocked_in(uint32 wait_event)
@@ -182,7 +182,7 @@ extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
-extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *seen);
+extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
@@ -259,4 +259,4 @@ slot_not_before_busy_shown(SessionSlot *slot, int64 at)
 	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
 }
 
-#endif							/* PGNETLAT_SLOT_H */
+#endif							/* PGNETLAT_SESSION_SLOT_H */
