@@ -794,11 +794,11 @@ COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat
 -- ---------------------------------------------------------------------------
 
 -- Why these marks.  All read shared memory that changes while they run, and
--- most of them fold into it what sessions have counted: volatile.  Restricted
+-- most of them add to it what sessions have counted: volatile.  Restricted
 -- to the leader, so that a query sees one state, not one for each worker.
 -- ROWS are those of a middling server: 100 sessions and as many client groups.
 -- COST is that of a call, which does all of the work: ten times as much where
--- sessions are folded first.
+-- what sessions have counted is added first.
 ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
 ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
 ALTER FUNCTION pgnetlat_statements() COST 1000 ROWS 1000;

@@ -176,7 +176,7 @@ shown_drain(const LedgerDrain *measured)
 
 /*
  * A response that was lost is sent again, a fifth of a second later as a rule:
- * until then the client had nothing to answer to.  The kernel knows when it
+ * until then the client had nothing to respond to.  The kernel knows when it
  * last sent data, and in a wait it has no other to send.  Most requests that
  * are lost on their way here show as well: they carried the acknowledgement of
  * the response, for want of which that is sent again.
@@ -301,7 +301,7 @@ open_record(void)
 /*
  * Another statement begins in the same exchange, after "unsent_bytes" have
  * been put into core's send buffer.  Never called from where locks may be
- * held, so the recorder can be drained.
+ * held, so the recorder can be emptied.
  */
 void
 exchange_next_statement(int64 at, int64 unsent_bytes)
@@ -680,7 +680,7 @@ attach(void)
 
 /*
  * After ReadyForQuery has left: what must not happen in the middle of an
- * exchange.  No lock is held here, and the client has its answer.
+ * exchange.  No lock is held here, and the client has its response.
  */
 void
 exchange_housekeeping(void)

@@ -15,7 +15,7 @@
  * Everything else goes through exchange.c, event by event.
  *
  * Hot path: the session's own slot only, no lock, no allocation, no error.
- * The one exception is the drain of a flight recorder that is nearly full,
+ * The one exception: it accumulates a flight recorder that is nearly full,
  * between two exchanges, once per recorder_size exchanges.
  *
  * Copyright (c) 2026, the pgnetlat authors

@@ -112,7 +112,7 @@ typedef struct HolderView
 {
 	uint64		session;		/* 0: none */
 	bool		found;
-	SlotObservation seen;
+	SlotObservation observation;
 	HolderParts parts;
 	BlockerKey	key;
 } HolderView;
@@ -256,13 +256,13 @@ parts_of(const LedgerTotals *totals)
 }
 
 static void
-session_key(const SlotObservation *seen, const SlotStatus *status, BlockerKey *key)
+session_key(const SlotObservation *observation, const SlotStatus *status, BlockerKey *key)
 {
-	const TcpEndpoints *endpoints = &seen->endpoints;
+	const TcpEndpoints *endpoints = &observation->endpoints;
 
 	memset(key, 0, sizeof(*key));
-	key->client.datid = seen->datid;
-	key->client.userid = seen->userid;
+	key->client.datid = observation->datid;
+	key->client.userid = observation->userid;
 	key->client.family = endpoints->family;
 	if (endpoints->family != 0)
 		memcpy(key->client.address, endpoints->remote_address,
@@ -281,13 +281,13 @@ observe_holder(const LockHolder *holder)
 	if (view.session == holder->session)
 		return view.found;
 	view.session = holder->session;
-	view.found = slot_observe(holder->slot, &view.seen) &&
-		view.seen.session == holder->session && !view.seen.closed;
+	view.found = slot_observe(holder->slot, &view.observation) &&
+		view.observation.session == holder->session && !view.observation.closed;
 	if (!view.found)
 		return false;
-	view.parts = parts_of(&view.seen.account.totals);
-	slot_copy_status(&view.seen, &status);
-	session_key(&view.seen, &status, &view.key);
+	view.parts = parts_of(&view.observation.account.totals);
+	slot_copy_status(&view.observation, &status);
+	session_key(&view.observation, &status, &view.key);
 	return true;
 }
 
@@ -311,10 +311,10 @@ split(LockWait *wait, BlockerCounters *delta)
 	const HolderParts *after = &view.parts;
 	HolderParts *before = &wait->before;
 
-	if (wait->generation != view.seen.generation)
+	if (wait->generation != view.observation.generation)
 	{
 		memset(before, 0, sizeof(*before));
-		wait->generation = view.seen.generation;
+		wait->generation = view.observation.generation;
 	}
 	delta->exec = take(&wait->unsplit, after->exec, before->exec);
 	delta->send = take(&wait->unsplit, after->send, before->send);
@@ -735,14 +735,14 @@ find_holders(Round *round)
  * waited itself.
  */
 static int64
-holder_since(const LockQuestion *found, const SlotObservation *seen,
+holder_since(const LockQuestion *found, const SlotObservation *observation,
 			 const SlotStatus *status)
 {
 	const LockWait *own = &shared->waits[found->holder.slot];
 	int64		since = 0;
 
 	if (!found->advisory && status->xact_start != 0)
-		since = clock_from_timestamp(seen->clock_offset, status->xact_start);
+		since = clock_from_timestamp(observation->clock_offset, status->xact_start);
 	if (own->session == found->holder.session)
 		since = Max(since, own->counted);
 	return since;
@@ -756,21 +756,21 @@ change_holder(LockWait *wait, const LockQuestion *found)
 	wait->on_key = wait->unsplit = 0;
 	if (found->holder.slot >= 0)
 	{
-		SlotObservation seen;
+		SlotObservation observation;
 		SlotStatus	status;
 		LedgerTotals then;
 
-		if (!slot_observe(found->holder.slot, &seen) ||
-			seen.session != found->holder.session)
+		if (!slot_observe(found->holder.slot, &observation) ||
+			observation.session != found->holder.session)
 			return;
-		slot_copy_status(&seen, &status);
-		wait->booked = Max(wait->booked, holder_since(found, &seen, &status));
-		if (!slot_observe_since(found->holder.slot, wait->booked, &seen, &then) ||
-			seen.session != found->holder.session)
+		slot_copy_status(&observation, &status);
+		wait->booked = Max(wait->booked, holder_since(found, &observation, &status));
+		if (!slot_observe_since(found->holder.slot, wait->booked, &observation, &then) ||
+			observation.session != found->holder.session)
 			return;
-		wait->generation = seen.generation;
+		wait->generation = observation.generation;
 		wait->before = parts_of(&then);
-		session_key(&seen, &status, &wait->holder.key);
+		session_key(&observation, &status, &wait->holder.key);
 	}
 	wait->held = true;
 }

@@ -15,7 +15,7 @@
 
 #include "storage/lwlock.h"
 
-/* sessions share the locks under which their records are drained */
+/* sessions share the locks under which their records are accumulated */
 #define LOCK_ACCUMULATE_PARTITIONS	64
 
 typedef enum PgnetlatLock

@@ -35,9 +35,9 @@
 #include "port/atomics.h"
 
 /*
- * When so many places are left, the session drains if nobody else is doing
+ * When so many places are left, the session empties it if nobody else is doing
  * that, and then it waits for it: an exchange may end with a record where it
- * cannot drain, and another may begin.
+ * cannot, and another may begin.
  */
 #define RECORDER_RESERVE		8
 #define RECORDER_LAST_RESERVE	2
@@ -105,7 +105,7 @@ extern void recorder_count_dropped(void);
 
 /*
  * The record at writer->next is complete: everybody may see it.  Returns true
- * if the ring should be drained before long.
+ * if the ring should be emptied before long.
  */
 static inline bool
 recorder_push(RecorderWriter *writer)

@@ -257,7 +257,7 @@ peek_connection(SessionSlot *slot, const Peek *view, TcpEndpoints *endpoints,
 
 /*
  * Ask the kernel about the connection of the session in a slot.  False if it
- * was not asked, or did not answer.
+ * was not asked, or did not reply.
  */
 static bool
 ask_about_connection(int index, const Peek *view, const TcpEndpoints *endpoints,

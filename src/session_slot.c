@@ -501,9 +501,9 @@ slot_observe_since(int index, int64 moment, SlotObservation *observation,
  * protocol.
  */
 void
-slot_copy_status(const SlotObservation *seen, SlotStatus *copy)
+slot_copy_status(const SlotObservation *observation, SlotStatus *copy)
 {
-	volatile PgBackendStatus *status = sampled->status;
+	volatile PgBackendStatus *status = observation->status;
 
 	for (;;)
 	{
@@ -512,7 +512,7 @@ slot_copy_status(const SlotObservation *seen, SlotStatus *copy)
 
 		memset(copy, 0, sizeof(*copy));
 		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == sampled->pid)
+		if (status->st_procpid == observation->pid)
 		{
 			strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
 			copy->queryid = (uint64) status->st_query_id;

@@ -189,7 +189,7 @@ extern bool slot_observe(int index, SlotObservation *observation);
 extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
 							   LedgerTotals *then);
 extern int	slot_find_pid(int pid);
-extern void slot_copy_status(const SlotObservation *seen, SlotStatus *copy);
+extern void slot_copy_status(const SlotObservation *observation, SlotStatus *copy);
 
 /* Functions for the holder of the lock of lock waits */
 extern SlotLocks *slot_locks_begin(int index, uint64 session);

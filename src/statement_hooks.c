@@ -6,7 +6,9 @@
  * A statement is identified by the query identifier of what the client asked
  * for at top level; what runs inside of it (functions, triggers, the query of
  * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
- * stands for the statement that was prepared, as in pg_stat_statements.
+ * stands for the statement that was prepared, as in pg_stat_statements.  What
+ * runs outside of all portals nobody has asked for: the CHECK of a domain, say,
+ * while a parameter is bound, or a function that is called without a statement.
  *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
  * Under Sync that comes when the statement is complete, and still belongs to
@@ -75,7 +77,7 @@ track_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	FlightRecord *record = NULL;
 	int			outer = my_session.depth;
 
-	if (outer == 0)
+	if (outer == 0 && ActivePortal != NULL)
 		record = wire_statement_begins(queryDesc->plannedstmt->queryId);
 	my_session.depth = outer + 1;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -176,7 +178,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (unlikely(my_session.suspended))
 		wire_fetches(false);
 	outer = my_session.depth;
-	if (outer == 0 && !transparent && exchange_is_recording() &&
+	if (outer == 0 && ActivePortal != NULL && !transparent && exchange_is_recording() &&
 		(!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();

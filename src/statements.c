@@ -4,7 +4,7 @@
  *	  See statements.h.
  *
  * One lock protects the table: it is taken once per batch of exchanges, by
- * whoever drains a session's ring, so there is little to contend for.  When
+ * whoever empties a session's ring, so there is little to contend for.  When
  * the table is full the least used entries are removed and their counters
  * accumulated into one that has no key, so that the sums stay true.
  *

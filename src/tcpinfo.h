@@ -5,7 +5,7 @@
  *
  * The only place for differences between operating systems: where the kernel
  * does not tell, the functions return false and everything that depends on
- * them is NULL.  What the answers mean is in tcpstate.h.
+ * them is NULL.  What the replies mean is in tcpstate.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -309,8 +309,8 @@ read_error(const uint8_t *body, size_t length)
 
 /*
  * What is the datagram to who has asked about this connection, under this
- * sequence number?  "info" is set if it is the answer, and left alone
- * otherwise.  An answer to another question is none to this one, even if that
+ * sequence number?  "info" is set if it is the reply, and left alone
+ * otherwise.  A reply to another question is none to this one, even if that
  * was about the same connection.
  */
 TcpReply

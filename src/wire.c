@@ -446,8 +446,8 @@ data_comes(int64 now)
  * it is going to cost a round trip, which is measured where we can wait for it
  * as core is about to: when it takes too long, the rest is core's.
  *
- * The invitation may have been asked for by the extended protocol: then Sync
- * is behind it in the buffer, which core will skip.
+ * The invitation may have been asked for by the extended protocol: then Sync,
+ * Flush or both are behind it in the buffer, which core will skip.
  */
 static void
 invited_to_copy(int64 now, bool arrived)
@@ -459,7 +459,7 @@ invited_to_copy(int64 now, bool arrived)
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
 	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(COMPAT_MESSAGE_HEADER);
+		data = compat_buffer_has_more(2 * COMPAT_MESSAGE_HEADER);
 	else if (type != 0)
 		data = COMPAT_YES;
 	if (data == COMPAT_NO)

@@ -378,6 +378,27 @@ at_least($gain->{statement}{client_time}, $paused,
 	'fails to be planned: the pauses are its own');
 ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
 
+# What runs before the statement does, while its parameter is bound, is not it.
+$observer->run(
+	q{CREATE FUNCTION is_small(n int) RETURNS boolean LANGUAGE plpgsql AS
+	  'BEGIN PERFORM FROM generate_series(1, 3); SET LOCAL work_mem = 1024; RETURN n < 10; END'},
+	'CREATE DOMAIN small AS int CHECK (is_small(VALUE))');
+$gain = gain(
+	'a domain with a CHECK that runs queries',
+	{ requests => 2, statements => 2, calls => 2, rows => 14 },
+	sub {
+		my ($client) = @_;
+		for (1 .. 2)
+		{
+			$client->put(
+				parse('', 'SELECT $1::small, g FROM generate_series(1, 7) g'),
+				bind_('', '', '5'), execute(''), sync());
+			$client->responses;
+		}
+	});
+is($gain->{known}, 1, 'a domain with a CHECK that runs queries: there is no other statement');
+is($gain->{none}, undef, 'a domain with a CHECK that runs queries: and none without a name');
+
 # What a commit runs belongs to the statement whose Sync that is; where the
 # statement has been answered before, to none.
 $observer->run(
@@ -519,22 +540,36 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 
 	# what the extended protocol sends behind its Execute is skipped
-	gain(
-		"COPY in the extended protocol$over",
-		{ requests => 3, statements => 3, pipelined => 0, round_trips => 6, calls => 3 },
-		sub {
-			my ($client) = @_;
-			for (1 .. 3)
+	my %behind = (
+		'Sync' => sync(),
+		'Flush' => flush(),
+		'Flush and Sync' => flush() . sync(),
+		'Sync and Flush' => sync() . flush());
+	foreach my $messages (sort keys %behind)
+	{
+		gain(
+			"COPY in the extended protocol, $messages behind it$over",
 			{
-				$client->put(parse('', 'COPY items (id) FROM STDIN'),
-					bind_('', ''), execute(''), sync());
-				$client->until('G');
-				pause(5);
-				$client->put(copy_data("1\n2\n"), copy_done(), sync());
-				$client->responses;
-			}
-		},
-		tcp => $tcp);
+				requests => 3,
+				statements => 3,
+				pipelined => 0,
+				round_trips => 6,
+				calls => 3
+			},
+			sub {
+				my ($client) = @_;
+				for (1 .. 3)
+				{
+					$client->put(parse('', 'COPY items (id) FROM STDIN'),
+						bind_('', ''), execute(''), $behind{$messages});
+					$client->until('G');
+					pause(5);
+					$client->put(copy_data("1\n2\n"), copy_done(), sync());
+					$client->responses;
+				}
+			},
+			tcp => $tcp);
+	}
 }
 
 # Timers go off meanwhile.
