@@ -345,6 +345,20 @@ still_holds(const LockWait *wait)
 		compat_lxid(wait->holder_proc) == wait->holder_lxid;
 }
 
+/*
+ * Is somebody still holding up the wait?  If so, look at what that one has done
+ * up to now, and say when that is.
+ */
+static bool
+look_at_holder(LockWait *wait, int64 *now)
+{
+	wait->held = wait->held && still_holds(wait) &&
+		(wait->holder.slot < 0 || observe_holder(&wait->holder));
+	if (wait->held && wait->holder.slot >= 0)
+		*now = view.observation.observed_at;
+	return wait->held;
+}
+
 /* What was waited since the last time is the holder's. */
 static void
 book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
@@ -357,11 +371,6 @@ book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
 	{
 		SlotLocks  *locks;
 
-		if (!observe_holder(holder))
-		{
-			wait->held = false;
-			return;
-		}
 		refresh_key(wait);
 		wait->unsplit += delta.blocked;
 		split(wait, &delta);
@@ -394,17 +403,18 @@ accumulate(void)
 	{
 		int			slot = shared->slots[i];
 		LockWait   *wait = &shared->waits[slot];
+		int64		holder_now = now;
+		bool		held = look_at_holder(wait, &holder_now);
 
+		/* behind all looks at the clock: then it has waited up to there */
 		if (!still_waits(wait))
 		{
 			end_wait(slot, wait);
 			continue;
 		}
 		shared->slots[left++] = slot;
-		if (wait->held && !still_holds(wait))
-			wait->held = false;
-		if (wait->held)
-			book_wait(wait, now, timestamp);
+		if (held)
+			book_wait(wait, holder_now, timestamp);
 		count_wait(slot, wait, now);
 	}
 	shared->count = left;
