@@ -467,6 +467,7 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 	int			slot;
 
 	rows_require_preload();
+	lock_waits_accumulate();
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !windows_reset(slot, pid, &since))
 		PG_RETURN_NULL();
