@@ -23,6 +23,7 @@ OBJS = \
 	src/persist.o \
 	src/pgnetlat.o \
 	src/recorder.o \
+	src/request_log.o \
 	src/rows.o \
 	src/sampler.o \
 	src/exchange.o \

@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "persist.h"
 #include "recorder.h"
+#include "request_log.h"
 #include "sampler.h"
 #include "shared_memory.h"
 #include "session_slot.h"
@@ -44,6 +45,7 @@ static const struct
 	{history_shmem_size, history_shmem_init},
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
+	{request_log_shmem_size, request_log_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 
