@@ -17,6 +17,7 @@ OBJS = \
 	src/histogram.o \
 	src/history.o \
 	src/ledger.o \
+	src/lock_graph.o \
 	src/lock_waits.o \
 	src/locks.o \
 	src/now_view.o \

@@ -31,17 +31,13 @@
  */
 #include "postgres.h"
 
-#include <netinet/in.h>
+#include <sys/socket.h>
 
-#include "access/twophase.h"
 #include "compat.h"
 #include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "session_slot.h"
-#include "storage/lock.h"
-#include "storage/procarray.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -54,10 +50,6 @@
 
 /* ... but for no more than this part of the time. */
 #define ROUND_SHARE				1000
-
-/* Questions to the lock manager in a round, and how long a chain may be. */
-#define ROUND_QUESTIONS			64
-#define CHAIN_MAX				256
 
 /* What a holder did, of LedgerTotals: idle is its client's, too. */
 typedef struct HolderParts
@@ -473,17 +465,6 @@ lock_waits_reset(void)
  * ---------------------------------------------------------------------------
  */
 
-/* Who is behind whom, in the lock manager. */
-typedef struct LockEdge
-{
-	int			pid;			/* must be first */
-	bool		blocked;
-	bool		advisory;		/* by a lock that may outlive a transaction */
-	int			blocker;		/* leader of its lock group; 0: see below */
-	int			vxid_backend;	/* of the prepared transaction that it is behind */
-	LocalTransactionId vxid_local;
-} LockEdge;
-
 /* A wait for which a holder is looked for, and what is found. */
 typedef struct LockQuestion
 {
@@ -492,252 +473,11 @@ typedef struct LockQuestion
 	int			pid;
 	TimestampTz started;
 	bool		found;
-	bool		advisory;
-	LockHolder	holder;
-	PGPROC	   *holder_proc;
-	LocalTransactionId holder_lxid;
+	LockRoot	root;
 } LockQuestion;
-
-typedef struct Round
-{
-	HTAB	   *edges;
-	int			questions;		/* to the lock manager, so far */
-	LockQuestion *waits;
-	int			count;
-} Round;
 
 static MemoryContext round_context = NULL;
 static int64 next_round = 0;
-
-/* Among the locks on one object: does one hold up what another waits for? */
-static bool
-conflicts(const LockInstanceData *waiter, LOCKMASK mask)
-{
-	LockMethod	method = GetLockTagsMethodTable(&waiter->locktag);
-
-	return (method->conflictTab[waiter->waitLockMode] & mask) != 0;
-}
-
-/*
- * Whom is one of those who wait for a lock behind?  The first in the list of
- * those who hold it in a conflicting way, who got it first; or else one who
- * waits for it in such a way, and longest.
- */
-static const LockInstanceData *
-find_blocker(const LockInstanceData *locks, int count, const LockInstanceData *waiter)
-{
-	const LockInstanceData *ahead = NULL;
-
-	for (int i = 0; i < count; i++)
-	{
-		const LockInstanceData *other = &locks[i];
-
-		if (other == waiter || (other->leaderPid == waiter->leaderPid && other->pid != 0))
-			continue;
-		if (conflicts(waiter, other->holdMask))
-			return other;
-		if (other->waitLockMode != NoLock &&
-			conflicts(waiter, LOCKBIT_ON(other->waitLockMode)) &&
-			other->waitStart < waiter->waitStart &&
-			(ahead == NULL || other->waitStart < ahead->waitStart))
-			ahead = other;
-	}
-	return ahead;
-}
-
-static LockEdge *
-add_edge(Round *round, int pid)
-{
-	bool		found;
-	LockEdge   *edge = hash_search(round->edges, &pid, HASH_ENTER, &found);
-
-	if (!found)
-		memset((char *) edge + sizeof(edge->pid), 0, sizeof(*edge) - sizeof(edge->pid));
-	return edge;
-}
-
-static void
-set_edge(LockEdge *edge, const LockInstanceData *blocker)
-{
-	if (blocker == NULL || edge->blocked)
-		return;
-	edge->blocked = true;
-	edge->advisory = blocker->locktag.locktag_type == LOCKTAG_ADVISORY;
-	edge->blocker = blocker->leaderPid;
-	compat_lock_vxid(blocker, &edge->vxid_backend, &edge->vxid_local);
-}
-
-/*
- * Ask the lock manager about one process, and note down what that says of
- * others.  What a member of its lock group waits for, it waits for.
- */
-static void
-ask_lock_manager(Round *round, int pid)
-{
-	BlockedProcsData *data = GetBlockerStatusData(pid);
-
-	round->questions++;
-	add_edge(round, pid);
-	for (int i = 0; i < data->nprocs; i++)
-	{
-		const BlockedProcData *proc = &data->procs[i];
-		const LockInstanceData *locks = &data->locks[proc->first_lock];
-
-		for (int j = 0; j < proc->num_locks; j++)
-		{
-			const LockInstanceData *waiter = &locks[j];
-
-			if (waiter->waitLockMode != NoLock && waiter->pid != 0)
-				set_edge(add_edge(round, waiter->leaderPid),
-						 find_blocker(locks, proc->num_locks, waiter));
-		}
-	}
-}
-
-/* NULL if there have been too many questions. */
-static const LockEdge *
-edge_of(Round *round, int pid)
-{
-	const LockEdge *edge = hash_search(round->edges, &pid, HASH_FIND, NULL);
-
-	if (edge)
-		return edge;
-	if (round->questions >= ROUND_QUESTIONS)
-		return NULL;
-	ask_lock_manager(round, pid);
-	return hash_search(round->edges, &pid, HASH_FIND, NULL);
-}
-
-/*
- * From a process that waits to the root: the last edge of the chain.  NULL if it
- * does not wait any more, or nobody can tell (in a deadlock there is no root).
- */
-static const LockEdge *
-find_root(Round *round, int pid)
-{
-	const LockEdge *last = NULL;
-
-	for (int i = 0; i < CHAIN_MAX; i++)
-	{
-		const LockEdge *edge = edge_of(round, pid);
-
-		if (edge == NULL)
-			return NULL;
-		if (!edge->blocked)
-			return last;
-		last = edge;
-		pid = edge->blocker;
-		if (pid == 0)
-			return last;
-	}
-	return NULL;
-}
-
-/* A prepared transaction has a PGPROC of its own, which says whose it is. */
-static void
-describe_prepared(const LockEdge *edge, BlockerKey *key)
-{
-	strlcpy(key->backend_type, "prepared transaction", NAMEDATALEN);
-	for (int i = 0; i < max_prepared_xacts; i++)
-	{
-		const PGPROC *proc = &PreparedXactProcs[i];
-
-		if (proc->pid == 0 && compat_proc_has_vxid(proc, edge->vxid_backend, edge->vxid_local))
-		{
-			key->client.datid = proc->databaseId;
-			key->client.userid = proc->roleId;
-		}
-	}
-}
-
-/* Any process that is not a session of ours, by what core's status says. */
-static void
-describe_process(int pid, BlockerKey *key)
-{
-	int			count = pgstat_fetch_stat_numbackends();
-
-	strlcpy(key->backend_type, "unknown", NAMEDATALEN);
-	for (int i = 0; i < count; i++)
-	{
-		const PgBackendStatus *status = compat_local_beentry(i);
-		const char *type = NULL;
-
-		if (status == NULL || status->st_procpid != pid)
-			continue;
-		if (status->st_backendType == B_BG_WORKER)
-			type = GetBackgroundWorkerTypeByPid(pid);
-		if (type == NULL)
-			type = GetBackendTypeDesc(status->st_backendType);
-		strlcpy(key->backend_type, type, NAMEDATALEN);
-		key->client.datid = status->st_databaseid;
-		key->client.userid = status->st_userid;
-		clients_set_address(&key->client, &status->st_clientaddr.addr);
-		if (status->st_appname)
-			strlcpy(key->client.application_name, status->st_appname, NAMEDATALEN);
-		break;
-	}
-	pgstat_clear_backend_activity_snapshot();
-}
-
-static void
-describe_holder(LockQuestion *wait, const LockEdge *edge)
-{
-	LockHolder *holder = &wait->holder;
-
-	memset(holder, 0, sizeof(*holder));
-	wait->advisory = edge->advisory;
-	holder->pid = edge->blocker;
-	holder->slot = -1;
-	wait->holder_proc = NULL;
-	if (holder->pid == 0)
-	{
-		describe_prepared(edge, &holder->key);
-		return;
-	}
-	holder->slot = slot_find_pid(holder->pid);
-	if (holder->slot >= 0)
-	{
-		holder->session = slot_get(holder->slot)->published.session;
-		wait->holder_proc = slot_get(holder->slot)->published.proc;
-	}
-	else
-	{
-		describe_process(holder->pid, &holder->key);
-		wait->holder_proc = BackendPidGetProc(holder->pid);
-		if (wait->holder_proc == NULL)
-			wait->holder_proc = AuxiliaryPidGetProc(holder->pid);
-	}
-	wait->found = wait->holder_proc != NULL;
-	if (wait->found)
-		wait->holder_lxid = compat_lxid(wait->holder_proc);
-}
-
-static void
-find_holders(Round *round)
-{
-	const LockQuestion *previous = NULL;
-
-	for (int i = 0; i < round->count; i++)
-	{
-		LockQuestion *wait = &round->waits[i];
-		const LockEdge *edge = find_root(round, wait->pid);
-
-		if (edge == NULL)
-			continue;
-		wait->found = true;
-		if (previous && previous->holder.pid == edge->blocker && edge->blocker != 0)
-		{
-			wait->found = previous->found;
-			wait->advisory = edge->advisory;
-			wait->holder = previous->holder;
-			wait->holder_proc = previous->holder_proc;
-			wait->holder_lxid = previous->holder_lxid;
-		}
-		else
-			describe_holder(wait, edge);
-		previous = wait;
-	}
-}
 
 /*
  * Since when may a holder have held up others?  Since it has been in this
@@ -748,12 +488,12 @@ static int64
 holder_since(const LockQuestion *found, const SlotObservation *observation,
 			 const SlotStatus *status)
 {
-	const LockWait *own = &shared->waits[found->holder.slot];
+	const LockWait *own = &shared->waits[found->root.holder.slot];
 	int64		since = 0;
 
-	if (!found->advisory && status->xact_start != 0)
+	if (!found->root.advisory && status->xact_start != 0)
 		since = clock_from_timestamp(observation->clock_offset, status->xact_start);
-	if (own->session == found->holder.session)
+	if (own->session == found->root.holder.session)
 		since = Max(since, own->counted);
 	return since;
 }
@@ -762,21 +502,21 @@ holder_since(const LockQuestion *found, const SlotObservation *observation,
 static void
 change_holder(LockWait *wait, const LockQuestion *found)
 {
-	wait->holder = found->holder;
+	wait->holder = found->root.holder;
 	wait->on_key = wait->unsplit = 0;
-	if (found->holder.slot >= 0)
+	if (found->root.holder.slot >= 0)
 	{
 		SlotObservation observation;
 		SlotStatus	status;
 		LedgerTotals then;
 
-		if (!slot_observe(found->holder.slot, &observation) ||
-			observation.session != found->holder.session)
+		if (!slot_observe(found->root.holder.slot, &observation) ||
+			observation.session != found->root.holder.session)
 			return;
 		slot_copy_status(&observation, &status);
 		wait->booked = Max(wait->booked, holder_since(found, &observation, &status));
-		if (!slot_observe_since(found->holder.slot, wait->booked, &observation, &then) ||
-			observation.session != found->holder.session)
+		if (!slot_observe_since(found->root.holder.slot, wait->booked, &observation, &then) ||
+			observation.session != found->root.holder.session)
 			return;
 		wait->generation = observation.generation;
 		wait->before = parts_of(&then);
@@ -790,32 +530,34 @@ static void
 set_holder(const LockQuestion *found, int64 now)
 {
 	LockWait   *wait = &shared->waits[found->slot];
-	bool		same = wait->holder.pid == found->holder.pid &&
-		wait->holder.session == found->holder.session &&
-		wait->holder_proc == found->holder_proc && wait->looked != 0 &&
-		(found->advisory || wait->holder_lxid == found->holder_lxid);
+	bool		same = wait->holder.pid == found->root.holder.pid &&
+		wait->holder.session == found->root.holder.session &&
+		wait->holder_proc == found->root.proc && wait->looked != 0 &&
+		(found->root.advisory || wait->holder_lxid == found->root.lxid);
 
 	if (!wait->waits || wait->session != found->session || wait->started != found->started)
 		return;
 	wait->looked = now;
-	wait->holder_proc = found->holder_proc;
-	wait->holder_lxid = found->holder_lxid;
+	wait->holder_proc = found->root.proc;
+	wait->holder_lxid = found->root.lxid;
 	if (same)
 		wait->held = true;
 	else
 		change_holder(wait, found);
 }
 
-/* The waits for which a holder is to be found, if there are such. */
-static void
-collect_questions(Round *round, int64 now)
+/* The waits for which a holder is to be found; returns how many there are. */
+static int
+collect_questions(LockQuestion *waits, int64 now)
 {
+	int			count = 0;
+
 	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_SHARED);
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
 		const LockWait *wait = &shared->waits[slot];
-		LockQuestion *question = &round->waits[round->count];
+		LockQuestion *question = &waits[count];
 
 		if (now - wait->began < LOCK_WAIT_BLAMED_NS)
 			continue;
@@ -823,17 +565,17 @@ collect_questions(Round *round, int64 now)
 		question->session = wait->session;
 		question->pid = wait->pid;
 		question->started = wait->started;
-		question->found = false;
-		round->count++;
+		count++;
 	}
 	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	return count;
 }
 
 static void
 make_round(int64 now)
 {
-	Round		round = {0};
-	HASHCTL		info;
+	LockQuestion *waits;
+	int			count;
 	MemoryContext old;
 
 	if (round_context == NULL)
@@ -841,21 +583,17 @@ make_round(int64 now)
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContextReset(round_context);
 	old = MemoryContextSwitchTo(round_context);
-	memset(&info, 0, sizeof(info));
-	info.keysize = sizeof(int);
-	info.entrysize = sizeof(LockEdge);
-	info.hcxt = round_context;
-	round.edges = hash_create("pgnetlat lock waits", 64, &info,
-							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	round.waits = palloc(slot_count() * sizeof(LockQuestion));
-	collect_questions(&round, now);
-	find_holders(&round);
+	waits = palloc_extended(mul_size(slot_count(), sizeof(LockQuestion)), MCXT_ALLOC_HUGE);
+	count = collect_questions(waits, now);
+	lock_graph_begin_round(round_context);
+	for (int i = 0; i < count; i++)
+		waits[i].found = lock_graph_root(waits[i].pid, &waits[i].root);
 
 	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
-	for (int i = 0; i < round.count; i++)
+	for (int i = 0; i < count; i++)
 	{
-		if (round.waits[i].found)
-			set_holder(&round.waits[i], now);
+		if (waits[i].found)
+			set_holder(&waits[i], now);
 	}
 	accumulate();
 	LWLockRelease(locks_get(LOCK_BLOCKERS));

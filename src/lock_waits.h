@@ -21,7 +21,7 @@
 #ifndef PGNETLAT_LOCK_WAITS_H
 #define PGNETLAT_LOCK_WAITS_H
 
-#include "blockers.h"
+#include "lock_graph.h"
 
 /* A holder is looked for when somebody has waited for longer than this. */
 #define LOCK_WAIT_BLAMED_NS		(100 * NS_PER_MS)
@@ -34,14 +34,6 @@ extern void lock_waits_note(int slot);
 extern void lock_waits_tick(void);
 
 /* Functions for readers */
-typedef struct LockHolder
-{
-	int			pid;			/* 0: none, that is, a prepared transaction */
-	int			slot;			/* -1: not a session of ours */
-	uint64		session;
-	BlockerKey	key;
-} LockHolder;
-
 extern void lock_waits_accumulate(void);
 extern bool lock_waits_holder(int slot, uint64 session, LockHolder *holder);
 

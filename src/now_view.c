@@ -88,14 +88,21 @@ static const char *const state_words[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_IDLE] = "idle",
 };
 
-static const char *const deeds[LEDGER_NUM_STATES] = {
-	[LEDGER_STATE_DISABLED] = "is not counted",
-	[LEDGER_STATE_EXECUTING] = "executes",
-	[LEDGER_STATE_SENDING] = "sends",
-	[LEDGER_STATE_RECEIVING] = "waits for more of a request",
-	[LEDGER_STATE_WAITING] = "waits for its client",
-	[LEDGER_STATE_WAITING_IN_XACT] = "thinks in its transaction",
-	[LEDGER_STATE_IDLE] = "is idle",
+/* What the holder of a lock is doing. */
+typedef struct Deed
+{
+	const char *long_text;
+	const char *short_text;
+} Deed;
+
+static const Deed deeds[LEDGER_NUM_STATES] = {
+	[LEDGER_STATE_DISABLED] = {"is not counted", "not counted"},
+	[LEDGER_STATE_EXECUTING] = {"executes", "executes"},
+	[LEDGER_STATE_SENDING] = {"sends", "sends"},
+	[LEDGER_STATE_RECEIVING] = {"waits for more of its request", "receives"},
+	[LEDGER_STATE_WAITING] = {"waits for its client", "waits"},
+	[LEDGER_STATE_WAITING_IN_XACT] = {"thinks in its transaction", "thinks"},
+	[LEDGER_STATE_IDLE] = {"is idle", "idle"},
 };
 
 /* ---------------------------------------------------------------------------
@@ -392,41 +399,58 @@ compare_rows(const void *a, const void *b)
  * ---------------------------------------------------------------------------
  */
 
-/* What a session is doing, of which others wait for the end. */
+/* What a session is doing, and for how long, in words; and in few words. */
 static void
-append_deed(StringInfo buffer, const SlotObservation *observation)
+format_deed(const SlotObservation *observation, char *long_text, char *short_text,
+			size_t size)
 {
+	const Deed *deed = &deeds[observation->account.state];
 	char		age[16];
 
-	appendStringInfoString(buffer, deeds[observation->account.state]);
-	format_age(age, sizeof(age), Max(observation->observed_at - observation->account.state_since, 0));
-	if (age[0] != '\0')
-		appendStringInfo(buffer, ", %s", age);
+	format_age(age, sizeof(age),
+			   Max(observation->observed_at - observation->account.state_since, 0));
+	snprintf(long_text, size, "%s%s%s", deed->long_text, age[0] != '\0' ? ", " : "", age);
+	snprintf(short_text, size, "%s%s%s", deed->short_text, age[0] != '\0' ? " " : "", age);
 }
 
-/* Whom it waits for, and what that one is doing, if that is for the caller's eyes. */
+/*
+ * Which session it waits for, and what that one is doing, if that is for the
+ * caller's eyes; as much as fits into so many columns.
+ */
 static void
-append_holder(StringInfo buffer, const LockHolder *holder)
+append_session(StringInfo buffer, const LockHolder *holder, int columns)
 {
 	SlotObservation observation;
 	SlotStatus	status;
+	StringInfoData client;
+	char		long_text[64];
+	char		short_text[64];
+	int			width;
 
-	appendStringInfoString(buffer, "waits for ");
-	if (holder->pid == 0)
-		appendStringInfoString(buffer, "a prepared transaction");
+	appendStringInfo(buffer, "waits for %d", holder->pid);
+	if (!slot_observe(holder->slot, &observation) ||
+		observation.session != holder->session || !rows_may_see(observation.userid))
+		return;
+	slot_copy_status(&observation, &status);
+	format_deed(&observation, long_text, short_text, sizeof(long_text));
+	initStringInfo(&client);
+	width = append_client(&client, &observation, status.application_name);
+	if (buffer->len + 1 + width + 2 + (int) strlen(long_text) <= columns)
+		appendStringInfo(buffer, " %s: %s", client.data, long_text);
 	else
-		appendStringInfo(buffer, "%d", holder->pid);
-	if (holder->slot < 0 && holder->pid != 0)
-		appendStringInfo(buffer, " %s", holder->key.backend_type);
-	else if (holder->slot >= 0 && slot_observe(holder->slot, &observation) &&
-			 observation.session == holder->session && rows_may_see(observation.userid))
-	{
-		slot_copy_status(&observation, &status);
-		appendStringInfoChar(buffer, ' ');
-		(void) append_client(buffer, &observation, status.application_name);
-		appendStringInfoString(buffer, ": ");
-		append_deed(buffer, &observation);
-	}
+		appendStringInfo(buffer, ": %s", short_text);
+}
+
+/* Whom it waits for, at the root of a chain of lock waits. */
+static void
+append_holder(StringInfo buffer, const LockHolder *holder, int columns)
+{
+	if (holder->pid == 0)
+		appendStringInfoString(buffer, "waits for prepared xact");
+	else if (holder->slot < 0)
+		appendStringInfo(buffer, "waits for %d %s", holder->pid, holder->key.backend_type);
+	else
+		append_session(buffer, holder, columns);
 	appendStringInfoString(buffer, "; ");
 }
 
@@ -452,7 +476,7 @@ append_blockers(StringInfo buffer, int pid)
 }
 
 static void
-append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers)
+append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int columns)
 {
 	LockHolder	holder;
 
@@ -460,7 +484,7 @@ append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers)
 	{
 		case LEDGER_STATE_EXECUTING:
 			if (waits_for_lock(row) && lock_waits_holder(row->slot, row->session, &holder))
-				append_holder(buffer, &holder);
+				append_holder(buffer, &holder, columns);
 			else if (waits_for_lock(row) && ask_for_blockers)
 				append_blockers(buffer, row->pid);
 			if (buffer->len == 0 && row->wait_event != 0)
@@ -483,7 +507,7 @@ doing(const NowRow *row, bool ask_for_blockers, int columns)
 	StringInfoData clipped;
 
 	initStringInfo(&what);
-	append_wait(&what, row, ask_for_blockers);
+	append_wait(&what, row, ask_for_blockers, columns);
 	appendStringInfoString(&what, row->query);
 	initStringInfo(&clipped);
 	append_clipped(&clipped, what.data, columns);

@@ -40,8 +40,9 @@ assign_log_min_duration(int newval, void *extra)
 	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * INT64CONST(1000000);
 }
 
-void
-settings_define(void)
+/* In two parts, for the alphabet is long. */
+static void
+define_up_to_l(void)
 {
 	DefineCustomBoolVariable("pgnetlat.enabled",
 							 "Enables counting where sessions spend their time.",
@@ -72,7 +73,11 @@ settings_define(void)
 							"-1 disables logging exchanges. 0 logs all of them.",
 							&log_min_duration, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, assign_log_min_duration, NULL);
+}
 
+static void
+define_from_m(void)
+{
 	DefineCustomIntVariable("pgnetlat.max_blockers",
 							"Sets the number of entries that pgnetlat_blockers keeps.",
 							NULL,
@@ -120,6 +125,12 @@ settings_define(void)
 							 "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
 							 &pgnetlat_track_statements, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+}
 
+void
+settings_define(void)
+{
+	define_up_to_l();
+	define_from_m();
 	MarkGUCPrefixReserved("pgnetlat");
 }
