@@ -197,6 +197,7 @@ extern void slot_locks_end(int index);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);
