@@ -3,9 +3,12 @@
  * blockers.c
  *	  See blockers.h.
  *
- * One lock protects the table, and what is known of the waits (lock_waits.c).
- * When the table is full, the entries for which others waited least are removed
+ * When the table is full, entries for which others waited least are removed,
  * and their counters added to one that has no key, so that the sums stay true.
+ *
+ * How many wait for somebody now is counted anew in each pass over the waits,
+ * and nobody goes through the entries for that: one that was not come across in
+ * the latest pass has none.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,55 +17,21 @@
 #include "postgres.h"
 
 #include "blockers.h"
-#include "bounded.h"
 #include "clock.h"
-#include "compat.h"
+#include "common/hashfn.h"
+#include "port/atomics.h"
 #include "settings.h"
-#include "locks.h"
 #include "storage/shmem.h"
-#include "utils/hsearch.h"
+#include "table.h"
 
 StaticAssertDecl(sizeof(BlockerKey) ==
 				 sizeof(ClientKey) + NAMEDATALEN + sizeof(uint32) + sizeof(uint64),
-				 "BlockerKey must not have padding: it is hashed as bytes");
+				 "BlockerKey must not have padding: it is compared as bytes");
 
-/* protected by the blockers lock, as the table is */
-typedef struct BlockersShared
-{
-	BlockerEntry evicted_entries;	/* the sum of them; its key stays zero */
-	int64		evicted;
-	uint64		pass;
-} BlockersShared;
+/* How often to make room for an entry that others have taken then. */
+#define MAX_TRIES		3
 
-static BlockersShared *shared = NULL;
-static HTAB *table = NULL;
-
-Size
-blockers_shmem_size(void)
-{
-	return add_size(MAXALIGN(sizeof(BlockersShared)),
-					hash_estimate_size(pgnetlat_max_blockers, sizeof(BlockerEntry)));
-}
-
-void
-blockers_shmem_init(void)
-{
-	bool		found;
-	HASHCTL		info;
-
-	shared = ShmemInitStruct("pgnetlat blockers", sizeof(BlockersShared), &found);
-	if (!found)
-	{
-		memset(shared, 0, sizeof(*shared));
-		shared->pass = 1;
-	}
-
-	memset(&info, 0, sizeof(info));
-	info.keysize = sizeof(BlockerKey);
-	info.entrysize = sizeof(BlockerEntry);
-	table = compat_shmem_hash("pgnetlat blockers hash", pgnetlat_max_blockers,
-							  &info, HASH_ELEM | HASH_BLOBS);
-}
+static pg_atomic_uint64 *latest_pass = NULL;
 
 static void
 counters_add(BlockerCounters *sum, const BlockerCounters *term)
@@ -77,48 +46,62 @@ counters_add(BlockerCounters *sum, const BlockerCounters *term)
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
 }
 
+/* "own" is the row of what was evicted of a partition; its key stays zero. */
 static void
-add_to_evicted(const void *evicted)
+add_up_evicted(void *own, const void *evicted)
 {
+	BlockerEntry *sum = own;
 	const BlockerEntry *entry = evicted;
-	BlockerEntry *sum = &shared->evicted_entries;
 
 	counters_add(&sum->counters, &entry->counters);
-	if (sum->since == 0 || entry->since < sum->since)
+	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
 		sum->since = entry->since;
 }
 
-/* Whom others wait for now stays: it would come back at once, from zero. */
+/* Whom others wait for stays: it would come back at once, from zero. */
 static bool
 may_be_evicted(const void *entry)
 {
-	return ((const BlockerEntry *) entry)->live.pass + 1 < shared->pass;
+	return ((const BlockerEntry *) entry)->live.pass + 1 < pg_atomic_read_u64(latest_pass);
 }
 
-/* The entry for a key, new if need be; the lock is held exclusively. */
-static BlockerEntry *
-find_or_create(const BlockerKey *key, TimestampTz now)
-{
-	BlockerEntry *entry = hash_search(table, key, HASH_FIND, NULL);
+static const TableSpec spec = {
+	.name = "pgnetlat blockers",
+	.lock = LOCK_BLOCKERS,
+	.key_size = sizeof(BlockerKey),
+	.entry_size = sizeof(BlockerEntry),
+	.usage_offset = offsetof(BlockerEntry, usage),
+	.since_offset = offsetof(BlockerEntry, since),
+	.own_size = sizeof(BlockerEntry),
+	.may_go = may_be_evicted,
+	.evict = add_up_evicted,
+};
 
-	if (entry)
-		return entry;
-	if (hash_get_num_entries(table) >= pgnetlat_max_blockers)
-	{
-		shared->evicted += bounded_evict(table, pgnetlat_max_blockers,
-										 offsetof(BlockerEntry, usage),
-										 may_be_evicted, add_to_evicted);
-		if (hash_get_num_entries(table) >= pgnetlat_max_blockers)
-			return NULL;
-	}
-	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
-	if (entry == NULL)
-		return NULL;
-	entry->usage = 0;
-	entry->since = now;
-	memset(&entry->live, 0, sizeof(entry->live));
-	memset(&entry->counters, 0, sizeof(entry->counters));
-	return entry;
+static Table table;
+
+Size
+blockers_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(pg_atomic_uint64)),
+					table_shmem_size(&spec, pgnetlat_max_blockers));
+}
+
+void
+blockers_shmem_init(void)
+{
+	bool		found;
+
+	latest_pass = ShmemInitStruct("pgnetlat blockers control", sizeof(pg_atomic_uint64),
+								  &found);
+	if (!found)
+		pg_atomic_init_u64(latest_pass, 1);
+	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
+}
+
+uint32
+blockers_hash(const BlockerKey *key)
+{
+	return hash_bytes((const unsigned char *) key, sizeof(*key));
 }
 
 /*
@@ -127,7 +110,32 @@ find_or_create(const BlockerKey *key, TimestampTz now)
 void
 blockers_begin_pass(void)
 {
-	shared->pass++;
+	pg_atomic_fetch_add_u64(latest_pass, 1);
+}
+
+/* The entry of a key, or that of evicted ones; its partition is locked. */
+static BlockerEntry *
+lock_entry(const BlockerKey *key, uint32 hash, TimestampTz now)
+{
+	BlockerEntry *entry;
+
+	for (int try = 0;; try++)
+	{
+		table_lock(&table, hash);
+		entry = table_find_or_add(&table, hash, key, now);
+		if (entry)
+			return entry;
+		if (try == MAX_TRIES)
+			break;
+		table_unlock(&table, hash);
+		if (!table_make_room(&table, true))
+			try = MAX_TRIES - 1;
+	}
+	entry = table_own(&table, hash);
+	table_count_evicted(&table, hash);
+	if (entry->since == 0)
+		entry->since = now;
+	return entry;
 }
 
 /*
@@ -136,34 +144,28 @@ blockers_begin_pass(void)
  * the evicted.
  */
 void
-blockers_add(const BlockerKey *key, const BlockerCounters *delta, TimestampTz now)
+blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
+			 TimestampTz now)
 {
-	BlockerEntry *entry = find_or_create(key, now);
+	BlockerEntry *entry = lock_entry(key, hash, now);
+	uint64		pass = pg_atomic_read_u64(latest_pass);
 
-	if (entry == NULL)
-		entry = &shared->evicted_entries;
-	if (entry->live.pass != shared->pass)
+	if (entry->live.pass != pass)
 	{
-		entry->live.pass = shared->pass;
+		entry->live.pass = pass;
 		entry->live.sessions = 0;
 	}
 	entry->live.sessions++;
 	counters_add(&entry->counters, delta);
 	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
 	entry->usage += delta->blocked / (double) NS_PER_S;
-	if (entry->since == 0)
-		entry->since = now;
+	table_unlock(&table, hash);
 }
 
-/* Forget everything, for a reset. */
 void
-blockers_forget(void)
+blockers_reset(void)
 {
-	uint64		pass = shared->pass;
-
-	bounded_clear(table);
-	memset(shared, 0, sizeof(*shared));
-	shared->pass = pass + 1;
+	table_clear(&table);
 }
 
 /*
@@ -172,61 +174,65 @@ blockers_forget(void)
 void
 blockers_restore(const BlockerEntry *saved)
 {
+	uint32		hash = blockers_hash(&saved->key);
 	BlockerEntry *entry = NULL;
 
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
-	if (saved->key.backend_type[0] != '\0' &&
-		hash_get_num_entries(table) < pgnetlat_max_blockers)
-		entry = find_or_create(&saved->key, saved->since);
+	table_lock(&table, hash);
+	if (saved->key.backend_type[0] != '\0')
+		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
 	if (entry)
-	{
-		entry->since = saved->since;
-		entry->usage = saved->usage;
-		entry->counters = saved->counters;
-	}
+		*entry = *saved;
 	else
-		add_to_evicted(saved);
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+		add_up_evicted(table_own(&table, hash), saved);
+	table_unlock(&table, hash);
 }
 
-void
-blockers_counts(int64 *entries, int64 *evicted)
-{
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_SHARED);
-	*entries = hash_get_num_entries(table);
-	*evicted = shared->evicted;
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
-}
-
-/* A copy, in which nobody waits who does not any more. */
+/* Nobody waits in a copy who does not any more. */
 static void
-copy_entry(BlockerEntry *copy, const BlockerEntry *entry)
+copy_entry(void *copy, const void *entry, const void *own, void *arg)
 {
-	*copy = *entry;
-	if (copy->live.pass != shared->pass)
-		copy->live.sessions = 0;
+	BlockerEntry *result = copy;
+
+	memcpy(result, entry, sizeof(*result));
+	if (result->live.pass != pg_atomic_read_u64(latest_pass))
+		result->live.sessions = 0;
 }
 
-void
-blockers_iterate(void (*callback) (const BlockerEntry *entry, void *arg), void *arg)
+static void
+read_evicted(const void *own, void *sum)
 {
-	HASH_SEQ_STATUS scan;
-	BlockerEntry *entry;
-	BlockerEntry *copies;
-	int			count = 0;
+	BlockerEntry row;
 
-	/* copy under the lock, format outside of it */
-	copies = palloc_extended(((Size) pgnetlat_max_blockers + 1) * sizeof(BlockerEntry),
-							 MCXT_ALLOC_HUGE);
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_SHARED);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		copy_entry(&copies[count++], entry);
-	if (shared->evicted_entries.since != 0)
-		copy_entry(&copies[count++], &shared->evicted_entries);
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	copy_entry(&row, own, own, NULL);
+	add_up_evicted(sum, &row);
+	((BlockerEntry *) sum)->live.sessions += row.live.sessions;
+}
 
-	for (int i = 0; i < count; i++)
-		callback(&copies[i], arg);
-	pfree(copies);
+static void
+forget_evicted(void *sum)
+{
+	memset(sum, 0, sizeof(BlockerEntry));
+}
+
+static const TableReader reader = {
+	.copy_size = sizeof(BlockerEntry),
+	.copy = copy_entry,
+	.own = read_evicted,
+	.restart = forget_evicted,
+	.extra = 1,
+};
+
+/*
+ * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
+ * there is any, is the last.
+ */
+BlockerEntry *
+blockers_copy(int *count)
+{
+	BlockerEntry evicted;
+	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
+
+	if (evicted.since != 0)
+		copies[(*count)++] = evicted;
+	return copies;
 }

@@ -42,7 +42,7 @@ typedef struct BlockerCounters
 	int64		sessions_max;	/* the most that waited at a time */
 } BlockerCounters;
 
-/* How many wait now: only as long as "pass" is the latest. */
+/* How many wait now: valid only while "pass" is the latest. */
 typedef struct BlockerLive
 {
 	uint64		pass;
@@ -61,20 +61,19 @@ typedef struct BlockerEntry
 extern Size blockers_shmem_size(void);
 extern void blockers_shmem_init(void);
 
+extern uint32 blockers_hash(const BlockerKey *key);
+
 /*
- * Functions for the holder of the lock.  Each pass over the waits begins with
- * blockers_begin_pass(); blockers_add() is called in it once for each wait.
+ * Functions for the holder of the lock of lock waits.  Each pass over the waits
+ * begins with blockers_begin_pass(); blockers_add() is called in it once for
+ * each wait.
  */
 extern void blockers_begin_pass(void);
-extern void blockers_add(const BlockerKey *key, const BlockerCounters *delta,
+extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
 						 TimestampTz now);
-extern void blockers_forget(void);
+extern void blockers_reset(void);
 
-extern void blockers_counts(int64 *entries, int64 *evicted);
-
-/* Calls back with a copy of each entry, the one of evicted entries last. */
-extern void blockers_iterate(void (*callback) (const BlockerEntry *entry, void *arg),
-							 void *arg);
-extern void blockers_restore(const BlockerEntry *entry);
+extern BlockerEntry *blockers_copy(int *count);
+extern void blockers_restore(const BlockerEntry *saved);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

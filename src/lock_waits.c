@@ -3,8 +3,8 @@
  * lock_waits.c
  *	  See lock_waits.h.
  *
- * What is known of the waits is in shared memory, protected by the blockers
- * lock, because readers bring it up to date as well.  Nothing in there is
+ * What is known of the waits is in shared memory, protected by a lock, because
+ * readers bring it up to date as well.  Nothing in there is
  * believed without looking at the backend again: while PGPROC says that it
  * waits, and since the same moment, all of the time in between was waited.
  * When it does not, the wait ended at some time after the last look; it is
@@ -76,7 +76,8 @@ typedef struct LockWait
 	bool		held;			/* by this one, as far as is known */
 	int64		looked;			/* when the lock manager was asked */
 	int64		booked;			/* up to here, on whoever it was */
-	LockHolder	holder;			/* with the key under which it was booked last */
+	LockHolder	holder;			/* with the key under which it was booked last, */
+	uint32		key_hash;		/* and that key's hash */
 	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
 	LocalTransactionId holder_lxid;
 	int64		on_key;			/* so much is booked under that key ... */
@@ -85,7 +86,7 @@ typedef struct LockWait
 	HolderParts before;			/* the holder's account, as of then */
 } LockWait;
 
-/* protected by the blockers lock */
+/* protected by its lock */
 typedef struct LockWaitsShared
 {
 	int			count;			/* how many wait, ... */
@@ -325,6 +326,7 @@ refresh_key(LockWait *wait)
 	if (memcmp(&view.key, &wait->holder.key, sizeof(BlockerKey)) == 0)
 		return;
 	wait->holder.key = view.key;
+	wait->key_hash = blockers_hash(&view.key);
 	wait->on_key = wait->unsplit = 0;
 }
 
@@ -375,7 +377,7 @@ book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
 	}
 	wait->on_key += delta.blocked;
 	delta.blocked_max = wait->on_key;
-	blockers_add(&holder->key, &delta, timestamp);
+	blockers_add(&holder->key, wait->key_hash, &delta, timestamp);
 	wait->booked = Max(wait->booked, now);
 }
 
@@ -420,9 +422,25 @@ lock_waits_accumulate(void)
 {
 	if (*(volatile int *) &shared->count == 0)
 		return;
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	accumulate();
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
+}
+
+/*
+ * A palloc'd copy of all blockers, as of now.  Nobody goes through the waits
+ * while it is made: so all who wait are in it.
+ */
+BlockerEntry *
+lock_waits_copy_blockers(int *count)
+{
+	BlockerEntry *entries;
+
+	lock_waits_accumulate();
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	entries = blockers_copy(count);
+	locks_release(LOCK_LOCK_WAITS, 0);
+	return entries;
 }
 
 /*
@@ -437,19 +455,19 @@ lock_waits_holder(int slot, uint64 session, LockHolder *holder)
 
 	if (*(volatile int *) &shared->count == 0)
 		return false;
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_SHARED);
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
 	held = wait->waits && wait->held && wait->session == session;
 	if (held)
 		*holder = wait->holder;
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
 	return held;
 }
 
 void
 lock_waits_reset(void)
 {
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
-	blockers_forget();
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
+	blockers_reset();
 	for (int i = 0; i < shared->count; i++)
 	{
 		LockWait   *wait = &shared->waits[shared->slots[i]];
@@ -457,7 +475,7 @@ lock_waits_reset(void)
 		wait->on_key = wait->unsplit = 0;
 	}
 	accumulate();
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
 }
 
 /* ---------------------------------------------------------------------------
@@ -522,6 +540,7 @@ change_holder(LockWait *wait, const LockQuestion *found)
 		wait->before = parts_of(&then);
 		session_key(&observation, &status, &wait->holder.key);
 	}
+	wait->key_hash = blockers_hash(&wait->holder.key);
 	wait->held = true;
 }
 
@@ -552,7 +571,7 @@ collect_questions(LockQuestion *waits, int64 now)
 {
 	int			count = 0;
 
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_SHARED);
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
@@ -567,7 +586,7 @@ collect_questions(LockQuestion *waits, int64 now)
 		question->started = wait->started;
 		count++;
 	}
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
 	return count;
 }
 
@@ -589,14 +608,14 @@ make_round(int64 now)
 	for (int i = 0; i < count; i++)
 		waits[i].found = lock_graph_root(waits[i].pid, &waits[i].root);
 
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	for (int i = 0; i < count; i++)
 	{
 		if (waits[i].found)
 			set_holder(&waits[i], now);
 	}
 	accumulate();
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(round_context);
 }
@@ -639,14 +658,14 @@ lock_waits_tick(void)
 
 	if (noted_count == 0 && *(volatile int *) &shared->count == 0)
 		return;
-	LWLockAcquire(locks_get(LOCK_BLOCKERS), LW_EXCLUSIVE);
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	now = clock_now();
 	for (int i = 0; i < noted_count; i++)
 		begin_wait(noted[i], now);
 	noted_count = 0;
 	accumulate();
 	needed = now >= next_round && round_is_needed(now);
-	LWLockRelease(locks_get(LOCK_BLOCKERS));
+	locks_release(LOCK_LOCK_WAITS, 0);
 	if (!needed)
 		return;
 

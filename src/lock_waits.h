@@ -35,6 +35,7 @@ extern void lock_waits_tick(void);
 
 /* Functions for readers */
 extern void lock_waits_accumulate(void);
+extern BlockerEntry *lock_waits_copy_blockers(int *count);
 extern bool lock_waits_holder(int slot, uint64 session, LockHolder *holder);
 
 /* Forget everything, for a reset.  The caller holds the reset lock. */
