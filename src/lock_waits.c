@@ -61,34 +61,51 @@ typedef struct HolderParts
 	int64		client;
 } HolderParts;
 
-/* A session's wait for a lock: the one in progress, or else the last one. */
+/*
+ * A session's wait for a lock: the one in progress, or else the last one.  There
+ * is one for each possible session: keep it small.
+ */
 typedef struct LockWait
 {
-	bool		waits;
 	uint64		session;
-	int			pid;
-	PGPROC	   *proc;
 	TimestampTz started;		/* as in PGPROC, which tells it from others */
 	int64		began;			/* the same, monotonic */
 	int64		counted;		/* up to here, in the session's own account */
+	bool		waits;
 
 	/* whom for: */
 	bool		held;			/* by this one, as far as is known */
-	int64		looked;			/* when the lock manager was asked */
-	int64		booked;			/* up to here, on whoever it was */
-	LockHolder	holder;			/* with the key under which it was booked last, */
-	uint32		key_hash;		/* and that key's hash */
-	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
+	int16		other;			/* if it is no session, its place; or -1 */
+	int			holder_slot;	/* if it is one */
+	int			holder_pid;		/* 0: a prepared transaction */
 	LocalTransactionId holder_lxid;
-	int64		on_key;			/* so much is booked under that key ... */
+	uint64		holder_session;
+	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
+	int64		looked;			/* when the lock manager was asked; 0: never */
+	int64		booked;			/* up to here, on whoever it was */
+
+	/* what is booked on a session under one key: */
+	uint64		queryid;
+	uint32		key_hash;		/* with the queryid, enough to tell it from others */
+	uint32		generation;		/* of resets, of what follows */
+	int64		on_key;			/* so much is booked ... */
 	int64		unsplit;		/* ... of which so much is not told apart */
-	uint32		generation;		/* of resets, of the following */
 	HolderParts before;			/* the holder's account, as of then */
 } LockWait;
+
+/* Holders that are no sessions: the key is kept, as nothing else tells it. */
+#define OTHER_HOLDERS	64
+
+typedef struct OtherHolder
+{
+	int			waits;			/* that refer to it, also if they have ended */
+	BlockerKey	key;
+} OtherHolder;
 
 /* protected by its lock */
 typedef struct LockWaitsShared
 {
+	OtherHolder others[OTHER_HOLDERS];
 	int			count;			/* how many wait, ... */
 	int		   *slots;			/* ... and which */
 	LockWait   *waits;			/* one for each slot */
@@ -108,6 +125,7 @@ typedef struct HolderView
 	SlotObservation observation;
 	HolderParts parts;
 	BlockerKey	key;
+	uint32		hash;			/* of the key */
 } HolderView;
 
 static HolderView view;
@@ -136,6 +154,8 @@ lock_waits_shmem_init(void)
 	shared->slots = (int *) base;
 	base += MAXALIGN(slot_count() * sizeof(int));
 	shared->waits = (LockWait *) base;
+	for (int i = 0; i < slot_count(); i++)
+		shared->waits[i].other = -1;
 }
 
 /* ---------------------------------------------------------------------------
@@ -145,13 +165,24 @@ lock_waits_shmem_init(void)
 
 /* Does the wait go on?  Where it does, it has since it was looked at last. */
 static bool
-still_waits(const LockWait *wait)
+still_waits(int slot, const LockWait *wait)
 {
-	volatile PGPROC *proc = wait->proc;
+	SlotPublished *published = &slot_get(slot)->published;
+	volatile PGPROC *proc = published->proc;
 
-	return slot_get((int) (wait - shared->waits))->published.session == wait->session &&
-		proc->pid == wait->pid && proc->waitLock != NULL &&
-		(TimestampTz) pg_atomic_read_u64(&wait->proc->waitStart) == wait->started;
+	return published->session == wait->session && proc->waitLock != NULL &&
+		(TimestampTz) pg_atomic_read_u64(&published->proc->waitStart) == wait->started;
+}
+
+/* A wait forgets its holder. */
+static void
+leave_holder(LockWait *wait)
+{
+	if (wait->other >= 0)
+		shared->others[wait->other].waits--;
+	wait->other = -1;
+	wait->held = false;
+	wait->looked = 0;
 }
 
 /*
@@ -167,21 +198,20 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 	uint32		changecount = seqlock_read_begin(&session->lock);
 	int64		since = published->ledger.since;
 	int64		offset = published->clock_offset;
+	PGPROC	   *proc = published->proc;
 
 	memset(fresh, 0, sizeof(*fresh));
 	fresh->session = published->session;
-	fresh->pid = published->pid;
-	fresh->proc = published->proc;
 	if (!seqlock_read_valid(&session->lock, changecount) || fresh->session == 0 ||
-		((volatile PGPROC *) fresh->proc)->waitLock == NULL)
+		((volatile PGPROC *) proc)->waitLock == NULL)
 		return false;
-	fresh->started = (TimestampTz) pg_atomic_read_u64(&fresh->proc->waitStart);
+	fresh->started = (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
 	if (fresh->started == 0)
 		return false;
 	fresh->began = clock_from_timestamp(offset, fresh->started);
 	fresh->began = Min(Max(fresh->began, since), now);
 	fresh->counted = fresh->booked = fresh->began;
-	fresh->waits = true;
+	fresh->other = -1;
 	return true;
 }
 
@@ -195,7 +225,10 @@ begin_wait(int slot, int64 now)
 		return;
 	/* or has it only looked as if it had ended? */
 	if (wait->session != fresh.session || wait->started != fresh.started)
+	{
+		leave_holder(wait);
 		*wait = fresh;
+	}
 	wait->waits = true;
 	shared->slots[shared->count++] = slot;
 }
@@ -210,8 +243,7 @@ count_wait(int slot, LockWait *wait, int64 now)
 	if (locks == NULL)
 		return;
 	locks->waited += Max(now - from, 0);
-	locks->blocked = wait->held;
-	locks->blocked_by = wait->holder.pid;
+	locks->blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
 	slot_locks_end(slot);
 	wait->counted = Max(wait->counted, now);
 }
@@ -223,7 +255,7 @@ end_wait(int slot, LockWait *wait)
 
 	if (locks)
 	{
-		locks->blocked = false;
+		locks->blocked_by = SLOT_NOT_BLOCKED;
 		slot_locks_end(slot);
 	}
 	wait->waits = wait->held = false;
@@ -267,20 +299,21 @@ session_key(const SlotObservation *observation, const SlotStatus *status, Blocke
 
 /* Observe a holder; many waits in a row tend to have the same. */
 static bool
-observe_holder(const LockHolder *holder)
+observe_holder(const LockWait *wait)
 {
 	SlotStatus	status;
 
-	if (view.session == holder->session)
+	if (view.session == wait->holder_session)
 		return view.found;
-	view.session = holder->session;
-	view.found = slot_observe(holder->slot, &view.observation) &&
-		view.observation.session == holder->session && !view.observation.closed;
+	view.session = wait->holder_session;
+	view.found = slot_observe(wait->holder_slot, &view.observation) &&
+		view.observation.session == wait->holder_session && !view.observation.closed;
 	if (!view.found)
 		return false;
 	view.parts = parts_of(&view.observation.account.totals);
 	slot_copy_status(&view.observation, &status);
 	session_key(&view.observation, &status, &view.key);
+	view.hash = blockers_hash(&view.key);
 	return true;
 }
 
@@ -321,12 +354,15 @@ split(LockWait *wait, BlockerCounters *delta)
 static void
 refresh_key(LockWait *wait)
 {
-	if (view.key.queryid == 0)
-		view.key.queryid = wait->holder.key.queryid;
-	if (memcmp(&view.key, &wait->holder.key, sizeof(BlockerKey)) == 0)
+	if (view.key.queryid == 0 && wait->queryid != 0)
+	{
+		view.key.queryid = wait->queryid;
+		view.hash = blockers_hash(&view.key);
+	}
+	if (view.key.queryid == wait->queryid && view.hash == wait->key_hash)
 		return;
-	wait->holder.key = view.key;
-	wait->key_hash = blockers_hash(&view.key);
+	wait->queryid = view.key.queryid;
+	wait->key_hash = view.hash;
 	wait->on_key = wait->unsplit = 0;
 }
 
@@ -335,7 +371,7 @@ still_holds(const LockWait *wait)
 {
 	if (wait->holder_proc == NULL)
 		return true;
-	return ((volatile PGPROC *) wait->holder_proc)->pid == wait->holder.pid &&
+	return ((volatile PGPROC *) wait->holder_proc)->pid == wait->holder_pid &&
 		compat_lxid(wait->holder_proc) == wait->holder_lxid;
 }
 
@@ -347,10 +383,26 @@ static bool
 look_at_holder(LockWait *wait, int64 *now)
 {
 	wait->held = wait->held && still_holds(wait) &&
-		(wait->holder.slot < 0 || observe_holder(&wait->holder));
-	if (wait->held && wait->holder.slot >= 0)
+		(wait->other >= 0 || observe_holder(wait));
+	if (wait->held && wait->other < 0)
 		*now = view.observation.observed_at;
 	return wait->held;
+}
+
+/* The same in the account of a session, and split by what that one did. */
+static void
+book_on_session(LockWait *wait, BlockerCounters *delta)
+{
+	SlotLocks  *locks;
+
+	refresh_key(wait);
+	wait->unsplit += delta->blocked;
+	split(wait, delta);
+	locks = slot_locks_begin(wait->holder_slot, wait->holder_session);
+	if (locks == NULL)
+		return;
+	locks->held_up += delta->blocked;
+	slot_locks_end(wait->holder_slot);
 }
 
 /* What was waited since the last time is the holder's. */
@@ -358,26 +410,16 @@ static void
 book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
 {
 	BlockerCounters delta = {0};
-	LockHolder *holder = &wait->holder;
+	const BlockerKey *key = &view.key;
 
 	delta.blocked = Max(now - Max(wait->booked, slot_control->reset_at), 0);
-	if (holder->slot >= 0)
-	{
-		SlotLocks  *locks;
-
-		refresh_key(wait);
-		wait->unsplit += delta.blocked;
-		split(wait, &delta);
-		locks = slot_locks_begin(holder->slot, holder->session);
-		if (locks)
-		{
-			locks->held_up += delta.blocked;
-			slot_locks_end(holder->slot);
-		}
-	}
+	if (wait->other < 0)
+		book_on_session(wait, &delta);
+	else
+		key = &shared->others[wait->other].key;
 	wait->on_key += delta.blocked;
 	delta.blocked_max = wait->on_key;
-	blockers_add(&holder->key, wait->key_hash, &delta, timestamp);
+	blockers_add(key, wait->key_hash, &delta, timestamp);
 	wait->booked = Max(wait->booked, now);
 }
 
@@ -401,7 +443,7 @@ accumulate(void)
 		bool		held = look_at_holder(wait, &holder_now);
 
 		/* behind all looks at the clock: then it has waited up to there */
-		if (!still_waits(wait))
+		if (!still_waits(slot, wait))
 		{
 			end_wait(slot, wait);
 			continue;
@@ -458,7 +500,14 @@ lock_waits_holder(int slot, uint64 session, LockHolder *holder)
 	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
 	held = wait->waits && wait->held && wait->session == session;
 	if (held)
-		*holder = wait->holder;
+	{
+		memset(holder, 0, sizeof(*holder));
+		holder->pid = wait->holder_pid;
+		holder->slot = wait->holder_slot;
+		holder->session = wait->holder_session;
+		if (wait->other >= 0)
+			holder->key = shared->others[wait->other].key;
+	}
 	locks_release(LOCK_LOCK_WAITS, 0);
 	return held;
 }
@@ -516,32 +565,86 @@ holder_since(const LockQuestion *found, const SlotObservation *observation,
 	return since;
 }
 
+/* A holder that is no session; false if there is no place for another. */
+static bool
+join_other(LockWait *wait, const BlockerKey *key)
+{
+	int			place = -1;
+
+	for (int i = 0; i < OTHER_HOLDERS; i++)
+	{
+		const OtherHolder *other = &shared->others[i];
+
+		if (other->waits > 0 && memcmp(&other->key, key, sizeof(*key)) == 0)
+		{
+			place = i;
+			break;
+		}
+		if (other->waits == 0 && place < 0)
+			place = i;
+	}
+	if (place < 0)
+		return false;
+	shared->others[place].key = *key;
+	shared->others[place].waits++;
+	wait->other = place;
+	wait->queryid = key->queryid;
+	wait->key_hash = blockers_hash(key);
+	return true;
+}
+
+/* A session that holds up the wait: what has it done since? */
+static bool
+join_session(LockWait *wait, const LockQuestion *found)
+{
+	const LockHolder *holder = &found->root.holder;
+	SlotObservation observation;
+	SlotStatus	status;
+	LedgerTotals then;
+	BlockerKey	key;
+
+	if (!slot_observe(holder->slot, &observation) || observation.session != holder->session)
+		return false;
+	slot_copy_status(&observation, &status);
+	wait->booked = Max(wait->booked, holder_since(found, &observation, &status));
+	if (!slot_observe_since(holder->slot, wait->booked, &observation, &then) ||
+		observation.session != holder->session)
+		return false;
+	wait->generation = observation.generation;
+	wait->before = parts_of(&then);
+	session_key(&observation, &status, &key);
+	wait->queryid = key.queryid;
+	wait->key_hash = blockers_hash(&key);
+	return true;
+}
+
 /* Another holder than before. */
 static void
-change_holder(LockWait *wait, const LockQuestion *found)
+change_holder(LockWait *wait, const LockQuestion *found, int64 now)
 {
-	wait->holder = found->root.holder;
-	wait->on_key = wait->unsplit = 0;
-	if (found->root.holder.slot >= 0)
-	{
-		SlotObservation observation;
-		SlotStatus	status;
-		LedgerTotals then;
+	const LockHolder *holder = &found->root.holder;
 
-		if (!slot_observe(found->root.holder.slot, &observation) ||
-			observation.session != found->root.holder.session)
-			return;
-		slot_copy_status(&observation, &status);
-		wait->booked = Max(wait->booked, holder_since(found, &observation, &status));
-		if (!slot_observe_since(found->root.holder.slot, wait->booked, &observation, &then) ||
-			observation.session != found->root.holder.session)
-			return;
-		wait->generation = observation.generation;
-		wait->before = parts_of(&then);
-		session_key(&observation, &status, &wait->holder.key);
-	}
-	wait->key_hash = blockers_hash(&wait->holder.key);
-	wait->held = true;
+	leave_holder(wait);
+	wait->holder_pid = holder->pid;
+	wait->holder_slot = holder->slot;
+	wait->holder_session = holder->session;
+	wait->holder_proc = found->root.proc;
+	wait->on_key = wait->unsplit = 0;
+	wait->held = holder->slot >= 0 ? join_session(wait, found) :
+		join_other(wait, &holder->key);
+	wait->looked = now;
+}
+
+/* Is the holder that was found the one that is known? */
+static bool
+is_same_holder(const LockWait *wait, const LockRoot *root)
+{
+	return wait->looked != 0 && wait->holder_pid == root->holder.pid &&
+		wait->holder_session == root->holder.session && wait->holder_proc == root->proc &&
+		(root->holder.slot < 0) == (wait->other >= 0) &&
+		(wait->other < 0 || memcmp(&shared->others[wait->other].key, &root->holder.key,
+								   sizeof(BlockerKey)) == 0) &&
+		(root->advisory || wait->holder_lxid == root->lxid);
 }
 
 /* The answer to a question, unless the wait has ended since it was asked. */
@@ -549,20 +652,17 @@ static void
 set_holder(const LockQuestion *found, int64 now)
 {
 	LockWait   *wait = &shared->waits[found->slot];
-	bool		same = wait->holder.pid == found->root.holder.pid &&
-		wait->holder.session == found->root.holder.session &&
-		wait->holder_proc == found->root.proc && wait->looked != 0 &&
-		(found->root.advisory || wait->holder_lxid == found->root.lxid);
 
 	if (!wait->waits || wait->session != found->session || wait->started != found->started)
 		return;
-	wait->looked = now;
-	wait->holder_proc = found->root.proc;
-	wait->holder_lxid = found->root.lxid;
-	if (same)
+	if (is_same_holder(wait, &found->root))
+	{
+		wait->looked = now;
 		wait->held = true;
+	}
 	else
-		change_holder(wait, found);
+		change_holder(wait, found, now);
+	wait->holder_lxid = found->root.lxid;
 }
 
 /* The waits for which a holder is to be found; returns how many there are. */
@@ -582,7 +682,7 @@ collect_questions(LockQuestion *waits, int64 now)
 			continue;
 		question->slot = slot;
 		question->session = wait->session;
-		question->pid = wait->pid;
+		question->pid = slot_get(slot)->published.pid;
 		question->started = wait->started;
 		count++;
 	}

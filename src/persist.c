@@ -45,7 +45,7 @@
 #include "utils/timestamp.h"
 
 #define PERSIST_FILE		"pg_stat/pgnetlat.stat"
-#define PERSIST_MAGIC		0x504E4C33	/* "PNL3"; changes with the format */
+#define PERSIST_MAGIC		0x504E4C32	/* "PNL2"; changes with the format */
 
 /* In the order in which they are in the file. */
 typedef enum PersistSection

@@ -397,7 +397,10 @@ copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (copy->session != published->session || copy->generation != published->generation)
+	{
 		memset(copy, 0, sizeof(*copy));
+		copy->blocked_by = SLOT_NOT_BLOCKED;
+	}
 }
 
 static void
@@ -544,6 +547,7 @@ slot_locks_begin(int index, uint64 session)
 		memset(locks, 0, sizeof(*locks));
 		locks->session = session;
 		locks->generation = generation;
+		locks->blocked_by = SLOT_NOT_BLOCKED;
 	}
 	return locks;
 }

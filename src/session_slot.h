@@ -87,13 +87,16 @@ typedef struct SlotSampled
 	uint64		tcp_session;
 } SlotSampled;
 
+/* It does not wait for a lock, or nobody knows whom for. */
+#define SLOT_NOT_BLOCKED	(-1)
+
 /* What the session has waited for locks, and others for it: see lock_waits.h. */
 typedef struct SlotLocks
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
-	bool		blocked;		/* it is waiting, and known for whom: */
-	int			blocked_by;		/* process ID; 0: a prepared transaction */
+	int			blocked_by;		/* process ID of whom it is waiting for; 0: a prepared
+								 * transaction; or SLOT_NOT_BLOCKED */
 	int64		waited;			/* ns */
 	int64		held_up;		/* ns that others have waited for it */
 } SlotLocks;
@@ -106,11 +109,12 @@ typedef struct SessionSlot
 	pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
 	SlotSampled sampled;
 
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock locks_lock;
-	SlotLocks	locks;
-
 	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
 	pg_atomic_uint64 busy_shown;
+
+	/* beside what is as seldom written to, and to save a line */
+	SeqLock		locks_lock;
+	SlotLocks	locks;
 } SessionSlot;
 
 /* A session as seen at one moment. */

@@ -155,7 +155,7 @@ session_locks(RowBuilder *row, const SlotObservation *observation)
 {
 	row_ms(row, Min(observation->locks.waited, observation->account.totals.exec));
 	row_ms(row, observation->locks.held_up);
-	if (observation->locks.blocked)
+	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
 		row_int32(row, observation->locks.blocked_by);
 	else
 		row_null(row);

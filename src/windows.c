@@ -87,8 +87,8 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 	snapshot->totals = observation->account.totals;
 	snapshot->tcp = observation->tcp_counters;
 	snapshot->run_queue_time = Max(observation->run_queue_time, 0);
-	snapshot->lock_waited = observation->locks.waited;
-	snapshot->lock_held_up = observation->locks.held_up;
+	snapshot->lock_waited = (uint32) (observation->locks.waited / WINDOW_LOCK_UNIT);
+	snapshot->lock_held_up = (uint32) (observation->locks.held_up / WINDOW_LOCK_UNIT);
 }
 
 /*
@@ -166,6 +166,14 @@ is_start_of(const WindowStart *start, const SlotObservation *observation)
 	return start->session == observation->session && start->generation == observation->generation;
 }
 
+/* What a time was when it was kept in 32 bits, to the unit; not more than now. */
+static int64
+time_before(int64 now, uint32 kept)
+{
+	return now - (int64) (uint32) ((uint32) (now / WINDOW_LOCK_UNIT) - kept) *
+		WINDOW_LOCK_UNIT;
+}
+
 /* What a session has counted in the window, instead of all it has. */
 static void
 subtract_start(SlotObservation *observation, const WindowStart *start)
@@ -178,8 +186,8 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
 	if (observation->run_queue_time >= 0)
 		observation->run_queue_time -= before->run_queue_time;
-	observation->locks.waited -= before->lock_waited;
-	observation->locks.held_up -= before->lock_held_up;
+	observation->locks.waited -= start->lock_waited;
+	observation->locks.held_up -= start->lock_held_up;
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
@@ -208,7 +216,13 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 		observation->stats_since = reset.since;
 	}
 	else if (found)
+	{
+		start.lock_waited = time_before(observation->locks.waited,
+										start.snapshot.lock_waited);
+		start.lock_held_up = time_before(observation->locks.held_up,
+										 start.snapshot.lock_held_up);
 		subtract_start(observation, &start);
+	}
 	return true;
 }
 
@@ -233,6 +247,8 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		reset.start.generation = observation.generation;
 		reset.start.at = observation.observed_at - observation.account.pending;
 		take_snapshot(&reset.start.snapshot, &observation);
+		reset.start.lock_waited = observation.locks.waited;
+		reset.start.lock_held_up = observation.locks.held_up;
 		reset.since = clock_to_timestamp(observation.clock_offset, reset.start.at);
 		*since = reset.since;
 		seqlock_write_begin(&own->reset_lock);

@@ -26,13 +26,19 @@
 #include "snapshots.h"
 #include "tcpinfo.h"
 
+/*
+ * What is kept in so many nanoseconds to save memory: 32 bits of them last for
+ * three days, and no window is as long.
+ */
+#define WINDOW_LOCK_UNIT	(64 * NS_PER_US)
+
 typedef struct WindowSnapshot
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		run_queue_time; /* ns; 0 where the kernel does not say */
-	int64		lock_waited;
-	int64		lock_held_up;
+	uint32		lock_waited;	/* last 32 bits, in units of WINDOW_LOCK_UNIT */
+	uint32		lock_held_up;
 } WindowSnapshot;
 
 /* Where a window over a session's account begins. */
@@ -42,6 +48,8 @@ typedef struct WindowStart
 	uint32		generation;		/* ... and reset generation only */
 	int64		at;
 	WindowSnapshot snapshot;
+	int64		lock_waited;	/* of the same moment, whole */
+	int64		lock_held_up;
 } WindowStart;
 
 extern Size windows_shmem_size(void);
