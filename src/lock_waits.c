@@ -82,7 +82,7 @@ typedef struct LockWait
 	uint64		holder_session;
 	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
 	int64		looked;			/* when the lock manager was asked; 0: never */
-	int64		booked;			/* up to here, on whoever it was */
+	int64		booked;			/* up to here, on whoever it was; or when it ended */
 
 	/* what is booked on a session under one key: */
 	uint64		queryid;
@@ -248,8 +248,12 @@ count_wait(int slot, LockWait *wait, int64 now)
 	wait->counted = Max(wait->counted, now);
 }
 
+/*
+ * It waits no more.  Since the latest look at it, that is; but before now it is
+ * not to be blamed for what others wait.
+ */
 static void
-end_wait(int slot, LockWait *wait)
+end_wait(int slot, LockWait *wait, int64 now)
 {
 	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
 
@@ -259,6 +263,7 @@ end_wait(int slot, LockWait *wait)
 		slot_locks_end(slot);
 	}
 	wait->waits = wait->held = false;
+	wait->booked = Max(wait->booked, now);
 }
 
 /* ---------------------------------------------------------------------------
@@ -445,7 +450,7 @@ accumulate(void)
 		/* behind all looks at the clock: then it has waited up to there */
 		if (!still_waits(slot, wait))
 		{
-			end_wait(slot, wait);
+			end_wait(slot, wait, now);
 			continue;
 		}
 		shared->slots[left++] = slot;
@@ -561,7 +566,7 @@ holder_since(const LockQuestion *found, const SlotObservation *observation,
 	if (!found->root.advisory && status->xact_start != 0)
 		since = clock_from_timestamp(observation->clock_offset, status->xact_start);
 	if (own->session == found->root.holder.session)
-		since = Max(since, own->counted);
+		since = Max(since, own->booked);
 	return since;
 }
 
