@@ -23,8 +23,9 @@
 typedef struct BlockerKey
 {
 	ClientKey	client;
-	char		backend_type[NAMEDATALEN];	/* as in pg_stat_activity, or "prepared
-											 * transaction"; empty: evicted entries */
+	char		backend_type[NAMEDATALEN];	/* as in pg_stat_activity, or
+											 * "prepared transaction"; empty:
+											 * evicted entries */
 	uint32		unused;
 	uint64		queryid;		/* 0: none, or none that is known */
 } BlockerKey;
@@ -52,7 +53,8 @@ typedef struct BlockerLive
 typedef struct BlockerEntry
 {
 	BlockerKey	key;			/* must be first */
-	double		usage;			/* aging seconds that others waited, for eviction */
+	double		usage;			/* aging seconds that others waited, for
+								 * eviction */
 	TimestampTz since;
 	BlockerLive live;
 	BlockerCounters counters;

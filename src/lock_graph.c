@@ -35,13 +35,15 @@ typedef struct LockEdge
 	bool		blocked;
 	bool		advisory;		/* by a lock that may outlive a transaction */
 	int			blocker;		/* leader of its lock group; 0: see below */
-	int			vxid_backend;	/* of the prepared transaction that it is behind */
+	int			vxid_backend;	/* of the prepared transaction that it is
+								 * behind */
 	LocalTransactionId vxid_local;
 } LockEdge;
 
 static HTAB *edges = NULL;		/* what is known in this round */
 static int	questions = 0;		/* to the lock manager, so far */
-static LockRoot latest;			/* that was found; its pid is 0 if there is none */
+static LockRoot latest;			/* that was found; its pid is 0 if there is
+								 * none */
 static MemoryContext answers = NULL;	/* of the lock manager, one at a time */
 
 /*

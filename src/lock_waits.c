@@ -82,11 +82,13 @@ typedef struct LockWait
 	uint64		holder_session;
 	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
 	int64		looked;			/* when the lock manager was asked; 0: never */
-	int64		booked;			/* up to here, on whoever it was; or when it ended */
+	int64		booked;			/* up to here, on whoever it was; or when it
+								 * ended */
 
 	/* what is booked on a session under one key: */
 	uint64		queryid;
-	uint32		key_hash;		/* with the queryid, enough to tell it from others */
+	uint32		key_hash;		/* with the queryid, enough to tell it from
+								 * others */
 	uint32		generation;		/* of resets, of what follows */
 	int64		on_key;			/* so much is booked ... */
 	int64		unsplit;		/* ... of which so much is not told apart */
