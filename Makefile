@@ -9,6 +9,7 @@ OBJS = \
 	$(WIN32RES) \
 	src/active_sessions.o \
 	src/aggregate_views.o \
+	src/blockers.o \
 	src/burst.o \
 	src/clients.o \
 	src/accumulate.o \
@@ -18,12 +19,15 @@ OBJS = \
 	src/histogram.o \
 	src/history.o \
 	src/ledger.o \
+	src/lock_graph.o \
+	src/lock_waits.o \
 	src/locks.o \
 	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
 	src/process.o \
 	src/recorder.o \
+	src/request_log.o \
 	src/rows.o \
 	src/sampler.o \
 	src/exchange.o \

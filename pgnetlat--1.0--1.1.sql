@@ -84,7 +84,10 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT lock_wait_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -143,7 +146,10 @@ SELECT s.pid,
 	   s.exec_replication_time,
 	   s.exec_remote_time,
 	   s.exec_other_time,
-	   s.exec_unsampled_time
+	   s.exec_unsampled_time,
+	   s.lock_wait_time,
+	   s.blocking_time,
+	   s.blocked_by
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -199,6 +205,9 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: of e
 COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
 COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: of exec_time, waiting for heavyweight locks that the sampler has seen; of a wait in progress all of it';
+COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: what other sessions have waited for locks because of this one, the root of what they waited for';
+COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the root of the lock waits that this session is waiting behind now; 0 for a prepared transaction, NULL if it is not waiting or not known';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -251,6 +260,9 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
+	OUT lock_wait_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -294,7 +306,84 @@ COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how lo
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'behind which backend it waits for a lock, that it waits for a standby or another server, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'whom it waits for, with a lock, and what that one is doing, that it waits for a standby or another server, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+
+-- ---------------------------------------------------------------------------
+-- Who holds up whom
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_blockers(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT backend_type text,
+	OUT queryid bigint,
+	OUT blocked_sessions bigint,
+	OUT blocked_sessions_max bigint,
+	OUT blocked_time double precision,
+	OUT blocked_by_exec_time double precision,
+	OUT blocked_by_send_time double precision,
+	OUT blocked_by_recv_time double precision,
+	OUT blocked_by_network_time double precision,
+	OUT blocked_by_client_time double precision,
+	OUT blocked_by_other_time double precision,
+	OUT blocked_time_max double precision,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_blockers'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_blockers() IS
+	'who held up others with a lock: by database, role, application, address, type of process and statement; times in milliseconds; NULL but for who it is where the caller may not see it';
+
+CREATE VIEW pgnetlat_blockers AS
+SELECT b.datid,
+	   d.datname,
+	   b.usesysid,
+	   u.rolname AS usename,
+	   b.application_name,
+	   b.client_addr,
+	   b.backend_type,
+	   b.queryid,
+	   b.blocked_sessions,
+	   b.blocked_sessions_max,
+	   b.blocked_time,
+	   b.blocked_by_exec_time,
+	   b.blocked_by_send_time,
+	   b.blocked_by_recv_time,
+	   b.blocked_by_network_time,
+	   b.blocked_by_client_time,
+	   b.blocked_by_other_time,
+	   b.blocked_time_max,
+	   b.stats_since
+  FROM pgnetlat_blockers() b
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = b.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = b.usesysid;
+
+GRANT SELECT ON pgnetlat_blockers TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_blockers IS
+	'who held up others with a lock, after which statement, and what the holder did with that time';
+COMMENT ON COLUMN pgnetlat_blockers.datid IS 'database''s OID of the holder; NULL if it is in none';
+COMMENT ON COLUMN pgnetlat_blockers.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'role''s OID of the holder; NULL if it has none';
+COMMENT ON COLUMN pgnetlat_blockers.usename IS 'role''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'that of the holder; (evicted) in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
+COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'client backend or as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that wait for it now';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most that waited for it at a time';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: what sessions have waited for it, each of them, in waits longer than a tenth of a second; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: it was handing bytes to its socket';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: it was waiting for more data from its client inside a request';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: it was waiting for its client, for a round trip';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: it was waiting for its client, which was thinking';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest: not known, or not yet; the only time here that can fall';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest that one session has waited for it';
+COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'since when the row counts';
 
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time

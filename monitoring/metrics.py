@@ -75,6 +75,7 @@ SINCE = """coalesce(to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:M
 PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
 STATEMENT_PARTS = PARTS[:-1]
 EXEC_PARTS = ['cpu', 'io', 'lock', 'replication', 'remote', 'other', 'unsampled']
+BLOCKER_PARTS = ['exec', 'send', 'recv', 'network', 'client']
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
 
 
@@ -432,6 +433,38 @@ STATEMENT = Query(
     parts=STATEMENT_PARTS,
     parts_help='Wall-clock time by where it went; a wait is booked to the statement before it.')
 
+BLOCKER = Query(
+    key='pgnetlat_blocker',
+    rows=f'{TOP} + 1',
+    labels=['datname', 'usename', 'application_name', 'client_addr', 'backend_type', 'queryid', 'since', 'members'],
+    sql=top_sql(
+        ['datname', 'usename', 'application_name', 'client_addr', 'backend_type', 'queryid'],
+        f"""    SELECT {DATNAME} AS datname,
+           coalesce(usename, 'oid:' || usesysid, {UNSEEN.format('none')}) AS usename,
+           coalesce(application_name, 'other') AS application_name,
+           coalesce(host(client_addr), {UNSEEN.format('local')})
+             AS client_addr,
+           coalesce(backend_type, {UNSEEN.format('other')})
+             AS backend_type,
+           coalesce(queryid::text, {UNSEEN.format('none')})
+             AS queryid,
+           backend_type IS NULL AS evicted,
+           {SINCE} AS since,
+           coalesce(blocked_sessions, 0) AS blocked_sessions,
+           coalesce(blocked_time, 0) AS blocked_time,
+           {', '.join(f'coalesce(blocked_by_{part}_time, 0) AS {part}_time' for part in BLOCKER_PARTS)}
+      FROM pgnetlat_blockers""",
+        'blocked_time',
+        f"""sum(blocked_sessions) AS blocked_sessions,
+       {seconds('blocked_time')} AS blocked_seconds_total,
+       {seconds_of(BLOCKER_PARTS)}"""),
+    metrics=[
+        gauge('blocked_sessions', 'Sessions that wait for a lock of these, now.'),
+        counter('blocked_seconds_total', 'What sessions have waited for their locks.'),
+    ],
+    parts=BLOCKER_PARTS,
+    parts_help='Of that, what the holder of the lock did meanwhile.')
+
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
               [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, HISTOGRAMS]),
@@ -439,4 +472,6 @@ COLLECTORS = [
               [CLIENT]),
     Collector('pgnetlat_statements', f'Opt-in: the {TOP} statements that matter most, and the others',
               [STATEMENT]),
+    Collector('pgnetlat_blockers', f'Opt-in: the {TOP} clients and statements that held up others most, and the others',
+              [BLOCKER]),
 ]

@@ -19,13 +19,12 @@
  */
 #include "postgres.h"
 
-#include <netinet/in.h>
-
 #include "burst.h"
 #include "clients.h"
 #include "accumulate.h"
 #include "history.h"
 #include "libpq/libpq-be.h"
+#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "statements.h"
@@ -97,21 +96,10 @@ unlock_session(int slot)
 static void
 my_client_key(ClientKey *key)
 {
-	const struct sockaddr_storage *address = &MyProcPort->raddr.addr;
-
 	memset(key, 0, sizeof(*key));
 	key->datid = MyDatabaseId;
 	key->userid = MyBEEntry->st_userid;
-	if (address->ss_family == AF_INET)
-	{
-		key->family = AF_INET;
-		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
-	}
-	else if (address->ss_family == AF_INET6)
-	{
-		key->family = AF_INET6;
-		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
-	}
+	clients_set_address(key, &MyProcPort->raddr.addr);
 	if (application_name)
 		strlcpy(key->application_name, application_name, sizeof(key->application_name));
 }
@@ -545,6 +533,7 @@ accumulate_reset(void)
 	clients_reset();
 	statements_reset();
 	history_reset(timestamp);
+	lock_waits_reset();
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "access/htup_details.h"
+#include "blockers.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
 #include "commands/dbcommands.h"
@@ -21,6 +22,7 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "statements.h"
@@ -252,6 +254,66 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 	accumulate_all();
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }
+
+/*
+ * Who held up others is for the eyes of those who may see that session; others
+ * learn that there is something.
+ */
+static void
+blocker_row(RowBuilder *row, const BlockerEntry *entry)
+{
+	const ClientKey *client = &entry->key.client;
+	const BlockerCounters *counters = &entry->counters;
+	bool		evicted = entry->key.backend_type[0] == '\0';
+
+	row_oid(row, client->datid);
+	row_oid(row, client->userid);
+	row_text(row, evicted ? "(evicted)" : client->application_name);
+	if (!rows_may_see(client->userid))
+	{
+		row_null_rest(row);
+		row_emit(row);
+		return;
+	}
+	row_address(row, client->family, client->address);
+	row_text(row, evicted ? NULL : entry->key.backend_type);
+	if (entry->key.queryid != 0)
+		row_int64(row, (int64) entry->key.queryid);
+	else
+		row_null(row);
+	row_int64(row, entry->live.sessions);
+	row_int64(row, counters->sessions_max);
+	row_ms(row, counters->blocked);
+	row_ms(row, counters->exec);
+	row_ms(row, counters->send);
+	row_ms(row, counters->recv);
+	row_ms(row, counters->network);
+	row_ms(row, counters->client);
+	row_ms(row, counters->blocked - counters->exec - counters->send - counters->recv -
+		   counters->network - counters->client);
+	row_ms(row, counters->blocked_max);
+	row_timestamp(row, entry->since);
+	row_emit(row);
+}
+
+/*
+ * One row per holder's client group, or type of process, and statement.
+ */
+static Datum
+blockers(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	BlockerEntry *entries;
+	int			count;
+
+	rows_begin(fcinfo, api, &row);
+	entries = lock_waits_copy_blockers(&count);
+	for (int i = 0; i < count; i++)
+		blocker_row(&row, &entries[i]);
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_blockers, blockers, API_1_1);
 
 /*
  * Where we are in the histograms.  They are many rows, so they are returned

@@ -17,8 +17,10 @@
 #include "active_sessions.h"
 #include "exchange.h"
 #include "persist.h"
+#include "request_log.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
+#include "utils/backend_status.h"
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
@@ -368,6 +370,7 @@ exchange_begin(int64 at, bool is_request)
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
 	slot_write_end(slot);
+	my_session.wait_before = wait.length;
 	active_announce(my_session.index);
 
 	if (my_session.recording)
@@ -410,6 +413,8 @@ exchange_wait_was_work(void)
 	slot_write_begin(my_session.slot);
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
 	slot_write_end(my_session.slot);
+	/* the exchange goes on, under another number */
+	my_session.notes.exchange_number++;
 	active_announce(my_session.index);
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	if (my_session.recording && ledger->since > began)
@@ -461,6 +466,20 @@ exchange_count_turn(void)
 	slot_write_end(my_session.slot);
 }
 
+/* The notes on the exchange in progress. */
+static ExchangeNotes *
+notes_of_exchange(void)
+{
+	ExchangeNotes *notes = &my_session.notes;
+
+	if (notes->exchange_number != my_ledger()->exchange_number)
+	{
+		memset(notes, 0, sizeof(*notes));
+		notes->exchange_number = my_ledger()->exchange_number;
+	}
+	return notes;
+}
+
 /*
  * The first data came at "now", or something else that must be seen to.  The
  * record of the statement ends here, and goes on in another: only so can each
@@ -479,6 +498,8 @@ exchange_end_turn(int64 now, bool data_came)
 	slot_write_begin(slot);
 	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
 	slot_write_end(slot);
+	notes_of_exchange()->turn_network += turn.network;
+	notes_of_exchange()->turn_recv += turn.recv;
 	if (!my_session.recording)
 		return;
 
@@ -499,8 +520,11 @@ exchange_end_turn(int64 now, bool data_came)
 	my_session.statement_begun = true;
 }
 
+/*
+ * So many bytes of the response are about to be handed to the socket.
+ */
 void
-exchange_begin_send(int64 now)
+exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
 
@@ -510,7 +534,7 @@ exchange_begin_send(int64 now)
 
 	slot_write_begin(slot);
 	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
-					  !exchange_response_cannot_block());
+					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
 }
 
@@ -520,17 +544,62 @@ exchange_end_send(int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
+	ExchangeNotes *notes = notes_of_exchange();
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
 
 	slot_write_begin(slot);
+	notes->send_blocked -= ledger->totals.send_blocked;
+	notes->send_client -= ledger->totals.send_client;
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
 	exchange_publish_counters(bytes);
 	publish_kernel_info();
+	notes->send_blocked += ledger->totals.send_blocked;
+	notes->send_client += ledger->totals.send_client;
 	slot_write_end(slot);
+	notes->send += ledger->since - began;
 	if (my_session.recording)
 		exchange_record()->send += ledger->since - began;
+}
+
+/*
+ * Is the exchange that has ended at "now", with these last bytes sent, one for
+ * the log?  Then its account is written there, and returned is when that was
+ * done: until then the session goes on executing.
+ */
+static int64
+log_if_slow(int64 now, int64 *bytes)
+{
+	const ExchangeNotes *notes = &my_session.notes;
+	const LedgerSampled *sampled;
+	RequestLine line = {0};
+
+	if (likely(now - my_session.began < pgnetlat_log_limit))
+		return now;
+	exchange_end_send(now, *bytes);
+	*bytes = 0;
+	sampled = sampled_of_exchange();
+	line.duration = my_ledger()->since - my_session.began;
+	line.send = notes->send;
+	line.send_blocked = notes->send_blocked;
+	line.send_client = notes->send_client;
+	line.network = notes->turn_network;
+	line.exec = Max(line.duration - line.send - line.network - notes->turn_recv, 0);
+	line.recv = sampled ? Min(sampled->recv, line.exec) : 0;
+	line.exec -= line.recv;
+	line.recv += notes->turn_recv;
+	line.bytes = my_session.response_bytes;
+	line.wait = my_session.wait_before;
+	line.wait_in_xact = my_ledger()->wait.in_xact;
+	line.rtt = my_session.slot->published.tcp.rtt;
+	line.queryid = my_session.recording ? exchange_record()->queryid : 0;
+	if (line.queryid == 0)
+		line.queryid = pgstat_get_my_query_id();
+	request_log_write(now, &line);
+	now = clock_now();
+	exchange_begin_send(now, 0);
+	return now;
 }
 
 /*
@@ -545,9 +614,12 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	FlightRecord *record = exchange_record();
 	LedgerWaitTerms terms = exchange_wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
-	int64		began = ledger->since;
-	int64		client = blocked_by_client(now);
+	int64		began;
+	int64		client;
 
+	now = log_if_slow(now, &bytes);
+	began = ledger->since;
+	client = blocked_by_client(now);
 	terms.draining = response_drains(now, bytes);
 	slot_write_begin(slot);
 	sampled = sampled_of_exchange();
@@ -566,6 +638,17 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	record->send += ledger->since - began;
 	record->xact_status = xact_status;
 	record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+}
+
+/*
+ * A response that cannot block, and yet must go event by event: its sending took
+ * from "sending_since" to "now".
+ */
+void
+exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+{
+	exchange_begin_send(sending_since, bytes);
+	exchange_end(now, bytes, pipelined, my_session.xact_status);
 }
 
 /* ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blockers.h"
 #include "catalog/pg_control.h"
 #include "clients.h"
 #include "common/controldata_utils.h"
@@ -52,6 +53,7 @@ typedef enum PersistSection
 	SECTION_STATEMENTS,
 	SECTION_CLIENTS,
 	SECTION_HISTORY,
+	SECTION_BLOCKERS,
 	NUM_SECTIONS
 } PersistSection;
 
@@ -235,6 +237,32 @@ interval_is_valid(const void *saved)
 	return true;
 }
 
+/* Its parts are no more than the whole. */
+static bool
+blocker_counters_are_valid(const BlockerCounters *counters)
+{
+	return counters_are_valid(counters, sizeof(*counters)) &&
+		counters->exec + counters->send + counters->recv + counters->network +
+		counters->client <= counters->blocked;
+}
+
+static bool
+blocker_is_valid(const void *saved)
+{
+	const BlockerEntry *entry = saved;
+	const BlockerKey *key = &entry->key;
+	size_t		type = strnlen(key->backend_type, NAMEDATALEN);
+	bool		evicted = is_zero(key, sizeof(*key));
+
+	if (!client_key_is_valid(&key->client) || key->unused != 0 || type == NAMEDATALEN ||
+		!is_zero(key->backend_type + type, NAMEDATALEN - type))
+		return false;
+	return (evicted || type > 0) &&
+		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
+		is_zero(&entry->live, sizeof(entry->live)) &&
+		blocker_counters_are_valid(&entry->counters);
+}
+
 /* ---------------------------------------------------------------------------
  * What is saved
  * ---------------------------------------------------------------------------
@@ -281,6 +309,23 @@ restore_interval(const void *saved)
 	history_restore(saved);
 }
 
+/* Nobody waits any more. */
+static void *
+copy_blockers(int *count)
+{
+	BlockerEntry *entries = blockers_copy(count);
+
+	for (int i = 0; i < *count; i++)
+		memset(&entries[i].live, 0, sizeof(entries[i].live));
+	return entries;
+}
+
+static void
+restore_blocker(const void *saved)
+{
+	blockers_restore(saved);
+}
+
 typedef struct SectionSpec
 {
 	uint32		entry_size;
@@ -296,6 +341,8 @@ static const SectionSpec sections[NUM_SECTIONS] = {
 	client_is_valid, restore_client},
 	[SECTION_HISTORY] = {sizeof(HistoryInterval), copy_history,
 	interval_is_valid, restore_interval},
+	[SECTION_BLOCKERS] = {sizeof(BlockerEntry), copy_blockers,
+	blocker_is_valid, restore_blocker},
 };
 
 /* ---------------------------------------------------------------------------

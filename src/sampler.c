@@ -41,6 +41,7 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pgstat.h"
@@ -581,6 +582,8 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	SessionSlot *slot = slot_get(index);
 	LedgerState state = state_of(view, event, tick->now);
 
+	if (slot_waits_for_lock(event))
+		lock_waits_note(index);
 	wait_events_add(index, view->session, view->generation, state, event, 1,
 					tick->now - tick->last);
 	if (view->phase == LEDGER_EXECUTING)
@@ -721,6 +724,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
+		lock_waits_tick();
 		take_snapshots_if_due(tick->now);
 		rotate_history_if_due();
 	}

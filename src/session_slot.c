@@ -386,6 +386,63 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 	return copy->session != 0;
 }
 
+/* What is not told by "published" alone. */
+static void
+copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
+{
+	for (;;)
+	{
+		uint32		changecount = seqlock_read_begin(&slot->locks_lock);
+
+		*copy = slot->locks;
+		if (seqlock_read_valid(&slot->locks_lock, changecount))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (copy->session != published->session || copy->generation != published->generation)
+	{
+		memset(copy, 0, sizeof(*copy));
+		copy->blocked_by = SLOT_NOT_BLOCKED;
+	}
+}
+
+static void
+fill_observation(SessionSlot *slot, const SlotPublished *published,
+				 const SlotSampled *sampled, int64 now, uint32 wait_event,
+				 SlotObservation *observation)
+{
+	observation->session = published->session;
+	observation->pid = published->pid;
+	observation->datid = published->datid;
+	observation->userid = published->userid;
+	observation->transport = published->transport;
+	observation->endpoints = published->endpoints;
+	observation->status = published->status;
+	observation->backend_start = published->backend_start;
+	observation->stats_since = published->stats_since;
+	observation->closed = published->closed;
+	observation->generation = published->generation;
+	observation->clock_offset = published->clock_offset;
+	observation->observed_at = now;
+	observation->wait_event = wait_event;
+	observation->run_queue_known = published->run_queue_known;
+	observation->tcp = published->tcp;
+	if (sampled->tcp_session == published->session)
+		tcpstate_latest(&observation->tcp, &sampled->tcp);
+	observation->tcp_counters = observation->tcp.counters;
+	tcpstate_counters_subtract(&observation->tcp_counters, &published->tcp_base);
+	copy_locks(slot, published, &observation->locks);
+}
+
+/* Who looks at a session, and what for. */
+typedef struct Look
+{
+	ExecPurpose purpose;
+	int64		sampled_before; /* when the sampler sampled it before */
+	int64		moment;			/* what was the account then? */
+	LedgerTotals *then;			/* NULL: never mind */
+} Look;
+
 /*
  * What the session's execution consists of; false if that is known of more of it
  * than was seen now.  That others have seen more is over with the next look; but
@@ -393,7 +450,7 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
  */
 static bool
 observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_event,
-				  ExecPurpose purpose, int64 sampled_before, int attempts,
+				  const Look *who, int attempts,
 				  LedgerAccount *account)
 {
 	ExecLook	look = {
@@ -403,17 +460,73 @@ observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_e
 		.exec = account->totals.exec,
 		.executing = account->state == LEDGER_STATE_EXECUTING,
 		.wait_event = wait_event,
-		.sampled_before = sampled_before,
+		.sampled_before = who->sampled_before,
 		.proc = copy->proc,
 		.clock_offset = copy->clock_offset
 	};
 
-	if (exec_samples_look(index, &look, purpose, account->totals.exec_part))
+	if (exec_samples_look(index, &look, who->purpose, account->totals.exec_part))
 		return true;
 	if (attempts < OBSERVE_ATTEMPTS)
 		return false;
 	memset(account->totals.exec_part, 0, sizeof(account->totals.exec_part));
 	return true;
+}
+
+/*
+ * What the account was at an earlier moment, or when the present phase began if
+ * that was later; "ledger" is the one published, and "before" that of before a
+ * request had begun that is not published yet.
+ */
+static void
+account_at(const Ledger *ledger, const Ledger *before, int64 moment, LedgerTotals *then)
+{
+	LedgerAccount account;
+
+	ledger_project(moment >= ledger->since ? ledger : before, NULL, moment,
+				   LEDGER_NOT_BLOCKED, 0, &account);
+	*then = account.totals;
+}
+
+static bool
+observe(int index, const Look *who, SlotObservation *observation)
+{
+	SessionSlot *slot = &slots[index];
+	int			attempts = 0;
+
+	for (;;)
+	{
+		SlotPublished copy;
+		SlotSampled sampled;
+		Ledger		before;
+		uint32		changecount;
+		uint32		sampled_changecount;
+		bool		matches;
+		uint32		wait_event;
+		int64		now;
+
+		if (!copy_published(slot, &copy, &changecount))
+			return false;
+		apply_reset(&copy);
+		if (who->then)
+			before = copy.ledger;
+		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
+		now = clock_now();
+		wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
+		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now, wait_event,
+						 &observation->account) &&
+			seqlock_read_valid(&slot->lock, changecount) &&
+			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
+			observe_execution(index, &copy, now, wait_event, who, ++attempts,
+							  &observation->account))
+		{
+			fill_observation(slot, &copy, &sampled, now, wait_event, observation);
+			if (who->then)
+				account_at(&copy.ledger, &before, Min(who->moment, now), who->then);
+			return true;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /*
@@ -423,7 +536,9 @@ observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_e
 bool
 slot_observe(int index, SlotObservation *observation)
 {
-	return slot_observe_for(index, EXEC_SHOW, 0, observation);
+	Look		who = {.purpose = EXEC_SHOW};
+
+	return observe(index, &who, observation);
 }
 
 /*
@@ -434,56 +549,82 @@ bool
 slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
 				 SlotObservation *observation)
 {
-	int			attempts = 0;
-	SessionSlot *slot = &slots[index];
+	Look		who = {.purpose = purpose,.sampled_before = sampled_before};
+
+	return observe(index, &who, observation);
+}
+
+/*
+ * As slot_observe(), and what its account was at an earlier moment: as far as
+ * that is known, which is back to the beginning of what the session is doing
+ * now.
+ */
+bool
+slot_observe_since(int index, int64 moment, SlotObservation *observation,
+				   LedgerTotals *then)
+{
+	Look		who = {.purpose = EXEC_SHOW,.moment = moment,.then = then};
+
+	return observe(index, &who, observation);
+}
+
+/*
+ * What core's status says of a session that was observed, copied by core's
+ * protocol.
+ */
+void
+slot_copy_status(const SlotObservation *observation, SlotStatus *copy)
+{
+	volatile PgBackendStatus *status = observation->status;
 
 	for (;;)
 	{
-		SlotPublished copy;
-		SlotSampled sampled;
-		uint32		changecount;
-		uint32		sampled_changecount;
-		bool		matches;
-		uint32		wait_event;
-		int64		now;
+		int			before;
+		int			after;
 
-		if (!copy_published(slot, &copy, &changecount))
-			return false;
-		apply_reset(&copy);
-		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
-		now = clock_now();
-		wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now, wait_event,
-						 &observation->account) &&
-			seqlock_read_valid(&slot->lock, changecount) &&
-			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
-			observe_execution(index, &copy, now, wait_event, purpose, sampled_before,
-							  ++attempts, &observation->account))
+		memset(copy, 0, sizeof(*copy));
+		pgstat_begin_read_activity(status, before);
+		if (status->st_procpid == observation->pid)
 		{
-			observation->session = copy.session;
-			observation->pid = copy.pid;
-			observation->datid = copy.datid;
-			observation->userid = copy.userid;
-			observation->transport = copy.transport;
-			observation->endpoints = copy.endpoints;
-			observation->status = copy.status;
-			observation->backend_start = copy.backend_start;
-			observation->stats_since = copy.stats_since;
-			observation->closed = copy.closed;
-			observation->generation = copy.generation;
-			observation->clock_offset = copy.clock_offset;
-			observation->observed_at = now;
-			observation->wait_event = wait_event;
-			observation->run_queue_known = copy.run_queue_known;
-			observation->tcp = copy.tcp;
-			if (sampled.tcp_session == copy.session)
-				tcpstate_latest(&observation->tcp, &sampled.tcp);
-			observation->tcp_counters = observation->tcp.counters;
-			tcpstate_counters_subtract(&observation->tcp_counters, &copy.tcp_base);
-			return true;
+			strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
+			copy->queryid = (uint64) status->st_query_id;
+			copy->xact_start = status->st_xact_start_timestamp;
 		}
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			break;
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/*
+ * Begin to write what is known of the session's locks.  NULL if it is not in
+ * this slot any more.
+ */
+SlotLocks *
+slot_locks_begin(int index, uint64 session)
+{
+	SessionSlot *slot = &slots[index];
+	SlotLocks  *locks = &slot->locks;
+	uint32		generation = slot_control->generation;
+
+	if (slot->published.session != session)
+		return NULL;
+	seqlock_write_begin(&slot->locks_lock);
+	if (locks->session != session || locks->generation != generation)
+	{
+		memset(locks, 0, sizeof(*locks));
+		locks->session = session;
+		locks->generation = generation;
+		locks->blocked_by = SLOT_NOT_BLOCKED;
+	}
+	return locks;
+}
+
+void
+slot_locks_end(int index)
+{
+	seqlock_write_end(&slots[index].locks_lock);
 }
 
 /*

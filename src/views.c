@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "accumulate.h"
 #include "settings.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -153,6 +154,21 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 }
 
 /*
+ * What it has waited for locks and others for it; and whom it waits for now.
+ * What was waited is a part of the execution, whoever looked first.
+ */
+static void
+session_locks(RowBuilder *row, const SlotObservation *observation)
+{
+	row_ms(row, Min(observation->locks.waited, observation->account.totals.exec));
+	row_ms(row, observation->locks.held_up);
+	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
+		row_int32(row, observation->locks.blocked_by);
+	else
+		row_null(row);
+}
+
+/*
  * The account is for some eyes only: who polls its times and bytes, learns
  * when each query ran, for how long, and how much it returned.
  */
@@ -162,6 +178,8 @@ session_account(RowBuilder *row, const SlotObservation *observation)
 	session_state(row, observation);
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
+	if (row->api >= API_1_1)
+		session_locks(row, observation);
 }
 
 static void
@@ -185,6 +203,7 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 	SlotObservation observation;
 
 	rows_begin(fcinfo, api, &row);
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
@@ -209,6 +228,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (!windows_observe(i, length, &observation) || observation.closed)
@@ -454,6 +474,7 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 	int			slot;
 
 	rows_require_preload();
+	lock_waits_accumulate();
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !windows_reset(slot, pid, &since))
 		PG_RETURN_NULL();

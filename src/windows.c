@@ -48,6 +48,8 @@ typedef struct WindowSnapshot
 	uint32		run_queue;		/* units, as what follows */
 	uint32		run_queue_wait;
 	uint32		exec_part[NUM_EXEC_PARTS];
+	uint32		lock_waited;
+	uint32		lock_held_up;
 } WindowSnapshot;
 
 /* A reset of one session. */
@@ -164,6 +166,8 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 	snapshot->run_queue_wait = units(totals->run_queue_wait);
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		snapshot->exec_part[i] = units(totals->exec_part[i]);
+	snapshot->lock_waited = units(observation->locks.waited);
+	snapshot->lock_held_up = units(observation->locks.held_up);
 }
 
 /* What it was taken of, given a later account of the same. */
@@ -200,6 +204,8 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 	totals->run_queue_wait = time_before(now->run_queue_wait, snapshot->run_queue_wait);
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		totals->exec_part[i] = time_before(now->exec_part[i], snapshot->exec_part[i]);
+	before->lock_waited = time_before(observation->locks.waited, snapshot->lock_waited);
+	before->lock_held_up = time_before(observation->locks.held_up, snapshot->lock_held_up);
 }
 
 /*
@@ -291,6 +297,8 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	(void) ledger_totals_cut_late(&observation->account.totals);
 	ledger_totals_fit(&observation->account.totals);
 	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
+	observation->locks.waited -= before->lock_waited;
+	observation->locks.held_up -= before->lock_held_up;
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
@@ -349,6 +357,8 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		reset.start.at = observation.observed_at - observation.account.pending;
 		reset.start.before.totals = observation.account.totals;
 		reset.start.before.tcp = observation.tcp_counters;
+		reset.start.before.lock_waited = observation.locks.waited;
+		reset.start.before.lock_held_up = observation.locks.held_up;
 		reset.since = clock_to_timestamp(observation.clock_offset, reset.start.at);
 		*since = reset.since;
 		seqlock_write_begin(&own->reset_lock);

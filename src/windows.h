@@ -31,6 +31,8 @@ typedef struct WindowAccount
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
+	int64		lock_waited;	/* ns, see SlotLocks */
+	int64		lock_held_up;
 } WindowAccount;
 
 /* Where a window over a session's account begins. */
