@@ -161,6 +161,7 @@ extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_look_at_execution(int index, uint32 changecount, ExecLook *look);
 extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
