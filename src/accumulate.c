@@ -275,9 +275,9 @@ add_samples_of_statement(int slot, const Accumulated *state)
 
 	if (!exec_samples_take_statement(slot, recorder_consumed(slot), &sampled))
 		return;
-	key.userid = OidIsValid(sampled.userid) ? sampled.userid : state->key.userid;
+	key.userid = OidIsValid(sampled.record.userid) ? sampled.record.userid : state->key.userid;
 	key.dbid = state->key.datid;
-	key.queryid = sampled.queryid;
+	key.queryid = sampled.record.queryid;
 	statements_add_samples(&key, sampled.part);
 }
 

@@ -270,41 +270,58 @@ note_samples(const SessionSamples *own, ExecNoted *noted, int64 *part)
 }
 
 /*
- * What was sampled of a session since the last time was in the statement whose
- * record is being built.  Returns false if there still are samples of an earlier
- * record, for which there is no place then: accumulate the session.
+ * What was sampled of a session since the last time was in the statement of this
+ * record.  False if there still are samples of an earlier record.
  */
-bool
-exec_samples_note_statement(int slot, ExecNoted *noted, uint64 session, uint64 record,
-							uint64 queryid, Oid userid)
+static bool
+note_statement(SessionSamples *own, ExecNoted *noted, const ExecRecord *record)
+{
+	ExecStatement *statement = &own->statement;
+	const ExecRecord *known = &statement->record;
+
+	if (statement->used && known->number != record->number)
+		return false;
+
+	/* before it is planned nobody knows which one it is */
+	if (!statement->used ||
+		(known->queryid != 0 &&
+		 (known->queryid != record->queryid || known->userid != record->userid)))
+		memset(statement->part, 0, sizeof(statement->part));
+	statement->used = true;
+	statement->record = *record;
+	note_samples(own, noted, statement->part);
+	return true;
+}
+
+void
+exec_samples_prefetch(int slot)
+{
+	char	   *own = (char *) &shared->sessions[slot];
+
+	for (size_t i = 0; i < sizeof(SessionSamples); i += 64)
+		__builtin_prefetch(own + i, 1);
+}
+
+/*
+ * The sampler's look at a session that executes, and builds this record.
+ */
+ExecTick
+exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,
+				  const ExecRecord *record)
 {
 	SessionSamples *own = &shared->sessions[slot];
-	ExecStatement *statement = &own->statement;
-	bool		done = true;
+	ExecPart	doing = exec_samples_part(look->wait_event);
+	int64		lock_since = lock_wait_since(look, doing);
+	ExecTick	result = EXEC_TICK_STALE;
 
 	SpinLockAcquire(&own->lock);
-	if (own->session == session)
+	if (bring_up_to_date(own, look) && exec_split_sum(&own->split) <= look->exec)
 	{
-		if (statement->used && statement->record != record)
-			done = false;
-		else
-		{
-			/* before it is planned nobody knows which one it is */
-			bool		same = statement->used &&
-				(statement->queryid == 0 ||
-				 (statement->queryid == queryid && statement->userid == userid));
-
-			if (!same)
-				memset(statement->part, 0, sizeof(statement->part));
-			statement->used = true;
-			statement->record = record;
-			statement->queryid = queryid;
-			statement->userid = userid;
-			note_samples(own, noted, statement->part);
-		}
+		book_sample(own, look, doing, lock_since, EXEC_SAMPLE);
+		result = note_statement(own, noted, record) ? EXEC_TICK_BOOKED : EXEC_TICK_FULL;
 	}
 	SpinLockRelease(&own->lock);
-	return done;
+	return result;
 }
 
 /*
@@ -321,7 +338,7 @@ exec_samples_take_statement(int slot, uint64 before, ExecStatement *statement)
 	if (!*(volatile bool *) &own->statement.used)
 		return false;
 	SpinLockAcquire(&own->lock);
-	if (own->statement.used && own->statement.record < before)
+	if (own->statement.used && own->statement.record.number < before)
 	{
 		*statement = own->statement;
 		own->statement.used = false;

@@ -57,12 +57,27 @@ typedef struct ExecNoted
 	int64		part[NUM_EXEC_PARTS];
 } ExecNoted;
 
+/* The record that a session is building, and whose statement it says it is. */
+typedef struct ExecRecord
+{
+	uint64		number;
+	uint64		queryid;
+	Oid			userid;
+} ExecRecord;
+
+/* What came of a sample. */
+typedef enum ExecTick
+{
+	EXEC_TICK_STALE,			/* nothing: others have seen more already */
+	EXEC_TICK_BOOKED,
+	EXEC_TICK_FULL				/* booked, but an earlier record's samples are still
+								 * there: accumulate the session, and try again */
+} ExecTick;
+
 /* What was sampled of the statement whose record has that number. */
 typedef struct ExecStatement
 {
-	uint64		record;
-	uint64		queryid;
-	Oid			userid;
+	ExecRecord	record;
 	bool		used;
 	int64		part[NUM_EXEC_PARTS];
 } ExecStatement;
@@ -77,8 +92,9 @@ extern bool exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpos
 /* Functions for the sampler */
 extern void exec_samples_end_tick(int64 at);
 extern void exec_samples_begin_notes(int slot, ExecNoted *noted);
-extern bool exec_samples_note_statement(int slot, ExecNoted *noted, uint64 session,
-										uint64 record, uint64 queryid, Oid userid);
+extern void exec_samples_prefetch(int slot);
+extern ExecTick exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,
+								  const ExecRecord *record);
 
 /* Functions for the holder of the accumulation lock */
 extern bool exec_samples_take_statement(int slot, uint64 before, ExecStatement *statement);

@@ -176,20 +176,20 @@ recorder_consumed(int slot)
 }
 
 /*
- * The number of the record that is being built, and whose statement it says it
- * is.  Read while the session may change it: a hint.
+ * The record that is being built, and whose statement it says it is.  Read while
+ * the session may change it: a hint.
  */
-uint64
-recorder_in_progress(int slot, uint64 *queryid, Oid *userid)
+void
+recorder_in_progress(int slot, ExecRecord *in_progress)
 {
 	Recorder   *recorder = recorder_get(slot);
 	uint64		number = pg_atomic_read_u64(&recorder->head);
 	const volatile FlightRecord *record =
 		&recorder->records[number % pgnetlat_recorder_size];
 
-	*queryid = record->queryid;
-	*userid = record->userid;
-	return number;
+	in_progress->number = number;
+	in_progress->queryid = record->queryid;
+	in_progress->userid = record->userid;
 }
 
 /* Consume that many: the session may reuse their places. */

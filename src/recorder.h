@@ -32,6 +32,7 @@
 #ifndef PGNETLAT_RECORDER_H
 #define PGNETLAT_RECORDER_H
 
+#include "exec_samples.h"
 #include "port/atomics.h"
 
 /*
@@ -131,7 +132,7 @@ extern uint64 recorder_consumed(int slot);
 
 /* Functions for the sampler */
 extern int	recorder_pending(int slot);
-extern uint64 recorder_in_progress(int slot, uint64 *queryid, Oid *userid);
+extern void recorder_in_progress(int slot, ExecRecord *in_progress);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

@@ -285,24 +285,21 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
  * The session executes: what of?  And which statement?
  */
 static void
-sample_execution(int index, const Peek *view, const Tick *tick)
+sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
 {
 	ExecNoted  *noted = &tick->notes[index].noted;
-	SlotObservation observation;
-	uint64		record;
-	uint64		queryid;
-	Oid			userid;
+	ExecLook	look;
+	ExecRecord	record;
 
-	record = recorder_in_progress(index, &queryid, &userid);
-	if (!slot_observe_for(index, EXEC_SAMPLE, tick->last, &observation) ||
-		observation.account.state != LEDGER_STATE_EXECUTING ||
-		slot_get(index)->published.ledger.exchange_number != view->exchange_number)
-		return;
-	if (exec_samples_note_statement(index, noted, view->session, record, queryid, userid))
+	look.now = tick->now;
+	look.wait_event = event;
+	look.sampled_before = tick->last;
+	recorder_in_progress(index, &record);
+	if (!slot_look_at_execution(index, view->changecount, &look) ||
+		exec_samples_tick(index, &look, noted, &record) != EXEC_TICK_FULL)
 		return;
 	accumulate_session(index);
-	(void) exec_samples_note_statement(index, noted, view->session, record, queryid,
-									   userid);
+	(void) exec_samples_tick(index, &look, noted, &record);
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -590,7 +587,7 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	{
 		sample_exchange(slot, view, state, tick);
 		if (state == LEDGER_STATE_EXECUTING)
-			sample_execution(index, view, tick);
+			sample_execution(index, view, event, tick);
 	}
 	else if (view->phase == LEDGER_SENDING)
 	{
@@ -645,6 +642,7 @@ prefetch_session(int index, const Tick *tick)
 	__builtin_prefetch(&slot->published.ledger.since);
 	__builtin_prefetch(&slot->sampled_lock, 1);
 	wait_events_prefetch(index);
+	exec_samples_prefetch(index);
 	if (tick->notes[index].proc)
 		__builtin_prefetch(&tick->notes[index].proc->wait_event_info);
 }

@@ -641,6 +641,48 @@ slot_request_began(int index, int64 *at)
 		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
 }
 
+/*
+ * For the sampler: a session that executes, and is not blocked by its client, as
+ * of "look->now".  False if it has published something since its change count was
+ * read, or need not be looked at.  It is what slot_observe() does, without all
+ * that is not needed for that.
+ */
+bool
+slot_look_at_execution(int index, uint32 changecount, ExecLook *look)
+{
+	SessionSlot *slot = &slots[index];
+	const SlotPublished *published = &slot->published;
+	const Ledger *ledger = &published->ledger;
+	const SlotSampled *sampled = &slot->sampled;
+	int64		exec = ledger->exec;
+	int64		from = Max(ledger->since, ledger->counted_from);
+
+	look->session = published->session;
+	look->generation = published->generation;
+	look->executing = true;
+	look->exec = ledger->totals.exec;
+	look->proc = published->proc;
+	look->clock_offset = published->clock_offset;
+	if (unlikely(look->generation != slot_control->generation))
+	{
+		/* the session has not heard of the reset: the long way, without statement */
+		SlotObservation observation;
+
+		(void) slot_observe_for(index, EXEC_SAMPLE, look->sampled_before, &observation);
+		return false;
+	}
+	exec += Max(look->now - from, 0);
+	if (sampled->session == look->session && sampled->generation == look->generation &&
+		sampled->exchange_number == ledger->exchange_number)
+		exec -= Min(Max(sampled->ledger.recv, 0), exec);
+	look->exec += exec;
+
+	/* as an observation does */
+	raise_watermark(&slot->busy_shown, look->now);
+	pg_memory_barrier();
+	return seqlock_read_valid(&slot->lock, changecount);
+}
+
 /* The slot of the session with this process ID, or -1. */
 int
 slot_find_pid(int pid)

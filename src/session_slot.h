@@ -203,6 +203,7 @@ extern void slot_locks_end(int index);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_look_at_execution(int index, uint32 changecount, ExecLook *look);
 extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
