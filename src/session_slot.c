@@ -289,83 +289,27 @@ request_has_begun(const SlotPublished *published, int64 *at)
 }
 
 /*
- * Let a private copy run ahead to "now", leaving the watermarks for what will be
- * shown.  Returns false if the session has moved on meanwhile: look again.
+ * An observation in the making: private copies of what a session has published
+ * and what was sampled of it, and what is to be shown of that.
  */
-static bool
-observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sampled,
-			 int64 now, LedgerAccount *account)
+typedef struct Look
 {
-	bool		begun = false;
-	LedgerBlocked blocked = LEDGER_NOT_BLOCKED;
-	int64		exec_known = 0;
-	int64		at;
+	SlotPublished published;
+	uint32		changecount;
+	SlotSampled sampled;
+	uint32		sampled_changecount;
+	const LedgerSampled *sampled_exchange;	/* what is of the exchange in
+											 * progress, or NULL */
+	int64		now;
 
-	switch (copy->ledger.phase)
-	{
-		case LEDGER_WAITING:
-			begun = request_has_begun(copy, &at);
-			if (begun)
-			{
-				/* the same rule by which the session will date the event */
-				at = Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
-				at = Min(at, now);
-				raise_watermark(&slot->wait_shown, at);
-				raise_watermark(&slot->busy_shown, now);
-			}
-			else
-				raise_watermark(&slot->wait_shown, now);
-			break;
-		case LEDGER_EXECUTING:
-			blocked = slot_blocked_in(*(volatile uint32 *) &copy->proc->wait_event_info);
-			if (blocked)
-			{
-				/* what the sampler has told apart will be shown */
-				if (sampled)
-					raise_watermark(&slot->busy_shown, Min(sampled->visited, now));
-				exec_known = pg_atomic_read_u64(&slot->busy_shown);
-			}
-			else
-				raise_watermark(&slot->busy_shown, now);
-			break;
-		case LEDGER_SENDING:
-		case LEDGER_TURNING:
-			raise_watermark(&slot->busy_shown, now);
-			break;
-		case LEDGER_OFF:
-			break;
-	}
+	/* in a wait */
+	bool		request_began;	/* but nothing has been published of it */
+	int64		request_at;
 
-	/* the watermarks must be out before the caller checks the change counts */
-	pg_memory_barrier();
-	if (copy->ledger.phase == LEDGER_WAITING)
-	{
-		int64		again;
-
-		if (request_has_begun(copy, &again) != begun)
-			return false;
-	}
-
-	if (begun)
-	{
-		const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
-		LedgerWait	wait;
-
-		/* as long as the drain is not known, all of it is pending */
-		if (!copy->ledger.wait.draining || drain)
-		{
-			ledger_request_begin(&copy->ledger, at, drain, &wait);
-			sampled = NULL;
-		}
-	}
-	ledger_project(&copy->ledger, sampled, now, blocked, exec_known, account);
-	if (begun)
-	{
-		account->state = LEDGER_STATE_EXECUTING;
-		account->state_since = at;
-	}
-	return true;
-}
+	/* in an exchange */
+	LedgerBlocked blocked;
+	int64		exec_known;		/* up to here it has been shown as executing */
+} Look;
 
 static bool
 copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
@@ -383,6 +327,165 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 	return copy->session != 0;
 }
 
+/* Step 1: copy, and say as of when.  False if there is no session. */
+static bool
+look_at(SessionSlot *slot, Look *look)
+{
+	bool		matches;
+
+	if (!copy_published(slot, &look->published, &look->changecount))
+		return false;
+	apply_reset(&look->published);
+	matches = copy_sampled(slot, &look->published, &look->sampled,
+						   &look->sampled_changecount);
+	look->sampled_exchange = matches ? &look->sampled.ledger : NULL;
+	look->now = clock_now();
+	return true;
+}
+
+/* The session waits, or has just read a request: when will it say that was? */
+static void
+promise_wait(SessionSlot *slot, Look *look)
+{
+	look->request_began = request_has_begun(&look->published, &look->request_at);
+	if (!look->request_began)
+	{
+		raise_watermark(&slot->wait_shown, look->now);
+		return;
+	}
+	/* the same rule by which the session will date the event */
+	look->request_at = Max(look->request_at,
+						   (int64) pg_atomic_read_u64(&slot->wait_shown));
+	look->request_at = Min(look->request_at, look->now);
+	raise_watermark(&slot->wait_shown, look->request_at);
+	raise_watermark(&slot->busy_shown, look->now);
+}
+
+/* The session executes, as far as it has published; perhaps it is blocked. */
+static void
+promise_execution(SessionSlot *slot, Look *look)
+{
+	const PGPROC *proc = look->published.proc;
+
+	look->blocked = slot_blocked_in(*(const volatile uint32 *) &proc->wait_event_info);
+	if (!look->blocked)
+	{
+		raise_watermark(&slot->busy_shown, look->now);
+		return;
+	}
+	/* what the sampler has told apart will be shown */
+	if (look->sampled_exchange)
+		raise_watermark(&slot->busy_shown,
+						Min(look->sampled_exchange->visited, look->now));
+	look->exec_known = pg_atomic_read_u64(&slot->busy_shown);
+}
+
+/* Step 2: leave the watermarks for what will be shown. */
+static void
+promise(SessionSlot *slot, Look *look)
+{
+	look->request_began = false;
+	look->blocked = LEDGER_NOT_BLOCKED;
+	look->exec_known = 0;
+	switch (look->published.ledger.phase)
+	{
+		case LEDGER_WAITING:
+			promise_wait(slot, look);
+			break;
+		case LEDGER_EXECUTING:
+			promise_execution(slot, look);
+			break;
+		case LEDGER_SENDING:
+		case LEDGER_TURNING:
+			raise_watermark(&slot->busy_shown, look->now);
+			break;
+		case LEDGER_OFF:
+			break;
+	}
+	/* they must be out before it is checked that the session has not moved on */
+	pg_memory_barrier();
+}
+
+/*
+ * Step 3: is what was copied still what there is?  If so, the session has met
+ * the watermarks, or will.
+ */
+static bool
+is_unmoved(SessionSlot *slot, const Look *look)
+{
+	int64		at;
+
+	if (look->published.ledger.phase == LEDGER_WAITING &&
+		request_has_begun(&look->published, &at) != look->request_began)
+		return false;
+	return seqlock_read_valid(&slot->lock, look->changecount) &&
+		seqlock_read_valid(&slot->sampled_lock, look->sampled_changecount);
+}
+
+/*
+ * Let the private ledger begin the exchange of which the session has published
+ * nothing.  As long as it is not known how the wait before it drained, all of
+ * that is pending, and so is the exchange.
+ */
+static void
+begin_request(Look *look)
+{
+	Ledger	   *ledger = &look->published.ledger;
+	const LedgerSampled *sampled = look->sampled_exchange;
+	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerWait	wait;
+
+	if (ledger->wait.draining && drain == NULL)
+		return;
+	ledger_request_begin(ledger, look->request_at, drain, &wait);
+	/* that was of the wait */
+	look->sampled_exchange = NULL;
+}
+
+/* Step 4: the account as of the moment of the look. */
+static void
+account_of(Look *look, LedgerAccount *account)
+{
+	if (look->request_began)
+		begin_request(look);
+	ledger_project(&look->published.ledger, look->sampled_exchange, look->now,
+				   look->blocked, look->exec_known, account);
+	if (look->request_began)
+	{
+		account->state = LEDGER_STATE_EXECUTING;
+		account->state_since = look->request_at;
+	}
+}
+
+/* Step 5: the kernel's counters, and the rest, as they were copied. */
+static void
+fill_observation(const Look *look, SlotObservation *observation)
+{
+	const SlotPublished *copy = &look->published;
+
+	observation->session = copy->session;
+	observation->pid = copy->pid;
+	observation->datid = copy->datid;
+	observation->userid = copy->userid;
+	observation->transport = copy->transport;
+	observation->endpoints = copy->endpoints;
+	observation->status = copy->status;
+	observation->backend_start = copy->backend_start;
+	observation->stats_since = copy->stats_since;
+	observation->closed = copy->closed;
+	observation->generation = copy->generation;
+	observation->clock_offset = copy->clock_offset;
+	observation->observed_at = look->now;
+	observation->wait_event = *(const volatile uint32 *) &copy->proc->wait_event_info;
+	observation->run_queue_time = copy->run_queue_base < 0 ? -1 :
+		copy->run_queue_total - copy->run_queue_base;
+	observation->tcp = copy->tcp;
+	if (look->sampled.tcp_session == copy->session)
+		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
+	observation->tcp_counters = observation->tcp.counters;
+	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
+}
+
 /*
  * The session in a slot as of now; false if there is none.  Every time in it
  * is at least what any earlier observation showed, except pending.
@@ -391,51 +494,20 @@ bool
 slot_observe(int index, SlotObservation *observation)
 {
 	SessionSlot *slot = &slots[index];
+	Look		look;
 
 	for (;;)
 	{
-		SlotPublished copy;
-		SlotSampled sampled;
-		uint32		changecount;
-		uint32		sampled_changecount;
-		bool		matches;
-		int64		now;
-
-		if (!copy_published(slot, &copy, &changecount))
+		if (!look_at(slot, &look))
 			return false;
-		apply_reset(&copy);
-		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
-		now = clock_now();
-		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now,
-						 &observation->account) &&
-			seqlock_read_valid(&slot->lock, changecount) &&
-			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
-		{
-			observation->session = copy.session;
-			observation->pid = copy.pid;
-			observation->datid = copy.datid;
-			observation->userid = copy.userid;
-			observation->transport = copy.transport;
-			observation->endpoints = copy.endpoints;
-			observation->status = copy.status;
-			observation->backend_start = copy.backend_start;
-			observation->stats_since = copy.stats_since;
-			observation->closed = copy.closed;
-			observation->generation = copy.generation;
-			observation->clock_offset = copy.clock_offset;
-			observation->observed_at = now;
-			observation->wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
-				copy.run_queue_total - copy.run_queue_base;
-			observation->tcp = copy.tcp;
-			if (sampled.tcp_session == copy.session)
-				tcpstate_latest(&observation->tcp, &sampled.tcp);
-			observation->tcp_counters = observation->tcp.counters;
-			tcpstate_counters_subtract(&observation->tcp_counters, &copy.tcp_base);
-			return true;
-		}
+		promise(slot, &look);
+		if (is_unmoved(slot, &look))
+			break;
 		CHECK_FOR_INTERRUPTS();
 	}
+	account_of(&look, &observation->account);
+	fill_observation(&look, observation);
+	return true;
 }
 
 /*
