@@ -526,7 +526,7 @@ copy_entries(int64 length, TimestampTz *began, int *count)
 	{
 		long		needed = hash_get_num_entries(table) + CLIENTS_EVICTED;
 
-		if (needed <= room)
+		if (copies && needed <= room)
 			break;
 		LWLockRelease(locks_get(LOCK_CLIENTS));
 		if (copies)
