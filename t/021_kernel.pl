@@ -233,6 +233,27 @@ cmp_ok(
 	$client->sent - $first + 1,
 	'another name: and only that');
 
+# Other settings that are reported change nothing, and nobody is asked for them.
+$client = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	application_name => 'same',
+	options => '-c pgnetlat.rtt_interval=1h');
+$account = $observer->settled($client->pid, 0);
+$client->run(
+	$statement,
+	q{SET datestyle = 'German'},
+	q{SET application_name = 'same'});
+is( $observer->settled($client->pid, 3)->{bytes_received},
+	$account->{bytes_received},
+	'another setting, or the same name: the kernel is not asked');
+$client->run(q{SET application_name = 'other'});
+ok( $observer->await(
+		$client->pid,
+		sub { $_->{bytes_received} > $account->{bytes_received} }),
+	'another name: it is');
+$client->finish;
+
 # But the kernel is not asked where it must not be.
 $client = PgNetlat::Client->connect(
 	$node,
