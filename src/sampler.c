@@ -70,7 +70,7 @@
  */
 #define DIAG_QUERIES_PER_TICK	32
 
-/* So many sessions ahead memory is asked for. */
+/* So many sessions ahead memory is asked for; what points there, twice as many. */
 #define PREFETCH_AHEAD			4
 
 /* So often quiet sessions are looked at. */
@@ -456,6 +456,38 @@ look_at_quiet(int index, const Tick *tick)
 		active_enter(index);
 }
 
+/*
+ * What is looked at lies in several places for each session, and most of a tick
+ * would be spent waiting for memory: so that is asked for some sessions ahead.
+ */
+static void
+prefetch_session(int index, const Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+	const PGPROC *proc = tick->notes[index].view.proc;
+
+	__builtin_prefetch(&slot->lock);
+	__builtin_prefetch(&slot->sampled_lock, 1);
+	wait_events_prefetch(index);
+	if (proc)
+		__builtin_prefetch(&proc->wait_event_info);
+}
+
+/* The session at "place" in the list is looked at: ask for those behind it. */
+static inline void
+prefetch_behind(int place, int count, const Tick *tick)
+{
+	if (place + 2 * PREFETCH_AHEAD < count)
+	{
+		const SlotNotes *notes = &tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]];
+
+		__builtin_prefetch(&notes->view);
+		__builtin_prefetch(&notes->sampled_at);
+	}
+	if (place + PREFETCH_AHEAD < count)
+		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
+}
+
 static void
 look_at_quiet_if_due(Tick *tick)
 {
@@ -466,7 +498,10 @@ look_at_quiet_if_due(Tick *tick)
 	tick->quiet_look = tick->now;
 	count = active_list_quiet(tick->slots);
 	for (int i = 0; i < count; i++)
+	{
+		prefetch_behind(i, count, tick);
 		look_at_quiet(tick->slots[i], tick);
+	}
 }
 
 /*
@@ -599,31 +634,12 @@ sample_session(int index, Tick *tick)
 		leave_alone(index, notes);
 }
 
-/*
- * What is looked at lies in several places for each session, and most of a tick
- * would be spent waiting for memory: so that is asked for some sessions ahead.
- */
-static void
-prefetch_session(int index, const Tick *tick)
-{
-	SessionSlot *slot = slot_get(index);
-
-	const PGPROC *proc = tick->notes[index].view.proc;
-
-	__builtin_prefetch(&slot->lock);
-	__builtin_prefetch(&slot->sampled_lock, 1);
-	wait_events_prefetch(index);
-	if (proc)
-		__builtin_prefetch(&proc->wait_event_info);
-}
-
 static void
 sample_range(int from, int to, int count, Tick *tick)
 {
 	for (int i = from; i < to; i++)
 	{
-		if (i + PREFETCH_AHEAD < count)
-			prefetch_session(tick->slots[i + PREFETCH_AHEAD], tick);
+		prefetch_behind(i, count, tick);
 		sample_session(tick->slots[i], tick);
 	}
 }
@@ -652,19 +668,25 @@ sample_all(Tick *tick)
  * over groups with what the same sessions have accumulated into them.
  */
 static void
-take_snapshots_if_due(int64 now)
+take_snapshots_if_due(const Tick *tick)
 {
-	SnapshotLevels due = windows_due(now);
+	SnapshotLevels due = windows_due(tick->now);
 	SlotObservation observation;
+	int			count;
 
 	if (due == 0)
 		return;
-	for (int i = 0; i < slot_count(); i++)
+	count = active_list_attached(tick->slots);
+	for (int i = 0; i < count; i++)
 	{
-		if (slot_observe(i, &observation))
-			windows_add(i, &observation, due);
+		int			slot = tick->slots[i];
+
+		if (!slot_observe(slot, &observation))
+			continue;
+		windows_add(slot, &observation, due);
+		/* while most of what it needs is in the processor's cache */
+		accumulate_session(slot);
 	}
-	accumulate_all();
 	clients_take_snapshots(due);
 }
 
@@ -691,7 +713,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
-		take_snapshots_if_due(tick->now);
+		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}
 	PG_CATCH();
