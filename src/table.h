@@ -19,8 +19,10 @@
  * never changes its partition, and what is evicted stays in the partition, in
  * a row of its own that is added up when it is read.  So a partition is
  * copied as of one moment with its sums complete, and a copy that begins
- * after another was made has all partitions as of later moments.  Only a
- * reset can come between two partitions: then the copy is made again.
+ * after another was made has all partitions as of later moments.  (It may have
+ * a few entries more than the setting allows, if some of them were thrown out
+ * for others while it was made.)  Only a reset can come between two partitions
+ * and spoil that: then the copy is made again.
  *
  * How to use one.  Say what the entries are in a TableSpec; in shared memory
  * they begin with their key, which is hashed and compared as bytes.  Hash a
@@ -82,6 +84,7 @@ typedef struct Table
 	ChainLink  *links;
 	char	   *partitions;
 	char	   *entries;
+	Size		mapped;			/* bytes of entries that this process has looked at */
 } Table;
 
 extern int	table_partitions(int capacity);
