@@ -73,6 +73,6 @@ extern int	statements_accumulate_if_free(StatementBatchItem *items, int count,
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);
-extern void statements_restore(const StatementEntry *entry);
+extern void statements_restore(const StatementEntry *saved);
 
 #endif							/* PGNETLAT_STATEMENTS_H */

@@ -244,7 +244,6 @@ note_special_message(char type, const char *body)
 		case MSG_ERROR:
 		case MSG_NOTIFICATION:
 			/* locks may be held where one of these is sent */
-			return;
 		case MSG_CLOSE_COMPLETE:
 			/* of what is complete */
 			return;
@@ -459,7 +458,7 @@ invited_to_copy(int64 now, bool arrived)
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
 	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(2 * COMPAT_MESSAGE_HEADER);
+		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
 	else if (type != 0)
 		data = COMPAT_YES;
 	if (data == COMPAT_NO)
