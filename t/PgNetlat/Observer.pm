@@ -30,12 +30,16 @@ use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
 our @PARTS = qw(exec_time send_time recv_time network_time client_time
   idle_time pending_time);
 
-# columns that never fall
-our @GROWING = (
+# Columns that are sums: they can be added up over sessions, and the difference
+# of two readings is what was gained.
+our @SUMS = (
 	(grep { $_ ne 'pending_time' } @PARTS), qw(total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received));
+
+# Columns that never fall: the sums, and what else only rises (a maximum would).
+our @GROWING = (@SUMS);
 
 # Milliseconds: what adding and printing floating point numbers may cost.
 my $ROUNDING = 1e-6;
@@ -269,9 +273,17 @@ sub client
 	foreach my $row ($self->clients("application_name = '$application'"))
 	{
 		$sum{$_} += $row->{$_} // 0
-		  foreach @GROWING, qw(pending_time sessions ended_sessions);
+		  foreach @SUMS, qw(pending_time sessions ended_sessions);
 	}
 	return %sum ? \%sum : undef;
+}
+
+# The OID of a function, for function_call().
+sub oid
+{
+	my ($self, $signature) = @_;
+
+	return $self->value("SELECT '$signature'::regprocedure::oid");
 }
 
 # Calls a function until it returns true; undef if it never does in time.
@@ -302,11 +314,19 @@ sub await
 		});
 }
 
-# The account of a session that has answered so many requests and waits for
-# its client.  The client may have its answer a moment before the account has.
+# The account of a client's session that has counted all requests to which the
+# client has read the response, and waits for the next one.  The client may have
+# its response a moment before the account has.
+#
+# "requests" says how many are in the account then, where that is not what the
+# client has read: where a response ends at a Flush, or is not read.  Then a
+# process ID will do.
 sub settled
 {
-	my ($self, $pid, $requests) = @_;
+	my ($self, $client, $requests) = @_;
+	my $pid = ref $client ? $client->pid : $client;
+
+	$requests //= $client->responded;
 	my $account = $self->await(
 		$pid,
 		sub {
