@@ -7,6 +7,7 @@ PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 OBJS = \
 	$(WIN32RES) \
+	src/active_sessions.o \
 	src/aggregate_views.o \
 	src/bounded.o \
 	src/burst.o \

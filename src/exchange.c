@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "accumulate.h"
+#include "active_sessions.h"
 #include "persist.h"
 #include "exchange.h"
 #include "storage/ipc.h"
@@ -21,6 +22,9 @@
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
+
+StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
+				 "who was quiet must not be on the plain path");
 
 OwnSession my_session = {
 	.housekeeping = true,				/* the session is to be attached */
@@ -352,6 +356,7 @@ exchange_begin(int64 at, bool is_request)
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
 	slot_write_end(slot);
+	active_announce(my_session.index);
 
 	if (my_session.recording)
 	{
@@ -393,6 +398,7 @@ exchange_wait_was_work(void)
 	slot_write_begin(my_session.slot);
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
 	slot_write_end(my_session.slot);
+	active_announce(my_session.index);
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	if (my_session.recording && ledger->since > began)
 	{
@@ -636,6 +642,7 @@ start_counting(void)
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
+	active_announce(my_session.index);
 }
 
 /*
@@ -653,6 +660,7 @@ session_exit(int code, Datum arg)
 	stop_counting();
 	accumulate_detach(my_session.index);
 	slot_detach(my_session.slot);
+	active_detach(my_session.index);
 	my_session.slot = NULL;
 }
 
@@ -671,6 +679,7 @@ attach(void)
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
+	active_attach(my_session.index);
 	accumulate_attach(my_session.index, session);
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */

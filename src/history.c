@@ -144,6 +144,15 @@ history_is_due(TimestampTz now)
 }
 
 /*
+ * When the interval in progress is to be closed.
+ */
+TimestampTz
+history_next_due(void)
+{
+	return due_at(interval_get(shared->current)->start);
+}
+
+/*
  * Close the interval in progress at "now" and begin another.
  */
 void

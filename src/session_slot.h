@@ -159,6 +159,7 @@ extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);

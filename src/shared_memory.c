@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "active_sessions.h"
 #include "clients.h"
 #include "accumulate.h"
 #include "history.h"
@@ -33,6 +34,7 @@ static const struct
 	void		(*init) (void);
 }			modules[] = {
 	{slot_shmem_size, slot_shmem_init},
+	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{wait_events_shmem_size, wait_events_shmem_init},
 	{windows_shmem_size, windows_shmem_init},

@@ -72,6 +72,15 @@ windows_due(int64 now)
 	return snapshots_due(&shared->schedule, now);
 }
 
+/*
+ * When snapshots are to be taken next.
+ */
+int64
+windows_next_due(void)
+{
+	return snapshots_next_due(&shared->schedule);
+}
+
 static void
 take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 {

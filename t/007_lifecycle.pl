@@ -237,6 +237,9 @@ ok( $observer->poll(
 # a change of its settings needs no restart
 $observer->run('ALTER SYSTEM SET pgnetlat.sample_interval = 1',
 	'SELECT pg_reload_conf()');
+
+# a session that is active: else the sampler sleeps
+$client->put(query('SELECT pg_sleep(600)'));
 ok( $observer->poll(
 		sub {
 			my $first =
@@ -249,6 +252,10 @@ ok( $observer->poll(
 			$second - $first > $paused / 10 * 1.2;
 		}),
 	'the worker follows sample_interval');
+ok($observer->await($client->pid, sub { $_->{state} eq 'executing' }),
+	'the session is active');
+$client->cancel;
+$client->until('Z');
 $observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
 	'SELECT pg_reload_conf()');
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
