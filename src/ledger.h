@@ -74,6 +74,13 @@ typedef enum LedgerState
  * What has been counted.  Times in nanoseconds.  send_blocked, send_client
  * and in_xact_wait are "of which" columns: parts of send, of send_blocked, and
  * of network + client.
+ *
+ * Sums only: all fields are added up (over sessions into groups, intervals and
+ * databases) and subtracted (windows, resets) as one array.  A maximum here
+ * would compile, and be added up.  What is no sum takes the way of the round-trip
+ * time: a field of its own in what the session publishes (SlotPublished, copied
+ * into SlotObservation) and in the group's ClientCounters, with a rule of its own
+ * where accumulate.c joins the two, and one for what a window shows of it.
  */
 typedef struct LedgerTotals
 {

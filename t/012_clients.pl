@@ -479,6 +479,7 @@ $observer->run(
 # ---------------------------------------------------------------------------
 
 $observer->run('SELECT pgnetlat_reset()');
+$client->begin_anew;
 my $requests = 0;
 @living = ();
 foreach my $number (1 .. 40)
