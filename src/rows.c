@@ -245,6 +245,21 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 }
 
 /*
+ * exec_cpu_time to exec_unsampled_time: the parts of exec_time.
+ */
+void
+row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
+{
+	row_ms(row, "exec_cpu_time", totals->exec_part[EXEC_CPU]);
+	row_ms(row, "exec_io_time", totals->exec_part[EXEC_IO]);
+	row_ms(row, "exec_lock_time", totals->exec_part[EXEC_LOCK]);
+	row_ms(row, "exec_replication_time", totals->exec_part[EXEC_REPLICATION]);
+	row_ms(row, "exec_remote_time", totals->exec_part[EXEC_REMOTE]);
+	row_ms(row, "exec_other_time", totals->exec_part[EXEC_OTHER]);
+	row_ms(row, "exec_unsampled_time", ledger_exec_unsampled(totals));
+}
+
+/*
  * The columns that all accounts have: counts, times with their sum, and shares.
  * "pending" may be NULL: that account has no such column.
  */

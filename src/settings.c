@@ -24,6 +24,8 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
+int64		pgnetlat_log_limit = PG_INT64_MAX;
+int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 int			pgnetlat_recorder_size = 48;
@@ -31,6 +33,15 @@ int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
+
+/* what users set, in milliseconds; see pgnetlat_log_limit */
+static int	log_min_duration = -1;
+
+static void
+assign_log_min_duration(int newval, void *extra)
+{
+	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * INT64CONST(1000000);
+}
 
 /* Either a flag or a number; its default is the variable's value above. */
 typedef struct Setting
@@ -44,6 +55,7 @@ typedef struct Setting
 	int			min;
 	int			max;
 	int			unit;			/* GUC_UNIT_... */
+	GucIntAssignHook assign;
 } Setting;
 
 static const Setting settings[] = {
@@ -79,6 +91,25 @@ static const Setting settings[] = {
 		.min = 0,
 		.max = INT_MAX,
 		.unit = GUC_UNIT_MS,
+	},
+	{
+		.name = "pgnetlat.log_min_duration",
+		.short_desc = "Sets the duration of an exchange from which on it is logged.",
+		.long_desc = "-1 disables logging exchanges. 0 logs all of them.",
+		.context = PGC_SUSET,
+		.number = &log_min_duration,
+		.min = -1,
+		.max = INT_MAX,
+		.unit = GUC_UNIT_MS,
+		.assign = assign_log_min_duration,
+	},
+	{
+		.name = "pgnetlat.max_blockers",
+		.short_desc = "Sets the number of entries that pgnetlat_blockers keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_max_blockers,
+		.min = 10,
+		.max = 100000,
 	},
 	{
 		.name = "pgnetlat.max_clients",
@@ -151,7 +182,7 @@ settings_define(void)
 									 s->context, s->unit, NULL, NULL, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
-									s->min, s->max, s->context, s->unit, NULL, NULL, NULL);
+									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);
 	}
 	MarkGUCPrefixReserved("pgnetlat");
 }
