@@ -484,7 +484,7 @@ reserve(Copies *copies, Size room, Size copy_size)
 static void
 touch(Copies *copies, Size copy_size)
 {
-	Size		last = Min(copies->count + 2 * PLACES_PER_PARTITION, copies->room);
+	Size		last = Min(copies->count + 2 * (Size) PLACES_PER_PARTITION, copies->room);
 
 	if (last <= copies->touched)
 		return;

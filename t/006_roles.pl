@@ -15,12 +15,8 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('roles');
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
+my ($node, $observer) = start_node('roles');
 $observer->run(
-	'CREATE EXTENSION pgnetlat',
 	'CREATE ROLE plain LOGIN',
 	'CREATE ROLE monitor LOGIN IN ROLE pg_read_all_stats',
 	'CREATE ROLE owner LOGIN',
@@ -37,7 +33,7 @@ $session{super} = $observer;
 
 my $subject = $session{owner};
 $subject->run('SELECT 42 AS secret', 'SELECT 42 AS secret', 'SELECT 1');
-$observer->settled($subject->pid, 3);
+$observer->settled($subject);
 my $pid = $subject->pid;
 my $queryid = $observer->value(
 	"SELECT queryid FROM pgnetlat_recent($pid) WHERE queryid IS NOT NULL LIMIT 1"

@@ -20,14 +20,10 @@ use Test::More;
 
 plan skip_all => 'only Linux tells' unless $^O eq 'linux';
 
-my $node = new_node('kernel', conf => <<'EOC');
+my ($node, $observer) = start_node('kernel', conf => <<'EOC');
 listen_addresses = '127.0.0.1, ::1'
 pgnetlat.idle_threshold = '1h'
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat');
 
 # 20 MB, more than the kernel takes
 my $large = q{SELECT repeat('x', 10000) FROM generate_series(1, 2000)};
