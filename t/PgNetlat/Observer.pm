@@ -271,20 +271,24 @@ sub blockers
 	{
 		my $key = join(' ',
 			map { $row->{$_} // 'NULL' }
-			  qw(datid usesysid application_name client_addr backend_type queryid stats_since));
+			  qw(datid usesysid application_name client_addr backend_type queryid stats_since)
+		);
 		my $old = $self->{seen_blockers}{$key};
 		my $sum = 0;
 
 		$sum += $row->{$_} foreach @BLOCKER_PARTS;
 		$self->_complain($row, "parts sum to $sum, not $row->{blocked_time}")
 		  if abs($sum - $row->{blocked_time}) > $ROUNDING + 1e-9 * $sum;
-		foreach my $column (@BLOCKER_PARTS, @BLOCKER_GROWING, 'blocked_sessions')
+		foreach
+		  my $column (@BLOCKER_PARTS, @BLOCKER_GROWING, 'blocked_sessions')
 		{
-			$self->_complain($row, "$column is $row->{$column}") if $row->{$column} < 0;
+			$self->_complain($row, "$column is $row->{$column}")
+			  if $row->{$column} < 0;
 		}
 		$self->_complain($row, 'blocked_time_max exceeds blocked_time')
 		  if $row->{blocked_time_max} > $row->{blocked_time} + $ROUNDING;
-		$self->_complain($row, 'blocked_sessions exceeds blocked_sessions_max')
+		$self->_complain($row,
+			'blocked_sessions exceeds blocked_sessions_max')
 		  if $row->{blocked_sessions} > $row->{blocked_sessions_max};
 		$self->_check_growth($old, $row, @BLOCKER_GROWING) if $old;
 		$self->{seen_blockers}{$key} = $row;
