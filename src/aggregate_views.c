@@ -49,6 +49,16 @@ metric_name(ClientMetric metric, ApiVersion api)
 	return metric_names[metric];
 }
 
+/* The parts of exec_time; all of it is booked when an entry is shown. */
+static void
+row_statement_parts(RowBuilder *row, const ExecSplit *split)
+{
+	LedgerTotals totals = {.exec = exec_split_sum(split)};
+
+	memcpy(totals.exec_part, split->part, sizeof(totals.exec_part));
+	row_exec_parts(row, &totals);
+}
+
 static void
 statement_row(RowBuilder *row, const StatementEntry *entry)
 {
@@ -73,6 +83,8 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	row_int64(row, counters->repeats);
 	row_ms(row, counters->repeat_network);
 	row_timestamp(row, entry->since);
+	if (row->api >= API_1_1)
+		row_statement_parts(row, &counters->split);
 	row_emit(row);
 }
 
@@ -96,6 +108,7 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 }
 
 SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_statements_1_1, statements, API_1_1);
 
 /*
  * datid, usesysid, application_name, client_addr; names of the first two where
@@ -120,6 +133,13 @@ client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 }
 
 static void
+row_run_queue(RowBuilder *row, const LedgerTotals *totals)
+{
+	row_ms(row, totals->run_queue);
+	row_ms(row, totals->run_queue_wait);
+}
+
+static void
 client_account(RowBuilder *row, const ClientEntry *entry)
 {
 	const ClientCounters *counters = &entry->counters;
@@ -138,6 +158,11 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_int64(row, counters->tcp.packets_sent);
 	row_int64(row, counters->tcp.packets_received);
 	row_timestamp(row, entry->since);
+	if (row->api >= API_1_1)
+	{
+		row_run_queue(row, totals);
+		row_exec_parts(row, totals);
+	}
 }
 
 /*
@@ -443,6 +468,11 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_int64(row, values->retransmits);
 	row_int64(row, totals->bytes_sent);
 	row_int64(row, values->bytes_received);
+	if (row->api >= API_1_1)
+	{
+		row_run_queue(row, totals);
+		row_exec_parts(row, totals);
+	}
 	row_emit(row);
 }
 

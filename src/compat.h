@@ -76,6 +76,30 @@ WaitEventExtensionNew(const char *wait_event_name)
 #endif
 
 /*
+ * Does a backend with this wait event wait for a standby?  17 lets logical
+ * decoding wait for one, and 19 has WAIT FOR LSN.
+ */
+static inline bool
+compat_waits_for_standby(uint32 wait_event)
+{
+	switch (wait_event)
+	{
+		case WAIT_EVENT_SYNC_REP:
+#if PG_VERSION_NUM >= 170000
+		case WAIT_EVENT_WAIT_FOR_STANDBY_CONFIRMATION:
+#endif
+#if PG_VERSION_NUM >= 190000
+		case WAIT_EVENT_WAIT_FOR_WAL_FLUSH:
+		case WAIT_EVENT_WAIT_FOR_WAL_REPLAY:
+		case WAIT_EVENT_WAIT_FOR_WAL_WRITE:
+#endif
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
  * 16 exports what is marked, and marks what SQL calls.  We are built with
  * -fvisibility=hidden on every major: mark the same for 15.
  */

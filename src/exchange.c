@@ -97,17 +97,26 @@ settle_kernel_info(void)
 	slot_write_end(my_session.slot);
 }
 
-/* Run-queue time since the session was attached or reset. */
+/*
+ * Book for how long the session was ready to run without getting a processor,
+ * since the latest time; in a write section.
+ */
 static void
-publish_run_queue_time(int64 total)
+publish_run_queue(int64 time, int64 runs)
 {
 	SlotPublished *published = &my_session.slot->published;
+	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
-	if (total < 0)
-		return;
-	if (published->run_queue_base < 0)
-		published->run_queue_base = total;
-	published->run_queue_total = total;
+	/* a reset has come in between */
+	if (round_trips < my_session.round_trips)
+		my_session.round_trips = 0;
+	if (published->run_queue_known)
+		ledger_run_queue(&published->ledger, time - my_session.run_queue,
+						 round_trips - my_session.round_trips, runs - my_session.runs);
+	published->run_queue_known = true;
+	my_session.run_queue = time;
+	my_session.runs = runs;
+	my_session.round_trips = round_trips;
 }
 
 /* Has the wall clock stepped? */
@@ -128,7 +137,9 @@ refresh_clock_offset(void)
 void
 exchange_refresh_kernel_info(int64 now)
 {
-	int64		run_queue_time;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 
 	/* the sampler has seen the wall clock step, by less perhaps than shows here */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
@@ -142,13 +153,14 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	run_queue_time = process_run_queue_time();
+	known = process_run_queue(&run_queue, &runs);
 	if (ask_kernel(now) && my_session.recording)
 		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
 	slot_write_begin(my_session.slot);
 	publish_kernel_info();
-	publish_run_queue_time(run_queue_time);
+	if (known)
+		publish_run_queue(run_queue, runs);
 	slot_write_end(my_session.slot);
 }
 
@@ -679,10 +691,14 @@ stop_counting(void)
 	const LedgerSampled *sampled;
 	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 	int64		now;
 
 	if (phase == LEDGER_OFF)
 		return;
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase == LEDGER_WAITING && ledger->wait.draining)
@@ -696,6 +712,8 @@ stop_counting(void)
 	exchange_publish_counters(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info();
+	if (known)
+		publish_run_queue(run_queue, runs);
 	slot_write_end(slot);
 
 	stop_recording(phase, began, now, sampled, &wait, &turn);

@@ -108,6 +108,9 @@ typedef struct OwnSession
 	RecorderWriter recorder;	/* the record itself is recorder.next */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
+	int64		run_queue;		/* when it was asked last: time, ... */
+	int64		runs;			/* ... how often it ended, ... */
+	int64		round_trips;	/* ... and how many of the account there were */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
 	ExchangeNotes notes;
 } OwnSession;

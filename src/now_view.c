@@ -475,6 +475,25 @@ append_blockers(StringInfo buffer, int pid)
 	appendStringInfoString(buffer, ": ");
 }
 
+/* Waits for others, which no EXPLAIN will show, are called what they are. */
+static void
+append_wait_event(StringInfo buffer, uint32 wait_event)
+{
+	switch (exec_samples_part(wait_event))
+	{
+		case EXEC_CPU:
+			break;
+		case EXEC_REPLICATION:
+			appendStringInfoString(buffer, "for standby: ");
+			break;
+		case EXEC_REMOTE:
+			appendStringInfoString(buffer, "for other server: ");
+			break;
+		default:
+			appendStringInfo(buffer, "%s: ", pgstat_get_wait_event(wait_event));
+	}
+}
+
 static void
 append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int columns)
 {
@@ -487,8 +506,8 @@ append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int col
 				append_holder(buffer, &holder, columns);
 			else if (waits_for_lock(row) && ask_for_blockers)
 				append_blockers(buffer, row->pid);
-			if (buffer->len == 0 && row->wait_event != 0)
-				appendStringInfo(buffer, "%s: ", pgstat_get_wait_event(row->wait_event));
+			if (buffer->len == 0)
+				append_wait_event(buffer, row->wait_event);
 			break;
 		case LEDGER_STATE_WAITING:
 		case LEDGER_STATE_WAITING_IN_XACT:

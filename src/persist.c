@@ -140,6 +140,14 @@ counters_are_valid(const void *counters, size_t size)
 	return true;
 }
 
+/* Nothing is more than what it is a part of. */
+static bool
+totals_are_valid(const LedgerTotals *totals)
+{
+	return counters_are_valid(totals, sizeof(*totals)) &&
+		ledger_exec_unsampled(totals) >= 0 && totals->run_queue_wait <= totals->client;
+}
+
 static bool
 usage_is_valid(double usage)
 {
@@ -174,7 +182,8 @@ statement_is_valid(const void *saved)
 
 	return (evicted || (OidIsValid(entry->key.userid) && OidIsValid(entry->key.dbid))) &&
 		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
-		counters_are_valid(&entry->counters, sizeof(entry->counters));
+		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
+		exec_split_sum(&entry->counters.split) <= entry->counters.exec;
 }
 
 /* Keys are hashed as bytes: what is unused must be zero. */
@@ -209,6 +218,7 @@ client_is_valid(const void *saved)
 		return false;
 	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		is_zero(&entry->live, sizeof(entry->live)) &&
+		totals_are_valid(&entry->counters.totals) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters));
 }
 
@@ -217,7 +227,7 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 {
 	return flag_is_valid(&row->used) &&
 		OidIsValid(row->datid) == (row->used && has_database) &&
-		counters_are_valid(&row->totals, sizeof(row->totals)) &&
+		totals_are_valid(&row->totals) &&
 		row->retransmits >= 0 && row->bytes_received >= 0;
 }
 

@@ -33,6 +33,7 @@
 #define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
+#include "exec_samples.h"
 #include "ledger.h"
 #include "port/atomics.h"
 #include "seqlock.h"
@@ -71,8 +72,7 @@ typedef struct SlotPublished
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	int64		run_queue_base; /* at the beginning, or the latest reset; -1: unknown */
-	int64		run_queue_total;
+	bool		run_queue_known;	/* the kernel says so */
 } SlotPublished;
 
 typedef struct SlotSampled
@@ -137,7 +137,7 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
-	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
+	bool		run_queue_known;	/* else run_queue in the account says nothing */
 	SlotLocks	locks;			/* as of when lock waits were accumulated last */
 } SlotObservation;
 
@@ -190,6 +190,8 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
+extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+							 SlotObservation *observation);
 extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
 							   LedgerTotals *then);
 extern int	slot_find_pid(int pid);
@@ -201,6 +203,7 @@ extern void slot_locks_end(int index);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_look_at_execution(int index, uint32 changecount, ExecLook *look);
 extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */

@@ -15,6 +15,7 @@
 #include "blockers.h"
 #include "clients.h"
 #include "accumulate.h"
+#include "exec_samples.h"
 #include "history.h"
 #include "lock_waits.h"
 #include "locks.h"
@@ -40,6 +41,7 @@ static const struct
 }			modules[] = {
 	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
+	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{wait_events_shmem_size, wait_events_shmem_init},

@@ -140,10 +140,17 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 		row_null(row);
 		row_null(row);
 	}
-	if (observation->run_queue_time >= 0)
-		row_ms(row, observation->run_queue_time);
+	if (observation->run_queue_known)
+		row_ms(row, observation->account.totals.run_queue);
 	else
 		row_null(row);
+	if (row->api < API_1_1)
+		return;
+	if (observation->run_queue_known)
+		row_ms(row, observation->account.totals.run_queue_wait);
+	else
+		row_null(row);
+	row_exec_parts(row, &observation->account.totals);
 }
 
 /*

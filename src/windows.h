@@ -26,20 +26,14 @@
 #include "snapshots.h"
 #include "tcpinfo.h"
 
-/*
- * What is kept in so many nanoseconds to save memory: 32 bits of them last for
- * three days, and no window is as long.
- */
-#define WINDOW_LOCK_UNIT	(64 * NS_PER_US)
-
-typedef struct WindowSnapshot
+/* All that windows are about. */
+typedef struct WindowAccount
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
-	int64		run_queue_time; /* ns; 0 where the kernel does not say */
-	uint32		lock_waited;	/* last 32 bits, in units of WINDOW_LOCK_UNIT */
-	uint32		lock_held_up;
-} WindowSnapshot;
+	int64		lock_waited;	/* ns, see SlotLocks */
+	int64		lock_held_up;
+} WindowAccount;
 
 /* Where a window over a session's account begins. */
 typedef struct WindowStart
@@ -47,9 +41,7 @@ typedef struct WindowStart
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
 	int64		at;
-	WindowSnapshot snapshot;
-	int64		lock_waited;	/* of the same moment, whole */
-	int64		lock_held_up;
+	WindowAccount before;
 } WindowStart;
 
 extern Size windows_shmem_size(void);

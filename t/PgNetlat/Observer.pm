@@ -30,9 +30,15 @@ use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
 our @PARTS = qw(exec_time send_time recv_time network_time client_time
   idle_time pending_time);
 
+# those of exec_time
+our @EXEC_PARTS =
+  qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
+  exec_remote_time exec_other_time exec_unsampled_time);
+
 # columns that never fall
 our @GROWING = (
-	(grep { $_ ne 'pending_time' } @PARTS), qw(total_time in_xact_wait_time
+	(grep { $_ ne 'pending_time' } @PARTS), @EXEC_PARTS, qw(run_queue_time
+	  run_queue_wait_time total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received));
@@ -112,6 +118,19 @@ sub _check_row
 		  if $row->{$_} > $row->{send_time} + $ROUNDING;
 	}
 
+	my $executed = 0;
+
+	$executed += $row->{$_} foreach @EXEC_PARTS;
+	$self->_complain($row,
+		"exec_time is $row->{exec_time}, its parts $executed")
+	  if abs($executed - $row->{exec_time}) > $ROUNDING + 1e-9 * $executed;
+	if (defined $row->{run_queue_wait_time})
+	{
+		$self->_complain($row, "run_queue_wait_time exceeds $_")
+		  foreach
+		  grep { $row->{run_queue_wait_time} > $row->{$_} + $ROUNDING }
+		  qw(run_queue_time client_time);
+	}
 	$self->_complain($row, 'lock_wait_time exceeds exec_time')
 	  if defined $row->{lock_wait_time}
 	  and $row->{lock_wait_time} > $row->{exec_time} + $ROUNDING;
