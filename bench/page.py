@@ -6,9 +6,10 @@ import pathlib
 import platform
 import subprocess
 
+from harness import postgres
+
 import plot
 import results
-import server
 
 HEAD = """\
 # Performance
@@ -225,7 +226,7 @@ def environment():
         # the numbers only: what a distributor or a cloud appends says nothing here
         "kernel": platform.release().split("-")[0],
         "valgrind": output("valgrind", "--version"),
-        "version": output(server.pg_config("--bindir") + "/postgres", "--version"),
+        "version": output(postgres.config("--bindir") + "/postgres", "--version"),
     }
 
 

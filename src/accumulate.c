@@ -50,6 +50,9 @@ typedef struct Accumulated
 
 static Accumulated *states = NULL;
 
+/* The group that this session belongs to, or is about to move to. */
+static ClientKey my_key;
+
 Size
 accumulate_shmem_size(void)
 {
@@ -456,9 +459,10 @@ accumulate_attach(int slot, uint64 session)
 {
 	Accumulated *state = &states[slot];
 
+	my_client_key(&my_key);
 	lock_session(slot);
 	memset(state, 0, sizeof(*state));
-	my_client_key(&state->key);
+	state->key = my_key;
 	state->generation = slot_generation();
 	state->session = session;
 	recorder_attach(slot);
@@ -466,22 +470,35 @@ accumulate_attach(int slot, uint64 session)
 }
 
 /*
- * The session's application_name may have changed.  If so, what it did so far
- * belongs to the old group, the exchange of the "open" record (or NULL) with
- * it; the wait in progress belongs to the new one.
+ * Has this session's application_name changed since accumulate_attach() or
+ * accumulate_rename() have been told of it?
+ */
+bool
+accumulate_is_renamed(void)
+{
+	ClientKey	key;
+
+	my_client_key(&key);
+	return memcmp(&key, &my_key, sizeof(key)) != 0;
+}
+
+/*
+ * The session's application_name has changed.  What it did so far belongs to
+ * the old group, the exchange of the "open" record (or NULL) with it; the wait
+ * in progress belongs to the new one.
  */
 void
 accumulate_rename(int slot, FlightRecord *open)
 {
 	Accumulated *state = &states[slot];
-	ClientKey	key;
 
-	my_client_key(&key);
+	my_client_key(&my_key);
 	lock_session(slot);
-	state->renamed = memcmp(&key, &state->key, sizeof(key)) != 0;
+	/* it may have changed back before it left its group */
+	state->renamed = memcmp(&my_key, &state->key, sizeof(my_key)) != 0;
 	if (state->renamed)
 	{
-		state->next_key = key;
+		state->next_key = my_key;
 		accumulate_locked(slot, open, EXEC_ACCUMULATE);
 	}
 	unlock_session(slot);

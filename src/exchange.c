@@ -810,7 +810,7 @@ exchange_housekeeping(void)
 		else
 			stop_counting();
 	}
-	if (my_session.renamed)
+	if (my_session.renamed && accumulate_is_renamed())
 	{
 		settle_kernel_info();
 		accumulate_rename(my_session.index, open_record());

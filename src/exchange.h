@@ -254,34 +254,46 @@ exchange_enter(int64 at)
 }
 
 /*
+ * The wait in progress ends at "at", or when a reader has shown it up to: false
+ * if that is not a plain one, and nothing has happened.
+ */
+static pg_attribute_always_inline bool
+exchange_end_plain_wait(int64 *at, LedgerWait *wait)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = &slot->published.ledger;
+	bool		plain;
+
+	slot_write_begin(slot);
+	*at = slot_not_before_wait_shown(slot, *at);
+	plain = ledger_wait_is_plain(ledger, *at);
+	if (likely(plain))
+		*wait = ledger_request_begin_plain(ledger, *at);
+	slot_write_end(slot);
+	return likely(plain);
+}
+
+/*
  * The wait in progress is over: a request was read, when core took "stamp".
  */
 static pg_attribute_always_inline void
 exchange_begin_request(TimestampTz stamp)
 {
-	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
-	int64		at = clock_from_timestamp(slot->published.clock_offset, stamp);
+	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
 
 	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - ledger->since) > (uint64) my_session.long_wait))
+	if (unlikely((uint64) (at - my_ledger()->since) > (uint64) my_session.long_wait))
 	{
 		exchange_begin_after_long_wait(stamp);
 		return;
 	}
-	slot_write_begin(slot);
-	at = slot_not_before_wait_shown(slot, at);
-	if (unlikely(!ledger_wait_is_plain(ledger, at)))
+	if (unlikely(!exchange_end_plain_wait(&at, &wait)))
 	{
-		slot_write_end(slot);
 		exchange_begin(at, true);
 		return;
 	}
-	wait = ledger_request_begin_plain(ledger, at);
-	slot_write_end(slot);
 	my_session.wait_before = wait.length;
-
 	if (my_session.recording)
 		exchange_record_finish(&wait);
 	exchange_enter(at);
@@ -348,6 +360,33 @@ exchange_publish_counters(int64 bytes)
 }
 
 /*
+ * The response was sent from "sending_since", or from when a reader has shown
+ * the execution up to: false if it is not a plain one, and nothing has happened.
+ */
+static pg_attribute_always_inline bool
+exchange_end_plain_response(int64 *sending_since, int64 *now, int64 bytes,
+							const LedgerWaitTerms *terms, TimestampTz stamp)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = &slot->published.ledger;
+	bool		plain;
+
+	slot_write_begin(slot);
+	*sending_since = slot_not_before_busy_shown(slot, *sending_since);
+	plain = ledger_response_is_plain(ledger, *sending_since) &&
+		slot->sampled.exchange_number != ledger->exchange_number;
+	if (likely(plain))
+	{
+		*now = Max(*now, *sending_since);
+		ledger_response_plain(ledger, *sending_since, *now, terms);
+		exchange_publish_counters(bytes);
+		slot->published.request_stamp = stamp;
+	}
+	slot_write_end(slot);
+	return likely(plain);
+}
+
+/*
  * A response of "bytes" that cannot block was sent from "sending_since" to
  * "now"; the exchange is over.  The next request had arrived before, if
  * "pipelined".
@@ -355,8 +394,6 @@ exchange_publish_counters(int64 bytes)
 static inline void
 exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
-	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = &slot->published.ledger;
 	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms;
@@ -367,21 +404,11 @@ exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipeline
 		return;
 	}
 	terms = exchange_wait_terms(pipelined, my_session.xact_status);
-	slot_write_begin(slot);
-	sending_since = slot_not_before_busy_shown(slot, sending_since);
-	if (unlikely(!ledger_response_is_plain(ledger, sending_since) ||
-				 slot->sampled.exchange_number == ledger->exchange_number))
+	if (unlikely(!exchange_end_plain_response(&sending_since, &now, bytes, &terms, stamp)))
 	{
-		slot_write_end(slot);
 		exchange_end_slow(sending_since, now, bytes, pipelined);
 		return;
 	}
-	now = Max(now, sending_since);
-	ledger_response_plain(ledger, sending_since, now, &terms);
-	exchange_publish_counters(bytes);
-	slot->published.request_stamp = stamp;
-	slot_write_end(slot);
-
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	if (my_session.recording)
 	{
