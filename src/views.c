@@ -155,12 +155,11 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 
 /*
  * What it has waited for locks and others for it; and whom it waits for now.
- * What was waited is a part of the execution, whoever looked first.
  */
 static void
 session_locks(RowBuilder *row, const SlotObservation *observation)
 {
-	row_ms(row, "lock_wait_time", Min(observation->locks.waited, observation->account.totals.exec));
+	row_ms(row, "lock_wait_time", observation->account.totals.exec_part[EXEC_LOCK]);
 	row_ms(row, "blocking_time", observation->locks.held_up);
 	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
 		row_int32(row, "blocked_by", observation->locks.blocked_by);

@@ -6,6 +6,8 @@ while it waits: the truth is the time since its last packet.
 
 import time
 
+from harness import pgclient
+
 import measure
 from measure import NS_PER_MS, Measurement
 from scenarios.common import attempt, setting
@@ -26,6 +28,7 @@ def run(lab, results, short):
                 attempt(results, lambda own: long_waits(lab, own, factor, inside, 3 if short else 10))
         open_wait(lab, results, True, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
         open_wait(lab, results, False, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
+    held_up(lab, results, 10 if short else 40)
 
 
 def transactions(lab, results, count):
@@ -106,3 +109,29 @@ def open_wait(lab, results, inside, moments):
         total = parts + shown["exec_time"] + shown["send_time"] + shown["recv_time"]
         results.add("sum of parts", wall, total, allowed=0.001 * wall + 0.3,
                     goal="0.1 % of the wall clock", required=True)
+
+
+def held_up(lab, results, count):
+    """What others wait for a transaction of many round trips is the network's."""
+    rtt = 0.05
+    lab.path(rtt)
+    results.case = f"a lock held for {count} round trips of 50 ms"
+    holder = lab.connect("tun", application_name="round trips")
+    victim = lab.connect("lo")
+    holder.query("BEGIN")
+    holder.query("SELECT pg_advisory_xact_lock(1)")
+    victim.send(pgclient.query("SELECT pg_advisory_lock(1)"))
+    while not lab.admin.query("SELECT 1 FROM pgnetlat_blockers WHERE application_name = 'round trips'"):
+        time.sleep(0.01)
+    for _ in range(count):
+        holder.query("SELECT 1")
+    row = lab.admin.query("SELECT sum(blocked_time), sum(blocked_by_network_time) FROM pgnetlat_blockers"
+                         " WHERE application_name = 'round trips'")[0]
+    holder.query("COMMIT")
+    victim.until_ready()
+    holder.close()
+    victim.close()
+    blocked, network = (float(value) for value in row)
+    # the first request came after a longer pause, the last one has not been followed by another
+    results.at_least("blocked_by_network_time", 0.98 * (count - 1) * rtt * 1000, network, required=True)
+    results.at_least("blocked_time", network, blocked, required=True)
