@@ -17,6 +17,7 @@ user in a temporary directory.  Everything started here is ended by its pid.
 
 import contextlib
 import ctypes
+import ctypes.util
 import os
 import pathlib
 import pwd
@@ -24,6 +25,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -37,10 +39,10 @@ POOLER_PORT = 64329
 DEVICE = "lab0"
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
+SO_RCVBUFFORCE = 33
 
-# tcpdump hands over a block of packets at the latest after this time; what is
-# in an unfinished block when it is stopped would be lost.
-CAPTURE_SETTLE = 1.2
+# The end of a conversation, beside its round trips.
+CAPTURE_SETTLE = 0.05
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,9 +57,11 @@ def requirements():
         raise Unavailable("needs root, to create network namespaces")
     if not os.path.exists("/dev/net/tun"):
         raise Unavailable("needs /dev/net/tun")
-    for program in ("ip", "nsenter", "unshare", "setpriv", "chrt", "taskset", "tcpdump", "cc", "openssl"):
+    for program in ("ip", "nsenter", "unshare", "setpriv", "chrt", "taskset", "cc", "openssl"):
         if shutil.which(program) is None:
             raise Unavailable(f"needs the program {program}")
+    if ctypes.util.find_library("pcap") is None:
+        raise Unavailable("needs libpcap")
     if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
         raise Unavailable("network namespaces cannot be created")
     try:
@@ -120,6 +124,7 @@ class Lab:
         self.pg_config = os.environ.get("PG_CONFIG", "pg_config")
         self.processes = []
         self.captures = 0
+        self.snapshots_prepared = False         # see measure.py
         self.rtt = 0.0
         self.pooler_port = POOLER_PORT
 
@@ -367,7 +372,7 @@ class Lab:
                 target = (self.address(path), port)
         receive_buffer = parameters.pop("receive_buffer", None)
         if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_buffer)
         sock.connect(target)
         return pgclient.Client(sock, user=user, database=database, tls=tls, **parameters)
 
@@ -443,32 +448,26 @@ class Lab:
     @contextlib.contextmanager
     def capture(self, path, port=PORT):
         """Record the packets of a path on both sides, with the kernels' timestamps."""
-        # The loopback device's packets are larger than 64 kB with their headers.
-        length = 262144
         self.captures += 1
         device = DEVICE if path == "tun" else "lo"
         sides = [("server", self.server_ns)]
         if path == "tun":
             sides.append(("client", self.client_ns))
-        files, dumps = {}, []
-        for side, namespace in sides:
-            files[side] = self.directory / f"{self.captures}.{side}.pcap"
-            dump = self._popen(["nsenter", f"--net=/proc/{namespace}/ns/net",
-                                "tcpdump", "-i", device, "-w", files[side], "-s", length, "-B", 65536,
-                                "--time-stamp-precision=nano", "-Z", "root", "-n", "tcp", "port", port],
-                               stderr=subprocess.PIPE, text=True)
-            for line in dump.stderr:
-                if "listening on" in line:
-                    break
-            dumps.append(dump)
+        files = {side: self.directory / f"{self.captures}.{side}.pcap" for side, _ in sides}
+        places = [word for side, namespace in sides
+                  for word in (f"/proc/{namespace}/ns/net", device, files[side])]
+        recorder = self._popen([sys.executable, "-I", HERE / "recorder.py", port, *places],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         capture = Capture(files["server"], files.get("client", files["server"]))
         try:
+            if recorder.stdout.readline() != "ready\n":
+                raise RuntimeError("packets cannot be recorded")
             yield capture
-            time.sleep(CAPTURE_SETTLE)
+            time.sleep(CAPTURE_SETTLE + 2 * self.rtt)
         finally:
-            for dump in dumps:
-                dump.send_signal(signal.SIGINT)
-                report = dump.stderr.read()
-                self.stop(dump)
-                if " 0 packets dropped by kernel" not in " " + report.replace("\n", " "):
-                    raise RuntimeError(f"the capture is incomplete: {report}")
+            recorder.stdin.close()
+            report = recorder.stdout.read()
+            recorder.stdin = None
+            self.stop(recorder)
+        if report != "complete\n":
+            raise RuntimeError(f"the capture is incomplete: {report}")
