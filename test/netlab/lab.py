@@ -24,6 +24,7 @@ import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,9 @@ POOLER_PORT = 64329
 DEVICE = "lab0"
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
+
+# For so many seconds a client waits for an answer; the longest scenario takes some ten.
+PATIENCE = 60
 SO_RCVBUFFORCE = 33
 
 # The end of a conversation, beside its round trips.
@@ -373,6 +377,8 @@ class Lab:
         receive_buffer = parameters.pop("receive_buffer", None)
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_buffer)
+        # A server that hangs must not hang the suite.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PATIENCE, 0))
         sock.connect(target)
         return pgclient.Client(sock, user=user, database=database, tls=tls, **parameters)
 

@@ -395,14 +395,15 @@ class ProgramMeasurement:
             capture = stack.enter_context(self.lab.capture(self.capture_path)) \
                 if self.path != "unix" else None
             log = stack.enter_context(open(self.lab.directory / "program.log", "a"))
+            # Those of the program before may not have noticed yet that it has ended.
+            wait_until(lambda: not snapshots(self.lab, self.application))
             program = self.lab.start(self.path, self.command, port=self.port,
                                      stdout=log, stderr=log)
-            deadline = time.monotonic() + 60
-            while len(snapshots(self.lab, self.application)) < self.count:
-                if program.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
-                                       + (self.lab.directory / "program.log").read_text())
-                time.sleep(0.02)
+            wait_until(lambda: program.poll() is not None
+                       or len(snapshots(self.lab, self.application)) >= self.count)
+            if program.poll() is not None:
+                raise RuntimeError(f"{self.command[0]} has ended:\n"
+                                   + (self.lab.directory / "program.log").read_text())
             time.sleep(self.settle)
             self.before = snapshots(self.lab, self.application)
             time.sleep(self.seconds)
@@ -456,6 +457,15 @@ class ProgramMeasurement:
 def add_fields(sums, terms):
     for field in dataclasses.fields(sums):
         setattr(sums, field.name, getattr(sums, field.name) + getattr(terms, field.name))
+
+
+def wait_until(condition, patience=30):
+    """Look every now and then, until something is so."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"what was waited for has not come in {patience} s")
+        time.sleep(0.02)
 
 
 def think(seconds):

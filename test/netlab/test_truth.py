@@ -20,6 +20,7 @@ READY, READY_IN_TRANSACTION = pg.message(b"Z", b"I"), pg.message(b"Z", b"T")
 ROW = pg.message(b"D", b"\0\1\0\0\0\1" + b"1")
 DONE = pg.message(b"C", b"SELECT 1\0")
 ANSWER = ROW + DONE + READY
+ERROR = pg.message(b"E", b"SERROR\0\0")
 MS = 1_000_000
 
 
@@ -209,6 +210,34 @@ class ExtendedProtocol(unittest.TestCase):
         script.server(7, pg.message(b"1") + ANSWER)
         self.assertEqual(len(script.session().exchanges), 1)
 
+    def test_flush_behind_a_response_is_no_request(self):
+        script = Script()
+        script.client(0, pg.query("SELECT 1"))
+        script.server(6, ANSWER)
+        script.client(20, pg.flush())                   # arrives in the wait
+        script.client(50, pg.query("SELECT 1"))
+        script.server(56, ANSWER)
+        session = script.session()
+        self.assertEqual([ms(e.time) for e in session.exchanges], [1, 1])
+        self.assertEqual(ms(session.waits[0].time), 49)
+
+    def test_flush_behind_sync_does_not_make_the_next_request_pipelined(self):
+        script = Script()
+        script.client(0, pg.extended("SELECT 1") + pg.flush())
+        script.server(6, ANSWER)
+        script.client(50, pg.query("SELECT 1"))
+        script.server(56, ANSWER)
+        self.assertEqual([e.pipelined for e in script.session().exchanges], [False, False])
+
+    def test_two_flushes_and_a_pause_between_them(self):
+        script = Script()
+        script.client(0, pg.parse("SELECT 1", "s") + pg.flush())
+        script.server(7, pg.message(b"1"))
+        script.client(30, pg.flush())
+        script.client(112, pg.bind("s") + pg.execute() + pg.sync())
+        script.server(120, ANSWER)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [2, 3])
+
     def test_client_that_sends_before_it_has_the_response(self):
         script = Script()
         script.client(0, pg.query("SELECT 1"))
@@ -240,6 +269,47 @@ class Copy(unittest.TestCase):
         script.client(20, pg.copy_data(b"1\n"))
         script.client(40, pg.copy_done() + pg.sync())
         script.server(46, DONE + READY)
+        script.client(60, pg.extended("SELECT 1"))
+        script.server(66, ANSWER)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [41, 1])
+
+
+    def test_what_is_left_of_a_failed_copy_is_no_request(self):
+        script = Script()
+        script.client(0, pg.query("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR + READY)
+        script.client(30, pg.copy_data(b"1\n"))
+        script.client(34, pg.copy_done())               # arrives in the wait
+        script.client(60, pg.query("SELECT 1"))
+        script.server(66, ANSWER)
+        script.client(80, pg.query("SELECT 1"))
+        script.server(86, ANSWER)
+        session = script.session()
+        self.assertEqual([ms(e.time) for e in session.exchanges], [21, 1, 1])
+        self.assertEqual([ms(w.time) for w in session.waits], [39, 19])
+
+    def test_failed_copy_that_the_client_does_not_end(self):
+        script = Script()
+        script.client(0, pg.query("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR + READY)
+        script.client(60, pg.query("COPY t FROM STDIN"))
+        script.server(66, pg.message(b"G", b"\0\0\0"))
+        script.client(80, pg.copy_done())
+        script.server(86, DONE + READY)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [21, 21])
+
+    def test_failed_copy_in_the_extended_protocol_ends_with_sync(self):
+        script = Script()
+        script.client(0, pg.extended("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"1") + pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR)
+        script.client(40, pg.copy_done() + pg.sync())
+        script.server(46, READY)
         script.client(60, pg.extended("SELECT 1"))
         script.server(66, ANSWER)
         self.assertEqual([ms(e.time) for e in script.session().exchanges], [41, 1])

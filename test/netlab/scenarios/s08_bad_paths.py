@@ -98,12 +98,12 @@ def lost_response(lab, results):
         with lab.connect("tun", application_name="lost") as client:
             # At once: a short first wait of the connection is what is tested.
             client.send(pgclient.query("SELECT pg_advisory_lock(1)"))
-            wait_until(lambda: lab.admin.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"
-                                               f" AND pid = {client.pid} AND NOT granted"))
+            measure.wait_until(lambda: lab.admin.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"
+                                                       f" AND pid = {client.pid} AND NOT granted"))
             lab.path(0.001, loss=1)
             lab.path_statistics()
             lab.admin.query("SELECT pg_advisory_unlock(1)")
-            wait_until(lambda: lab.path_statistics()["down.lost"] > 0)
+            measure.wait_until(lambda: lab.path_statistics()["down.lost"] > 0)
             lab.path(0.001)
             client.until_ready()
             client.query("SELECT 1")
@@ -111,14 +111,6 @@ def lost_response(lab, results):
         results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
         # The kernel waits for 0.2 s before it sends it again.
         results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError("what was waited for has not come")
-        time.sleep(0.01)
 
 
 def change(lab, results, before, after, seconds, size):
