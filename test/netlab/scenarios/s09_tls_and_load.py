@@ -38,7 +38,7 @@ def run(lab, results, short):
         try:
             time.sleep(1)
             results.case = f"server {name}, {label(0.005)}"
-            m = ask(lab, results, "tun", 300, request, required=False)
+            m = ask(lab, results, "tun", 100 if short else 300, request, required=False)
         finally:
             for process in processes:
                 lab.stop(process)
