@@ -1,7 +1,6 @@
 """What several scenarios share."""
 
 import contextlib
-
 import time
 
 import measure

@@ -21,9 +21,9 @@ def run(lab, results, short):
     for rtt in (0.005,) if short else (0.0005, 0.005, 0.05):
         lab.path(rtt)
         results.case = f"TLS, {label(rtt)}"
-        ask(lab, results, "tun", min(400, int(3 / rtt)), request, tls=True)
+        ask(lab, results, "tun", min(400, int((1 if short else 3) / rtt)), request, tls=True)
         results.case = f"TLS, think 5 ms, {label(rtt)}"
-        ask(lab, results, "tun", min(200, int(3 / (rtt + 0.005))), request, think=0.005, tls=True)
+        ask(lab, results, "tun", min(200, int((1 if short else 3) / (rtt + 0.005))), request, think=0.005, tls=True)
 
     lab.path(0.005)
     lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
