@@ -218,7 +218,7 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
                     allowed=0.03 * packets.network / NS_PER_MS if even else None,
                     goal="3 % of round trips x round trip" if even else "",
                     required=required and even and not packets.idle,
-                    fails_at=(FAILURE * wall + doubt + late_packets) / NS_PER_MS)
+                    fails_at=(FAILURE * wall + doubt + late_packets + (calls.doubt if calls else 0)) / NS_PER_MS)
         results.add("client", packets.client / NS_PER_MS, shown["client_time"], per=count,
                     allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS if even else None,
                     goal="3 % or 60 us each" if even else "")
@@ -381,6 +381,8 @@ class ProgramMeasurement:
     in the middle of exchanges and waits.
     """
 
+    WARM_UP = 10
+
     def __init__(self, lab, path, command, sessions=1, seconds=2.0, application="pgbench",
                  port=lab_module.PORT, settle=0.5, capture_path=None):
         self.lab, self.path, self.command = lab, path, command
@@ -399,8 +401,10 @@ class ProgramMeasurement:
             wait_until(lambda: not snapshots(self.lab, self.application))
             program = self.lab.start(self.path, self.command, port=self.port,
                                      stdout=log, stderr=log)
+            # And pgbench looks around before, in a session of its own.
             wait_until(lambda: program.poll() is not None
-                       or len(snapshots(self.lab, self.application)) >= self.count)
+                       or sum(row["requests"] >= self.WARM_UP for row
+                              in snapshots(self.lab, self.application).values()) >= self.count)
             if program.poll() is not None:
                 raise RuntimeError(f"{self.command[0]} has ended:\n"
                                    + (self.lab.directory / "program.log").read_text())

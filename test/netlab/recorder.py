@@ -91,17 +91,16 @@ class Recording:
         """Write down what the kernel has handed over."""
         self.dispatched += self.check(self.pcap.pcap_dispatch(self.handle, -1, self.callback, self.dumper))
 
-    def missing(self):
-        """How many packets the kernel has taken and not handed over."""
+    def taken(self):
+        """How many packets the kernel has taken, all of which it is going to hand over."""
         statistics = self.statistics()
         taken = statistics.received - statistics.dropped - self.before
         # On the loopback device the kernel takes each packet twice, and the library leaves one of them out.
-        return (taken // 2 if self.device == "lo" else taken) - self.dispatched
+        return taken // 2 if self.device == "lo" else taken
 
-    def close(self):
-        """What is wrong with the recording, if anything is."""
-        self.dispatch()
-        missing, dropped = self.missing(), self.statistics().dropped
+    def close(self, taken):
+        """What is wrong with the recording, of which so much was taken, if anything is."""
+        missing, dropped = taken - self.dispatched, self.statistics().dropped
         self.pcap.pcap_dump_close(self.dumper)
         self.pcap.pcap_close(self.handle)
         return [f"{self.device}: {missing} packets missing, {dropped} dropped"] if missing > 0 or dropped else []
@@ -116,12 +115,15 @@ def main():
     while 0 not in select.select([0, *descriptors], [], [])[0] or os.read(0, 4096):
         for recording in recordings:
             recording.dispatch()
+    # What comes from now on is nobody's business.
+    taken = [recording.taken() for recording in recordings]
     until = time.monotonic() + PATIENCE
-    while any(recording.missing() > 0 for recording in recordings) and time.monotonic() < until:
+    while any(recording.dispatched < due for recording, due in zip(recordings, taken)) \
+            and time.monotonic() < until:
         select.select(descriptors, [], [], BLOCK_MS / 1000)
         for recording in recordings:
             recording.dispatch()
-    faults = [fault for recording in recordings for fault in recording.close()]
+    faults = [fault for recording, due in zip(recordings, taken) for fault in recording.close(due)]
     print("; ".join(faults) or "complete")
 
 

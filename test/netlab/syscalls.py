@@ -257,13 +257,18 @@ def note_displacement(bursts, steps, displaced):
     """Where did the backend lose the processor just when the server reads its clock?
 
     At the end that is between the return of sendto() and the next system call;
-    at the beginning within TIMESTAMP_NS of its own time behind recvfrom().
+    at the beginning within TIMESTAMP_NS of its own time behind recvfrom().  In
+    a pipeline it reads it anywhere: where one exchange ends and the next
+    begins, which no system call shows.
     """
     for burst in bursts:
         if burst is None:
             continue
         i = bisect.bisect_right(steps, burst.sent)
         burst.late_sent = displaced_within(displaced, burst.sent, steps[i] if i < len(steps) else truth.NEVER)
+        if burst.exchanges > 1:
+            burst.late_read = displaced_within(displaced, burst.read, burst.sent)
+            continue
         until = burst.read + TIMESTAMP_NS
         for since, returned in displaced[bisect.bisect_left(displaced, (burst.read,)):]:
             if since >= min(until, burst.sent):

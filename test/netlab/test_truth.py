@@ -463,6 +463,11 @@ class Displacement(unittest.TestCase):
         totals = self.totals([(8, 9), (20, 30), (104, 105)], [5, 15, 15.01, 105, 115])
         self.assertEqual(totals.doubt, 0)
 
+    def test_anywhere_in_a_pipeline(self):
+        burst = syscalls.Burst(5 * MS, 15 * MS, exchanges=10)
+        syscalls.note_displacement([burst], [5 * MS, 15 * MS, 15 * MS + 10_000], [(8 * MS, 11 * MS)])
+        self.assertEqual(ms(burst.late_read), 3)
+
     def test_wait_of_which_nobody_can_tell_whether_it_was_idle(self):
         steps = [5, 15, 18, 105, 115, 115.01]
         self.assertEqual(ms(self.totals([], steps, 91 * MS).idle), 0)
