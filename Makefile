@@ -7,12 +7,13 @@ PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 OBJS = \
 	$(WIN32RES) \
+	src/active_sessions.o \
 	src/aggregate_views.o \
 	src/bounded.o \
 	src/burst.o \
 	src/clients.o \
-	src/drain.o \
-	src/guc.o \
+	src/accumulate.o \
+	src/settings.o \
 	src/histogram.o \
 	src/history.o \
 	src/ledger.o \
@@ -23,16 +24,16 @@ OBJS = \
 	src/recorder.o \
 	src/rows.o \
 	src/sampler.o \
-	src/session.o \
-	src/shmem.o \
-	src/slot.o \
+	src/exchange.o \
+	src/shared_memory.o \
+	src/session_slot.o \
 	src/snapshots.o \
 	src/statement_hooks.o \
 	src/statements.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
 	src/views.o \
-	src/waits.o \
+	src/wait_events.o \
 	src/windows.o \
 	src/wire.o
 

@@ -705,11 +705,11 @@ COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat
 -- ---------------------------------------------------------------------------
 
 -- Why these marks.  All read shared memory that changes while they run, and
--- most of them fold into it what sessions have counted: volatile.  Restricted
+-- most of them add to it what sessions have counted: volatile.  Restricted
 -- to the leader, so that a query sees one state, not one for each worker.
 -- ROWS are those of a middling server: 100 sessions and as many client groups.
 -- COST is that of a call, which does all of the work: ten times as much where
--- sessions are folded first.
+-- what sessions have counted is added first.
 ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
 ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
 ALTER FUNCTION pgnetlat_statements() COST 1000 ROWS 1000;
@@ -754,7 +754,7 @@ COMMENT ON COLUMN pgnetlat_info.version IS 'of the library that the server has l
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when it took its latest sample';
-COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while nobody is active';
 COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
 COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';

@@ -3,7 +3,7 @@
  * aggregate_views.c
  *	  SQL functions about statements, client groups, histograms and history.
  *
- * Each of them folds all sessions before it reads.
+ * Each of them accumulates all sessions before it reads.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,8 +18,8 @@
 #include "clients.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
-#include "drain.h"
-#include "guc.h"
+#include "accumulate.h"
+#include "settings.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "rows.h"
@@ -33,7 +33,7 @@
 
 static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_WAIT] = "wait",
-	[METRIC_EXCHANGE] = "request",
+	[METRIC_REQUEST] = "request",
 	[METRIC_NETWORK] = "network",
 	[METRIC_CLIENT] = "client",
 	[METRIC_RTT] = "rtt",
@@ -42,7 +42,7 @@ static const char *const metric_names[NUM_METRICS] = {
 static const char *
 metric_name(ClientMetric metric, ApiVersion api)
 {
-	if (api == API_1_0 && metric == METRIC_EXCHANGE)
+	if (api == API_1_0 && metric == METRIC_REQUEST)
 		return "exchange";
 	return metric_names[metric];
 }
@@ -85,7 +85,7 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 	RowBuilder	row;
 
 	rows_begin(fcinfo, api, &row);
-	drain_fold_all();
+	accumulate_all();
 	statements_iterate(statement_row, &row);
 	return (Datum) 0;
 }
@@ -99,7 +99,7 @@ SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 static void
 client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 {
-	Oid			role = entry->is_other ? InvalidOid : entry->key.userid;
+	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
 
 	row_oid(row, entry->key.datid);
 	if (with_names)
@@ -107,8 +107,8 @@ client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 	row_oid(row, role);
 	if (with_names)
 		row_name(row, GetUserNameFromId(role, true));
-	row_text(row, entry->is_other ? "(evicted)" : entry->key.application_name);
-	if (!entry->is_other && rows_may_see(role))
+	row_text(row, entry->is_evicted ? "(evicted)" : entry->key.application_name);
+	if (!entry->is_evicted && rows_may_see(role))
 		row_address(row, entry->key.family, entry->key.address);
 	else
 		row_null(row);
@@ -146,7 +146,7 @@ clients(FunctionCallInfo fcinfo, ApiVersion api)
 	int			count;
 
 	rows_begin(fcinfo, api, &row);
-	drain_fold_all();
+	accumulate_all();
 	entries = clients_copy(&count);
 	for (int i = 0; i < count; i++)
 	{
@@ -176,7 +176,7 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	drain_fold_all();
+	accumulate_all();
 	entries = clients_copy_window(length, &began, &count);
 	ends = GetCurrentTimestamp();
 	for (int i = 0; i < count; i++)
@@ -223,7 +223,7 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("client_addr must be the address of a host, not of a network")));
-	drain_fold_all();
+	accumulate_all();
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }
 
@@ -260,7 +260,7 @@ histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
 		elog(ERROR, "return type must be a row type");
 	scan->desc = BlessTupleDesc(scan->desc);
 	scan->api = api;
-	drain_fold_all();
+	accumulate_all();
 	scan->groups = clients_copy(&scan->count);
 	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
 												   "pgnetlat histogram group",
@@ -369,12 +369,12 @@ SQL_ENTRY_POINT(pgnetlat_histogram, histogram, API_1_0);
 SQL_ENTRY_POINT(pgnetlat_histogram_1_1, histogram, API_1_1);
 
 static void
-history_row(RowBuilder *row, const HistoryBucket *bucket, const HistoryRow *values)
+history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *values)
 {
 	const LedgerTotals *totals = &values->totals;
 
-	row_timestamp(row, bucket->start);
-	row_timestamp(row, bucket->end);
+	row_timestamp(row, interval->start);
+	row_timestamp(row, interval->end);
 	row_oid(row, values->datid);
 	row_account(row, totals, NULL);
 	row_int64(row, values->retransmits);
@@ -390,18 +390,18 @@ static Datum
 history(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
-	HistoryBucket *buckets;
+	HistoryInterval *intervals;
 	int			count;
 
 	rows_begin(fcinfo, api, &row);
-	drain_fold_all();
-	buckets = history_copy(GetCurrentTimestamp(), &count);
+	accumulate_all();
+	intervals = history_copy(GetCurrentTimestamp(), &count);
 	for (int i = 0; i < count; i++)
 	{
 		for (int j = 0; j <= HISTORY_DATABASES; j++)
 		{
-			if (buckets[i].rows[j].used)
-				history_row(&row, &buckets[i], &buckets[i].rows[j]);
+			if (intervals[i].rows[j].used)
+				history_row(&row, &intervals[i], &intervals[i].rows[j]);
 		}
 	}
 	return (Datum) 0;

@@ -16,7 +16,7 @@
 
 /*
  * Remove the least used entries of a full table, of those that may go (NULL:
- * all), after "fold" has seen each.  Their usage, a double that ages here, is
+ * all), after "accumulate" has seen each.  Their usage, a double that ages here, is
  * at "usage_offset".  Returns how many went.
  */
 int64

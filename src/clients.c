@@ -4,7 +4,7 @@
  *	  See clients.h.
  *
  * One lock protects the table.  When it is full the least used groups without
- * live sessions are removed, and each is folded into one for its database, so
+ * live sessions are removed, and each is accumulated into one for its database, so
  * that a database's sum never falls.  A group that has live sessions stays:
  * it would come back at once, from zero.  Where all groups have some, there is
  * no room for another: its sessions are counted in the row of their database's
@@ -27,7 +27,7 @@
 #include "clients.h"
 #include "clock.h"
 #include "compat.h"
-#include "guc.h"
+#include "settings.h"
 #include "locks.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -36,7 +36,7 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 				 "ClientKey must not have padding: it is hashed as bytes");
 
 /* Databases that have a row of their own for what was evicted, and one more. */
-#define CLIENTS_OTHERS		16
+#define CLIENTS_EVICTED		16
 
 /* The beginning of ClientCounters: what windows are about, all of it int64. */
 typedef struct ClientSnapshot
@@ -59,8 +59,8 @@ typedef struct ClientSnapshots
 typedef struct ClientsShared
 {
 	SnapshotTimes times;		/* of all snapshots */
-	ClientSnapshots other_snapshots[CLIENTS_OTHERS];
-	ClientEntry others[CLIENTS_OTHERS]; /* what was evicted, by database; the
+	ClientSnapshots evicted_snapshots[CLIENTS_EVICTED];
+	ClientEntry evicted_rows[CLIENTS_EVICTED]; /* what was evicted, by database; the
 										 * last one: of any further ones */
 	int64		evicted;
 	int64		live_groups;	/* entries of the table that have live sessions */
@@ -140,8 +140,8 @@ snapshots_of(const ClientEntry *entry, bool create)
 	ClientSnapshots *own;
 	bool		found;
 
-	if (entry->is_other)
-		return &shared->other_snapshots[entry - shared->others];
+	if (entry->is_evicted)
+		return &shared->evicted_snapshots[entry - shared->evicted_rows];
 	own = hash_search(snapshots, &entry->key, create ? HASH_ENTER_NULL : HASH_FIND, &found);
 	if (own && !found)
 		memset(own->kept, 0, sizeof(own->kept));
@@ -186,7 +186,7 @@ take_snapshot(const ClientEntry *entry, SnapshotLevels levels)
 }
 
 /*
- * Keep a snapshot of all groups, which have just been folded into.
+ * Keep a snapshot of all groups, which have just been accumulated into.
  */
 void
 clients_take_snapshots(SnapshotLevels levels)
@@ -199,10 +199,10 @@ clients_take_snapshots(SnapshotLevels levels)
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		take_snapshot(entry, levels);
-	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
 	{
-		if (shared->others[i].is_other)
-			take_snapshot(&shared->others[i], levels);
+		if (shared->evicted_rows[i].is_evicted)
+			take_snapshot(&shared->evicted_rows[i], levels);
 	}
 	now = clock_now();
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
@@ -224,26 +224,26 @@ clients_take_snapshots(SnapshotLevels levels)
  * last one.
  */
 static ClientEntry *
-other_for(Oid datid)
+evicted_row_for(Oid datid)
 {
-	ClientEntry *last = &shared->others[CLIENTS_OTHERS - 1];
+	ClientEntry *last = &shared->evicted_rows[CLIENTS_EVICTED - 1];
 
-	for (ClientEntry *other = shared->others; OidIsValid(datid) && other < last; other++)
+	for (ClientEntry *other = shared->evicted_rows; OidIsValid(datid) && other < last; other++)
 	{
-		if (!other->is_other)
+		if (!other->is_evicted)
 		{
-			other->is_other = true;
+			other->is_evicted = true;
 			other->key.datid = datid;
 		}
 		if (other->key.datid == datid)
 			return other;
 	}
-	last->is_other = true;
+	last->is_evicted = true;
 	return last;
 }
 
 static void
-add_to_other(ClientEntry *other, const ClientEntry *entry)
+add_to_evicted(ClientEntry *other, const ClientEntry *entry)
 {
 	ClientCounters *sum = &other->counters;
 	const ClientCounters *term = &entry->counters;
@@ -256,12 +256,12 @@ add_to_other(ClientEntry *other, const ClientEntry *entry)
 }
 
 static void
-fold_into_other(const void *evicted)
+add_up_evicted(const void *evicted)
 {
 	const ClientEntry *entry = evicted;
-	ClientEntry *other = other_for(entry->key.datid);
+	ClientEntry *other = evicted_row_for(entry->key.datid);
 
-	add_to_other(other, entry);
+	add_to_evicted(other, entry);
 	evict_snapshots(entry, other);
 }
 
@@ -285,12 +285,12 @@ find_or_create(const ClientKey *key, TimestampTz now)
 			return NULL;
 		shared->evicted += bounded_evict(table, pgnetlat_max_clients,
 										 offsetof(ClientEntry, usage),
-										 may_be_evicted, fold_into_other);
+										 may_be_evicted, add_up_evicted);
 	}
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;
-	entry->is_other = false;
+	entry->is_evicted = false;
 	entry->usage = 0;
 	entry->since = now;
 	memset(&entry->live, 0, sizeof(entry->live));
@@ -305,10 +305,10 @@ join(const ClientKey *key, ClientMember *member, TimestampTz now)
 	ClientEntry *entry = find_or_create(key, now);
 
 	member->joined = true;
-	member->in_other = entry == NULL;
+	member->in_evicted = entry == NULL;
 	if (entry == NULL)
 	{
-		entry = other_for(key->datid);
+		entry = evicted_row_for(key->datid);
 		if (entry->since == 0)
 			entry->since = now;
 	}
@@ -327,10 +327,10 @@ clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 	if (!member->joined)
 	{
 		entry = join(key, member, now);
-		shared->evicted += member->in_other;
+		shared->evicted += member->in_evicted;
 	}
-	else if (member->in_other)
-		entry = other_for(key->datid);
+	else if (member->in_evicted)
+		entry = evicted_row_for(key->datid);
 	else
 		entry = hash_search(table, key, HASH_FIND, NULL);
 	Assert(entry != NULL && entry->live.sessions > 0);
@@ -345,7 +345,7 @@ clients_leave(ClientEntry *entry, ClientMember *member)
 {
 	Assert(member->joined && member->pending == 0);
 	entry->live.sessions--;
-	if (!member->in_other && entry->live.sessions == 0)
+	if (!member->in_evicted && entry->live.sessions == 0)
 		shared->live_groups--;
 	memset(member, 0, sizeof(*member));
 }
@@ -358,12 +358,12 @@ ClientEntry *
 clients_move(ClientEntry *from, const ClientKey *key, ClientMember *member,
 			 TimestampTz now)
 {
-	bool		had_no_room = member->in_other;
+	bool		had_no_room = member->in_evicted;
 	ClientEntry *entry;
 
 	clients_leave(from, member);
 	entry = join(key, member, now);
-	shared->evicted += member->in_other && !had_no_room;
+	shared->evicted += member->in_evicted && !had_no_room;
 	return entry;
 }
 
@@ -383,7 +383,7 @@ clients_restore(const ClientEntry *saved)
 	ClientEntry *entry = NULL;
 
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	if (!saved->is_other && hash_get_num_entries(table) < pgnetlat_max_clients)
+	if (!saved->is_evicted && hash_get_num_entries(table) < pgnetlat_max_clients)
 		entry = find_or_create(&saved->key, saved->since);
 	if (entry)
 	{
@@ -393,8 +393,8 @@ clients_restore(const ClientEntry *saved)
 	}
 	else
 	{
-		entry = other_for(saved->key.datid);
-		add_to_other(entry, saved);
+		entry = evicted_row_for(saved->key.datid);
+		add_to_evicted(entry, saved);
 	}
 	restore_snapshots(entry, saved);
 	LWLockRelease(locks_get(LOCK_CLIENTS));
@@ -419,7 +419,7 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 	return (!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
 		(!OidIsValid(pattern->userid) || pattern->userid == key->userid) &&
 		(pattern->application_name == NULL ||
-		 (!entry->is_other && strcmp(pattern->application_name, key->application_name) == 0)) &&
+		 (!entry->is_evicted && strcmp(pattern->application_name, key->application_name) == 0)) &&
 		(pattern->family == 0 ||
 		 (pattern->family == key->family &&
 		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
@@ -442,7 +442,7 @@ reset_if_matching(ClientEntry *entry, const ClientPattern *pattern, TimestampTz 
 }
 
 /*
- * Forget what some groups, into which all sessions have just been folded, have
+ * Forget what some groups, into which all sessions have just been accumulated, have
  * counted.  Returns how many they were.
  */
 int64
@@ -456,10 +456,10 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		count += reset_if_matching(entry, pattern, now);
-	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
 	{
-		if (shared->others[i].is_other)
-			count += reset_if_matching(&shared->others[i], pattern, now);
+		if (shared->evicted_rows[i].is_evicted)
+			count += reset_if_matching(&shared->evicted_rows[i], pattern, now);
 	}
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 	return count;
@@ -524,14 +524,14 @@ copy_entries(int64 length, TimestampTz *began, int *count)
 	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
 	for (;;)
 	{
-		long		needed = hash_get_num_entries(table) + CLIENTS_OTHERS;
+		long		needed = hash_get_num_entries(table) + CLIENTS_EVICTED;
 
-		if (needed <= room)
+		if (copies && needed <= room)
 			break;
 		LWLockRelease(locks_get(LOCK_CLIENTS));
 		if (copies)
 			pfree(copies);
-		room = needed + CLIENTS_OTHERS;
+		room = needed + CLIENTS_EVICTED;
 		copies = palloc_extended((Size) room * sizeof(ClientEntry), MCXT_ALLOC_HUGE);
 		LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
 	}
@@ -541,10 +541,10 @@ copy_entries(int64 length, TimestampTz *began, int *count)
 	hash_seq_init(&scan, table);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		copy_entry(&copies[(*count)++], entry, place);
-	for (int i = 0; i < CLIENTS_OTHERS; i++)
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
 	{
-		if (shared->others[i].is_other)
-			copy_entry(&copies[(*count)++], &shared->others[i], place);
+		if (shared->evicted_rows[i].is_evicted)
+			copy_entry(&copies[(*count)++], &shared->evicted_rows[i], place);
 	}
 	LWLockRelease(locks_get(LOCK_CLIENTS));
 	return copies;

@@ -4,7 +4,7 @@
  *	  The account by client group: a bounded table in shared memory.
  *
  * A group is a database, a role, an application_name and an address.  Its
- * sums hold what was folded in from live and ended sessions.  What only live
+ * sums hold what was accumulated in from live and ended sessions.  What only live
  * sessions add to it (that they are there, and their pending time) is in the
  * same entry, under the same lock: a copy of an entry is of one moment, so its
  * parts add up and its whole never falls.
@@ -35,7 +35,7 @@ typedef struct ClientKey
 typedef enum ClientMetric
 {
 	METRIC_WAIT,				/* waits that are not idle */
-	METRIC_EXCHANGE,			/* exchanges: exec + send + recv */
+	METRIC_REQUEST,			/* exchanges: exec + send + recv */
 	METRIC_NETWORK,				/* of those waits: the network */
 	METRIC_CLIENT,				/* of those waits: the client */
 	METRIC_RTT,					/* round-trip times, each time they are measured */
@@ -63,7 +63,7 @@ typedef struct ClientLive
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_other;		/* a database's evicted groups; only datid is set */
+	bool		is_evicted;		/* a database's evicted groups; only datid is set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
 	ClientLive	live;
@@ -74,7 +74,7 @@ typedef struct ClientEntry
 typedef struct ClientMember
 {
 	bool		joined;
-	bool		in_other;		/* there was no room for the group: it is in the row of
+	bool		in_evicted;		/* there was no room for the group: it is in the row of
 								 * its database's evicted ones */
 	int64		pending;		/* its part of the group's */
 } ClientMember;
@@ -117,7 +117,7 @@ typedef struct ClientPattern
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
-extern void clients_restore(const ClientEntry *entry);
+extern void clients_restore(const ClientEntry *saved);
 
 /* Windows: what was counted since a moment that is kept */
 extern void clients_take_snapshots(SnapshotLevels levels);

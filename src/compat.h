@@ -35,14 +35,14 @@
  * Does core's receive buffer, which is not empty, hold more than so many
  * bytes?  Before 17 nobody can tell.
  */
-typedef enum CompatAnswer
+typedef enum CompatTristate
 {
 	COMPAT_NO,
 	COMPAT_YES,
 	COMPAT_UNKNOWN
-} CompatAnswer;
+} CompatTristate;
 
-static inline CompatAnswer
+static inline CompatTristate
 compat_buffer_has_more(ssize_t bytes)
 {
 #if PG_VERSION_NUM >= 170000

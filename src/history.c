@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "guc.h"
+#include "settings.h"
 #include "history.h"
 #include "locks.h"
 #include "storage/shmem.h"
@@ -20,7 +20,7 @@ typedef struct HistoryShared
 {
 	int64		current;		/* number of the interval in progress */
 	int64		first;			/* oldest interval kept */
-	HistoryBucket buckets[FLEXIBLE_ARRAY_MEMBER];
+	HistoryInterval intervals[FLEXIBLE_ARRAY_MEMBER];
 } HistoryShared;
 
 static HistoryShared *shared = NULL;
@@ -28,23 +28,23 @@ static HistoryShared *shared = NULL;
 Size
 history_shmem_size(void)
 {
-	return add_size(offsetof(HistoryShared, buckets),
-					mul_size(pgnetlat_history_size, sizeof(HistoryBucket)));
+	return add_size(offsetof(HistoryShared, intervals),
+					mul_size(pgnetlat_history_size, sizeof(HistoryInterval)));
 }
 
-static inline HistoryBucket *
-bucket_get(int64 number)
+static inline HistoryInterval *
+interval_get(int64 number)
 {
-	return &shared->buckets[number % pgnetlat_history_size];
+	return &shared->intervals[number % pgnetlat_history_size];
 }
 
 static void
-bucket_begin(int64 number, TimestampTz start)
+interval_begin(int64 number, TimestampTz start)
 {
-	HistoryBucket *bucket = bucket_get(number);
+	HistoryInterval *interval = interval_get(number);
 
-	memset(bucket, 0, sizeof(*bucket));
-	bucket->start = start;
+	memset(interval, 0, sizeof(*interval));
+	interval->start = start;
 	shared->current = number;
 	if (number - shared->first >= pgnetlat_history_size)
 		shared->first = number - pgnetlat_history_size + 1;
@@ -58,34 +58,34 @@ history_shmem_init(void)
 	shared = ShmemInitStruct("pgnetlat history", history_shmem_size(), &found);
 	if (!found)
 	{
-		memset(shared, 0, offsetof(HistoryShared, buckets));
-		bucket_begin(0, GetCurrentTimestamp());
+		memset(shared, 0, offsetof(HistoryShared, intervals));
+		interval_begin(0, GetCurrentTimestamp());
 	}
 }
 
 /* The row of a database: its own, or an unused one, or that of all others. */
 static HistoryRow *
-row_for(HistoryBucket *bucket, Oid datid)
+row_for(HistoryInterval *interval, Oid datid)
 {
 	for (int i = 0; i < HISTORY_DATABASES; i++)
 	{
-		HistoryRow *row = &bucket->rows[i];
+		HistoryRow *row = &interval->rows[i];
 
 		if (!row->used || row->datid == datid)
 			return row;
 	}
-	return &bucket->rows[HISTORY_DATABASES];
+	return &interval->rows[HISTORY_DATABASES];
 }
 
 static HistoryRow *
-row_for_adding(HistoryBucket *bucket, Oid datid)
+row_for_adding(HistoryInterval *interval, Oid datid)
 {
-	HistoryRow *row = row_for(bucket, datid);
+	HistoryRow *row = row_for(interval, datid);
 
 	if (!row->used)
 	{
 		row->used = true;
-		if (row != &bucket->rows[HISTORY_DATABASES])
+		if (row != &interval->rows[HISTORY_DATABASES])
 			row->datid = datid;
 	}
 	return row;
@@ -97,8 +97,8 @@ add_late(Oid datid, int64 late)
 {
 	/* there is no room in a row that is not used */
 	for (int64 i = shared->current - 1; i >= shared->first && late > 0; i--)
-		late = ledger_totals_add_late(&row_for(bucket_get(i), datid)->totals, late);
-	ledger_totals_add_late(&row_for(bucket_get(shared->current), datid)->totals, late);
+		late = ledger_totals_add_late(&row_for(interval_get(i), datid)->totals, late);
+	ledger_totals_add_late(&row_for(interval_get(shared->current), datid)->totals, late);
 }
 
 /*
@@ -113,7 +113,7 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 	int64		late = ledger_totals_cut_late(&growth);
 
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
-	row = row_for_adding(bucket_get(shared->current), datid);
+	row = row_for_adding(interval_get(shared->current), datid);
 	ledger_totals_add(&row->totals, &growth);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
@@ -137,10 +137,19 @@ due_at(TimestampTz start)
 bool
 history_is_due(TimestampTz now)
 {
-	TimestampTz start = bucket_get(shared->current)->start;
+	TimestampTz start = interval_get(shared->current)->start;
 
 	/* a clock that was set back ends the interval as well */
 	return now >= due_at(start) || now < start;
+}
+
+/*
+ * When the interval in progress is to be closed.
+ */
+TimestampTz
+history_next_due(void)
+{
+	return due_at(interval_get(shared->current)->start);
 }
 
 /*
@@ -150,8 +159,8 @@ void
 history_rotate(TimestampTz now)
 {
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
-	bucket_get(shared->current)->end = Max(now, bucket_get(shared->current)->start);
-	bucket_begin(shared->current + 1, now);
+	interval_get(shared->current)->end = Max(now, interval_get(shared->current)->start);
+	interval_begin(shared->current + 1, now);
 	LWLockRelease(locks_get(LOCK_HISTORY));
 }
 
@@ -160,7 +169,7 @@ history_reset(TimestampTz now)
 {
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
 	shared->first = shared->current + 1;
-	bucket_begin(shared->first, now);
+	interval_begin(shared->first, now);
 	LWLockRelease(locks_get(LOCK_HISTORY));
 }
 
@@ -168,17 +177,17 @@ history_reset(TimestampTz now)
  * A palloc'd copy of the intervals, oldest first; the last is in progress and
  * shown as ending now.
  */
-HistoryBucket *
+HistoryInterval *
 history_copy(TimestampTz now, int *count)
 {
-	HistoryBucket *copies;
+	HistoryInterval *copies;
 
-	copies = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryBucket),
+	copies = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
 							 MCXT_ALLOC_HUGE);
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_SHARED);
 	*count = 0;
 	for (int64 i = shared->first; i <= shared->current; i++)
-		copies[(*count)++] = *bucket_get(i);
+		copies[(*count)++] = *interval_get(i);
 	LWLockRelease(locks_get(LOCK_HISTORY));
 	copies[*count - 1].end = Max(now, copies[*count - 1].start);
 	return copies;
@@ -188,13 +197,13 @@ history_copy(TimestampTz now, int *count)
  * Put back a saved interval, in front of the one in progress.
  */
 void
-history_restore(const HistoryBucket *bucket)
+history_restore(const HistoryInterval *interval)
 {
 	TimestampTz start;
 
 	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
-	start = bucket_get(shared->current)->start;
-	*bucket_get(shared->current) = *bucket;
-	bucket_begin(shared->current + 1, start);
+	start = interval_get(shared->current)->start;
+	*interval_get(shared->current) = *interval;
+	interval_begin(shared->current + 1, start);
 	LWLockRelease(locks_get(LOCK_HISTORY));
 }

@@ -3,7 +3,7 @@
  * history.h
  *	  The account by interval and database: a ring in shared memory.
  *
- * Whatever is folded goes into the interval in progress; the sampler closes
+ * Whatever is accumulated goes into the interval in progress; the sampler closes
  * it.  While the sampler is down the interval in progress just grows longer.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -29,21 +29,22 @@ typedef struct HistoryRow
 	int64		bytes_received;
 } HistoryRow;
 
-typedef struct HistoryBucket
+typedef struct HistoryInterval
 {
 	TimestampTz start;
 	TimestampTz end;			/* of the interval in progress: unset */
 	HistoryRow	rows[HISTORY_DATABASES + 1];
-} HistoryBucket;
+} HistoryInterval;
 
 extern Size history_shmem_size(void);
 extern void history_shmem_init(void);
 
 extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp);
 extern bool history_is_due(TimestampTz now);
+extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
-extern HistoryBucket *history_copy(TimestampTz now, int *count);
-extern void history_restore(const HistoryBucket *bucket);
+extern HistoryInterval *history_copy(TimestampTz now, int *count);
+extern void history_restore(const HistoryInterval *interval);
 
 #endif							/* PGNETLAT_HISTORY_H */

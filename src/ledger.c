@@ -50,7 +50,7 @@ event_time(const Ledger *ledger, int64_t at)
 
 /*
  * Split the wait in progress as if it ended at "until", with a request or
- * ("unanswered") without one.
+ * ("abandoned") without one.
  *
  * Its first part is the network: one round trip, or, for a response that had
  * not left the kernel, the time until it had, less the time for which the
@@ -62,7 +62,7 @@ event_time(const Ledger *ledger, int64_t at)
  * part is idle, or in a transaction, where nothing ever is, the client's.
  */
 static LedgerWait
-split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool unanswered)
+split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool abandoned)
 {
 	LedgerWait	split = {0};
 	int64_t		since = ledger->since;
@@ -83,7 +83,7 @@ split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool u
 		split.client = counted(ledger, since + drained - closed, since + drained);
 		split.idle = counted(ledger, since + drained, until);
 	}
-	else if (unanswered)
+	else if (abandoned)
 	{
 		int64_t		nobody = ledger->wait.in_xact ? 0 : trip - (drained - closed);
 
@@ -225,15 +225,15 @@ book_turn(LedgerTotals *totals, const LedgerTurn *turn)
 
 /* The wait in progress ends at "at". */
 static void
-end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, bool unanswered,
+end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, bool abandoned,
 		 LedgerWait *wait)
 {
 	at = event_time(ledger, at);
-	*wait = split_wait(ledger, at, drain, unanswered);
+	*wait = split_wait(ledger, at, drain, abandoned);
 	book_wait(&ledger->totals, wait);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
-	ledger->exchange++;
+	ledger->exchange_number++;
 }
 
 /*
@@ -247,7 +247,7 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 	if (ledger->phase != LEDGER_OFF)
 		return;
 	ledger->phase = LEDGER_WAITING;
-	ledger->exchange++;			/* what was sampled before is of another wait */
+	ledger->exchange_number++;			/* what was sampled before is of another wait */
 	ledger->since = now;
 	ledger->counted_from = max64(ledger->counted_from, now);
 	ledger->wait = *terms;
@@ -344,7 +344,7 @@ ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain, int64_t wait_show
 	else
 	{
 		ledger->phase = LEDGER_EXECUTING;
-		ledger->exchange++;
+		ledger->exchange_number++;
 	}
 	ledger->counts = false;
 }

@@ -15,7 +15,7 @@
  *						  |							v   |
  *						  +-----exchange_end------ SENDING
  *
- * A small response is sent without being seen in SENDING (answer_plain).
+ * A small response is sent without being seen in SENDING (ledger_response_plain).
  * A turn is a round trip inside an exchange: the server has asked its client
  * for data (COPY FROM STDIN) and waits for the first of it.
  * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
@@ -128,7 +128,7 @@ typedef struct Ledger
 	bool		may_block;		/* the sending in progress is of more than what
 								 * always finds room in the kernel */
 	LedgerWaitTerms wait;		/* of the wait in progress */
-	uint64_t	exchange;		/* number of the latest exchange; never reset */
+	uint64_t	exchange_number;		/* number of the latest exchange; never reset */
 	int64_t		since;			/* when the current phase began */
 	int64_t		counted_from;	/* nothing before this counts */
 	int64_t		exec;			/* closed execution of this exchange: becomes
@@ -266,14 +266,14 @@ ledger_request_begin_plain(Ledger *ledger, int64_t at)
 		ledger->totals.in_xact_wait += wait.length;
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
-	ledger->exchange++;
+	ledger->exchange_number++;
 	ledger->counts = true;
 	return wait;
 }
 
-/* May ledger_answer_plain() be told that sending began at "sending_since"? */
+/* May ledger_response_plain() be told that sending began at "sending_since"? */
 static inline bool
-ledger_answer_is_plain(const Ledger *ledger, int64_t sending_since)
+ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
 	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts;
 }
@@ -283,7 +283,7 @@ ledger_answer_is_plain(const Ledger *ledger, int64_t sending_since)
  * could not block, of an exchange of which the sampler has seen nothing.
  */
 static inline void
-ledger_answer_plain(Ledger *ledger, int64_t sending_since, int64_t at,
+ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
 					const LedgerWaitTerms *terms)
 {
 	ledger->totals.exec += ledger->exec + (sending_since - ledger->since);

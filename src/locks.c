@@ -20,7 +20,7 @@ static const struct
 	int			count;
 }			tranches[LOCK_KINDS] = {
 	[LOCK_RESET] = {"pgnetlat_reset", 1},
-	[LOCK_DRAIN] = {"pgnetlat_drain", LOCK_DRAIN_PARTITIONS},
+	[LOCK_ACCUMULATE] = {"pgnetlat_accumulate", LOCK_ACCUMULATE_PARTITIONS},
 	[LOCK_CLIENTS] = {"pgnetlat_clients", 1},
 	[LOCK_STATEMENTS] = {"pgnetlat_statements", 1},
 	[LOCK_HISTORY] = {"pgnetlat_history", 1},
@@ -46,13 +46,13 @@ locks_init(void)
 LWLock *
 locks_get(PgnetlatLock lock)
 {
-	Assert(lock != LOCK_DRAIN);
+	Assert(lock != LOCK_ACCUMULATE);
 	return &locks[lock]->lock;
 }
 
 /* The one for the session in a slot. */
 LWLock *
-locks_get_drain(int slot)
+locks_get_accumulate(int slot)
 {
-	return &locks[LOCK_DRAIN][slot % LOCK_DRAIN_PARTITIONS].lock;
+	return &locks[LOCK_ACCUMULATE][slot % LOCK_ACCUMULATE_PARTITIONS].lock;
 }

@@ -4,7 +4,7 @@
  *	  The lightweight locks, in the order in which they may be nested.
  *
  * A process may take a lock only while it holds none, or only ones that come
- * before it here, and at most one drain lock.
+ * before it here, and at most one accumulation lock.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -15,13 +15,13 @@
 
 #include "storage/lwlock.h"
 
-/* sessions share the locks under which their records are drained */
-#define LOCK_DRAIN_PARTITIONS	64
+/* sessions share the locks under which their records are accumulated */
+#define LOCK_ACCUMULATE_PARTITIONS	64
 
 typedef enum PgnetlatLock
 {
 	LOCK_RESET,					/* exclusive: a reset is under way */
-	LOCK_DRAIN,					/* what of a session has been folded */
+	LOCK_ACCUMULATE,					/* what of a session has been accumulated */
 	LOCK_CLIENTS,
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
@@ -31,6 +31,6 @@ typedef enum PgnetlatLock
 extern void locks_request(void);
 extern void locks_init(void);
 extern LWLock *locks_get(PgnetlatLock lock);
-extern LWLock *locks_get_drain(int slot);
+extern LWLock *locks_get_accumulate(int slot);
 
 #endif							/* PGNETLAT_LOCKS_H */

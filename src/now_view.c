@@ -25,7 +25,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "rows.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "utils/array.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
@@ -203,9 +203,9 @@ format_parts(NowRow *row, const LedgerTotals *totals)
  * beginning of the query.
  */
 static void
-copy_status(const SlotObservation *seen, char *application, char *query)
+copy_status(const SlotObservation *observation, char *application, char *query)
 {
-	volatile PgBackendStatus *status = seen->status;
+	volatile PgBackendStatus *status = observation->status;
 	int			bytes = Min(pgstat_track_activity_query_size, QUERY_BYTES);
 
 	for (;;)
@@ -215,7 +215,7 @@ copy_status(const SlotObservation *seen, char *application, char *query)
 
 		application[0] = query[0] = '\0';
 		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == seen->pid)
+		if (status->st_procpid == observation->pid)
 		{
 			strlcpy(application, (char *) status->st_appname, NAMEDATALEN);
 			strlcpy(query, (char *) status->st_activity_raw, bytes);
@@ -229,9 +229,9 @@ copy_status(const SlotObservation *seen, char *application, char *query)
 
 /* application or role, and address */
 static void
-set_client(NowRow *row, const SlotObservation *seen, const char *application)
+set_client(NowRow *row, const SlotObservation *observation, const char *application)
 {
-	const TcpEndpoints *endpoints = &seen->endpoints;
+	const TcpEndpoints *endpoints = &observation->endpoints;
 	char		text[INET6_ADDRSTRLEN] = "";
 	const char *address = text;
 	const char *name = application;
@@ -239,7 +239,7 @@ set_client(NowRow *row, const SlotObservation *seen, const char *application)
 	StringInfoData buffer;
 
 	if (name[0] == '\0')
-		name = GetUserNameFromId(seen->userid, true);
+		name = GetUserNameFromId(observation->userid, true);
 	if (endpoints->family != 0)
 		inet_ntop(endpoints->family, endpoints->remote_address, text, sizeof(text));
 	length = strlen(text);
@@ -296,29 +296,29 @@ is_stuck(const NowRow *row)
 }
 
 static void
-make_row(NowRow *row, const SlotObservation *seen)
+make_row(NowRow *row, const SlotObservation *observation)
 {
-	const LedgerTotals *totals = &seen->account.totals;
+	const LedgerTotals *totals = &observation->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
-								  seen->account.pending) / NS_PER_S;
+								  observation->account.pending) / NS_PER_S;
 	char		application[NAMEDATALEN];
 	char		query[QUERY_BYTES];
 
 	memset(row, 0, sizeof(*row));
-	row->pid = seen->pid;
-	row->session_state = seen->account.state;
-	row->age = Max(seen->observed_at - seen->account.state_since, 0);
-	row->wait_event = seen->wait_event;
+	row->pid = observation->pid;
+	row->session_state = observation->account.state;
+	row->age = Max(observation->observed_at - observation->account.state_since, 0);
+	row->wait_event = observation->wait_event;
 	row->stuck = is_stuck(row);
-	copy_status(seen, application, query);
+	copy_status(observation, application, query);
 	row->query = pstrdup(query);
-	set_client(row, seen, application);
+	set_client(row, observation, application);
 	set_state(row);
 	if (window > 0)
 		format_number(row->rate, sizeof(row->rate), totals->requests / window, 1);
-	if (seen->tcp.measured_at != 0 && seen->tcp.rtt > 0)
+	if (observation->tcp.measured_at != 0 && observation->tcp.rtt > 0)
 		format_number(row->rtt, sizeof(row->rtt),
-					  seen->tcp.rtt / (double) NS_PER_MS, 2);
+					  observation->tcp.rtt / (double) NS_PER_MS, 2);
 	format_parts(row, totals);
 }
 
@@ -332,18 +332,18 @@ collect_rows(int *count)
 	*count = 0;
 	for (int i = 0; i < slot_count(); i++)
 	{
-		SlotObservation seen;
+		SlotObservation observation;
 
-		if (i == slot_my_index() || !windows_observe(i, NOW_WINDOW_NS, &seen) ||
-			seen.closed || seen.account.state == LEDGER_STATE_IDLE ||
-			seen.account.state == LEDGER_STATE_DISABLED || !rows_may_see(seen.userid))
+		if (i == slot_my_index() || !windows_observe(i, NOW_WINDOW_NS, &observation) ||
+			observation.closed || observation.account.state == LEDGER_STATE_IDLE ||
+			observation.account.state == LEDGER_STATE_DISABLED || !rows_may_see(observation.userid))
 			continue;
 		if (*count == room)
 		{
 			room *= 2;
 			rows = repalloc_huge(rows, room * sizeof(NowRow));
 		}
-		make_row(&rows[(*count)++], &seen);
+		make_row(&rows[(*count)++], &observation);
 	}
 	return rows;
 }

@@ -32,13 +32,13 @@
 #include "catalog/pg_control.h"
 #include "clients.h"
 #include "common/controldata_utils.h"
-#include "guc.h"
+#include "settings.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "statements.h"
 #include "storage/fd.h"
 #include "utils/timestamp.h"
@@ -52,10 +52,10 @@ typedef struct PersistHeader
 	uint32		major;
 	uint32		statement_size;
 	uint32		client_size;
-	uint32		bucket_size;
+	uint32		interval_size;
 	int32		statements;
 	int32		clients;
-	int32		buckets;
+	int32		intervals;
 	TimestampTz reset_timestamp;
 	uint32		header_size;
 	pg_crc32c	crc;			/* of what follows, and of what is above */
@@ -92,7 +92,7 @@ static void
 write_body(Writer *writer)
 {
 	ClientEntry *clients;
-	HistoryBucket *buckets;
+	HistoryInterval *intervals;
 
 	statements_iterate(write_statement, writer);
 	clients = clients_copy(&writer->header.clients);
@@ -102,9 +102,9 @@ write_body(Writer *writer)
 		memset(&clients[i].live, 0, sizeof(clients[i].live));
 		write_chunk(writer, &clients[i], sizeof(ClientEntry));
 	}
-	buckets = history_copy(GetCurrentTimestamp(), &writer->header.buckets);
-	for (int i = 0; i < writer->header.buckets; i++)
-		write_chunk(writer, &buckets[i], sizeof(HistoryBucket));
+	intervals = history_copy(GetCurrentTimestamp(), &writer->header.intervals);
+	for (int i = 0; i < writer->header.intervals; i++)
+		write_chunk(writer, &intervals[i], sizeof(HistoryInterval));
 	COMP_CRC32C(writer->header.crc, &writer->header, offsetof(PersistHeader, crc));
 	FIN_CRC32C(writer->header.crc);
 }
@@ -117,7 +117,7 @@ write_file(Writer *writer)
 	writer->header.major = PG_VERSION_NUM / 100;
 	writer->header.statement_size = sizeof(StatementEntry);
 	writer->header.client_size = sizeof(ClientEntry);
-	writer->header.bucket_size = sizeof(HistoryBucket);
+	writer->header.interval_size = sizeof(HistoryInterval);
 	writer->header.reset_timestamp = slot_reset_timestamp();
 	writer->header.header_size = sizeof(PersistHeader);
 	INIT_CRC32C(writer->header.crc);
@@ -233,15 +233,15 @@ header_complaint(const PersistHeader *header, size_t body_size)
 		header->header_size != sizeof(PersistHeader) ||
 		header->statement_size != sizeof(StatementEntry) ||
 		header->client_size != sizeof(ClientEntry) ||
-		header->bucket_size != sizeof(HistoryBucket))
+		header->interval_size != sizeof(HistoryInterval))
 		return "It has another format, such as that of another version.";
 	if (header->major != PG_VERSION_NUM / 100)
 		return "It is of another major version of PostgreSQL.";
-	if (header->statements < 0 || header->clients < 0 || header->buckets < 0 ||
+	if (header->statements < 0 || header->clients < 0 || header->intervals < 0 ||
 		body_size !=
 		(size_t) header->statements * sizeof(StatementEntry) +
 		(size_t) header->clients * sizeof(ClientEntry) +
-		(size_t) header->buckets * sizeof(HistoryBucket))
+		(size_t) header->intervals * sizeof(HistoryInterval))
 		return "It is truncated or damaged.";
 	return NULL;
 }
@@ -314,9 +314,9 @@ client_is_valid(const ClientEntry *entry)
 {
 	const ClientKey *key = &entry->key;
 
-	if (!flag_is_valid(&entry->is_other) || !client_key_is_valid(key))
+	if (!flag_is_valid(&entry->is_evicted) || !client_key_is_valid(key))
 		return false;
-	if (entry->is_other)
+	if (entry->is_evicted)
 	{
 		ClientKey	other = {.datid = key->datid};
 
@@ -340,14 +340,14 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 }
 
 static bool
-bucket_is_valid(const HistoryBucket *bucket)
+interval_is_valid(const HistoryInterval *interval)
 {
-	if (!IS_VALID_TIMESTAMP(bucket->start) || !IS_VALID_TIMESTAMP(bucket->end) ||
-		bucket->start > bucket->end)
+	if (!IS_VALID_TIMESTAMP(interval->start) || !IS_VALID_TIMESTAMP(interval->end) ||
+		interval->start > interval->end)
 		return false;
 	for (int i = 0; i <= HISTORY_DATABASES; i++)
 	{
-		if (!history_row_is_valid(&bucket->rows[i], i < HISTORY_DATABASES))
+		if (!history_row_is_valid(&interval->rows[i], i < HISTORY_DATABASES))
 			return false;
 	}
 	return true;
@@ -358,7 +358,7 @@ body_is_valid(const PersistHeader *header, const char *body)
 {
 	StatementEntry statement;
 	ClientEntry client;
-	HistoryBucket bucket;
+	HistoryInterval interval;
 
 	/* copied one by one, for alignment */
 	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
@@ -373,10 +373,10 @@ body_is_valid(const PersistHeader *header, const char *body)
 		if (!client_is_valid(&client))
 			return false;
 	}
-	for (int i = 0; i < header->buckets; i++, body += sizeof(bucket))
+	for (int i = 0; i < header->intervals; i++, body += sizeof(interval))
 	{
-		memcpy(&bucket, body, sizeof(bucket));
-		if (!bucket_is_valid(&bucket))
+		memcpy(&interval, body, sizeof(interval));
+		if (!interval_is_valid(&interval))
 			return false;
 	}
 	return IS_VALID_TIMESTAMP(header->reset_timestamp);
@@ -392,7 +392,7 @@ restore_body(const PersistHeader *header, const char *body)
 {
 	StatementEntry statement;
 	ClientEntry client;
-	HistoryBucket bucket;
+	HistoryInterval interval;
 
 	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
 	{
@@ -404,10 +404,10 @@ restore_body(const PersistHeader *header, const char *body)
 		memcpy(&client, body, sizeof(client));
 		clients_restore(&client);
 	}
-	for (int i = 0; i < header->buckets; i++, body += sizeof(bucket))
+	for (int i = 0; i < header->intervals; i++, body += sizeof(interval))
 	{
-		memcpy(&bucket, body, sizeof(bucket));
-		history_restore(&bucket);
+		memcpy(&interval, body, sizeof(interval));
+		history_restore(&interval);
 	}
 	slot_restore_reset_timestamp(header->reset_timestamp);
 }

@@ -12,10 +12,10 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "guc.h"
+#include "settings.h"
 #include "miscadmin.h"
 #include "sampler.h"
-#include "shmem.h"
+#include "shared_memory.h"
 #include "statement_hooks.h"
 #include "wire.h"
 
@@ -33,7 +33,7 @@ _PG_init(void)
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 
-	guc_define();
+	settings_define();
 	shmem_install();
 	wire_install();
 	statement_hooks_install();

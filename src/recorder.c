@@ -12,9 +12,9 @@
  */
 #include "postgres.h"
 
-#include "guc.h"
+#include "settings.h"
 #include "recorder.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "storage/shmem.h"
 
 typedef struct Recorder
@@ -24,7 +24,7 @@ typedef struct Recorder
 
 	/* apart from the head: one writer per cache line */
 	char		padding[64 - 2 * sizeof(pg_atomic_uint64)];
-	pg_atomic_uint64 tail;		/* written under the drain lock */
+	pg_atomic_uint64 tail;		/* written under the accumulation lock */
 	char		padding_after[64 - sizeof(pg_atomic_uint64)];
 
 	FlightRecord records[FLEXIBLE_ARRAY_MEMBER];
@@ -147,7 +147,7 @@ recorder_count_dropped(void)
  * stay there until then.
  */
 int
-recorder_peek(int slot, const FlightRecord **records)
+recorder_unread(int slot, const FlightRecord **records)
 {
 	Recorder   *recorder = recorder_get(slot);
 	uint64		tail = pg_atomic_read_u64(&recorder->tail);

@@ -4,7 +4,7 @@
  *	  The flight recorder: a ring of each session's last records.
  *
  * One producer (the session), one consumer at a time (whoever holds the
- * session's drain lock), any number of readers.  The consumer only moves a
+ * session's accumulation lock), any number of readers.  The consumer only moves a
  * mark: a record stays readable until the session needs its place, and the
  * session does not overwrite what has not been consumed.  The session builds
  * a record in its place, where nobody looks before it is pushed.
@@ -35,9 +35,9 @@
 #include "port/atomics.h"
 
 /*
- * When so many places are left, the session drains if nobody else is doing
+ * When so many places are left, the session empties it if nobody else is doing
  * that, and then it waits for it: an exchange may end with a record where it
- * cannot drain, and another may begin.
+ * cannot, and another may begin.
  */
 #define RECORDER_RESERVE		8
 #define RECORDER_LAST_RESERVE	2
@@ -51,10 +51,10 @@
 #define RECORD_TURN				0x10	/* ends with a round trip inside the
 										 * exchange, which is its network */
 #define RECORD_PREPARES			0x20	/* its statement was prepared in it */
-#define RECORD_UNANSWERED		0x40	/* no request ended the wait after it */
+#define RECORD_ABANDONED		0x40	/* no request ended the wait after it */
 #define RECORD_CONTINUES		0x80	/* not the first one of its exchange */
 #define RECORD_NO_EXCHANGE		0x100	/* no request asked for it; or all but its
-										 * wait has been folded already */
+										 * wait has been accumulated already */
 
 /*
  * One statement's part of an exchange, with the wait after it if it is the
@@ -105,7 +105,7 @@ extern void recorder_count_dropped(void);
 
 /*
  * The record at writer->next is complete: everybody may see it.  Returns true
- * if the ring should be drained before long.
+ * if the ring should be emptied before long.
  */
 static inline bool
 recorder_push(RecorderWriter *writer)
@@ -121,9 +121,9 @@ recorder_push(RecorderWriter *writer)
 	return unlikely(++writer->next == writer->limit) && recorder_find_room(writer);
 }
 
-/* Functions for the holder of the drain lock */
+/* Functions for the holder of the accumulation lock */
 extern void recorder_attach(int slot);
-extern int	recorder_peek(int slot, const FlightRecord **records);
+extern int	recorder_unread(int slot, const FlightRecord **records);
 extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 

@@ -16,7 +16,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "rows.h"
-#include "shmem.h"
+#include "shared_memory.h"
 #include "snapshots.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"

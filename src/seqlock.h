@@ -10,7 +10,7 @@
  * straight-line.
  *
  * seqlock_write_begin() is a full barrier, not only a write barrier: what the
- * writer reads inside the section (the marks that readers leave, see slot.h)
+ * writer reads inside the section (the watermarks that readers leave, see session_slot.h)
  * is then at least as new as what any reader had written who saw the count
  * from before.
  *

@@ -6,7 +6,9 @@
  * A statement is identified by the query identifier of what the client asked
  * for at top level; what runs inside of it (functions, triggers, the query of
  * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
- * stands for the statement that was prepared, as in pg_stat_statements.
+ * stands for the statement that was prepared, as in pg_stat_statements.  What
+ * runs outside of all portals nobody has asked for: the CHECK of a domain, say,
+ * while a parameter is bound, or a function that is called without a statement.
  *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
  * Under Sync that comes when the statement is complete, and still belongs to
@@ -26,7 +28,7 @@
 #include "commands/prepare.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "guc.h"
+#include "settings.h"
 #include "optimizer/planner.h"
 #include "statement_hooks.h"
 #include "tcop/pquery.h"
@@ -48,7 +50,7 @@ pgnetlat_planner(PLANNER_PARAMS)
 
 	wire_work_begins();
 	outer = my_session.depth;
-	if (outer == 0 && session_is_recording())
+	if (outer == 0 && exchange_is_recording())
 		wire_statement_is_planned(parse->queryId);
 	my_session.depth = outer + 1;
 	if (prev_planner)
@@ -75,7 +77,7 @@ track_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	FlightRecord *record = NULL;
 	int			outer = my_session.depth;
 
-	if (outer == 0)
+	if (outer == 0 && ActivePortal != NULL)
 		record = wire_statement_begins(queryDesc->plannedstmt->queryId);
 	my_session.depth = outer + 1;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -103,7 +105,7 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	wire_work_begins();
 	if (my_session.suspended)
 		wire_fetches(queryDesc->already_executed);
-	if (session_is_recording() && (!my_session.statement_done || is_next_statement()))
+	if (exchange_is_recording() && (!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
 		track_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -116,7 +118,7 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!session_in_exchange() || my_session.statement_done ||
+	if (unlikely(!exchange_in_progress() || my_session.statement_done ||
 				 my_session.suspended))
 		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else if (my_session.recording)
@@ -143,7 +145,7 @@ static const CachedPlan *unnamed_plan = NULL;
 static uint64
 utility_queryid(const PlannedStmt *pstmt)
 {
-	const Portal portal = ActivePortal;
+	Portal		portal = ActivePortal;
 	uint64		queryid = pstmt->queryId != 0 ? pstmt->queryId : pgstat_get_my_query_id();
 	PreparedStatement *prepared;
 
@@ -176,7 +178,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (unlikely(my_session.suspended))
 		wire_fetches(false);
 	outer = my_session.depth;
-	if (outer == 0 && !transparent && session_is_recording() &&
+	if (outer == 0 && ActivePortal != NULL && !transparent && exchange_is_recording() &&
 		(!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
@@ -193,7 +195,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 
 	/* another record than before, if the statement was a COPY from the client */
 	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))
-		session_record()->rows += qc->nprocessed;
+		exchange_record()->rows += qc->nprocessed;
 }
 
 void

@@ -4,9 +4,9 @@
  *	  See statements.h.
  *
  * One lock protects the table: it is taken once per batch of exchanges, by
- * whoever drains a session's ring, so there is little to contend for.  When
+ * whoever empties a session's ring, so there is little to contend for.  When
  * the table is full the least used entries are removed and their counters
- * folded into one that has no key, so that the sums stay true.
+ * accumulated into one that has no key, so that the sums stay true.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -16,7 +16,7 @@
 
 #include "bounded.h"
 #include "compat.h"
-#include "guc.h"
+#include "settings.h"
 #include "locks.h"
 #include "statements.h"
 #include "storage/shmem.h"
@@ -76,7 +76,7 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 }
 
 static void
-fold_into_other(const void *evicted)
+add_up_evicted(const void *evicted)
 {
 	const StatementEntry *entry = evicted;
 
@@ -95,7 +95,7 @@ find_or_create(const StatementKey *key, TimestampTz now)
 		return entry;
 	if (hash_get_num_entries(table) >= pgnetlat_max_statements)
 		shared->evicted += bounded_evict(table, pgnetlat_max_statements,
-										 offsetof(StatementEntry, usage), NULL, fold_into_other);
+										 offsetof(StatementEntry, usage), NULL, add_up_evicted);
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry == NULL)
 		return NULL;
@@ -146,7 +146,7 @@ statements_restore(const StatementEntry *saved)
 		entry->counters = saved->counters;
 	}
 	else
-		fold_into_other(saved);
+		add_up_evicted(saved);
 	LWLockRelease(locks_get(LOCK_STATEMENTS));
 }
 

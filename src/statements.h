@@ -62,6 +62,6 @@ extern void statements_counts(int64 *entries, int64 *evicted);
 /* Calls back with a copy of each entry, the one of evicted entries (all zero key) last. */
 extern void statements_iterate(void (*callback) (const StatementEntry *entry, void *arg),
 							   void *arg);
-extern void statements_restore(const StatementEntry *entry);
+extern void statements_restore(const StatementEntry *saved);
 
 #endif							/* PGNETLAT_STATEMENTS_H */

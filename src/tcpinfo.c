@@ -143,7 +143,7 @@ tcpinfo_times_blocked(void)
 
 /*
  * Ask the kernel about a connection of this process, of which "known" is known
- * already.  Returns false, and leaves "info" alone, where it does not answer.
+ * already.  Returns false, and leaves "info" alone, where it does not reply.
  * A connection that was reset still has its counters.
  */
 bool
@@ -161,10 +161,10 @@ tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 	return true;
 }
 
-/* Longest time to wait for an answer; the kernel gives it at once. */
+/* Longest time to wait for a reply; the kernel gives it at once. */
 #define DIAG_TIMEOUT_US		20000
 
-/* Datagrams to look at in search of the answer to one question. */
+/* Datagrams to look at in search of the reply to one question. */
 #define DIAG_DATAGRAMS		8
 
 /* Before the first question; the socket is opened when there is one. */
@@ -182,7 +182,7 @@ diag_open(TcpDiag *diag)
 
 	if (diag->sock >= 0)
 		return true;
-	diag->answered = false;
+	diag->replied = false;
 	diag->sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (diag->sock < 0)
 		return false;
@@ -249,7 +249,7 @@ diag_ask(TcpDiag *diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
 
 /*
  * Ask the kernel about a connection of any process in this network namespace,
- * of which "known" is known already.  "info" is set if it answers.
+ * of which "known" is known already.  "info" is set if it replies.
  *
  * Whoever is refused gets a new socket, and not before a pause.  A kernel
  * without tcp_diag says of each connection that there is none, so at first
@@ -265,16 +265,16 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 	if (!tcpstate_may_ask(&diag->backoff, now))
 		return TCP_REPLY_REFUSED;
 	reply = diag_ask(diag, endpoints, now, &fresh);
-	if (reply == TCP_REPLY_ANSWER)
+	if (reply == TCP_REPLY_VALID)
 	{
-		diag->answered = true;
-		tcpstate_was_answered(&diag->backoff);
+		diag->replied = true;
+		tcpstate_got_reply(&diag->backoff);
 		if (!tcpstate_continue(&fresh, known))
 			return TCP_REPLY_GONE;
 		*info = fresh;
 		return reply;
 	}
-	if (reply == TCP_REPLY_GONE && diag->answered)
+	if (reply == TCP_REPLY_GONE && diag->replied)
 		return reply;
 	tcpstate_was_refused(&diag->backoff, now);
 	if (diag->sock >= 0)

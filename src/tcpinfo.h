@@ -5,7 +5,7 @@
  *
  * The only place for differences between operating systems: where the kernel
  * does not tell, the functions return false and everything that depends on
- * them is NULL.  What the answers mean is in tcpstate.h.
+ * them is NULL.  What the replies mean is in tcpstate.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,7 +29,7 @@ typedef struct TcpDiag
 {
 	int			sock;			/* -1: not open */
 	uint32		sequence;		/* of the latest question */
-	bool		answered;		/* some question, on this socket */
+	bool		replied;		/* some question, on this socket */
 	TcpBackoff	backoff;
 } TcpDiag;
 

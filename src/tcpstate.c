@@ -288,7 +288,7 @@ read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
 							   now, info))
 				break;
 			info->unsent = socket.idiag_wqueue;
-			return TCP_REPLY_ANSWER;
+			return TCP_REPLY_VALID;
 		}
 		at += NLA_ALIGN(attribute.nla_len);
 	}
@@ -309,8 +309,8 @@ read_error(const uint8_t *body, size_t length)
 
 /*
  * What is the datagram to who has asked about this connection, under this
- * sequence number?  "info" is set if it is the answer, and left alone
- * otherwise.  An answer to another question is none to this one, even if that
+ * sequence number?  "info" is set if it is the reply, and left alone
+ * otherwise.  A reply to another question is none to this one, even if that
  * was about the same connection.
  */
 TcpReply

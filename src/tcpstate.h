@@ -64,16 +64,16 @@ typedef struct TcpEndpoints
 /* What a message from the kernel is to who has asked a question. */
 typedef enum TcpReply
 {
-	TCP_REPLY_FOREIGN,			/* no answer to this question: read on */
-	TCP_REPLY_ANSWER,
+	TCP_REPLY_FOREIGN,			/* no reply to this question: read on */
+	TCP_REPLY_VALID,
 	TCP_REPLY_GONE,				/* there is no such connection (any more) */
-	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, answer */
+	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, reply */
 } TcpReply;
 
-/* When to ask somebody again who did not answer. */
+/* When to ask somebody again who did not reply. */
 typedef struct TcpBackoff
 {
-	int64_t		pause;			/* ns; 0: the latest question was answered */
+	int64_t		pause;			/* ns; 0: the latest question got a reply */
 	int64_t		until;			/* monotonic: do not ask before */
 } TcpBackoff;
 
@@ -102,7 +102,7 @@ tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)
 }
 
 static inline void
-tcpstate_was_answered(TcpBackoff *backoff)
+tcpstate_got_reply(TcpBackoff *backoff)
 {
 	backoff->pause = backoff->until = 0;
 }

@@ -12,21 +12,21 @@
 #include "access/htup_details.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
-#include "drain.h"
-#include "guc.h"
+#include "accumulate.h"
+#include "settings.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
 #include "recorder.h"
 #include "rows.h"
 #include "sampler.h"
-#include "shmem.h"
-#include "slot.h"
+#include "shared_memory.h"
+#include "session_slot.h"
 #include "statements.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "waits.h"
+#include "wait_events.h"
 #include "windows.h"
 
 static const char *const state_names[LEDGER_NUM_STATES] = {
@@ -48,9 +48,9 @@ static const char *const transport_names[] = {
 
 /* The application_name in core's status, copied by core's protocol. */
 static void
-copy_application_name(const SlotObservation *seen, char *name)
+copy_application_name(const SlotObservation *observation, char *name)
 {
-	volatile PgBackendStatus *status = seen->status;
+	volatile PgBackendStatus *status = observation->status;
 
 	for (;;)
 	{
@@ -58,7 +58,7 @@ copy_application_name(const SlotObservation *seen, char *name)
 		int			after;
 
 		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == seen->pid)
+		if (status->st_procpid == observation->pid)
 			strlcpy(name, (char *) status->st_appname, NAMEDATALEN);
 		else
 			name[0] = '\0';
@@ -71,54 +71,54 @@ copy_application_name(const SlotObservation *seen, char *name)
 
 /* What pg_stat_activity shows to everybody; names where the caller wants them. */
 static void
-session_identity(RowBuilder *row, const SlotObservation *seen, bool with_names)
+session_identity(RowBuilder *row, const SlotObservation *observation, bool with_names)
 {
 	char		name[NAMEDATALEN];
 
-	copy_application_name(seen, name);
-	row_int32(row, seen->pid);
-	row_oid(row, seen->datid);
+	copy_application_name(observation, name);
+	row_int32(row, observation->pid);
+	row_oid(row, observation->datid);
 	if (with_names)
-		row_name(row, get_database_name(seen->datid));
-	row_oid(row, seen->userid);
+		row_name(row, get_database_name(observation->datid));
+	row_oid(row, observation->userid);
 	if (with_names)
-		row_name(row, GetUserNameFromId(seen->userid, true));
+		row_name(row, GetUserNameFromId(observation->userid, true));
 	row_text(row, name);
 }
 
 /* Where from, since when, doing what. */
 static void
-session_state(RowBuilder *row, const SlotObservation *seen)
+session_state(RowBuilder *row, const SlotObservation *observation)
 {
-	const TcpEndpoints *endpoints = &seen->endpoints;
+	const TcpEndpoints *endpoints = &observation->endpoints;
 
 	row_address(row, endpoints->family, endpoints->remote_address);
 	if (endpoints->family != 0)
 		row_int32(row, pg_ntoh16(endpoints->remote_port));
 	else
 		row_int32(row, -1);		/* as in pg_stat_activity */
-	row_timestamp(row, seen->backend_start);
-	row_text(row, transport_names[seen->transport]);
-	row_text(row, state_names[seen->account.state]);
-	row_timestamp(row, clock_to_timestamp(seen->clock_offset, seen->account.state_since));
-	row_timestamp(row, seen->stats_since);
+	row_timestamp(row, observation->backend_start);
+	row_text(row, transport_names[observation->transport]);
+	row_text(row, state_names[observation->account.state]);
+	row_timestamp(row, clock_to_timestamp(observation->clock_offset, observation->account.state_since));
+	row_timestamp(row, observation->stats_since);
 }
 
 /* What the kernel says; NULL where it says nothing. */
 static void
-session_connection(RowBuilder *row, const SlotObservation *seen)
+session_connection(RowBuilder *row, const SlotObservation *observation)
 {
-	bool		known = seen->tcp.measured_at != 0;
+	bool		known = observation->tcp.measured_at != 0;
 
-	if (known && seen->tcp.rtt > 0)
-		row_ms(row, seen->tcp.rtt);
+	if (known && observation->tcp.rtt > 0)
+		row_ms(row, observation->tcp.rtt);
 	else
 		row_null(row);
 	if (known)
 	{
-		row_ms(row, seen->tcp.srtt);
-		row_timestamp(row, clock_to_timestamp(seen->clock_offset, seen->tcp.measured_at));
-		row_int64(row, seen->tcp_counters.retransmits);
+		row_ms(row, observation->tcp.srtt);
+		row_timestamp(row, clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
+		row_int64(row, observation->tcp_counters.retransmits);
 	}
 	else
 	{
@@ -126,12 +126,12 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 		row_null(row);
 		row_null(row);
 	}
-	row_int64(row, seen->account.totals.bytes_sent);
+	row_int64(row, observation->account.totals.bytes_sent);
 	if (known)
 	{
-		row_int64(row, seen->tcp_counters.bytes_received);
-		row_int64(row, seen->tcp_counters.packets_sent);
-		row_int64(row, seen->tcp_counters.packets_received);
+		row_int64(row, observation->tcp_counters.bytes_received);
+		row_int64(row, observation->tcp_counters.packets_sent);
+		row_int64(row, observation->tcp_counters.packets_received);
 	}
 	else
 	{
@@ -139,8 +139,8 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
 		row_null(row);
 		row_null(row);
 	}
-	if (seen->run_queue_time >= 0)
-		row_ms(row, seen->run_queue_time);
+	if (observation->run_queue_time >= 0)
+		row_ms(row, observation->run_queue_time);
 	else
 		row_null(row);
 }
@@ -150,19 +150,19 @@ session_connection(RowBuilder *row, const SlotObservation *seen)
  * when each query ran, for how long, and how much it returned.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *seen)
+session_account(RowBuilder *row, const SlotObservation *observation)
 {
-	session_state(row, seen);
-	row_account(row, &seen->account.totals, &seen->account.pending);
-	session_connection(row, seen);
+	session_state(row, observation);
+	row_account(row, &observation->account.totals, &observation->account.pending);
+	session_connection(row, observation);
 }
 
 static void
-session_row(RowBuilder *row, const SlotObservation *seen)
+session_row(RowBuilder *row, const SlotObservation *observation)
 {
-	session_identity(row, seen, false);
-	if (rows_may_see(seen->userid))
-		session_account(row, seen);
+	session_identity(row, observation, false);
+	if (rows_may_see(observation->userid))
+		session_account(row, observation);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -175,13 +175,13 @@ static Datum
 sessions(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
-	SlotObservation seen;
+	SlotObservation observation;
 
 	rows_begin(fcinfo, api, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe(i, WINDOW_WHOLE, &seen) && !seen.closed)
-			session_row(&row, &seen);
+		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
+			session_row(&row, &observation);
 	}
 	return (Datum) 0;
 }
@@ -197,21 +197,21 @@ static Datum
 sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
-	SlotObservation seen;
+	SlotObservation observation;
 	int64		length;
 
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (!windows_observe(i, length, &seen) || seen.closed)
+		if (!windows_observe(i, length, &observation) || observation.closed)
 			continue;
-		session_identity(&row, &seen, true);
-		if (rows_may_see(seen.userid))
+		session_identity(&row, &observation, true);
+		if (rows_may_see(observation.userid))
 		{
-			session_account(&row, &seen);
-			row_ms(&row, ledger_busy_total(&seen.account.totals) +
-				   seen.account.totals.idle + seen.account.pending);
+			session_account(&row, &observation);
+			row_ms(&row, ledger_busy_total(&observation.account.totals) +
+				   observation.account.totals.idle + observation.account.pending);
 		}
 		else
 			row_null_rest(&row);
@@ -250,7 +250,7 @@ static Datum
 waits(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
-	SlotObservation seen;
+	SlotObservation observation;
 	WaitSample	samples[WAITS_PER_SESSION];
 
 	rows_begin(fcinfo, api, &row);
@@ -258,12 +258,12 @@ waits(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		int			count;
 
-		if (!slot_observe(i, &seen) || !rows_may_see(seen.userid))
+		if (!slot_observe(i, &observation) || !rows_may_see(observation.userid))
 			continue;
-		count = waits_copy(i, seen.session, seen.generation, samples);
+		count = wait_events_copy(i, observation.session, observation.generation, samples);
 		for (int j = 0; j < count; j++)
 		{
-			row_int32(&row, seen.pid);
+			row_int32(&row, observation.pid);
 			if (samples[j].other)
 				row_null(&row);
 			else
@@ -357,7 +357,7 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	int			pid = PG_GETARG_INT32(0);
 	RowBuilder	row;
-	SlotObservation seen;
+	SlotObservation observation;
 	SlotObservation after;
 	FlightRecord *records;
 	FlightRecord exchange;
@@ -367,20 +367,20 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 
 	rows_begin(fcinfo, api, &row);
 	slot = slot_find_pid(pid);
-	if (slot < 0 || !slot_observe(slot, &seen) || seen.pid != pid ||
-		!rows_may_see(seen.userid))
+	if (slot < 0 || !slot_observe(slot, &observation) || observation.pid != pid ||
+		!rows_may_see(observation.userid))
 		return (Datum) 0;
 
 	records = palloc(recorder_capacity() * sizeof(FlightRecord));
 	count = recorder_copy(slot, records, recorder_capacity());
 
 	/* another session may have taken the slot meanwhile, of another role */
-	if (!slot_observe(slot, &after) || after.session != seen.session)
+	if (!slot_observe(slot, &after) || after.session != observation.session)
 		return (Datum) 0;
 	for (const FlightRecord *next = records;
 		 (used = next_exchange(next, count, &exchange)) > 0;
 		 next += used, count -= used)
-		recent_row(&row, &exchange, seen.clock_offset);
+		recent_row(&row, &exchange, observation.clock_offset);
 	return (Datum) 0;
 }
 
@@ -461,5 +461,5 @@ Datum
 pgnetlat_reset(PG_FUNCTION_ARGS)
 {
 	rows_require_preload();
-	PG_RETURN_TIMESTAMPTZ(drain_reset());
+	PG_RETURN_TIMESTAMPTZ(accumulate_reset());
 }

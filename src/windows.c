@@ -13,7 +13,7 @@
 #include "miscadmin.h"
 #include "seqlock.h"
 #include "storage/shmem.h"
-#include "waits.h"
+#include "wait_events.h"
 #include "windows.h"
 
 /* A reset of one session. */
@@ -72,28 +72,37 @@ windows_due(int64 now)
 	return snapshots_due(&shared->schedule, now);
 }
 
-static void
-take_snapshot(WindowSnapshot *snapshot, const SlotObservation *seen)
+/*
+ * When snapshots are to be taken next.
+ */
+int64
+windows_next_due(void)
 {
-	snapshot->totals = seen->account.totals;
-	snapshot->tcp = seen->tcp_counters;
-	snapshot->run_queue_time = Max(seen->run_queue_time, 0);
+	return snapshots_next_due(&shared->schedule);
+}
+
+static void
+take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
+{
+	snapshot->totals = observation->account.totals;
+	snapshot->tcp = observation->tcp_counters;
+	snapshot->run_queue_time = Max(observation->run_queue_time, 0);
 }
 
 /*
  * Keep a snapshot of a session that was just observed.
  */
 void
-windows_add(int slot, const SlotObservation *seen, SnapshotLevels levels)
+windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
 {
 	SessionSnapshots *own = &shared->sessions[slot];
-	int64		at = seen->observed_at - seen->account.pending;
+	int64		at = observation->observed_at - observation->account.pending;
 
 	seqlock_write_begin(&own->lock);
-	if (own->session != seen->session || own->generation != seen->generation)
+	if (own->session != observation->session || own->generation != observation->generation)
 	{
-		own->session = seen->session;
-		own->generation = seen->generation;
+		own->session = observation->session;
+		own->generation = observation->generation;
 		memset(&own->times, 0, sizeof(own->times));
 	}
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
@@ -104,7 +113,7 @@ windows_add(int slot, const SlotObservation *seen, SnapshotLevels levels)
 			continue;
 		place = snapshots_place(&own->times, level);
 		own->times.at[place] = at;
-		take_snapshot(&own->snapshots[place], seen);
+		take_snapshot(&own->snapshots[place], observation);
 	}
 	seqlock_write_end(&own->lock);
 }
@@ -150,27 +159,27 @@ copy_reset(int slot, WindowReset *reset)
 }
 
 static bool
-is_start_of(const WindowStart *start, const SlotObservation *seen)
+is_start_of(const WindowStart *start, const SlotObservation *observation)
 {
-	return start->session == seen->session && start->generation == seen->generation;
+	return start->session == observation->session && start->generation == observation->generation;
 }
 
 /* What a session has counted in the window, instead of all it has. */
 static void
-subtract_start(SlotObservation *seen, const WindowStart *start)
+subtract_start(SlotObservation *observation, const WindowStart *start)
 {
 	const WindowSnapshot *before = &start->snapshot;
 
-	ledger_totals_subtract(&seen->account.totals, &before->totals);
+	ledger_totals_subtract(&observation->account.totals, &before->totals);
 	/* of what was found late to be the client's, some is of the time before */
-	(void) ledger_totals_cut_late(&seen->account.totals);
-	seen->tcp_counters.retransmits -= before->tcp.retransmits;
-	seen->tcp_counters.bytes_received -= before->tcp.bytes_received;
-	seen->tcp_counters.packets_sent -= before->tcp.packets_sent;
-	seen->tcp_counters.packets_received -= before->tcp.packets_received;
-	if (seen->run_queue_time >= 0)
-		seen->run_queue_time -= before->run_queue_time;
-	seen->stats_since = clock_to_timestamp(seen->clock_offset, start->at);
+	(void) ledger_totals_cut_late(&observation->account.totals);
+	observation->tcp_counters.retransmits -= before->tcp.retransmits;
+	observation->tcp_counters.bytes_received -= before->tcp.bytes_received;
+	observation->tcp_counters.packets_sent -= before->tcp.packets_sent;
+	observation->tcp_counters.packets_received -= before->tcp.packets_received;
+	if (observation->run_queue_time >= 0)
+		observation->run_queue_time -= before->run_queue_time;
+	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
 /*
@@ -211,24 +220,24 @@ windows_reset(int slot, int pid, TimestampTz *since)
 {
 	SessionSnapshots *own = &shared->sessions[slot];
 	WindowReset reset;
-	SlotObservation seen;
+	SlotObservation observation;
 	bool		found;
 
 	memset(&reset, 0, sizeof(reset));
 	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
-	found = slot_observe(slot, &seen) && seen.pid == pid && !seen.closed;
+	found = slot_observe(slot, &observation) && observation.pid == pid && !observation.closed;
 	if (found)
 	{
-		reset.start.session = seen.session;
-		reset.start.generation = seen.generation;
-		reset.start.at = seen.observed_at - seen.account.pending;
-		take_snapshot(&reset.start.snapshot, &seen);
-		reset.since = clock_to_timestamp(seen.clock_offset, reset.start.at);
+		reset.start.session = observation.session;
+		reset.start.generation = observation.generation;
+		reset.start.at = observation.observed_at - observation.account.pending;
+		take_snapshot(&reset.start.snapshot, &observation);
+		reset.since = clock_to_timestamp(observation.clock_offset, reset.start.at);
 		*since = reset.since;
 		seqlock_write_begin(&own->reset_lock);
 		own->reset = reset;
 		seqlock_write_end(&own->reset_lock);
-		waits_reset(slot);
+		wait_events_reset(slot);
 	}
 	LWLockRelease(locks_get(LOCK_RESET));
 	return found;

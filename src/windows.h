@@ -22,7 +22,7 @@
 #define PGNETLAT_WINDOWS_H
 
 #include "ledger.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "snapshots.h"
 #include "tcpinfo.h"
 
@@ -47,7 +47,8 @@ extern void windows_shmem_init(void);
 
 /* Functions for the sampler */
 extern SnapshotLevels windows_due(int64 now);
-extern void windows_add(int slot, const SlotObservation *seen, SnapshotLevels levels);
+extern int64 windows_next_due(void);
+extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */
 #define WINDOW_WHOLE	INT64CONST(0)	/* all there is */

@@ -24,7 +24,7 @@
  * kernel's is not empty.  But that may be a Flush message, which core answers
  * with a flush() of nothing: then we look again.  What is left of a COPY that
  * has failed is no request at all, and of a message that was not complete
- * session.c takes note when it comes late.
+ * exchange.c takes note when it comes late.
  *
  * Behind the invitation to copy the client's first data is waited for, by us
  * instead of core, for the same things: so it is known when it comes.  Not for
@@ -40,7 +40,7 @@
  * one may block.  That needs an exact count of what is in the buffer, see
  * compat_send_buffer_after().
  *
- * What an event means for the account is session.c's business.
+ * What an event means for the account is exchange.c's business.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -49,7 +49,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "session.h"
+#include "exchange.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
 #include "wire.h"
@@ -121,20 +121,20 @@ message_in_wait(char type)
 		case MSG_NOTIFICATION:
 			break;				/* of its own accord */
 		case MSG_PARAMETER_STATUS:
-			my_session.attend = my_session.renamed = true;
+			my_session.housekeeping = my_session.renamed = true;
 			break;
 		case MSG_ERROR:
-			session_begin(clock_now(), false);	/* about to end */
+			exchange_begin(clock_now(), false);	/* about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
 		case MSG_CLOSE_COMPLETE:
-			session_begin(clock_now(), true);	/* Sync or Close, without work */
+			exchange_begin(clock_now(), true);	/* Sync or Close, without work */
 			break;
 		default:
 			if (wire.flush_wait)
-				session_wait_was_work();
+				exchange_wait_was_work();
 			else
-				session_begin(clock_now(), true);
+				exchange_begin(clock_now(), true);
 			break;
 	}
 }
@@ -155,7 +155,7 @@ note_message(char type, const char *body)
 			my_session.statements++;
 			if (my_session.recording)
 			{
-				session_record()->statements++;
+				exchange_record()->statements++;
 				my_session.statement_done = true;
 			}
 			break;
@@ -186,12 +186,12 @@ note_end_of_fetch(char type)
 	{
 		my_session.statements++;
 		if (my_session.recording)
-			session_record()->statements++;
+			exchange_record()->statements++;
 	}
 	my_session.statement_done = my_session.recording;
 	my_session.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-		my_session.suspended = my_session.attend = true;
+		my_session.suspended = my_session.housekeeping = true;
 }
 
 /*
@@ -205,15 +205,15 @@ message_after_statement(void)
 	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
 										  GetCurrentStatementStartTimestamp());
 
-	if (at > session_record()->start)
-		session_next_statement(at, wire.buffered);
+	if (at > exchange_record()->start)
+		exchange_next_statement(at, wire.buffered);
 }
 
 /* A statement was prepared: if nothing else is, this exchange is about it. */
 static void
 note_parse(void)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	if (!my_session.recording || record->queryid != 0)
 		return;
@@ -238,13 +238,12 @@ note_special_message(char type, const char *body)
 			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
-			my_session.attend = my_session.renamed = true;
+			my_session.housekeeping = my_session.renamed = true;
 			return;
 		case MSG_NOTICE:
 		case MSG_ERROR:
 		case MSG_NOTIFICATION:
 			/* locks may be held where one of these is sent */
-			return;
 		case MSG_CLOSE_COMPLETE:
 			/* of what is complete */
 			return;
@@ -269,15 +268,15 @@ pass_on(char type, const char *body, size_t length)
 	size_t		sent = wire.buffered + size - left;
 	int			result;
 
-	if (wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE || !session_in_exchange())
+	if (wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE || !exchange_in_progress())
 	{
 		wire.buffered = left;
 		return wire.next_putmessage(type, body, length);
 	}
-	session_begin_send(clock_now());
+	exchange_begin_send(clock_now());
 	result = wire.next_putmessage(type, body, length);
 	wire.buffered = left;
-	session_end_send(clock_now(), sent);
+	exchange_end_send(clock_now(), sent);
 	return result;
 }
 
@@ -287,9 +286,9 @@ static int	wire_putmessage(char type, const char *body, size_t length);
 static pg_noinline int
 special_message(char type, const char *body, size_t length)
 {
-	if (session_in_wait())
+	if (exchange_in_wait())
 		message_in_wait(type);
-	if (!session_in_exchange())
+	if (!exchange_in_progress())
 		wire.last_message = type;
 	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
 		note_special_message(type, body);
@@ -300,13 +299,13 @@ special_message(char type, const char *body, size_t length)
 static pg_noinline int
 first_message(char type, const char *body, size_t length)
 {
-	if (likely(session_in_wait()))
+	if (likely(exchange_in_wait()))
 	{
 		TimestampTz stamp = GetCurrentStatementStartTimestamp();
 
-		if (likely(session_request_was_read(stamp)))
+		if (likely(exchange_request_was_read(stamp)))
 		{
-			session_begin_request(stamp);
+			exchange_begin_request(stamp);
 			return wire_putmessage(type, body, length);
 		}
 	}
@@ -352,7 +351,7 @@ ends_exchange(char last_message)
 static inline int64
 statements_so_far(void)
 {
-	return session_ledger()->totals.statements + my_session.statements;
+	return my_ledger()->totals.statements + my_session.statements;
 }
 
 /*
@@ -387,14 +386,14 @@ kernel_has_request(int64 now, bool in_buffer)
 {
 	if (unlikely(in_buffer) && next_in_buffer() != MSG_FLUSH)
 		return false;
-	return session_request_has_arrived(now);
+	return exchange_request_has_arrived(now);
 }
 
 /*
  * Has the library that encrypts the connection read more than it has handed
  * out?  That does not show at the socket.
  */
-static CompatAnswer
+static CompatTristate
 library_has_more(void)
 {
 #ifdef ENABLE_GSS
@@ -446,20 +445,20 @@ data_comes(int64 now)
  * it is going to cost a round trip, which is measured where we can wait for it
  * as core is about to: when it takes too long, the rest is core's.
  *
- * The invitation may have been asked for by the extended protocol: then Sync
- * is behind it in the buffer, which core will skip.
+ * The invitation may have been asked for by the extended protocol: then Sync,
+ * Flush or both are behind it in the buffer, which core will skip.
  */
 static void
 invited_to_copy(int64 now, bool arrived)
 {
 	int			type = next_in_buffer();
-	CompatAnswer data = COMPAT_NO;
+	CompatTristate data = COMPAT_NO;
 	bool		came;
 
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
 	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(COMPAT_MESSAGE_HEADER);
+		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
 	else if (type != 0)
 		data = COMPAT_YES;
 	if (data == COMPAT_NO)
@@ -468,13 +467,13 @@ invited_to_copy(int64 now, bool arrived)
 		return;
 	if (data == COMPAT_UNKNOWN)
 	{
-		session_count_turn();
+		exchange_count_turn();
 		return;
 	}
 
-	session_begin_turn(now);
+	exchange_begin_turn(now);
 	came = data_comes(now);
-	session_end_turn(clock_now(), came);
+	exchange_end_turn(clock_now(), came);
 }
 
 /* Send a part of a response, or one that may block. */
@@ -488,7 +487,7 @@ flush_event_by_event(void)
 	bool		in_buffer;
 	int			result;
 
-	session_begin_send(now);
+	exchange_begin_send(now);
 	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
 		kernel_has_request(now, in_buffer);
@@ -505,17 +504,17 @@ flush_event_by_event(void)
 			pipelined = in_buffer && !is_copied(next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
-		session_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_end(now, bytes, pipelined, my_session.xact_status);
 	}
 	else if (ends_exchange(wire.last_message))
 	{
 		wire.flush_wait = true;
-		session_end(now, bytes, in_kernel || in_buffer,
+		exchange_end(now, bytes, in_kernel || in_buffer,
 					IsTransactionOrTransactionBlock() ? 'T' : 'I');
 	}
 	else
 	{
-		session_end_send(now, bytes);
+		exchange_end_send(now, bytes);
 		if (copy_in && result == 0)
 			invited_to_copy(now, in_kernel);
 	}
@@ -524,7 +523,7 @@ flush_event_by_event(void)
 
 /* Send a whole response that cannot block. */
 static inline int
-flush_answer(void)
+flush_response(void)
 {
 	int64		sending_since = clock_now();
 	bool		in_buffer = pq_buffer_remaining_data() > 0;
@@ -533,7 +532,7 @@ flush_answer(void)
 	int64		now = clock_now();
 
 	wire.more_in_kernel = in_kernel & in_buffer;
-	session_end_answer(sending_since, now, wire.buffered, in_kernel | in_buffer);
+	exchange_end_response(sending_since, now, wire.buffered, in_kernel | in_buffer);
 	wire.buffered = 0;
 	wire.flush_wait = false;
 	return result;
@@ -547,12 +546,12 @@ flush_answer(void)
 static int
 flush_out_of_response(void)
 {
-	if (session_in_wait())
+	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
-			my_session.spoke_after = session_ledger()->exchange;
+			my_session.unsolicited_after = my_ledger()->exchange_number;
 		else
-			session_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
+			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
 	}
 	wire.buffered = 0;
 	return wire.next_flush();
@@ -564,18 +563,18 @@ wire_flush(void)
 	bool		ready = wire.last_message == MSG_READY_FOR_QUERY;
 	int			result;
 
-	if (unlikely(!session_in_exchange()))
+	if (unlikely(!exchange_in_progress()))
 		result = flush_out_of_response();
-	else if (likely(ready && session_answer_cannot_block()))
-		result = flush_answer();
+	else if (likely(ready && exchange_response_cannot_block()))
+		result = flush_response();
 	else
 		result = flush_event_by_event();
 
 	if (likely(ready))
 	{
 		wire.last_message = 0;
-		if (unlikely(my_session.attend || pgnetlat_enabled != my_session.counting))
-			session_between_exchanges();
+		if (unlikely(my_session.housekeeping || pgnetlat_enabled != my_session.counting))
+			exchange_housekeeping();
 	}
 	return result;
 }
@@ -595,14 +594,14 @@ wire_work_begins_in_wait(void)
 {
 	TimestampTz stamp;
 
-	if (!session_in_wait())
+	if (!exchange_in_wait())
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
-	if (session_request_was_read(stamp))
-		session_begin_request(stamp);
+	if (exchange_request_was_read(stamp))
+		exchange_begin_request(stamp);
 	else if (wire.flush_wait)
 	{
-		session_begin(clock_now(), true);
+		exchange_begin(clock_now(), true);
 		/* and Sync has no statement of its own */
 		my_session.statement_done = my_session.recording;
 	}
@@ -622,7 +621,7 @@ wire_next_statement(void)
 	at = clock_from_timestamp(my_session.slot->published.clock_offset,
 							  GetCurrentStatementStartTimestamp());
 	/* several statements in one message share its timestamp */
-	session_next_statement(at > session_record()->start ? at : clock_now(),
+	exchange_next_statement(at > exchange_record()->start ? at : clock_now(),
 						   wire.buffered);
 }
 
@@ -649,7 +648,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			/* not the ones in which notifications are read during a wait */
-			if (session_in_exchange())
+			if (exchange_in_progress())
 				my_session.transactions++;
 			break;
 		default:

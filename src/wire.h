@@ -10,7 +10,7 @@
 #ifndef PGNETLAT_WIRE_H
 #define PGNETLAT_WIRE_H
 
-#include "session.h"
+#include "exchange.h"
 
 extern void wire_install(void);
 
@@ -23,7 +23,7 @@ extern void wire_fetches(bool further);
 static inline void
 wire_work_begins(void)
 {
-	if (unlikely(!session_in_exchange()))
+	if (unlikely(!exchange_in_progress()))
 		wire_work_begins_in_wait();
 }
 
@@ -34,7 +34,7 @@ wire_work_begins(void)
 static inline void
 wire_statement_is_planned(uint64 queryid)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	if (record->queryid != 0 || my_session.statement_done)
 		return;
@@ -55,7 +55,7 @@ wire_statement_begins(uint64 queryid)
 	if (my_session.statement_begun)
 		return NULL;
 	my_session.statement_begun = true;
-	record = session_record();
+	record = exchange_record();
 	record->queryid = queryid;
 	record->userid = GetUserId();
 	return record;

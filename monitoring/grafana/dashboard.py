@@ -313,7 +313,7 @@ def trust(board):
         'bytes', [(f'sum(pgnetlat_health_shared_memory_bytes{{{SERVER}}})', 'shared memory')], width=6))
     board.with_panel(graph(
         'Tables in use',
-        'Part of the room for statements and client groups that is taken. At 100 % the least used are folded into one.',
+        'Part of the room for statements and client groups that is taken. At 100 % the least used are added to one.',
         'percentunit',
         [(f'max by (instance) (pgnetlat_health_statement_entries{{{SERVER}}} / '
           f'pgnetlat_health_statement_entries_limit{{{SERVER}}})', 'statements {{instance}}'),
@@ -321,7 +321,7 @@ def trust(board):
           f'pgnetlat_health_client_entries_limit{{{SERVER}}})', 'clients {{instance}}')], width=8))
     board.with_panel(graph(
         'Evicted and dropped',
-        'Entries folded into one for want of room, and exchanges that statements and histograms have missed.',
+        'Entries added to one for want of room, and exchanges that statements and histograms have missed.',
         'ops',
         [(total('pgnetlat_health_statements_evicted_total', SERVER), 'statements evicted'),
          (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups evicted'),

@@ -36,7 +36,7 @@ typedef struct Model
 	int64_t		now;
 	int64_t		counted_from;	/* start, or latest reset */
 	int64_t		off_time;		/* not counted since then */
-	int64_t		wait_shown;		/* marks of readers, as in slot.h */
+	int64_t		wait_shown;		/* watermarks of readers, as in session_slot.h */
 	int64_t		busy_shown;
 	LedgerTotals seen;			/* the greatest of what was shown */
 	int64_t		seen_exec_since_reset;
@@ -48,7 +48,7 @@ typedef int (*ModelByte) (void *source);	/* 0..255, or -1 at the end */
 static const LedgerSampled *
 model_sampled(const Model *model)
 {
-	return model->sampled_exchange == model->ledger.exchange ? &model->sampled : NULL;
+	return model->sampled_exchange == model->ledger.exchange_number ? &model->sampled : NULL;
 }
 
 #define MODEL_CHECK(model, condition) \
@@ -119,10 +119,10 @@ model_sample(Model *model, bool receiving, bool drained)
 {
 	Ledger	   *ledger = &model->ledger;
 
-	if (model->sampled_exchange != ledger->exchange)
+	if (model->sampled_exchange != ledger->exchange_number)
 	{
 		memset(&model->sampled, 0, sizeof(model->sampled));
-		model->sampled_exchange = ledger->exchange;
+		model->sampled_exchange = ledger->exchange_number;
 		model->sampled.visited = ledger->since;
 	}
 	if (ledger->phase == LEDGER_EXECUTING)
@@ -204,9 +204,9 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 
 	ledger_send_begin(&expected, sending_since, false);
 	ledger_exchange_end(&expected, model->now, sampled, 0, terms);
-	if (sampled == NULL && ledger_answer_is_plain(&model->ledger, sending_since))
+	if (sampled == NULL && ledger_response_is_plain(&model->ledger, sending_since))
 	{
-		ledger_answer_plain(&model->ledger, sending_since, model->now, terms);
+		ledger_response_plain(&model->ledger, sending_since, model->now, terms);
 		model_check_same(model, &expected);
 	}
 	model->ledger = expected;

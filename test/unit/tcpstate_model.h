@@ -25,6 +25,7 @@
  * A reply as the kernel puts it together, without gaps; to be spoilt field by
  * field.
  */
+#pragma pack(push, 1)
 typedef struct ModelReply
 {
 	struct nlmsghdr header;
@@ -33,7 +34,8 @@ typedef struct ModelReply
 	uint32_t	other_value;
 	struct nlattr info_header;
 	struct tcp_info info;
-} __attribute__((packed)) ModelReply;
+} ModelReply;
+#pragma pack(pop)
 
 /* 10.0.0.1, port 5432, to 10.0.0.2, port 40000 */
 static void
@@ -139,7 +141,7 @@ model_read(const uint8_t *bytes, size_t length)
 	memset(&untouched, 0x5a, sizeof(untouched));
 	info = untouched;
 	reply = tcpstate_reply(bytes, length, &endpoints, MODEL_SEQUENCE, MODEL_NOW, &info);
-	if (reply != TCP_REPLY_ANSWER)
+	if (reply != TCP_REPLY_VALID)
 		return memcmp(&info, &untouched, sizeof(info)) == 0 ? NULL : "no answer, but figures";
 	if (!model_holds_answer(bytes, length, &endpoints))
 		return "the answer to something else was taken";

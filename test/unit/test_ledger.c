@@ -215,7 +215,7 @@ test_unexpectedly_blocked(void)
 	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
 	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec is what has been shown as such");
 	CHECK_EQUAL(account.pending, 30 * MS, "the rest is pending");
-	ledger_answer_plain(&ledger, 25 * MS, 60 * MS, &remote);
+	ledger_response_plain(&ledger, 25 * MS, 60 * MS, &remote);
 	CHECK_EQUAL(ledger.totals.exec, 25 * MS, "exec");
 	CHECK_EQUAL(ledger.totals.send, 35 * MS, "send");
 	CHECK_EQUAL(ledger.totals.send_blocked, 0, "and it is the server's");

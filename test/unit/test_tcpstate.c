@@ -148,7 +148,7 @@ test_backoff(void)
 		tcpstate_was_refused(&backoff, now);
 	}
 	CHECK(questions > 60 && questions < 80, "%d questions", questions);
-	tcpstate_was_answered(&backoff);
+	tcpstate_got_reply(&backoff);
 	CHECK(tcpstate_may_ask(&backoff, now), "after an answer");
 	tcpstate_was_refused(&backoff, now);
 	CHECK(tcpstate_may_ask(&backoff, now + TCP_FIRST_PAUSE), "it begins anew");
@@ -208,7 +208,7 @@ test_answer(void)
 	ModelReply	reply;
 	TcpInfo		info;
 
-	CHECK_SPOILT((void) 0, TCP_REPLY_ANSWER);
+	CHECK_SPOILT((void) 0, TCP_REPLY_VALID);
 	CHECK_EQUAL(info.measured_at, MODEL_NOW, "measured_at");
 	CHECK_EQUAL(info.rtt, 25000, "rtt");
 	CHECK_EQUAL(info.srtt, 40000, "srtt");
@@ -221,18 +221,18 @@ test_answer(void)
 	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received");
 	CHECK_EQUAL(info.counters.bytes_received, 5000, "bytes_received");
 
-	CHECK_SPOILT(reply.info.tcpi_min_rtt = UINT32_MAX, TCP_REPLY_ANSWER);
+	CHECK_SPOILT(reply.info.tcpi_min_rtt = UINT32_MAX, TCP_REPLY_VALID);
 	CHECK_EQUAL(info.rtt, 0, "rtt that is not known");
-	CHECK_SPOILT(reply.info.tcpi_busy_time = UINT64_MAX, TCP_REPLY_ANSWER);
+	CHECK_SPOILT(reply.info.tcpi_busy_time = UINT64_MAX, TCP_REPLY_VALID);
 	CHECK(info.busy > 0, "a time that cannot be");
 	CHECK_SPOILT(reply.info.tcpi_bytes_received = UINT64_MAX, TCP_REPLY_REFUSED);
 
 	/* the client has sent its last byte */
-	CHECK_SPOILT(reply.socket.idiag_state = 8, TCP_REPLY_ANSWER);
+	CHECK_SPOILT(reply.socket.idiag_state = 8, TCP_REPLY_VALID);
 	/* kernels without cookies */
-	CHECK_SPOILT(endpoints.cookie = 0, TCP_REPLY_ANSWER);
+	CHECK_SPOILT(endpoints.cookie = 0, TCP_REPLY_VALID);
 	/* other addresses' bytes are of no account */
-	CHECK_SPOILT(reply.socket.id.idiag_src[1] = 1, TCP_REPLY_ANSWER);
+	CHECK_SPOILT(reply.socket.id.idiag_src[1] = 1, TCP_REPLY_VALID);
 }
 
 static void
@@ -272,7 +272,7 @@ test_ipv6(void)
 	ModelReply	reply;
 	TcpInfo		info;
 
-	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6), TCP_REPLY_ANSWER);
+	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6), TCP_REPLY_VALID);
 	/* here the last bytes count as well */
 	CHECK_SPOILT((endpoints.family = reply.socket.idiag_family = AF_INET6,
 				  reply.socket.id.idiag_src[3]++), TCP_REPLY_GONE);
@@ -284,7 +284,7 @@ test_ipv6(void)
 				  reply.socket.id.idiag_src[3] = reply.socket.id.idiag_src[0],
 				  reply.socket.id.idiag_dst[3] = reply.socket.id.idiag_dst[0],
 				  memcpy(reply.socket.id.idiag_src, mapped, 12),
-				  memcpy(reply.socket.id.idiag_dst, mapped, 12)), TCP_REPLY_ANSWER);
+				  memcpy(reply.socket.id.idiag_dst, mapped, 12)), TCP_REPLY_VALID);
 }
 
 static void
@@ -316,7 +316,7 @@ test_other_messages(void)
 	model_reply(&endpoints, &both.answer);
 	both.late.header.nlmsg_seq--;
 	both.late.info.tcpi_segs_in = 1;
-	CHECK_EQUAL(read_datagram(&both, sizeof(both), &endpoints, &info), TCP_REPLY_ANSWER,
+	CHECK_EQUAL(read_datagram(&both, sizeof(both), &endpoints, &info), TCP_REPLY_VALID,
 				"two messages");
 	CHECK_EQUAL(info.counters.packets_received, 200, "the right one of two");
 
@@ -358,7 +358,7 @@ test_lengths(void)
 		CHECK_EQUAL(read_datagram(&reply, length, &endpoints, &info), TCP_REPLY_FOREIGN,
 					"a datagram cut short");
 		reply.header.nlmsg_len = (uint32_t) length;
-		CHECK(read_datagram(&reply, length, &endpoints, &info) != TCP_REPLY_ANSWER,
+		CHECK(read_datagram(&reply, length, &endpoints, &info) != TCP_REPLY_VALID,
 			  "a message of %zu bytes", length);
 		reply.header.nlmsg_len = sizeof(reply);
 	}
@@ -376,13 +376,13 @@ test_lengths(void)
 	/* the structure of older kernels, and of ones that cannot be */
 	for (size_t length = 0; length <= sizeof(reply.info); length++)
 	{
-		TcpReply	expected = length < 104 ? TCP_REPLY_REFUSED : TCP_REPLY_ANSWER;
+		TcpReply	expected = length < 104 ? TCP_REPLY_REFUSED : TCP_REPLY_VALID;
 
 		CHECK_SPOILT(reply.info_header.nla_len = (uint16_t) (NLA_HDRLEN + length), expected);
 	}
 	CHECK_SPOILT(reply.info_header.nla_len =
 				 (uint16_t) (NLA_HDRLEN + offsetof(struct tcp_info, tcpi_min_rtt)),
-				 TCP_REPLY_ANSWER);
+				 TCP_REPLY_VALID);
 	CHECK_EQUAL(info.rtt, 0, "rtt of an old kernel");
 
 	/* attributes that lie about their length */
@@ -424,7 +424,7 @@ test_random(void)
 			bytes[(size_t) random() % sizeof(reply)] = (uint8_t) random();
 		if (random() % 4 == 0)
 			length = (size_t) random() % (sizeof(bytes) + 1);
-		answers += read_datagram(bytes, length, &endpoints, &info) == TCP_REPLY_ANSWER;
+		answers += read_datagram(bytes, length, &endpoints, &info) == TCP_REPLY_VALID;
 		wrong = model_read(end_of_memory() - length, length);
 	}
 	CHECK(wrong == NULL, "%s", wrong);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * slot.c
- *	  See slot.h.
+ * session_slot.c
+ *	  See session_slot.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,7 +13,7 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
 
@@ -143,7 +143,7 @@ slot_open(SessionSlot *slot)
 
 /*
  * The session is about to stop its ledger and to leave: its account goes on
- * being folded, but is not shown as that of a session any more.
+ * being accumulated, but is not shown as that of a session any more.
  */
 void
 slot_close(SessionSlot *slot)
@@ -217,7 +217,7 @@ copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *cop
 		pg_spin_delay();
 	}
 	return copy->session == published->session &&
-		copy->exchange == published->ledger.exchange &&
+		copy->exchange_number == published->ledger.exchange_number &&
 		copy->generation == published->generation;
 }
 
@@ -226,26 +226,26 @@ copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *cop
  * the wait after it) in progress.  Cheap where it has seen nothing.
  */
 bool
-slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *seen)
+slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 {
 	SlotSampled copy;
 	uint32		changecount;
 
-	if (likely(slot->sampled.exchange != slot->published.ledger.exchange))
+	if (likely(slot->sampled.exchange_number != slot->published.ledger.exchange_number))
 		return false;
 	if (!copy_sampled(slot, &slot->published, &copy, &changecount))
 		return false;
-	*seen = copy.seen;
+	*sampled = copy.ledger;
 	return true;
 }
 
 static void
-raise_mark(pg_atomic_uint64 *mark, int64 to)
+raise_watermark(pg_atomic_uint64 *watermark, int64 to)
 {
-	uint64		old = pg_atomic_read_u64(mark);
+	uint64		old = pg_atomic_read_u64(watermark);
 
 	while (old < (uint64) to &&
-		   !pg_atomic_compare_exchange_u64(mark, &old, (uint64) to))
+		   !pg_atomic_compare_exchange_u64(watermark, &old, (uint64) to))
 		;
 }
 
@@ -289,11 +289,11 @@ request_has_begun(const SlotPublished *published, int64 *at)
 }
 
 /*
- * Let a private copy run ahead to "now", leaving the marks for what will be
+ * Let a private copy run ahead to "now", leaving the watermarks for what will be
  * shown.  Returns false if the session has moved on meanwhile: look again.
  */
 static bool
-observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
+observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sampled,
 			 int64 now, LedgerAccount *account)
 {
 	bool		begun = false;
@@ -310,33 +310,33 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 				/* the same rule by which the session will date the event */
 				at = Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
 				at = Min(at, now);
-				raise_mark(&slot->wait_shown, at);
-				raise_mark(&slot->busy_shown, now);
+				raise_watermark(&slot->wait_shown, at);
+				raise_watermark(&slot->busy_shown, now);
 			}
 			else
-				raise_mark(&slot->wait_shown, now);
+				raise_watermark(&slot->wait_shown, now);
 			break;
 		case LEDGER_EXECUTING:
 			blocked = slot_blocked_in(*(volatile uint32 *) &copy->proc->wait_event_info);
 			if (blocked)
 			{
 				/* what the sampler has told apart will be shown */
-				if (seen)
-					raise_mark(&slot->busy_shown, Min(seen->visited, now));
+				if (sampled)
+					raise_watermark(&slot->busy_shown, Min(sampled->visited, now));
 				exec_known = pg_atomic_read_u64(&slot->busy_shown);
 			}
 			else
-				raise_mark(&slot->busy_shown, now);
+				raise_watermark(&slot->busy_shown, now);
 			break;
 		case LEDGER_SENDING:
 		case LEDGER_TURNING:
-			raise_mark(&slot->busy_shown, now);
+			raise_watermark(&slot->busy_shown, now);
 			break;
 		case LEDGER_OFF:
 			break;
 	}
 
-	/* the marks must be out before the caller checks the change counts */
+	/* the watermarks must be out before the caller checks the change counts */
 	pg_memory_barrier();
 	if (copy->ledger.phase == LEDGER_WAITING)
 	{
@@ -348,17 +348,17 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *seen,
 
 	if (begun)
 	{
-		const LedgerDrain *drain = seen && seen->drained ? &seen->drain : NULL;
+		const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
 		LedgerWait	wait;
 
 		/* as long as the drain is not known, all of it is pending */
 		if (!copy->ledger.wait.draining || drain)
 		{
 			ledger_request_begin(&copy->ledger, at, drain, &wait);
-			seen = NULL;
+			sampled = NULL;
 		}
 	}
-	ledger_project(&copy->ledger, seen, now, blocked, exec_known, account);
+	ledger_project(&copy->ledger, sampled, now, blocked, exec_known, account);
 	if (begun)
 	{
 		account->state = LEDGER_STATE_EXECUTING;
@@ -406,7 +406,7 @@ slot_observe(int index, SlotObservation *observation)
 		apply_reset(&copy);
 		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
 		now = clock_now();
-		if (observe_once(slot, &copy, matches ? &sampled.seen : NULL, now,
+		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now,
 						 &observation->account) &&
 			seqlock_read_valid(&slot->lock, changecount) &&
 			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
@@ -436,6 +436,20 @@ slot_observe(int index, SlotObservation *observation)
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/*
+ * The session in a slot waits for its client, as far as it has published: has
+ * it begun to work on a request all the same, and when?
+ */
+bool
+slot_request_began(int index, int64 *at)
+{
+	SlotPublished copy;
+	uint32		changecount;
+
+	return copy_published(&slots[index], &copy, &changecount) &&
+		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
 }
 
 /* The slot of the session with this process ID, or -1. */

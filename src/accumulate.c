@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
- * drain.c
- *	  See drain.h.
+ * accumulate.c
+ *	  See accumulate.h.
  *
  * Groups.  A session is in one client group at a time, and its pending time
  * with it.  It leaves a group only when all that the group has been shown of
  * it is attributed, so that the group's whole does not fall: normally at once,
- * but if a reader was quick enough to fold the wait in which application_name
- * has changed, with the first fold after that wait.
+ * but if a reader was quick enough to accumulate the wait in which application_name
+ * has changed, with the first accumulate after that wait.
  *
- * Locks: the reset lock (shared), the session's drain lock, then one table's
+ * Locks: the reset lock (shared), the session's accumulation lock, then one table's
  * lock at a time.  Nothing here allocates or raises an error while it holds
  * them: sessions come here from the end of an exchange, and on their way out.
  *
@@ -23,7 +23,7 @@
 
 #include "burst.h"
 #include "clients.h"
-#include "drain.h"
+#include "accumulate.h"
 #include "history.h"
 #include "libpq/libpq-be.h"
 #include "locks.h"
@@ -33,8 +33,8 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-/* What has been folded of a session; protected by its drain lock. */
-typedef struct DrainState
+/* What has been accumulated of a session; protected by its accumulation lock. */
+typedef struct Accumulated
 {
 	uint64		session;		/* 0: none */
 	uint32		generation;
@@ -47,31 +47,31 @@ typedef struct DrainState
 	Burst		burst;
 	int64		exchange;		/* exec + send + recv of the one whose records are
 								 * being read */
-} DrainState;
+} Accumulated;
 
-static DrainState *states = NULL;
+static Accumulated *states = NULL;
 
 Size
-drain_shmem_size(void)
+accumulate_shmem_size(void)
 {
-	return mul_size(slot_count(), sizeof(DrainState));
+	return mul_size(slot_count(), sizeof(Accumulated));
 }
 
 void
-drain_shmem_init(void)
+accumulate_shmem_init(void)
 {
 	bool		found;
 
-	states = ShmemInitStruct("pgnetlat drain", drain_shmem_size(), &found);
+	states = ShmemInitStruct("pgnetlat accumulated", accumulate_shmem_size(), &found);
 	if (!found)
-		memset(states, 0, drain_shmem_size());
+		memset(states, 0, accumulate_shmem_size());
 }
 
 static void
 lock_session(int slot)
 {
 	LWLockAcquire(locks_get(LOCK_RESET), LW_SHARED);
-	LWLockAcquire(locks_get_drain(slot), LW_EXCLUSIVE);
+	LWLockAcquire(locks_get_accumulate(slot), LW_EXCLUSIVE);
 }
 
 /* The same, if that does not take any waiting. */
@@ -80,7 +80,7 @@ lock_session_if_free(int slot)
 {
 	if (!LWLockConditionalAcquire(locks_get(LOCK_RESET), LW_SHARED))
 		return false;
-	if (LWLockConditionalAcquire(locks_get_drain(slot), LW_EXCLUSIVE))
+	if (LWLockConditionalAcquire(locks_get_accumulate(slot), LW_EXCLUSIVE))
 		return true;
 	LWLockRelease(locks_get(LOCK_RESET));
 	return false;
@@ -89,7 +89,7 @@ lock_session_if_free(int slot)
 static void
 unlock_session(int slot)
 {
-	LWLockRelease(locks_get_drain(slot));
+	LWLockRelease(locks_get_accumulate(slot));
 	LWLockRelease(locks_get(LOCK_RESET));
 }
 
@@ -134,7 +134,7 @@ burst_leave(Burst *burst, const FlightRecord *record)
 }
 
 /*
- * What the records of one fold add up to, before any table is locked: few
+ * What the records of one accumulate add up to, before any table is locked: few
  * statements run often, so that the tables see one addition for many records.
  */
 #define BATCH_STATEMENTS	8
@@ -185,7 +185,7 @@ batch_find_or_add(Batch *batch, Oid dbid, uint64 queryid, Oid userid, TimestampT
 }
 
 static inline StatementCounters *
-batch_statement(Batch *batch, const DrainState *state, const FlightRecord *record,
+batch_statement(Batch *batch, const Accumulated *state, const FlightRecord *record,
 				TimestampTz now)
 {
 	Oid			userid = OidIsValid(record->userid) ? record->userid : state->key.userid;
@@ -226,7 +226,7 @@ batch_observe_exchange(Batch *batch, int64 *exchange, const FlightRecord *record
 		histogram_observe(&histogram[METRIC_RTT], (int64) record->rtt_us * NS_PER_US);
 	if (!ends)
 		return;
-	histogram_observe(&histogram[METRIC_EXCHANGE], *exchange);
+	histogram_observe(&histogram[METRIC_REQUEST], *exchange);
 	*exchange = 0;
 }
 
@@ -247,7 +247,7 @@ batch_observe_wait(Batch *batch, const FlightRecord *record)
 }
 
 static inline void
-fold_record(DrainState *state, Batch *batch, const FlightRecord *record, TimestampTz now)
+accumulate_record(Accumulated *state, Batch *batch, const FlightRecord *record, TimestampTz now)
 {
 	StatementCounters *delta = batch_statement(batch, state, record, now);
 
@@ -270,7 +270,7 @@ fold_record(DrainState *state, Batch *batch, const FlightRecord *record, Timesta
 	if (likely(!(record->flags & RECORD_NO_EXCHANGE)))
 		batch_observe_exchange(batch, &state->exchange, record,
 							   (record->flags & RECORD_ENDS_EXCHANGE) != 0);
-	if ((record->flags & (RECORD_ENDS_EXCHANGE | RECORD_UNANSWERED)) == RECORD_ENDS_EXCHANGE &&
+	if ((record->flags & (RECORD_ENDS_EXCHANGE | RECORD_ABANDONED)) == RECORD_ENDS_EXCHANGE &&
 		record->idle == 0)
 		batch_observe_wait(batch, record);
 	burst_leave(&state->burst, record);
@@ -278,17 +278,17 @@ fold_record(DrainState *state, Batch *batch, const FlightRecord *record, Timesta
 
 /* Consume the flight recorder: statements now, histograms into the batch. */
 static void
-consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
+consume_records(int slot, Accumulated *state, Batch *batch, TimestampTz now)
 {
 	const FlightRecord *records;
 	int			left = recorder_capacity();
 	int			count;
 
 	/* what comes while we are here can wait */
-	while (left > 0 && (count = recorder_peek(slot, &records)) > 0)
+	while (left > 0 && (count = recorder_unread(slot, &records)) > 0)
 	{
 		for (int i = 0; i < count; i++)
-			fold_record(state, batch, &records[i], now);
+			accumulate_record(state, batch, &records[i], now);
 		recorder_consume(slot, count);
 		batch->has_records = true;
 		left -= count;
@@ -302,7 +302,7 @@ consume_records(int slot, DrainState *state, Batch *batch, TimestampTz now)
  * to be seen in the recorder before that is over.
  */
 static void
-fold_open_record(DrainState *state, Batch *batch, FlightRecord *open)
+accumulate_open_record(Accumulated *state, Batch *batch, FlightRecord *open)
 {
 	batch_observe_exchange(batch, &state->exchange, open, true);
 	batch->has_records = true;
@@ -318,7 +318,7 @@ attributed(const LedgerTotals *totals)
 
 /* What the session has counted goes to its group, on which it may leave that. */
 static void
-fold_into_group(DrainState *state, const SlotObservation *seen, const Batch *batch,
+accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Batch *batch,
 				const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
 				TimestampTz now)
 {
@@ -336,7 +336,7 @@ fold_into_group(DrainState *state, const SlotObservation *seen, const Batch *bat
 		for (int i = 0; i < NUM_METRICS; i++)
 			histogram_add(&counters->histogram[i], &batch->histogram[i]);
 	}
-	if (unlikely(may_leave && (state->renamed || state->member.in_other)))
+	if (unlikely(may_leave && (state->renamed || state->member.in_evicted)))
 	{
 		clients_set_pending(group, &state->member, 0);
 		if (state->renamed)
@@ -344,26 +344,26 @@ fold_into_group(DrainState *state, const SlotObservation *seen, const Batch *bat
 		state->renamed = false;
 		group = clients_move(group, &state->key, &state->member, now);
 	}
-	clients_set_pending(group, &state->member, seen->account.pending);
-	if (seen->tcp.rtt > 0)
-		group->counters.rtt = seen->tcp.rtt;
+	clients_set_pending(group, &state->member, observation->account.pending);
+	if (observation->tcp.rtt > 0)
+		group->counters.rtt = observation->tcp.rtt;
 	clients_release();
 }
 
-/* Fold what the session has counted since the last time. */
+/* Accumulate what the session has counted since the last time. */
 static void
-fold_session(DrainState *state, const SlotObservation *seen,
+accumulate_account(Accumulated *state, const SlotObservation *observation,
 			 const Batch *batch, TimestampTz now)
 {
-	LedgerTotals totals = seen->account.totals;
-	TcpCounters tcp = seen->tcp_counters;
+	LedgerTotals totals = observation->account.totals;
+	TcpCounters tcp = observation->tcp_counters;
 	bool		may_leave;
 
-	if (state->generation != seen->generation)
+	if (state->generation != observation->generation)
 	{
 		memset(&state->totals, 0, sizeof(state->totals));
 		memset(&state->tcp, 0, sizeof(state->tcp));
-		state->generation = seen->generation;
+		state->generation = observation->generation;
 	}
 	may_leave = attributed(&totals) >= attributed(&state->totals) + state->member.pending;
 	ledger_totals_subtract(&totals, &state->totals);
@@ -371,28 +371,28 @@ fold_session(DrainState *state, const SlotObservation *seen,
 	tcp.bytes_received -= state->tcp.bytes_received;
 	tcp.packets_sent -= state->tcp.packets_sent;
 	tcp.packets_received -= state->tcp.packets_received;
-	state->totals = seen->account.totals;
-	state->tcp = seen->tcp_counters;
+	state->totals = observation->account.totals;
+	state->tcp = observation->tcp_counters;
 
-	fold_into_group(state, seen, batch, &totals, &tcp, may_leave, now);
+	accumulate_into_group(state, observation, batch, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
 }
 
 /*
- * Fold a session whose lock is held, if there is one; "open" is the record of
- * its latest exchange, where that is to be folded before its wait is over, or
+ * Accumulate a session whose lock is held, if there is one; "open" is the record of
+ * its latest exchange, where that is to be accumulated before its wait is over, or
  * NULL.
  */
 static void
-fold_locked(int slot, FlightRecord *open)
+accumulate_locked(int slot, FlightRecord *open)
 {
-	DrainState *state = &states[slot];
-	SlotObservation seen;
+	Accumulated *state = &states[slot];
+	SlotObservation observation;
 	Batch		batch;
 	TimestampTz now;
 
-	if (state->session == 0 || !slot_observe(slot, &seen) ||
-		seen.session != state->session)
+	if (state->session == 0 || !slot_observe(slot, &observation) ||
+		observation.session != state->session)
 		return;
 	batch.count = 0;
 	batch.guess = 0;
@@ -401,51 +401,51 @@ fold_locked(int slot, FlightRecord *open)
 	now = GetCurrentTimestamp();
 	consume_records(slot, state, &batch, now);
 	if (open)
-		fold_open_record(state, &batch, open);
-	fold_session(state, &seen, &batch, now);
+		accumulate_open_record(state, &batch, open);
+	accumulate_account(state, &observation, &batch, now);
 }
 
 /*
- * Fold what the session in a slot, if there is one, has counted since it was
- * folded last.
+ * Accumulate what the session in a slot, if there is one, has counted since it was
+ * accumulated last.
  */
 void
-drain_fold(int slot)
+accumulate_session(int slot)
 {
 	if (states[slot].session == 0)
 		return;
 	lock_session(slot);
-	fold_locked(slot, NULL);
+	accumulate_locked(slot, NULL);
 	unlock_session(slot);
 }
 
 /*
- * The same for a session that folds itself, unless somebody is just doing it:
+ * The same for a session that accumulates itself, unless somebody is just doing it:
  * the time for which it waits for that would look like its client's.
  */
 void
-drain_fold_if_free(int slot)
+accumulate_session_if_free(int slot)
 {
 	if (!lock_session_if_free(slot))
 		return;
-	fold_locked(slot, NULL);
+	accumulate_locked(slot, NULL);
 	unlock_session(slot);
 }
 
 void
-drain_fold_all(void)
+accumulate_all(void)
 {
 	for (int i = 0; i < slot_count(); i++)
-		drain_fold(i);
+		accumulate_session(i);
 }
 
 /*
  * A session has begun.
  */
 void
-drain_attach(int slot, uint64 session)
+accumulate_attach(int slot, uint64 session)
 {
-	DrainState *state = &states[slot];
+	Accumulated *state = &states[slot];
 
 	lock_session(slot);
 	memset(state, 0, sizeof(*state));
@@ -462,9 +462,9 @@ drain_attach(int slot, uint64 session)
  * it; the wait in progress belongs to the new one.
  */
 void
-drain_rename(int slot, FlightRecord *open)
+accumulate_rename(int slot, FlightRecord *open)
 {
-	DrainState *state = &states[slot];
+	Accumulated *state = &states[slot];
 	ClientKey	key;
 
 	my_client_key(&key);
@@ -473,7 +473,7 @@ drain_rename(int slot, FlightRecord *open)
 	if (state->renamed)
 	{
 		state->next_key = key;
-		fold_locked(slot, open);
+		accumulate_locked(slot, open);
 	}
 	unlock_session(slot);
 }
@@ -482,13 +482,13 @@ drain_rename(int slot, FlightRecord *open)
  * The session ends; its ledger has been stopped and its slot is still there.
  */
 void
-drain_detach(int slot)
+accumulate_detach(int slot)
 {
-	DrainState *state = &states[slot];
+	Accumulated *state = &states[slot];
 	ClientEntry *group;
 
 	lock_session(slot);
-	fold_locked(slot, NULL);
+	accumulate_locked(slot, NULL);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	clients_leave(group, &state->member);
@@ -503,7 +503,7 @@ drain_detach(int slot)
  * count again.
  */
 TimestampTz
-drain_reset(void)
+accumulate_reset(void)
 {
 	TimestampTz timestamp;
 
@@ -512,7 +512,7 @@ drain_reset(void)
 	slot_announce_reset(clock_now(), timestamp);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		/* nobody folds while the reset lock is held exclusively */
+		/* nobody accumulates while the reset lock is held exclusively */
 		recorder_discard(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));

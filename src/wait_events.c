@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * waits.c
- *	  See waits.h.
+ * wait_events.c
+ *	  See wait_events.h.
  *
  * A session's profile is a short array, searched from the front, where what
  * comes often soon is.  The last place takes whatever finds none.
@@ -13,9 +13,9 @@
 #include "postgres.h"
 
 #include "port/atomics.h"
-#include "slot.h"
+#include "session_slot.h"
 #include "storage/shmem.h"
-#include "waits.h"
+#include "wait_events.h"
 
 /* key: state, then the event's class (8 bits) and number (16 bits), in one word with the count */
 typedef struct WaitEntry
@@ -43,20 +43,20 @@ typedef struct WaitProfile
 static WaitProfile *profiles = NULL;
 
 Size
-waits_shmem_size(void)
+wait_events_shmem_size(void)
 {
 	return mul_size(slot_count(), sizeof(WaitProfile));
 }
 
 void
-waits_shmem_init(void)
+wait_events_shmem_init(void)
 {
 	bool		found;
 
-	profiles = ShmemInitStruct("pgnetlat waits", waits_shmem_size(), &found);
+	profiles = ShmemInitStruct("pgnetlat waits", wait_events_shmem_size(), &found);
 	if (found)
 		return;
-	memset(profiles, 0, waits_shmem_size());
+	memset(profiles, 0, wait_events_shmem_size());
 	for (int i = 0; i < slot_count(); i++)
 		pg_atomic_init_u32(&profiles[i].resets, 0);
 }
@@ -97,17 +97,35 @@ profile_is_of(WaitProfile *profile, uint64 session, uint32 generation)
  * The profile begins anew with the next sample, and is empty until then.
  */
 void
-waits_reset(int slot)
+wait_events_reset(int slot)
 {
 	pg_atomic_fetch_add_u32(&profiles[slot].resets, 1);
 }
 
+/* The profile is soon to be added to: its first entries, the others are rare. */
+void
+wait_events_prefetch(int slot)
+{
+	__builtin_prefetch(&profiles[slot], 1);
+	__builtin_prefetch(&profiles[slot].entries[2], 1);
+}
+
 /*
- * Add a sample that stands for "time".  For the sampler only.
+ * Has the profile been asked to begin anew?  For the sampler, about a session
+ * that it has sampled.
+ */
+bool
+wait_events_are_reset(int slot, uint64 session, uint32 generation)
+{
+	return !profile_is_of(&profiles[slot], session, generation);
+}
+
+/*
+ * Add so many samples that stand for "time".  For the sampler only.
  */
 void
-waits_add(int slot, uint64 session, uint32 generation, LedgerState state,
-		  uint32 event, int64 time)
+wait_events_add(int slot, uint64 session, uint32 generation, LedgerState state,
+		  uint32 event, uint32 samples, int64 time)
 {
 	WaitProfile *profile = &profiles[slot];
 	uint32		packed = pack_event(event);
@@ -137,7 +155,7 @@ waits_add(int slot, uint64 session, uint32 generation, LedgerState state,
 			i = OTHER_ENTRY;
 	}
 	entry = &profile->entries[i];
-	entry->samples++;
+	entry->samples += samples;
 	entry->time += time;
 }
 
@@ -146,7 +164,7 @@ waits_add(int slot, uint64 session, uint32 generation, LedgerState state,
  * the sampler has not seen the session since it began or was reset.
  */
 int
-waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
+wait_events_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
 {
 	WaitProfile *profile = &profiles[slot];
 	int			count = 0;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * slot.h
+ * session_slot.h
  *	  The session slots: what each session publishes, and how others read it.
  *
  * There is one slot per possible backend, and each of its three parts has one
@@ -10,13 +10,13 @@
  *	sampled		written by the sampler alone, under its seqlock
  *	shown		raised by readers: promises made to users
  *
- * The shown marks are what keeps every column monotonic although readers look
+ * The watermarks are what keeps every column monotonic although readers look
  * into intervals in progress.  A reader who is about to show the session's
- * wait (or its execution, or its sending) up to now first raises the mark to
+ * wait (or its execution, or its sending) up to now first raises the watermark to
  * now and then makes sure that the session has not moved on; the session,
- * when it moves on, reads the mark inside its write section and lets no event
+ * when it moves on, reads the watermark inside its write section and lets no event
  * happen before it.  Either the reader sees the write section or the session
- * sees the mark (see seqlock.h for the barriers).  The price is that an event
+ * sees the watermark (see seqlock.h for the barriers).  The price is that an event
  * may be dated some microseconds late when somebody looked at that very
  * moment; it is never dated after the session published it.
  *
@@ -28,8 +28,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_SLOT_H
-#define PGNETLAT_SLOT_H
+#ifndef PGNETLAT_SESSION_SLOT_H
+#define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
 #include "ledger.h"
@@ -77,9 +77,9 @@ typedef struct SlotPublished
 typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session, ... */
-	uint64		exchange;		/* ... exchange ... */
+	uint64		exchange_number;		/* ... exchange ... */
 	uint32		generation;		/* ... and reset generation only */
-	LedgerSampled seen;
+	LedgerSampled ledger;
 	TcpInfo		tcp;			/* over socket diagnosis; valid for the session.
 								 * Neither this one nor the published one is
 								 * always the later: readers merge them */
@@ -123,7 +123,7 @@ typedef struct SlotObservation
 
 /*
  * What an executing backend with this wait event is blocked in.  In writing
- * although it has not published that it is sending: see session.h.
+ * although it has not published that it is sending: see exchange.h.
  */
 static inline LedgerBlocked
 slot_blocked_in(uint32 wait_event)
@@ -151,7 +151,7 @@ extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
-extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *seen);
+extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
@@ -159,6 +159,7 @@ extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);
@@ -221,4 +222,4 @@ slot_not_before_busy_shown(SessionSlot *slot, int64 at)
 	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
 }
 
-#endif							/* PGNETLAT_SLOT_H */
+#endif							/* PGNETLAT_SESSION_SLOT_H */

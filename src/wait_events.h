@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * waits.h
+ * wait_events.h
  *	  The sampled profile of each session: wait events by state.
  *
  * Written by the sampler alone (who resets one, asks it to); readers see each counter whole, not all of
@@ -10,8 +10,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_WAITS_H
-#define PGNETLAT_WAITS_H
+#ifndef PGNETLAT_WAIT_EVENTS_H
+#define PGNETLAT_WAIT_EVENTS_H
 
 #include "ledger.h"
 
@@ -27,11 +27,13 @@ typedef struct WaitSample
 	int64		time;			/* ns */
 } WaitSample;
 
-extern Size waits_shmem_size(void);
-extern void waits_shmem_init(void);
-extern void waits_add(int slot, uint64 session, uint32 generation,
-					  LedgerState state, uint32 event, int64 time);
-extern void waits_reset(int slot);
-extern int	waits_copy(int slot, uint64 session, uint32 generation, WaitSample *samples);
+extern Size wait_events_shmem_size(void);
+extern void wait_events_shmem_init(void);
+extern void wait_events_add(int slot, uint64 session, uint32 generation,
+					  LedgerState state, uint32 event, uint32 samples, int64 time);
+extern void wait_events_prefetch(int slot);
+extern bool wait_events_are_reset(int slot, uint64 session, uint32 generation);
+extern void wait_events_reset(int slot);
+extern int	wait_events_copy(int slot, uint64 session, uint32 generation, WaitSample *samples);
 
-#endif							/* PGNETLAT_WAITS_H */
+#endif							/* PGNETLAT_WAIT_EVENTS_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * session.c
- *	  See session.h.
+ * exchange.c
+ *	  See exchange.h.
  *
  * Nothing needs to be undone if the socket's flush() does not return: a FATAL
  * error then leads to the exit callback, which closes the account wherever it
@@ -13,17 +13,21 @@
  */
 #include "postgres.h"
 
-#include "drain.h"
+#include "accumulate.h"
+#include "active_sessions.h"
 #include "persist.h"
-#include "session.h"
+#include "exchange.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
 
-Session		my_session = {
-	.attend = true,				/* the session is to be attached */
+StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
+				 "who was quiet must not be on the plain path");
+
+OwnSession my_session = {
+	.housekeeping = true,				/* the session is to be attached */
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
 	.xact_status = 'I'
 };
@@ -41,9 +45,9 @@ static LedgerDrain measured_drain;
 static const LedgerSampled *
 sampled_of_exchange(void)
 {
-	static LedgerSampled seen;
+	static LedgerSampled copy;
 
-	return slot_sampled_of_exchange(my_session.slot, &seen) ? &seen : NULL;
+	return slot_sampled_of_exchange(my_session.slot, &copy) ? &copy : NULL;
 }
 
 /* ---------------------------------------------------------------------------
@@ -120,7 +124,7 @@ refresh_clock_offset(void)
 
 /* Once in a while, at the beginning of a request: ask what the kernel knows. */
 void
-session_refresh_kernel_info(int64 now)
+exchange_refresh_kernel_info(int64 now)
 {
 	int64		run_queue_time;
 
@@ -138,7 +142,7 @@ session_refresh_kernel_info(int64 now)
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
 	run_queue_time = tcpinfo_run_queue_time();
 	if (ask_kernel(now) && my_session.recording)
-		session_record()->rtt_us = kernel_info.rtt / NS_PER_US;
+		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
 	slot_write_begin(my_session.slot);
 	publish_kernel_info();
@@ -176,7 +180,7 @@ shown_drain(const LedgerDrain *measured)
 
 /*
  * A response that was lost is sent again, a fifth of a second later as a rule:
- * until then the client had nothing to answer to.  The kernel knows when it
+ * until then the client had nothing to respond to.  The kernel knows when it
  * last sent data, and in a wait it has no other to send.  Most requests that
  * are lost on their way here show as well: they carried the acknowledgement of
  * the response, for want of which that is sent again.
@@ -184,10 +188,10 @@ shown_drain(const LedgerDrain *measured)
 static const LedgerDrain *
 measure_retransmission(int64 now)
 {
-	const Ledger *ledger = session_ledger();
+	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
-	if (now - ledger->since < LONG_WAIT_NS || my_session.spoke_after == ledger->exchange ||
+	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
 		before->measured_at == 0 || !ask_kernel(now) ||
 		kernel_info.counters.retransmits <= before->counters.retransmits ||
 		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS)
@@ -213,7 +217,7 @@ wait_shown(void)
 static bool
 request_came_later(int64 at)
 {
-	const Ledger *ledger = session_ledger();
+	const Ledger *ledger = my_ledger();
 
 	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
 		tcpinfo_times_blocked() != my_session.times_blocked;
@@ -226,7 +230,7 @@ request_came_later(int64 at)
 static int64
 blocked_by_client(int64 now)
 {
-	const Ledger *ledger = session_ledger();
+	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
 	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
@@ -252,7 +256,7 @@ response_drains(int64 now, int64 bytes)
 static void
 close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	record->exec = Max(at - record->start - record->send, 0);
 	if (sampled)
@@ -279,9 +283,9 @@ make_room_for_records(void)
 	if (!recorder_find_room(&my_session.recorder))
 		return;
 	if (recorder_room(&my_session.recorder) > RECORDER_LAST_RESERVE)
-		drain_fold_if_free(my_session.index);
+		accumulate_session_if_free(my_session.index);
 	else
-		drain_fold(my_session.index);
+		accumulate_session(my_session.index);
 	recorder_find_room(&my_session.recorder);
 }
 
@@ -292,30 +296,30 @@ make_room_for_records(void)
 static FlightRecord *
 open_record(void)
 {
-	if (!session_in_wait() || !my_session.recording ||
+	if (!exchange_in_wait() || !my_session.recording ||
 		my_session.record_generation != slot_generation())
 		return NULL;
-	return session_record();
+	return exchange_record();
 }
 
 /*
  * Another statement begins in the same exchange, after "unsent_bytes" have
  * been put into core's send buffer.  Never called from where locks may be
- * held, so the recorder can be drained.
+ * held, so the recorder can be emptied.
  */
 void
-session_next_statement(int64 at, int64 unsent_bytes)
+exchange_next_statement(int64 at, int64 unsent_bytes)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	at = Max(at, record->start + record->send);
 	close_record(at, my_session.response_bytes + unsent_bytes, sampled_of_exchange());
 	record->network = record->client = record->idle = 0;
-	session_record_push();
-	if (my_session.attend)
+	exchange_record_push();
+	if (my_session.housekeeping)
 		make_room_for_records();
-	session_record_begin(at);
-	session_record()->flags |= RECORD_CONTINUES;
+	exchange_record_begin(at);
+	exchange_record()->flags |= RECORD_CONTINUES;
 	my_session.statement_done = false;
 }
 
@@ -328,10 +332,10 @@ session_next_statement(int64 at, int64 unsent_bytes)
  * The wait in progress ends at "at", with a request or without one.
  */
 void
-session_begin(int64 at, bool is_request)
+exchange_begin(int64 at, bool is_request)
 {
 	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
+	Ledger	   *ledger = my_ledger();
 	const LedgerDrain *drain;
 	LedgerWait	wait;
 	bool		later = request_came_later(at);
@@ -352,16 +356,17 @@ session_begin(int64 at, bool is_request)
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
 	slot_write_end(slot);
+	active_announce(my_session.index);
 
 	if (my_session.recording)
 	{
 		if (!is_request)
-			session_record()->flags |= RECORD_UNANSWERED;
-		session_record_finish(&wait);
+			exchange_record()->flags |= RECORD_ABANDONED;
+		exchange_record_finish(&wait);
 	}
-	session_enter_exchange(ledger->since);
+	exchange_enter(ledger->since);
 	if (!is_request && my_session.recording)
-		session_record()->flags |= RECORD_NO_EXCHANGE;
+		exchange_record()->flags |= RECORD_NO_EXCHANGE;
 }
 
 /*
@@ -369,13 +374,13 @@ session_begin(int64 at, bool is_request)
  * perhaps the wall clock has stepped, and the offset is out of date.
  */
 void
-session_begin_after_long_wait(TimestampTz stamp)
+exchange_begin_after_long_wait(TimestampTz stamp)
 {
 	int64		at;
 
 	refresh_clock_offset();
 	at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
-	session_begin(Min(at, clock_now()), true);
+	exchange_begin(Min(at, clock_now()), true);
 }
 
 /*
@@ -384,20 +389,21 @@ session_begin_after_long_wait(TimestampTz stamp)
  * its own.
  */
 void
-session_wait_was_work(void)
+exchange_wait_was_work(void)
 {
-	Ledger	   *ledger = session_ledger();
+	Ledger	   *ledger = my_ledger();
 	int64		began = ledger->since;
 	LedgerWait	wait;
 
 	slot_write_begin(my_session.slot);
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
 	slot_write_end(my_session.slot);
+	active_announce(my_session.index);
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	if (my_session.recording && ledger->since > began)
 	{
-		session_record_finish(&wait);
-		session_record_begin(ledger->since);
+		exchange_record_finish(&wait);
+		exchange_record_begin(ledger->since);
 	}
 }
 
@@ -406,9 +412,9 @@ session_wait_was_work(void)
  * to be one.
  */
 void
-session_note_pipelined(bool pipelined)
+exchange_note_pipelined(bool pipelined)
 {
-	Ledger	   *ledger = session_ledger();
+	Ledger	   *ledger = my_ledger();
 
 	if (ledger->wait.pipelined == pipelined)
 		return;
@@ -422,12 +428,12 @@ session_note_pipelined(bool pipelined)
  * begins.
  */
 void
-session_begin_turn(int64 now)
+exchange_begin_turn(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 
 	slot_write_begin(slot);
-	ledger_turn_begin(session_ledger(), slot_not_before_busy_shown(slot, now),
+	ledger_turn_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
 					  slot->published.tcp.rtt);
 	slot_write_end(slot);
 }
@@ -436,10 +442,10 @@ session_begin_turn(int64 now)
  * A round trip inside the exchange begins, and nobody can tell when it ends.
  */
 void
-session_count_turn(void)
+exchange_count_turn(void)
 {
 	slot_write_begin(my_session.slot);
-	session_ledger()->totals.turns++;
+	my_ledger()->totals.turns++;
 	slot_write_end(my_session.slot);
 }
 
@@ -449,11 +455,11 @@ session_count_turn(void)
  * of them be followed by a round trip.
  */
 void
-session_end_turn(int64 now, bool data_came)
+exchange_end_turn(int64 now, bool data_came)
 {
 	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
-	FlightRecord *record = session_record();
+	Ledger	   *ledger = my_ledger();
+	FlightRecord *record = exchange_record();
 	FlightRecord begun;
 	int64		began = ledger->since;
 	LedgerTurn	turn;
@@ -470,11 +476,11 @@ session_end_turn(int64 now, bool data_came)
 	record->client = record->idle = 0;
 	record->flags |= RECORD_TURN;
 	begun = *record;
-	session_record_push();
-	if (my_session.attend)
+	exchange_record_push();
+	if (my_session.housekeeping)
 		make_room_for_records();
-	session_record_begin(ledger->since);
-	record = session_record();
+	exchange_record_begin(ledger->since);
+	record = exchange_record();
 	record->flags |= RECORD_CONTINUES;
 	record->queryid = begun.queryid;
 	record->userid = begun.userid;
@@ -482,37 +488,37 @@ session_end_turn(int64 now, bool data_came)
 }
 
 void
-session_begin_send(int64 now)
+exchange_begin_send(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 
 	/* the request seems to be from the future: the wall clock has stepped */
-	if (unlikely(session_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
+	if (unlikely(my_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
 		refresh_clock_offset();
 
 	slot_write_begin(slot);
-	ledger_send_begin(session_ledger(), slot_not_before_busy_shown(slot, now),
-					  !session_answer_cannot_block());
+	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
+					  !exchange_response_cannot_block());
 	slot_write_end(slot);
 }
 
 /* The socket has taken "bytes", a part of the response. */
 void
-session_end_send(int64 now, int64 bytes)
+exchange_end_send(int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
+	Ledger	   *ledger = my_ledger();
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
 
 	slot_write_begin(slot);
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
-	session_publish_counters(bytes);
+	exchange_publish_counters(bytes);
 	publish_kernel_info();
 	slot_write_end(slot);
 	if (my_session.recording)
-		session_record()->send += ledger->since - began;
+		exchange_record()->send += ledger->since - began;
 }
 
 /*
@@ -520,12 +526,12 @@ session_end_send(int64 now, int64 bytes)
  * next request had arrived before, if "pipelined".
  */
 void
-session_end(int64 now, int64 bytes, bool pipelined, char xact_status)
+exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 {
 	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
-	FlightRecord *record = session_record();
-	LedgerWaitTerms terms = session_wait_terms(pipelined, xact_status);
+	Ledger	   *ledger = my_ledger();
+	FlightRecord *record = exchange_record();
+	LedgerWaitTerms terms = exchange_wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
@@ -535,7 +541,7 @@ session_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	sampled = sampled_of_exchange();
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
-	session_publish_counters(bytes);
+	exchange_publish_counters(bytes);
 	publish_kernel_info();
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
@@ -560,7 +566,7 @@ static void
 stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *sampled,
 			   const LedgerWait *wait, const LedgerTurn *turn)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 	LedgerWait	after = *wait;
 
 	if (!my_session.recording)
@@ -572,8 +578,8 @@ stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *s
 					 sampled);
 	record->recv += turn->recv;
 	after.network += turn->network;
-	record->flags |= RECORD_UNANSWERED;
-	session_record_finish(&after);
+	record->flags |= RECORD_ABANDONED;
+	exchange_record_finish(&after);
 	my_session.recording = my_session.statement_done = false;
 	my_session.record_recv = 0;
 }
@@ -583,7 +589,7 @@ static void
 stop_counting(void)
 {
 	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = session_ledger();
+	Ledger	   *ledger = my_ledger();
 	LedgerPhase phase = ledger->phase;
 	LedgerWait	wait;
 	LedgerTurn	turn;
@@ -604,7 +610,7 @@ stop_counting(void)
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
-	session_publish_counters(0);
+	exchange_publish_counters(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info();
 	slot_write_end(slot);
@@ -625,17 +631,18 @@ start_counting(void)
 	my_session.response_bytes = 0;
 	my_session.statements = my_session.transactions = 0;
 	my_session.recording = my_session.suspended = false;
-	my_session.spoke_after = 0;
+	my_session.unsolicited_after = 0;
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	session_refresh_kernel_info(now);
-	terms = session_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
+	exchange_refresh_kernel_info(now);
+	terms = exchange_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	slot_write_begin(slot);
 	ledger_start(&slot->published.ledger, clock_now(),
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
+	active_announce(my_session.index);
 }
 
 /*
@@ -651,8 +658,9 @@ session_exit(int code, Datum arg)
 		my_session.transactions++;
 	slot_close(my_session.slot);
 	stop_counting();
-	drain_detach(my_session.index);
+	accumulate_detach(my_session.index);
 	slot_detach(my_session.slot);
+	active_detach(my_session.index);
 	my_session.slot = NULL;
 }
 
@@ -671,7 +679,8 @@ attach(void)
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
-	drain_attach(my_session.index, session);
+	active_attach(my_session.index);
+	accumulate_attach(my_session.index, session);
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */
 	if (session == 1)
@@ -680,12 +689,12 @@ attach(void)
 
 /*
  * After ReadyForQuery has left: what must not happen in the middle of an
- * exchange.  No lock is held here, and the client has its answer.
+ * exchange.  No lock is held here, and the client has its response.
  */
 void
-session_between_exchanges(void)
+exchange_housekeeping(void)
 {
-	my_session.attend = false;
+	my_session.housekeeping = false;
 	if (my_session.slot == NULL)
 	{
 		attach();
@@ -703,7 +712,7 @@ session_between_exchanges(void)
 	if (my_session.renamed)
 	{
 		settle_kernel_info();
-		drain_rename(my_session.index, open_record());
+		accumulate_rename(my_session.index, open_record());
 	}
 	my_session.renamed = false;
 	make_room_for_records();
@@ -712,5 +721,5 @@ session_between_exchanges(void)
 	if (my_session.xact_status == 'I')
 		my_session.suspended = false;
 	my_session.fetch = FETCH_UNKNOWN;
-	my_session.attend |= my_session.suspended;
+	my_session.housekeeping |= my_session.suspended;
 }

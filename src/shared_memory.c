@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * shmem.c
- *	  See shmem.h.
+ * shared_memory.c
+ *	  See shared_memory.h.
  *
  * Each module owns its own segment; nothing here knows what is in it.
  *
@@ -11,20 +11,21 @@
  */
 #include "postgres.h"
 
+#include "active_sessions.h"
 #include "clients.h"
-#include "drain.h"
+#include "accumulate.h"
 #include "history.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "recorder.h"
 #include "sampler.h"
-#include "shmem.h"
-#include "slot.h"
+#include "shared_memory.h"
+#include "session_slot.h"
 #include "statements.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "waits.h"
+#include "wait_events.h"
 #include "windows.h"
 
 static const struct
@@ -33,10 +34,11 @@ static const struct
 	void		(*init) (void);
 }			modules[] = {
 	{slot_shmem_size, slot_shmem_init},
+	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
-	{waits_shmem_size, waits_shmem_init},
+	{wait_events_shmem_size, wait_events_shmem_init},
 	{windows_shmem_size, windows_shmem_init},
-	{drain_shmem_size, drain_shmem_init},
+	{accumulate_shmem_size, accumulate_shmem_init},
 	{statements_shmem_size, statements_shmem_init},
 	{clients_shmem_size, clients_shmem_init},
 	{history_shmem_size, history_shmem_init},

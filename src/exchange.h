@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * session.h
+ * exchange.h
  *	  This backend's account: events in, ledger, slot and records out.
  *
  * wire.c says when an exchange begins and when its response is sent; this is
@@ -12,27 +12,27 @@
  * gone.  A response that cannot block (it is the only one in the kernel, and
  * smaller than core's send buffer) is not published as being sent while it
  * is: should it block all the same, its backend's wait event shows that.
- * Everything else goes through session.c, event by event.
+ * Everything else goes through exchange.c, event by event.
  *
  * Hot path: the session's own slot only, no lock, no allocation, no error.
- * The one exception is the drain of a flight recorder that is nearly full,
+ * The one exception: it accumulates a flight recorder that is nearly full,
  * between two exchanges, once per recorder_size exchanges.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_SESSION_H
-#define PGNETLAT_SESSION_H
+#ifndef PGNETLAT_EXCHANGE_H
+#define PGNETLAT_EXCHANGE_H
 
 #include "access/xact.h"
 #include "clock.h"
 #include "compat.h"
-#include "guc.h"
+#include "settings.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "recorder.h"
-#include "slot.h"
+#include "session_slot.h"
 
 /*
  * Behind a wait longer than this there is time to look closer: has the wall
@@ -59,12 +59,12 @@ typedef enum FetchKind
 	FETCH_FURTHER				/* it went on: counted before */
 } FetchKind;
 
-typedef struct Session
+typedef struct OwnSession
 {
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
 	bool		counting;		/* the ledger is not off */
-	bool		attend;			/* there is something to do between exchanges */
+	bool		housekeeping;			/* there is something to do between exchanges */
 	bool		renamed;		/* application_name may have changed */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
@@ -72,7 +72,7 @@ typedef struct Session
 	int			depth;			/* of nested statements in this exchange */
 	int64		long_wait;		/* behind a longer one there is time, see above */
 	long		times_blocked;	/* when the wait began, if it is pipelined */
-	uint64		spoke_after;	/* exchange in whose wait the backend sent something
+	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
 								 * of its own accord */
 
 	/* of the portals in this transaction, see wire.c */
@@ -96,15 +96,15 @@ typedef struct Session
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
-} Session;
+} OwnSession;
 
 /* read for each message: not through the table of exported symbols */
 #pragma GCC visibility push(hidden)
-extern Session my_session;
+extern OwnSession my_session;
 #pragma GCC visibility pop
 
 static inline Ledger *
-session_ledger(void)
+my_ledger(void)
 {
 	return &my_session.slot->published.ledger;
 }
@@ -115,22 +115,22 @@ session_ledger(void)
 #define ROW_LIMIT_IN_EXCHANGE	COMPAT_SEND_BUFFER_SIZE
 
 static inline bool
-session_in_wait(void)
+exchange_in_wait(void)
 {
 	return my_session.row_limit == ROW_LIMIT_IN_WAIT;
 }
 
 static inline bool
-session_in_exchange(void)
+exchange_in_progress(void)
 {
 	return my_session.row_limit == ROW_LIMIT_IN_EXCHANGE;
 }
 
 /* In an exchange that is recorded? */
 static inline bool
-session_is_recording(void)
+exchange_is_recording(void)
 {
-	return session_in_exchange() && my_session.recording;
+	return exchange_in_progress() && my_session.recording;
 }
 
 /* ---------------------------------------------------------------------------
@@ -138,19 +138,19 @@ session_is_recording(void)
  * ---------------------------------------------------------------------------
  */
 
-extern void session_begin_after_long_wait(TimestampTz stamp);
-extern void session_begin(int64 at, bool is_request);
-extern void session_wait_was_work(void);
-extern void session_note_pipelined(bool pipelined);
-extern void session_begin_turn(int64 now);
-extern void session_end_turn(int64 now, bool data_came);
-extern void session_count_turn(void);
-extern void session_begin_send(int64 now);
-extern void session_end_send(int64 now, int64 bytes);
-extern void session_end(int64 now, int64 bytes, bool pipelined, char xact_status);
-extern void session_next_statement(int64 at, int64 unsent_bytes);
-extern void session_refresh_kernel_info(int64 now);
-extern void session_between_exchanges(void);
+extern void exchange_begin_after_long_wait(TimestampTz stamp);
+extern void exchange_begin(int64 at, bool is_request);
+extern void exchange_wait_was_work(void);
+extern void exchange_note_pipelined(bool pipelined);
+extern void exchange_begin_turn(int64 now);
+extern void exchange_end_turn(int64 now, bool data_came);
+extern void exchange_count_turn(void);
+extern void exchange_begin_send(int64 now);
+extern void exchange_end_send(int64 now, int64 bytes);
+extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status);
+extern void exchange_next_statement(int64 at, int64 unsent_bytes);
+extern void exchange_refresh_kernel_info(int64 now);
+extern void exchange_housekeeping(void);
 
 /* ---------------------------------------------------------------------------
  * Records: one statement's part of an exchange each
@@ -158,16 +158,16 @@ extern void session_between_exchanges(void);
  */
 
 static inline FlightRecord *
-session_record(void)
+exchange_record(void)
 {
 	return my_session.recorder.next;
 }
 
 /* Field by field; what is not set here is when the record is finished. */
 static inline void
-session_record_begin(int64 at)
+exchange_record_begin(int64 at)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	record->start = at;
 	record->send = record->recv = 0;
@@ -177,7 +177,7 @@ session_record_begin(int64 at)
 	record->rtt_us = 0;
 	record->statements = 0;
 	record->flags = (my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0) |
-		(session_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
+		(my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	record->xact_status = 0;
 	my_session.record_generation = my_session.slot->published.generation;
 	my_session.statement_begun = false;
@@ -185,24 +185,24 @@ session_record_begin(int64 at)
 
 /* Done with, unless a reset has come in between: then it never was. */
 static inline void
-session_record_push(void)
+exchange_record_push(void)
 {
 	if (likely(my_session.record_generation == my_session.slot->published.generation) &&
 		unlikely(recorder_push(&my_session.recorder)))
-		my_session.attend = true;
+		my_session.housekeeping = true;
 }
 
 /* The exchange's last statement, with the wait that followed it. */
 static inline void
-session_record_finish(const LedgerWait *wait)
+exchange_record_finish(const LedgerWait *wait)
 {
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 
 	record->network = wait->network;
 	record->client = wait->client;
 	record->idle = wait->idle;
 	record->flags |= RECORD_ENDS_EXCHANGE | (wait->in_xact ? RECORD_WAIT_IN_XACT : 0);
-	session_record_push();
+	exchange_record_push();
 }
 
 /* ---------------------------------------------------------------------------
@@ -211,14 +211,14 @@ session_record_finish(const LedgerWait *wait)
  */
 
 static inline bool
-session_request_was_read(TimestampTz stamp)
+exchange_request_was_read(TimestampTz stamp)
 {
 	return stamp != my_session.slot->published.request_stamp;
 }
 
 /* What follows in this process when an exchange has begun at "at". */
 static inline void
-session_enter_exchange(int64 at)
+exchange_enter(int64 at)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.depth = 0;
@@ -229,17 +229,17 @@ session_enter_exchange(int64 at)
 	if (my_session.recording)
 	{
 		my_session.record_bytes = 0;
-		session_record_begin(at);
+		exchange_record_begin(at);
 	}
 	if (unlikely(at >= my_session.next_kernel_info))
-		session_refresh_kernel_info(at);
+		exchange_refresh_kernel_info(at);
 }
 
 /*
  * The wait in progress is over: a request was read, when core took "stamp".
  */
 static pg_attribute_always_inline void
-session_begin_request(TimestampTz stamp)
+exchange_begin_request(TimestampTz stamp)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
@@ -249,7 +249,7 @@ session_begin_request(TimestampTz stamp)
 	/* or negative: the clock has stepped */
 	if (unlikely((uint64) (at - ledger->since) > (uint64) my_session.long_wait))
 	{
-		session_begin_after_long_wait(stamp);
+		exchange_begin_after_long_wait(stamp);
 		return;
 	}
 	slot_write_begin(slot);
@@ -257,15 +257,15 @@ session_begin_request(TimestampTz stamp)
 	if (unlikely(!ledger_wait_is_plain(ledger, at)))
 	{
 		slot_write_end(slot);
-		session_begin(at, true);
+		exchange_begin(at, true);
 		return;
 	}
 	wait = ledger_request_begin_plain(ledger, at);
 	slot_write_end(slot);
 
 	if (my_session.recording)
-		session_record_finish(&wait);
-	session_enter_exchange(at);
+		exchange_record_finish(&wait);
+	exchange_enter(at);
 }
 
 /* ---------------------------------------------------------------------------
@@ -275,9 +275,9 @@ session_begin_request(TimestampTz stamp)
 
 /* Is it the only one in the kernel, and its only part? */
 static inline bool
-session_answer_cannot_block(void)
+exchange_response_cannot_block(void)
 {
-	return my_session.response_bytes == 0 && !session_ledger()->wait.pipelined;
+	return my_session.response_bytes == 0 && !my_ledger()->wait.pipelined;
 }
 
 /*
@@ -287,16 +287,16 @@ session_answer_cannot_block(void)
  * only if requests have been seen queued, or one had some time to arrive.
  */
 static inline bool
-session_request_has_arrived(int64 now)
+exchange_request_has_arrived(int64 now)
 {
-	return unlikely(session_ledger()->wait.pipelined ||
+	return unlikely(my_ledger()->wait.pipelined ||
 					now - my_session.began > PIPELINE_CHECK_NS) &&
 		tcpinfo_has_input(MyProcPort->sock);
 }
 
 /* How the wait that begins will be split, but for a response that may drain. */
 static inline LedgerWaitTerms
-session_wait_terms(bool pipelined, char xact_status)
+exchange_wait_terms(bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms;
 
@@ -316,9 +316,9 @@ session_wait_terms(bool pipelined, char xact_status)
 
 /* What was counted since the last time is published with an event. */
 static inline void
-session_publish_counters(int64 bytes)
+exchange_publish_counters(int64 bytes)
 {
-	LedgerTotals *totals = &session_ledger()->totals;
+	LedgerTotals *totals = &my_ledger()->totals;
 
 	totals->bytes_sent += bytes;
 	totals->statements += my_session.statements;
@@ -334,27 +334,27 @@ session_publish_counters(int64 bytes)
  * "pipelined".
  */
 static inline void
-session_end_answer(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
-	FlightRecord *record = session_record();
+	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-	LedgerWaitTerms terms = session_wait_terms(pipelined, my_session.xact_status);
+	LedgerWaitTerms terms = exchange_wait_terms(pipelined, my_session.xact_status);
 
 	slot_write_begin(slot);
 	sending_since = slot_not_before_busy_shown(slot, sending_since);
-	if (unlikely(!ledger_answer_is_plain(ledger, sending_since) ||
-				 slot->sampled.exchange == ledger->exchange))
+	if (unlikely(!ledger_response_is_plain(ledger, sending_since) ||
+				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);
-		session_begin_send(sending_since);
-		session_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_begin_send(sending_since);
+		exchange_end(now, bytes, pipelined, my_session.xact_status);
 		return;
 	}
 	now = Max(now, sending_since);
-	ledger_answer_plain(ledger, sending_since, now, &terms);
-	session_publish_counters(bytes);
+	ledger_response_plain(ledger, sending_since, now, &terms);
+	exchange_publish_counters(bytes);
 	slot->published.request_stamp = stamp;
 	slot_write_end(slot);
 
@@ -370,4 +370,4 @@ session_end_answer(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 	}
 }
 
-#endif							/* PGNETLAT_SESSION_H */
+#endif							/* PGNETLAT_EXCHANGE_H */

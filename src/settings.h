@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * guc.h
+ * settings.h
  *	  The settings.  Their meaning is documented in the README.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_GUC_H
-#define PGNETLAT_GUC_H
+#ifndef PGNETLAT_SETTINGS_H
+#define PGNETLAT_SETTINGS_H
 
 /*
  * Read in the hot path: not through the table of exported symbols.  (The
@@ -29,6 +29,6 @@ extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
 #pragma GCC visibility pop
 
-extern void guc_define(void);
+extern void settings_define(void);
 
-#endif							/* PGNETLAT_GUC_H */
+#endif							/* PGNETLAT_SETTINGS_H */

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * drain.h
+ * accumulate.h
  *	  From the sessions' slots into the tables.
  *
- * Folding a session adds what it has counted since it was folded last to its
+ * Accumulating a session adds what it has counted since it was accumulated last to its
  * client group and to the history, and consumes its flight recorder for the
- * statements and histograms.  Whoever needs the aggregates folds: a reader
+ * statements and histograms.  Whoever needs the aggregates accumulates: a reader
  * before it reads, the sampler when it closes an interval of the history or
  * finds a recorder half full, a session when its own is nearly full, when its
  * application_name changes and when it ends.  So nothing is lost and nothing
@@ -15,25 +15,25 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_DRAIN_H
-#define PGNETLAT_DRAIN_H
+#ifndef PGNETLAT_ACCUMULATE_H
+#define PGNETLAT_ACCUMULATE_H
 
 #include "clients.h"
 #include "recorder.h"
-#include "slot.h"
+#include "session_slot.h"
 
-extern Size drain_shmem_size(void);
-extern void drain_shmem_init(void);
+extern Size accumulate_shmem_size(void);
+extern void accumulate_shmem_init(void);
 
 /* Functions for the session itself */
-extern void drain_attach(int slot, uint64 session);
-extern void drain_rename(int slot, FlightRecord *open);
-extern void drain_detach(int slot);
-extern void drain_fold_if_free(int slot);
+extern void accumulate_attach(int slot, uint64 session);
+extern void accumulate_rename(int slot, FlightRecord *open);
+extern void accumulate_detach(int slot);
+extern void accumulate_session_if_free(int slot);
 
 /* Functions for everybody */
-extern void drain_fold(int slot);
-extern void drain_fold_all(void);
-extern TimestampTz drain_reset(void);
+extern void accumulate_session(int slot);
+extern void accumulate_all(void);
+extern TimestampTz accumulate_reset(void);
 
-#endif							/* PGNETLAT_DRAIN_H */
+#endif							/* PGNETLAT_ACCUMULATE_H */

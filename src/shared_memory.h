@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * shmem.h
+ * shared_memory.h
  *	  Shared memory: the sum of what the modules ask for, set up in order.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGNETLAT_SHMEM_H
-#define PGNETLAT_SHMEM_H
+#ifndef PGNETLAT_SHARED_MEMORY_H
+#define PGNETLAT_SHARED_MEMORY_H
 
 extern void shmem_install(void);
 extern bool shmem_is_ready(void);
 extern Size shmem_size(void);
 
-#endif							/* PGNETLAT_SHMEM_H */
+#endif							/* PGNETLAT_SHARED_MEMORY_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * guc.c
+ * settings.c
  *	  The settings, in alphabetical order.
  *
  * What costs time or decides who is counted how is for superusers; what sizes
@@ -14,7 +14,7 @@
 
 #include <limits.h>
 
-#include "guc.h"
+#include "settings.h"
 #include "utils/guc.h"
 
 bool		pgnetlat_enabled = true;
@@ -30,7 +30,7 @@ bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
 void
-guc_define(void)
+settings_define(void)
 {
 	DefineCustomBoolVariable("pgnetlat.enabled",
 							 "Enables counting where sessions spend their time.",
