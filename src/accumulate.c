@@ -70,27 +70,28 @@ accumulate_shmem_init(void)
 static void
 lock_session(int slot)
 {
-	LWLockAcquire(locks_get(LOCK_RESET), LW_SHARED);
-	LWLockAcquire(locks_get_accumulate(slot), LW_EXCLUSIVE);
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	locks_acquire(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
 }
 
 /* The same, if that does not take any waiting. */
 static bool
 lock_session_if_free(int slot)
 {
-	if (!LWLockConditionalAcquire(locks_get(LOCK_RESET), LW_SHARED))
+	if (!locks_acquire_if_free(LOCK_RESET, 0, LW_SHARED))
 		return false;
-	if (LWLockConditionalAcquire(locks_get_accumulate(slot), LW_EXCLUSIVE))
+	if (locks_acquire_if_free(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS,
+							  LW_EXCLUSIVE))
 		return true;
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_RESET, 0);
 	return false;
 }
 
 static void
 unlock_session(int slot)
 {
-	LWLockRelease(locks_get_accumulate(slot));
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS);
+	locks_release(LOCK_RESET, 0);
 }
 
 static void
@@ -179,6 +180,7 @@ batch_find_or_add(Batch *batch, Oid dbid, uint64 queryid, Oid userid, TimestampT
 	item->key.userid = userid;
 	item->key.dbid = dbid;
 	item->key.queryid = queryid;
+	item->hash = statements_hash(&item->key);
 	memset(&item->delta, 0, sizeof(item->delta));
 	batch->guess = 0;
 	return &item->delta;
@@ -327,10 +329,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 
 	group->usage += totals->requests;
 	ledger_totals_add(&counters->totals, totals);
-	counters->tcp.retransmits += tcp->retransmits;
-	counters->tcp.bytes_received += tcp->bytes_received;
-	counters->tcp.packets_sent += tcp->packets_sent;
-	counters->tcp.packets_received += tcp->packets_received;
+	tcpstate_counters_add(&counters->tcp, tcp);
 	if (batch->has_records)
 	{
 		for (int i = 0; i < NUM_METRICS; i++)
@@ -342,12 +341,12 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		if (state->renamed)
 			state->key = state->next_key;
 		state->renamed = false;
-		group = clients_move(group, &state->key, &state->member, now);
+		group = clients_move(&state->key, &state->member, now);
 	}
 	clients_set_pending(group, &state->member, observation->account.pending);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
-	clients_release();
+	clients_release(&state->member);
 }
 
 /* Accumulate what the session has counted since the last time. */
@@ -367,10 +366,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 	}
 	may_leave = attributed(&totals) >= attributed(&state->totals) + state->member.pending;
 	ledger_totals_subtract(&totals, &state->totals);
-	tcp.retransmits -= state->tcp.retransmits;
-	tcp.bytes_received -= state->tcp.bytes_received;
-	tcp.packets_sent -= state->tcp.packets_sent;
-	tcp.packets_received -= state->tcp.packets_received;
+	tcpstate_counters_subtract(&tcp, &state->tcp);
 	state->totals = observation->account.totals;
 	state->tcp = observation->tcp_counters;
 
@@ -491,9 +487,8 @@ accumulate_detach(int slot)
 	accumulate_locked(slot, NULL);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
-	clients_leave(group, &state->member);
 	group->counters.ended_sessions++;
-	clients_release();
+	clients_leave(&state->member);
 	state->session = 0;
 	unlock_session(slot);
 }
@@ -507,7 +502,7 @@ accumulate_reset(void)
 {
 	TimestampTz timestamp;
 
-	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
+	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	timestamp = GetCurrentTimestamp();
 	slot_announce_reset(clock_now(), timestamp);
 	for (int i = 0; i < slot_count(); i++)
@@ -521,9 +516,9 @@ accumulate_reset(void)
 		states[i].exchange = 0;
 		states[i].generation = slot_generation();
 	}
-	clients_reset(timestamp);
-	statements_reset(timestamp);
+	clients_reset();
+	statements_reset();
 	history_reset(timestamp);
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -15,8 +15,8 @@
 
 #include "accumulate.h"
 #include "active_sessions.h"
-#include "persist.h"
 #include "exchange.h"
+#include "persist.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
 
@@ -140,7 +140,7 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	run_queue_time = tcpinfo_run_queue_time();
+	run_queue_time = process_run_queue_time();
 	if (ask_kernel(now) && my_session.recording)
 		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
@@ -220,7 +220,7 @@ request_came_later(int64 at)
 	const Ledger *ledger = my_ledger();
 
 	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
-		tcpinfo_times_blocked() != my_session.times_blocked;
+		process_times_blocked() != my_session.times_blocked;
 }
 
 /*

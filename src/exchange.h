@@ -31,6 +31,7 @@
 #include "settings.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "process.h"
 #include "recorder.h"
 #include "session_slot.h"
 
@@ -309,7 +310,7 @@ exchange_wait_terms(bool pipelined, char xact_status)
 	if (unlikely(pipelined))
 	{
 		my_session.long_wait = Max(terms.rtt, LATE_REQUEST_NS);
-		my_session.times_blocked = tcpinfo_times_blocked();
+		my_session.times_blocked = process_times_blocked();
 	}
 	return terms;
 }

@@ -42,11 +42,20 @@ const unsigned char histogram_first[64] = {
 	19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
 };
 
+/*
+ * Most buckets of what is added are empty.  Those of the sum are not touched:
+ * it may be one that other processors have just written to, cache line by line.
+ */
 void
 histogram_add(Histogram *sum, const Histogram *term)
 {
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum->bucket[i] += term->bucket[i];
+	{
+		if (term->bucket[i] != 0)
+			sum->bucket[i] += term->bucket[i];
+	}
+	if (term->sum == 0)
+		return;
 	sum->sum += term->sum;
 }
 

@@ -87,6 +87,7 @@ typedef struct TcpBackoff
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
 extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
 extern void tcpstate_latest(TcpInfo *latest, const TcpInfo *other);
+extern void tcpstate_counters_add(TcpCounters *sum, const TcpCounters *term);
 extern void tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term);
 
 extern void tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,

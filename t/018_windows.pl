@@ -419,8 +419,11 @@ sub sum_since
 	my $sum = 0;
 
 	$sum += $_->{requests} foreach @rows;
-	return ($rows[0]{stats_since},
-		$sum, scalar(grep { !defined $_->{usesysid} } @rows));
+
+	# when the window began, but for groups that are younger
+	my ($since) = sort map { $_->{stats_since} } @rows;
+
+	return ($since, $sum, scalar(grep { !defined $_->{usesysid} } @rows));
 }
 
 my $number = 0;
