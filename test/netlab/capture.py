@@ -97,7 +97,7 @@ class Stream:
         self.times = []             # ... at which moment
         self.end = 0
         self.waiting = {}           # segments beyond a gap: offset -> (time, length, payload)
-        self.retransmitted = 0
+        self.retransmissions = []   # moments
 
     def offset(self, seq):
         """Sequence number -> position, for positions within 2 GB of the end."""
@@ -124,7 +124,7 @@ class Stream:
     def _append(self, offset, payload, length, time, fresh=False):
         old = self.end - offset
         if old > 0 and not fresh:
-            self.retransmitted += 1
+            self.retransmissions.append(time)
         if old >= length:
             return
         if self.data is not None:

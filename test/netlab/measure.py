@@ -174,6 +174,9 @@ MIN_RECORDED = 10
 # disturbance that was measured (Totals.doubt, Snapshot.doubt, unevenness()).
 FAILURE = 0.05
 
+# The kernel's, of 100 to 1000 Hz.
+TICK_NS = 10_000_000
+
 # Around a snapshot, an exchange may be done and not yet counted, or the other way round.
 CUT_NS = 500_000
 
@@ -242,7 +245,19 @@ def late_packets(session, since, until):
     """
     waits = [wait for wait in session.waits if wait]
     least = min((wait.network for wait in waits), default=0)
-    return sum(wait.network - least for wait in waits if wait.end >= since and wait.start < until)
+    return sum(wait.network - least + probed(session, wait, least)
+               for wait in waits if wait.end >= since and wait.start < until)
+
+
+def probed(session, wait, round_trip):
+    """How long a response seems to have been lost that the kernel sent again just before the request came.
+
+    Nobody tells the server that the client had it, for that takes a round trip (and the kernel's tick).
+    """
+    resent = session.server.from_server.retransmissions
+    i = bisect.bisect_left(resent, wait.end) - 1
+    return resent[i] - wait.start if i >= 0 and resent[i] > wait.start \
+        and wait.end - resent[i] < round_trip + TICK_NS and wait.network < resent[i] - wait.start else 0
 
 
 def cut_by(session, snapshots):

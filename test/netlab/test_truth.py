@@ -328,7 +328,7 @@ class BadNetwork(unittest.TestCase):
         wait, = session.waits
         self.assertEqual(ms(session.exchanges[0].time), 1)
         self.assertEqual((ms(wait.time), ms(wait.client)), (230, 20))
-        self.assertEqual(session.server.from_server.retransmitted, 1)
+        self.assertEqual(len(session.server.from_server.retransmissions), 1)
 
     def test_segments_out_of_order_count_when_the_gap_is_filled(self):
         script = Script()

@@ -40,6 +40,8 @@ def transactions(lab, results, count):
             m.client.query("COMMIT")
             measure.think(0.05)
         m.end()
+    # On a busy machine the last one may have become idle.
+    m.sum_up(THRESHOLD * 1e9)
     m.compare(results)
     truth = (m.calls or m.packets).in_transaction / NS_PER_MS
     results.add("in_xact_wait_time", truth, m.shown["in_xact_wait_time"], allowed=0.01 * truth,

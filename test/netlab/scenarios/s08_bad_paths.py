@@ -47,6 +47,9 @@ def run(lab, results, short):
     results.case = "the first response of a connection is lost, round trip 1 ms"
     lost_response(lab, results)
 
+    results.case = "acknowledgements that come later than the kernel's probe, round trip 5 ms"
+    late_acknowledgements(lab, results, 8 if short else 20)
+
     kept = lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", WINDOW)
     try:
         for size in (1, 5000):
@@ -111,6 +114,33 @@ def lost_response(lab, results):
         results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
         # The kernel waits for 0.2 s before it sends it again.
         results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
+
+
+def late_acknowledgements(lab, results, count):
+    """The kernel sends the end of a response again that the client had all along; then the client thinks."""
+    request = (pgclient.parse("SELECT 1") + pgclient.bind() + pgclient.execute() + pgclient.sync()) * 10
+    lab.path(0.005)
+    with Measurement(lab, "tun") as m:
+        m.begin()
+        for _ in range(count):
+            # So that the kernel knows the round trip.
+            for _ in range(20):
+                m.client.query("SELECT 1")
+            m.client.send(request)
+            lab.command("set up delay=40ms")
+            m.client.until_ready(10)
+            measure.think(0.08)
+            lab.path(0.005)
+            measure.think(0.04)
+        m.client.query("SELECT 1")
+        m.end()
+    truth = m.packets.network / 1e6
+    unclear = measure.late_packets(m.session, m.before.now, m.after.now) + m.doubt
+    unclear += m.calls.doubt if m.calls else 0
+    again = len(m.session.server.from_server.retransmissions)
+    results.at_least("segments sent again", 1, again, unit="", required=True)
+    results.add("network_time: they were not lost", truth, m.shown["network_time"], allowed=0.03 * truth,
+                goal="3 %", required=True, fails_at=0.03 * truth + unclear / 1e6)
 
 
 def change(lab, results, before, after, seconds, size):
