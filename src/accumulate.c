@@ -19,13 +19,12 @@
  */
 #include "postgres.h"
 
-#include <netinet/in.h>
-
 #include "burst.h"
 #include "clients.h"
 #include "accumulate.h"
 #include "history.h"
 #include "libpq/libpq-be.h"
+#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "statements.h"
@@ -45,8 +44,8 @@ typedef struct Accumulated
 	LedgerTotals totals;
 	TcpCounters tcp;
 	Burst		burst;
-	int64		exchange;		/* exec + send + recv of the one whose records are
-								 * being read */
+	int64		exchange;		/* exec + send + recv of the one whose records
+								 * are being read */
 } Accumulated;
 
 static Accumulated *states = NULL;
@@ -97,21 +96,10 @@ unlock_session(int slot)
 static void
 my_client_key(ClientKey *key)
 {
-	const struct sockaddr_storage *address = &MyProcPort->raddr.addr;
-
 	memset(key, 0, sizeof(*key));
 	key->datid = MyDatabaseId;
 	key->userid = MyBEEntry->st_userid;
-	if (address->ss_family == AF_INET)
-	{
-		key->family = AF_INET;
-		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
-	}
-	else if (address->ss_family == AF_INET6)
-	{
-		key->family = AF_INET6;
-		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
-	}
+	clients_set_address(key, &MyProcPort->raddr.addr);
 	if (application_name)
 		strlcpy(key->application_name, application_name, sizeof(key->application_name));
 }
@@ -278,6 +266,21 @@ accumulate_record(Accumulated *state, Batch *batch, const FlightRecord *record, 
 	burst_leave(&state->burst, record);
 }
 
+/* What was sampled of a statement whose execution is in the table by now. */
+static void
+add_samples_of_statement(int slot, const Accumulated *state)
+{
+	ExecStatement sampled;
+	StatementKey key;
+
+	if (!exec_samples_take_statement(slot, recorder_consumed(slot), &sampled))
+		return;
+	key.userid = OidIsValid(sampled.record.userid) ? sampled.record.userid : state->key.userid;
+	key.dbid = state->key.datid;
+	key.queryid = sampled.record.queryid;
+	statements_add_samples(&key, sampled.part);
+}
+
 /* Consume the flight recorder: statements now, histograms into the batch. */
 static void
 consume_records(int slot, Accumulated *state, Batch *batch, TimestampTz now)
@@ -297,6 +300,7 @@ consume_records(int slot, Accumulated *state, Batch *batch, TimestampTz now)
 	}
 	if (batch->has_records)
 		statements_accumulate(batch->statements, batch->count, now);
+	add_samples_of_statement(slot, state);
 }
 
 /*
@@ -321,14 +325,14 @@ attributed(const LedgerTotals *totals)
 /* What the session has counted goes to its group, on which it may leave that. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Batch *batch,
-				const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
-				TimestampTz now)
+					  const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
+					  TimestampTz now)
 {
 	ClientEntry *group = clients_acquire(&state->key, &state->member, now);
 	ClientCounters *counters = &group->counters;
 
 	group->usage += totals->requests;
-	ledger_totals_add(&counters->totals, totals);
+	ledger_totals_add_fitting(&counters->totals, totals);
 	tcpstate_counters_add(&counters->tcp, tcp);
 	if (batch->has_records)
 	{
@@ -352,7 +356,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 /* Accumulate what the session has counted since the last time. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
-			 const Batch *batch, TimestampTz now)
+				   const Batch *batch, TimestampTz now)
 {
 	LedgerTotals totals = observation->account.totals;
 	TcpCounters tcp = observation->tcp_counters;
@@ -380,14 +384,14 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
  * NULL.
  */
 static void
-accumulate_locked(int slot, FlightRecord *open)
+accumulate_locked(int slot, FlightRecord *open, ExecPurpose purpose)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
 	Batch		batch;
 	TimestampTz now;
 
-	if (state->session == 0 || !slot_observe(slot, &observation) ||
+	if (state->session == 0 || !slot_observe_for(slot, purpose, 0, &observation) ||
 		observation.session != state->session)
 		return;
 	batch.count = 0;
@@ -411,7 +415,7 @@ accumulate_session(int slot)
 	if (states[slot].session == 0)
 		return;
 	lock_session(slot);
-	accumulate_locked(slot, NULL);
+	accumulate_locked(slot, NULL, EXEC_ACCUMULATE);
 	unlock_session(slot);
 }
 
@@ -424,15 +428,24 @@ accumulate_session_if_free(int slot)
 {
 	if (!lock_session_if_free(slot))
 		return;
-	accumulate_locked(slot, NULL);
+	accumulate_locked(slot, NULL, EXEC_ACCUMULATE);
 	unlock_session(slot);
 }
 
+/*
+ * Accumulate all sessions, for somebody to show the tables, or to keep a snapshot.
+ */
 void
 accumulate_all(void)
 {
 	for (int i = 0; i < slot_count(); i++)
-		accumulate_session(i);
+	{
+		if (states[i].session == 0)
+			continue;
+		lock_session(i);
+		accumulate_locked(i, NULL, EXEC_SHOW);
+		unlock_session(i);
+	}
 }
 
 /*
@@ -469,7 +482,7 @@ accumulate_rename(int slot, FlightRecord *open)
 	if (state->renamed)
 	{
 		state->next_key = key;
-		accumulate_locked(slot, open);
+		accumulate_locked(slot, open, EXEC_ACCUMULATE);
 	}
 	unlock_session(slot);
 }
@@ -484,7 +497,7 @@ accumulate_detach(int slot)
 	ClientEntry *group;
 
 	lock_session(slot);
-	accumulate_locked(slot, NULL);
+	accumulate_locked(slot, NULL, EXEC_ACCUMULATE);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
@@ -509,6 +522,7 @@ accumulate_reset(void)
 	{
 		/* nobody accumulates while the reset lock is held exclusively */
 		recorder_discard(i);
+		exec_samples_forget_statement(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
@@ -519,6 +533,7 @@ accumulate_reset(void)
 	clients_reset();
 	statements_reset();
 	history_reset(timestamp);
+	lock_waits_reset();
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

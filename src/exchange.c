@@ -17,8 +17,10 @@
 #include "active_sessions.h"
 #include "exchange.h"
 #include "persist.h"
+#include "request_log.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
+#include "utils/backend_status.h"
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
@@ -101,17 +103,26 @@ settle_kernel_info(void)
 	slot_write_end(my_session.slot);
 }
 
-/* Run-queue time since the session was attached or reset. */
+/*
+ * Book for how long the session was ready to run without getting a processor,
+ * since the latest time; in a write section.
+ */
 static void
-publish_run_queue_time(int64 total)
+publish_run_queue(int64 time, int64 runs)
 {
 	SlotPublished *published = &my_session.slot->published;
+	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
-	if (total < 0)
-		return;
-	if (published->run_queue_base < 0)
-		published->run_queue_base = total;
-	published->run_queue_total = total;
+	/* a reset has come in between */
+	if (round_trips < my_session.round_trips)
+		my_session.round_trips = 0;
+	if (published->run_queue_known)
+		ledger_run_queue(&published->ledger, time - my_session.run_queue,
+						 round_trips - my_session.round_trips, runs - my_session.runs);
+	published->run_queue_known = true;
+	my_session.run_queue = time;
+	my_session.runs = runs;
+	my_session.round_trips = round_trips;
 }
 
 /* Has the wall clock stepped? */
@@ -132,7 +143,9 @@ refresh_clock_offset(void)
 void
 exchange_refresh_kernel_info(int64 now)
 {
-	int64		run_queue_time;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 
 	/* the sampler has seen the wall clock step, by less perhaps than shows here */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
@@ -146,13 +159,14 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	run_queue_time = process_run_queue_time();
+	known = process_run_queue(&run_queue, &runs);
 	if (ask_kernel(now) && my_session.recording)
 		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
 
 	slot_write_begin(my_session.slot);
 	publish_kernel_info();
-	publish_run_queue_time(run_queue_time);
+	if (known)
+		publish_run_queue(run_queue, runs);
 	slot_write_end(my_session.slot);
 }
 
@@ -378,6 +392,7 @@ exchange_begin(int64 at, bool is_request)
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
 	slot_write_end(slot);
+	my_session.wait_before = wait.length;
 	active_announce(my_session.index);
 
 	if (my_session.recording)
@@ -420,6 +435,8 @@ exchange_wait_was_work(void)
 	slot_write_begin(my_session.slot);
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
 	slot_write_end(my_session.slot);
+	/* the exchange goes on, under another number */
+	my_session.notes.exchange_number++;
 	active_announce(my_session.index);
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	if (my_session.recording && ledger->since > began)
@@ -471,6 +488,20 @@ exchange_count_turn(void)
 	slot_write_end(my_session.slot);
 }
 
+/* The notes on the exchange in progress. */
+static ExchangeNotes *
+notes_of_exchange(void)
+{
+	ExchangeNotes *notes = &my_session.notes;
+
+	if (notes->exchange_number != my_ledger()->exchange_number)
+	{
+		memset(notes, 0, sizeof(*notes));
+		notes->exchange_number = my_ledger()->exchange_number;
+	}
+	return notes;
+}
+
 /*
  * The first data came at "now", or something else that must be seen to.  The
  * record of the statement ends here, and goes on in another: only so can each
@@ -489,6 +520,8 @@ exchange_end_turn(int64 now, bool data_came)
 	slot_write_begin(slot);
 	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
 	slot_write_end(slot);
+	notes_of_exchange()->turn_network += turn.network;
+	notes_of_exchange()->turn_recv += turn.recv;
 	if (!my_session.recording)
 		return;
 
@@ -509,8 +542,11 @@ exchange_end_turn(int64 now, bool data_came)
 	my_session.statement_begun = true;
 }
 
+/*
+ * So many bytes of the response are about to be handed to the socket.
+ */
 void
-exchange_begin_send(int64 now)
+exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
 
@@ -520,7 +556,7 @@ exchange_begin_send(int64 now)
 
 	slot_write_begin(slot);
 	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
-					  !exchange_response_cannot_block());
+					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
 }
 
@@ -530,17 +566,62 @@ exchange_end_send(int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
+	ExchangeNotes *notes = notes_of_exchange();
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
 
 	slot_write_begin(slot);
+	notes->send_blocked -= ledger->totals.send_blocked;
+	notes->send_client -= ledger->totals.send_client;
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
 	exchange_publish_counters(bytes);
 	publish_kernel_info();
+	notes->send_blocked += ledger->totals.send_blocked;
+	notes->send_client += ledger->totals.send_client;
 	slot_write_end(slot);
+	notes->send += ledger->since - began;
 	if (my_session.recording)
 		exchange_record()->send += ledger->since - began;
+}
+
+/*
+ * Is the exchange that has ended at "now", with these last bytes sent, one for
+ * the log?  Then its account is written there, and returned is when that was
+ * done: until then the session goes on executing.
+ */
+static int64
+log_if_slow(int64 now, int64 *bytes)
+{
+	const ExchangeNotes *notes = &my_session.notes;
+	const LedgerSampled *sampled;
+	RequestLine line = {0};
+
+	if (likely(now - my_session.began < pgnetlat_log_limit))
+		return now;
+	exchange_end_send(now, *bytes);
+	*bytes = 0;
+	sampled = sampled_of_exchange();
+	line.duration = my_ledger()->since - my_session.began;
+	line.send = notes->send;
+	line.send_blocked = notes->send_blocked;
+	line.send_client = notes->send_client;
+	line.network = notes->turn_network;
+	line.exec = Max(line.duration - line.send - line.network - notes->turn_recv, 0);
+	line.recv = sampled ? Min(sampled->recv, line.exec) : 0;
+	line.exec -= line.recv;
+	line.recv += notes->turn_recv;
+	line.bytes = my_session.response_bytes;
+	line.wait = my_session.wait_before;
+	line.wait_in_xact = my_ledger()->wait.in_xact;
+	line.rtt = my_session.slot->published.tcp.rtt;
+	line.queryid = my_session.recording ? exchange_record()->queryid : 0;
+	if (line.queryid == 0)
+		line.queryid = pgstat_get_my_query_id();
+	request_log_write(now, &line);
+	now = clock_now();
+	exchange_begin_send(now, 0);
+	return now;
 }
 
 /*
@@ -555,9 +636,12 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	FlightRecord *record = exchange_record();
 	LedgerWaitTerms terms = exchange_wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
-	int64		began = ledger->since;
-	int64		client = blocked_by_client(now);
+	int64		began;
+	int64		client;
 
+	now = log_if_slow(now, &bytes);
+	began = ledger->since;
+	client = blocked_by_client(now);
 	terms.draining = response_drains(now, bytes);
 	slot_write_begin(slot);
 	sampled = sampled_of_exchange();
@@ -576,6 +660,17 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	record->send += ledger->since - began;
 	record->xact_status = xact_status;
 	record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+}
+
+/*
+ * A response that cannot block, and yet must go event by event: its sending took
+ * from "sending_since" to "now".
+ */
+void
+exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+{
+	exchange_begin_send(sending_since, bytes);
+	exchange_end(now, bytes, pipelined, my_session.xact_status);
 }
 
 /* ---------------------------------------------------------------------------
@@ -618,10 +713,14 @@ stop_counting(void)
 	const LedgerSampled *sampled;
 	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 	int64		now;
 
 	if (phase == LEDGER_OFF)
 		return;
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase == LEDGER_WAITING && ledger->wait.draining)
@@ -635,6 +734,8 @@ stop_counting(void)
 	exchange_publish_counters(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info();
+	if (known)
+		publish_run_queue(run_queue, runs);
 	slot_write_end(slot);
 
 	stop_recording(phase, began, now, sampled, &wait, &turn);

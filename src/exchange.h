@@ -60,6 +60,17 @@ typedef enum FetchKind
 	FETCH_FURTHER				/* it went on: counted before */
 } FetchKind;
 
+/* Of an exchange, for its line in the log: what is not of the plain kind. */
+typedef struct ExchangeNotes
+{
+	uint64		exchange_number;	/* valid for this one only */
+	int64		send;
+	int64		send_blocked;
+	int64		send_client;
+	int64		turn_network;
+	int64		turn_recv;
+} ExchangeNotes;
+
 typedef struct OwnSession
 {
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
@@ -82,6 +93,7 @@ typedef struct OwnSession
 
 	/* of the exchange in progress */
 	int64		began;
+	int64		wait_before;
 	int64		statements;		/* completed and not yet published, as the next */
 	int64		transactions;
 	int64		response_bytes; /* sent and published */
@@ -96,7 +108,11 @@ typedef struct OwnSession
 	RecorderWriter recorder;	/* the record itself is recorder.next */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
+	int64		run_queue;		/* when it was asked last: time, ... */
+	int64		runs;			/* ... how often it ended, ... */
+	int64		round_trips;	/* ... and how many of the account there were */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
+	ExchangeNotes notes;
 } OwnSession;
 
 /* read for each message: not through the table of exported symbols */
@@ -146,9 +162,10 @@ extern void exchange_note_pipelined(bool pipelined);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);
-extern void exchange_begin_send(int64 now);
+extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
 extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status);
+extern void exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
@@ -263,6 +280,7 @@ exchange_begin_request(TimestampTz stamp)
 	}
 	wait = ledger_request_begin_plain(ledger, at);
 	slot_write_end(slot);
+	my_session.wait_before = wait.length;
 
 	if (my_session.recording)
 		exchange_record_finish(&wait);
@@ -341,16 +359,21 @@ exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipeline
 	Ledger	   *ledger = &slot->published.ledger;
 	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-	LedgerWaitTerms terms = exchange_wait_terms(pipelined, my_session.xact_status);
+	LedgerWaitTerms terms;
 
+	if (unlikely(now - my_session.began >= pgnetlat_log_limit))
+	{
+		exchange_end_slow(sending_since, now, bytes, pipelined);
+		return;
+	}
+	terms = exchange_wait_terms(pipelined, my_session.xact_status);
 	slot_write_begin(slot);
 	sending_since = slot_not_before_busy_shown(slot, sending_since);
 	if (unlikely(!ledger_response_is_plain(ledger, sending_since) ||
 				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);
-		exchange_begin_send(sending_since);
-		exchange_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_end_slow(sending_since, now, bytes, pipelined);
 		return;
 	}
 	now = Max(now, sending_since);

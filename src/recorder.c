@@ -168,6 +168,30 @@ recorder_pending(int slot)
 	return (int) (pg_atomic_read_u64(&recorder->head) - pg_atomic_read_u64(&recorder->tail));
 }
 
+/* The number of the first record that has not been consumed. */
+uint64
+recorder_consumed(int slot)
+{
+	return pg_atomic_read_u64(&recorder_get(slot)->tail);
+}
+
+/*
+ * The record that is being built, and whose statement it says it is.  Read while
+ * the session may change it: a hint.
+ */
+void
+recorder_in_progress(int slot, ExecRecord *in_progress)
+{
+	Recorder   *recorder = recorder_get(slot);
+	uint64		number = pg_atomic_read_u64(&recorder->head);
+	const volatile FlightRecord *record =
+		&recorder->records[number % pgnetlat_recorder_size];
+
+	in_progress->number = number;
+	in_progress->queryid = record->queryid;
+	in_progress->userid = record->userid;
+}
+
 /* Consume that many: the session may reuse their places. */
 void
 recorder_consume(int slot, int count)

@@ -32,6 +32,7 @@
 #ifndef PGNETLAT_RECORDER_H
 #define PGNETLAT_RECORDER_H
 
+#include "exec_samples.h"
 #include "port/atomics.h"
 
 /*
@@ -127,8 +128,11 @@ extern int	recorder_unread(int slot, const FlightRecord **records);
 extern void recorder_consume(int slot, int count);
 extern void recorder_discard(int slot);
 
+extern uint64 recorder_consumed(int slot);
+
 /* Functions for the sampler */
 extern int	recorder_pending(int slot);
+extern void recorder_in_progress(int slot, ExecRecord *in_progress);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

@@ -21,6 +21,8 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
+int64		pgnetlat_log_limit = PG_INT64_MAX;
+int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 int			pgnetlat_recorder_size = 48;
@@ -29,8 +31,18 @@ int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
-void
-settings_define(void)
+/* what users set, in milliseconds; see pgnetlat_log_limit */
+static int	log_min_duration = -1;
+
+static void
+assign_log_min_duration(int newval, void *extra)
+{
+	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * INT64CONST(1000000);
+}
+
+/* In two parts, for the alphabet is long. */
+static void
+define_up_to_l(void)
 {
 	DefineCustomBoolVariable("pgnetlat.enabled",
 							 "Enables counting where sessions spend their time.",
@@ -55,6 +67,22 @@ settings_define(void)
 							NULL,
 							&pgnetlat_idle_threshold, 1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pgnetlat.log_min_duration",
+							"Sets the duration of an exchange from which on it is logged.",
+							"-1 disables logging exchanges. 0 logs all of them.",
+							&log_min_duration, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, assign_log_min_duration, NULL);
+}
+
+static void
+define_from_m(void)
+{
+	DefineCustomIntVariable("pgnetlat.max_blockers",
+							"Sets the number of entries that pgnetlat_blockers keeps.",
+							NULL,
+							&pgnetlat_max_blockers, 500, 10, 100000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.max_clients",
 							"Sets the number of client groups that pgnetlat_clients keeps.",
@@ -97,6 +125,12 @@ settings_define(void)
 							 "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
 							 &pgnetlat_track_statements, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+}
 
+void
+settings_define(void)
+{
+	define_up_to_l();
+	define_from_m();
 	MarkGUCPrefixReserved("pgnetlat");
 }

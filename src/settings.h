@@ -20,6 +20,8 @@ extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
 extern int	pgnetlat_idle_threshold;	/* milliseconds */
+extern int64 pgnetlat_log_limit;	/* nanoseconds; PG_INT64_MAX: off */
+extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_clients;
 extern int	pgnetlat_max_statements;
 extern int	pgnetlat_recorder_size;

@@ -273,7 +273,7 @@ pass_on(char type, const char *body, size_t length)
 		wire.buffered = left;
 		return wire.next_putmessage(type, body, length);
 	}
-	exchange_begin_send(clock_now());
+	exchange_begin_send(clock_now(), sent);
 	result = wire.next_putmessage(type, body, length);
 	wire.buffered = left;
 	exchange_end_send(clock_now(), sent);
@@ -487,7 +487,7 @@ flush_event_by_event(void)
 	bool		in_buffer;
 	int			result;
 
-	exchange_begin_send(now);
+	exchange_begin_send(now, bytes);
 	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
 		kernel_has_request(now, in_buffer);

@@ -16,15 +16,17 @@ import contextlib
 import dataclasses
 import time
 
+from harness import pgclient, poll
+
 import lab as lab_module
-import pgclient
 import syscalls
 import truth
 
 NS_PER_MS = 1_000_000
 
 TIMES = ("exec_time", "send_time", "recv_time", "network_time", "client_time", "idle_time",
-         "pending_time", "total_time", "in_xact_wait_time", "send_client_time", "run_queue_time")
+         "pending_time", "total_time", "in_xact_wait_time", "send_client_time", "run_queue_time",
+         "run_queue_wait_time")
 COUNTS = ("requests", "statements", "transactions", "pipelined", "round_trips", "retransmits",
           "bytes_sent", "bytes_received", "packets_sent", "packets_received")
 
@@ -64,9 +66,11 @@ class Result:
 class Results(list):
     """The results of a run; knows which scenario and case is being run."""
 
-    scenario = 0
-    case = ""
-    skipped = 0
+    def __init__(self, tally):
+        super().__init__()
+        self.tally = tally
+        self.scenario = 0
+        self.case = ""
 
     def add(self, quantity, truth, shown, **kwargs):
         self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
@@ -78,8 +82,7 @@ class Results(list):
 
     def skip(self, reason):
         """The case cannot be measured here."""
-        print(f"skipped: {self.case}: {reason}")
-        self.skipped += 1
+        self.tally.skip(self.case, reason)
 
     def at_least(self, quantity, least, shown, **kwargs):
         """A relation instead of a value: shown >= least."""
@@ -411,25 +414,24 @@ class ProgramMeasurement:
                 if syscalls.available() else None
             capture = stack.enter_context(self.lab.capture(self.capture_path)) \
                 if self.path != "unix" else None
-            log = stack.enter_context(open(self.lab.directory / "program.log", "a"))
             # Those of the program before may not have noticed yet that it has ended.
-            wait_until(lambda: not snapshots(self.lab, self.application))
-            program = self.lab.start(self.path, self.command, port=self.port,
-                                     stdout=log, stderr=log)
+            poll.until(lambda: not snapshots(self.lab, self.application), "an end of the sessions before")
+            program = self.lab.start(self.path, self.command, port=self.port, log="program")
+            # however this ends, so that it is not in the next measurement
+            stack.callback(self.lab.stop, program)
             # And pgbench looks around before, in a session of its own.
-            wait_until(lambda: program.poll() is not None
-                       or sum(row["requests"] >= self.WARM_UP for row
-                              in snapshots(self.lab, self.application).values()) >= self.count)
-            if program.poll() is not None:
-                raise RuntimeError(f"{self.command[0]} has ended:\n"
-                                   + (self.lab.directory / "program.log").read_text())
+            appeared = poll.wait_for(lambda: program.poll() is not None
+                                     or sum(row["requests"] >= self.WARM_UP for row in snapshots(
+                                         self.lab, self.application).values()) >= self.count, 60, interval=0.02)
+            if not appeared or program.poll() is not None:
+                raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
+                                   + self.lab.space.log("program"))
             time.sleep(self.settle)
             self.before = snapshots(self.lab, self.application)
             time.sleep(self.seconds)
             self.after = snapshots(self.lab, self.application)
             # Let what is under way come to its end, so that the packets show it whole.
             time.sleep(0.05 + 2 * self.lab.rtt)
-            self.lab.stop(program)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace
         return self
@@ -476,15 +478,6 @@ class ProgramMeasurement:
 def add_fields(sums, terms):
     for field in dataclasses.fields(sums):
         setattr(sums, field.name, getattr(sums, field.name) + getattr(terms, field.name))
-
-
-def wait_until(condition, patience=30):
-    """Look every now and then, until something is so."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"what was waited for has not come in {patience} s")
-        time.sleep(0.02)
 
 
 def think(seconds):

@@ -8,8 +8,9 @@ several segments at once: the truth lies between the time without room for a seg
 backend was blocked, and that without room for 64 kB.
 """
 
+from harness import pgclient
+
 import capture
-import pgclient
 from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT
 

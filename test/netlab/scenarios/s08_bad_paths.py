@@ -12,8 +12,9 @@ acknowledged late, so that the kernel does not let it raise the minimum.
 
 import time
 
+from harness import pgclient, poll
+
 import measure
-import pgclient
 from measure import Measurement
 from scenarios.common import ask
 
@@ -101,12 +102,12 @@ def lost_response(lab, results):
         with lab.connect("tun", application_name="lost") as client:
             # At once: a short first wait of the connection is what is tested.
             client.send(pgclient.query("SELECT pg_advisory_lock(1)"))
-            measure.wait_until(lambda: lab.admin.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"
-                                                       f" AND pid = {client.pid} AND NOT granted"))
+            wait_for_event(lab, client.pid, "advisory")
             lab.path(0.001, loss=1)
-            lab.path_statistics()
             lab.admin.query("SELECT pg_advisory_unlock(1)")
-            measure.wait_until(lambda: lab.path_statistics()["down.lost"] > 0)
+            # then the response is on its way
+            wait_for_event(lab, client.pid, "ClientRead")
+            time.sleep(0.05)
             lab.path(0.001)
             client.until_ready()
             client.query("SELECT 1")
@@ -114,6 +115,12 @@ def lost_response(lab, results):
         results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
         # The kernel waits for 0.2 s before it sends it again.
         results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
+
+
+def wait_for_event(lab, pid, event):
+    poll.until(lambda: lab.admin.query("SELECT 1 FROM pg_stat_activity"
+                                       f" WHERE pid = {pid} AND wait_event = '{event}'"),
+               f"a wait for {event}", PATIENCE, interval=0.01)
 
 
 def late_acknowledgements(lab, results, count):
@@ -127,7 +134,7 @@ def late_acknowledgements(lab, results, count):
             for _ in range(20):
                 m.client.query("SELECT 1")
             m.client.send(request)
-            lab.command("set up delay=40ms")
+            lab.path(0.005, to_server=0.04)
             m.client.until_ready(10)
             measure.think(0.08)
             lab.path(0.005)

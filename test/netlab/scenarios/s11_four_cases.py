@@ -7,8 +7,9 @@ article's pictures show: which time grows on the slow network.
 
 import math
 
+from harness import pgclient
+
 import measure
-import pgclient
 from measure import NS_PER_MS, Measurement, TIMES
 from scenarios.common import DEEP_QUEUE, MBIT
 

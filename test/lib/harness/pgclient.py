@@ -6,12 +6,19 @@ pipelines and slow readers are known.  Only "trust" authentication.
 """
 
 import select
+import socket
 import ssl
 import struct
 import time
 
 TLS_REQUEST = 80877103
 PROTOCOL_3_0 = 196608
+
+# For so many seconds a client waits for a message.
+PATIENCE = 60
+
+# Beyond what the system allows; for root.
+SO_RCVBUFFORCE = 33
 
 
 class ServerError(Exception):
@@ -48,8 +55,9 @@ def describe_statement(name=""):
     return message(b"D", b"S" + name.encode() + b"\0")
 
 
-def execute():
-    return message(b"E", b"\0\0\0\0\0")
+def execute(limit=0):
+    """The unnamed portal; at most so many rows, or all."""
+    return message(b"E", b"\0" + struct.pack("!I", limit))
 
 
 def sync():
@@ -89,6 +97,23 @@ def think(seconds):
 
 
 # -- the connection ----------------------------------------------------------------
+
+def connect(target, receive_buffer=None, **parameters):
+    """A client that is connected to (address, port), or to a socket's path."""
+    sock = socket.socket(socket.AF_INET if isinstance(target, tuple) else socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if isinstance(target, tuple):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_buffer)
+        # A server that hangs must not hang the tests.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PATIENCE, 0))
+        sock.connect(target)
+        return Client(sock, **parameters)
+    except BaseException:
+        sock.close()
+        raise
+
 
 class Client:
     def __init__(self, sock, user, database, tls=False, **parameters):
