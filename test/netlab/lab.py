@@ -18,7 +18,6 @@ import contextlib
 import ctypes.util
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import sys
