@@ -10,6 +10,7 @@ OBJS = \
 	src/aggregate_views.o \
 	src/bounded.o \
 	src/burst.o \
+	src/client_key.o \
 	src/clients.o \
 	src/accumulate.o \
 	src/settings.o \
@@ -29,6 +30,7 @@ OBJS = \
 	src/snapshots.o \
 	src/statement_hooks.o \
 	src/statements.o \
+	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
 	src/views.o \

@@ -86,7 +86,7 @@ settle_kernel_info(void)
 {
 	if (!my_session.counting || !ask_kernel(clock_now()))
 		return;
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	publish_kernel_info();
 	slot_write_end(my_session.slot);
 }
@@ -113,7 +113,7 @@ refresh_clock_offset(void)
 
 	if (!clock_refresh_offset(&offset))
 		return;
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	published->clock_offset = offset;
 	slot_write_end(my_session.slot);
 }
@@ -123,6 +123,7 @@ void
 exchange_refresh_kernel_info(int64 now)
 {
 	int64		run_queue_time;
+	bool		asked;
 
 	/* the sampler has seen the wall clock step, by less perhaps than shows here */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
@@ -137,10 +138,10 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
 	run_queue_time = tcpinfo_run_queue_time();
-	if (ask_kernel(now) && my_session.recording)
-		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
-
-	slot_write_begin(my_session.slot);
+	asked = ask_kernel(now);
+	exchange_write_begin();
+	if (asked && my_session.record_counts && kernel_info.rtt > 0)
+		tally_observe(METRIC_RTT, kernel_info.rtt);
 	publish_kernel_info();
 	publish_run_queue_time(run_queue_time);
 	slot_write_end(my_session.slot);
@@ -215,7 +216,7 @@ request_came_later(int64 at)
 {
 	const Ledger *ledger = my_ledger();
 
-	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
+	return ledger->wait.pipelined && at - ledger->since > my_session.late_request &&
 		tcpinfo_times_blocked() != my_session.times_blocked;
 }
 
@@ -270,32 +271,114 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 }
 
 /*
- * See to it that the recorder has room.  Takes locks, so it is called only
- * where none can be held.
+ * Somebody has taken the tally, or is about to, or it is older than a reset: in
+ * that case the statement in progress does not count, and nothing is plain
+ * until both the wait and the exchange in progress are over.
  */
-static void
-make_room_for_records(void)
+void
+exchange_settle(void)
 {
-	if (!recorder_find_room(&my_session.recorder))
+	if (!tally_settle())
 		return;
-	if (recorder_room(&my_session.recorder) > RECORDER_LAST_RESERVE)
-		accumulate_session_if_free(my_session.index);
-	else
-		accumulate_session(my_session.index);
-	recorder_find_room(&my_session.recorder);
+	my_session.record_counts = my_session.uncounted = false;
+	my_session.plain = false;
+	my_session.plain_limit = 0;
 }
 
 /*
- * The record of the exchange that has just ended, which is open until its wait
- * is over; NULL if there is none, or a reset has made it void.
+ * Add what is in the tally's statements to the tables, so that there are places
+ * for others; only if nobody has to be waited for, unless it is full.
+ * Takes locks, so it is called only where none can be held.
  */
-static FlightRecord *
-open_record(void)
+static void
+make_room_in_tally(void)
 {
-	if (!exchange_in_wait() || !my_session.recording ||
-		my_session.record_generation != slot_generation())
-		return NULL;
-	return exchange_record();
+	if (tally_room() > TALLY_RESERVE)
+		return;
+	if (!accumulate_begin(my_session.index, tally_room() > 0))
+		return;
+	/* what somebody has taken is not there any more */
+	exchange_write_begin();
+	slot_write_end(my_session.slot);
+	accumulate_statements(my_tally.tally);
+	exchange_write_begin();
+	tally_clear_statements();
+	slot_write_end(my_session.slot);
+	accumulate_end(my_session.index);
+}
+
+/*
+ * The statement of the record, run by "userid", gets a place in the tally.
+ */
+void
+exchange_claim_statement(Oid userid)
+{
+	if (tally_room() == 0)
+		make_room_in_tally();
+	exchange_write_begin();
+	tally_claim(exchange_record()->queryid, userid);
+	slot_write_end(my_session.slot);
+	if (tally_room() <= TALLY_RESERVE)
+		my_session.housekeeping = true;
+}
+
+/*
+ * The exchange in progress has ended, and with it its last statement, which has
+ * its place; in a write section.  "length" is without the turns in it.
+ */
+static void
+count_exchange(int64 length, bool in_xact)
+{
+	exchange_count_statement(exchange_record(),
+							 my_session.in_block || my_session.xact_status != 'I');
+	burst_leave(&my_tally.burst, in_xact);
+	if (my_session.is_request)
+		tally_observe(METRIC_REQUEST, length);
+	my_session.is_request = my_session.uncounted = false;
+}
+
+/*
+ * The wait after it has ended, by a request or not; in a write section.
+ */
+static void
+count_wait(const LedgerWait *wait, bool is_request)
+{
+	if (my_session.uncounted)
+		count_exchange(my_session.length, wait->in_xact);
+	exchange_count_wait(wait);
+	if (is_request && wait->idle == 0)
+		tally_observe_wait(wait->network, wait->client);
+	if (wait->idle > 0 || wait->client > BURST_THINK_NS)
+		burst_pause(&my_tally.burst);
+}
+
+/*
+ * A part of the exchange has ended, with a turn of so long a round trip (0: with
+ * a statement): the record is complete, and the next one begins at "at".
+ */
+static void
+next_record(int64 at, int64 network)
+{
+	FlightRecord *record = exchange_record();
+
+	if (my_session.record_counts)
+		exchange_find_statement();
+	exchange_write_begin();
+	if (my_session.record_counts)
+	{
+		exchange_count_statement(record, my_session.in_block);
+		my_tally.current->counters.network += network;
+		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
+	}
+	slot_write_end(my_session.slot);
+	record->network = network;
+	record->client = record->idle = 0;
+	if (my_session.record_counts)
+		recorder_push(&my_session.recorder);
+	my_session.record_counts = true;
+	exchange_record_begin(at, RECORD_CONTINUES);
+	if (my_session.housekeeping)
+		make_room_in_tally();
 }
 
 /*
@@ -310,12 +393,7 @@ exchange_next_statement(int64 at, int64 unsent_bytes)
 
 	at = Max(at, record->start + record->send);
 	close_record(at, my_session.response_bytes + unsent_bytes, sampled_of_exchange());
-	record->network = record->client = record->idle = 0;
-	exchange_record_push();
-	if (my_session.housekeeping)
-		make_room_for_records();
-	exchange_record_begin(at);
-	exchange_record()->flags |= RECORD_CONTINUES;
+	next_record(at, 0);
 	my_session.statement_done = false;
 }
 
@@ -338,7 +416,7 @@ exchange_begin(int64 at, bool is_request)
 
 	drain = ledger->wait.draining ? measure_drain(at) : measure_retransmission(at);
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	if (later)
 		ledger->wait.pipelined = false;
 	if (ledger->wait.draining)
@@ -351,17 +429,14 @@ exchange_begin(int64 at, bool is_request)
 	else
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
 	publish_kernel_info();
+	if (my_session.record_counts)
+		count_wait(&wait, is_request);
 	slot_write_end(slot);
 
-	if (my_session.recording)
-	{
-		if (!is_request)
-			exchange_record()->flags |= RECORD_ABANDONED;
+	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	}
-	exchange_enter(ledger->since);
-	if (!is_request && my_session.recording)
-		exchange_record()->flags |= RECORD_NO_EXCHANGE;
+	exchange_enter(ledger->since, is_request,
+				   is_request && ledger->since >= ledger->counted_from);
 }
 
 /*
@@ -389,16 +464,24 @@ exchange_wait_was_work(void)
 	Ledger	   *ledger = my_ledger();
 	int64		began = ledger->since;
 	LedgerWait	wait;
+	bool		was_shown;
 
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
+	was_shown = ledger->since > began;
+	if (was_shown && my_session.record_counts)
+		count_wait(&wait, true);
 	slot_write_end(my_session.slot);
-	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
-	if (my_session.recording && ledger->since > began)
+
+	if (was_shown && my_session.recording)
 	{
-		exchange_record_finish(&wait);
-		exchange_record_begin(ledger->since);
+		if (my_session.record_counts)
+			exchange_record_finish(&wait);
+		my_session.record_counts = true;
+		exchange_record_begin(ledger->since, 0);
 	}
+	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
+	my_session.plain = my_session.uncounted = false;
 }
 
 /*
@@ -412,7 +495,7 @@ exchange_note_pipelined(bool pipelined)
 
 	if (ledger->wait.pipelined == pipelined)
 		return;
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	ledger->wait.pipelined = pipelined;
 	slot_write_end(my_session.slot);
 }
@@ -426,7 +509,7 @@ exchange_begin_turn(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_turn_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
 					  slot->published.tcp.rtt);
 	slot_write_end(slot);
@@ -438,7 +521,7 @@ exchange_begin_turn(int64 now)
 void
 exchange_count_turn(void)
 {
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	my_ledger()->totals.turns++;
 	slot_write_end(my_session.slot);
 }
@@ -454,30 +537,23 @@ exchange_end_turn(int64 now, bool data_came)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
-	FlightRecord begun;
+	uint64		queryid = record->queryid;
+	Oid			userid = my_session.userid;
 	int64		began = ledger->since;
 	LedgerTurn	turn;
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
 	slot_write_end(slot);
+	my_session.began += turn.network;
 	if (!my_session.recording)
 		return;
 
 	close_record(began, my_session.response_bytes, sampled_of_exchange());
 	record->recv += turn.recv;
-	record->network = turn.network;
-	record->client = record->idle = 0;
-	record->flags |= RECORD_TURN;
-	begun = *record;
-	exchange_record_push();
-	if (my_session.housekeeping)
-		make_room_for_records();
-	exchange_record_begin(ledger->since);
-	record = exchange_record();
-	record->flags |= RECORD_CONTINUES;
-	record->queryid = begun.queryid;
-	record->userid = begun.userid;
+	next_record(ledger->since, turn.network);
+	exchange_record()->queryid = queryid;
+	my_session.userid = userid;
 	my_session.statement_begun = true;
 }
 
@@ -490,7 +566,7 @@ exchange_begin_send(int64 now)
 	if (unlikely(my_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
 		refresh_clock_offset();
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
 					  !exchange_response_cannot_block());
 	slot_write_end(slot);
@@ -505,7 +581,7 @@ exchange_end_send(int64 now, int64 bytes)
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
 	exchange_publish_counters(bytes);
@@ -517,10 +593,11 @@ exchange_end_send(int64 now, int64 bytes)
 
 /*
  * The socket has taken the last "bytes" of the response: a wait begins.  The
- * next request had arrived before, if "pipelined".
+ * next request had arrived before, if "pipelined".  Unless "is_over" it may still
+ * turn out to be no wait.
  */
 void
-exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
+exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_over)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
@@ -531,23 +608,31 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
 	int64		client = blocked_by_client(now);
 
 	terms.draining = response_drains(now, bytes);
-	slot_write_begin(slot);
+	if (my_session.record_counts)
+		exchange_find_statement();
+	exchange_write_begin();
 	sampled = sampled_of_exchange();
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
 	exchange_publish_counters(bytes);
 	publish_kernel_info();
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
+	if (my_session.record_counts)
+	{
+		close_record(began, my_session.response_bytes, sampled);
+		record->send += ledger->since - began;
+		record->xact_status = xact_status;
+		my_session.length = ledger->since - my_session.began;
+		if (is_over)
+			count_exchange(my_session.length, terms.in_xact);
+		else
+			my_session.uncounted = true;
+	}
 	slot_write_end(slot);
-
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	if (!my_session.recording)
-		return;
-	close_record(began, my_session.response_bytes, sampled);
 	my_session.record_recv = 0;
-	record->send += ledger->since - began;
-	record->xact_status = xact_status;
-	record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+	if (terms.draining || my_session.uncounted)
+		my_session.plain_limit = 0;
+	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 }
 
 /* ---------------------------------------------------------------------------
@@ -555,27 +640,24 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
  * ---------------------------------------------------------------------------
  */
 
-/* Finish the record that is open when counting stops. */
+/* Finish what is recorded and counted when counting stops; in a write section. */
 static void
 stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *sampled,
-			   const LedgerWait *wait, const LedgerTurn *turn)
+			   const LedgerTurn *turn, LedgerWait *wait)
 {
 	FlightRecord *record = exchange_record();
-	LedgerWait	after = *wait;
 
-	if (!my_session.recording)
-		return;
 	if (phase == LEDGER_SENDING)
 		record->send += now - began;
 	if (phase != LEDGER_WAITING)
+	{
 		close_record(phase == LEDGER_TURNING ? began : now, my_session.response_bytes,
 					 sampled);
-	record->recv += turn->recv;
-	after.network += turn->network;
-	record->flags |= RECORD_ABANDONED;
-	exchange_record_finish(&after);
-	my_session.recording = my_session.statement_done = false;
-	my_session.record_recv = 0;
+		record->recv += turn->recv;
+		count_exchange(now - my_session.began - turn->network, false);
+	}
+	wait->network += turn->network;
+	count_wait(wait, false);
 }
 
 /* Close the account, wherever it is; it may be started again. */
@@ -594,22 +676,29 @@ stop_counting(void)
 
 	if (phase == LEDGER_OFF)
 		return;
+	if (my_session.record_counts && phase != LEDGER_WAITING)
+		exchange_find_statement();
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase == LEDGER_WAITING && ledger->wait.draining)
 		drain = measure_drain(now);
 	else
 		(void) ask_kernel(now);
-	slot_write_begin(slot);
+	exchange_write_begin();
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
 	exchange_publish_counters(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info();
+	if (my_session.record_counts)
+		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);
 
-	stop_recording(phase, began, now, sampled, &wait, &turn);
+	if (my_session.record_counts)
+		exchange_record_finish(&wait);
+	my_session.recording = my_session.record_counts = my_session.statement_done = false;
+	my_session.record_recv = 0;
 	my_session.counting = false;
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
 }
@@ -624,14 +713,14 @@ start_counting(void)
 	my_session.counting = true;
 	my_session.response_bytes = 0;
 	my_session.statements = my_session.transactions = 0;
-	my_session.recording = my_session.suspended = false;
+	my_session.recording = my_session.record_counts = my_session.suspended = false;
 	my_session.unsolicited_after = 0;
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	exchange_refresh_kernel_info(now);
 	terms = exchange_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_start(&slot->published.ledger, clock_now(),
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
@@ -667,7 +756,8 @@ attach(void)
 	if (my_session.slot == NULL)
 		return;
 	my_session.index = slot_my_index();
-	recorder_open(my_session.index, &my_session.recorder);
+	recorder_attach(my_session.index, &my_session.recorder);
+	tally_attach(my_session.index);
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
@@ -703,10 +793,10 @@ exchange_housekeeping(void)
 	if (my_session.renamed)
 	{
 		settle_kernel_info();
-		accumulate_rename(my_session.index, open_record());
+		accumulate_rename(my_session.index);
 	}
 	my_session.renamed = false;
-	make_room_for_records();
+	make_room_in_tally();
 
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')

@@ -33,6 +33,7 @@
 #include "miscadmin.h"
 #include "recorder.h"
 #include "session_slot.h"
+#include "tally.h"
 
 /*
  * Behind a wait longer than this there is time to look closer: has the wall
@@ -70,8 +71,9 @@ typedef struct OwnSession
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
 								 * no event; tells where we are, see below */
 	int			depth;			/* of nested statements in this exchange */
-	int64		long_wait;		/* behind a longer one there is time, see above */
-	long		times_blocked;	/* when the wait began, if it is pipelined */
+	int64		plain_limit;	/* a wait is plain if it is shorter */
+	int64		late_request;	/* if it is pipelined: behind a longer one ... */
+	long		times_blocked;	/* ... than this; as it was when it began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
 								 * of its own accord */
 
@@ -80,16 +82,24 @@ typedef struct OwnSession
 	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
-	int64		began;
+	bool		plain;			/* it may end on the plain path, see below */
+	bool		is_request;		/* and is among those in the histogram */
+	int64		began;			/* when it did, moved on by the turns in it */
 	int64		statements;		/* completed and not yet published, as the next */
 	int64		transactions;
 	int64		response_bytes; /* sent and published */
+	int64		length;			/* when it has ended: without the turns in it */
 
 	/* the statement in progress, and when the exchange has ended, the last */
 	bool		recording;		/* there is such a record */
+	bool		record_counts;	/* and it is not older than a reset */
+	bool		uncounted;		/* has the exchange ended?  After a Flush message
+								 * only what comes next shows */
 	bool		statement_begun;	/* its hook has been called */
 	bool		statement_done; /* it is complete; what follows is the next */
-	uint32		record_generation;
+	bool		statement_prepared; /* that was what the exchange was about */
+	bool		in_block;		/* the exchange began in a transaction block */
+	Oid			userid;			/* who runs it; InvalidOid without statement */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
@@ -147,13 +157,16 @@ extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);
 extern void exchange_begin_send(int64 now);
 extern void exchange_end_send(int64 now, int64 bytes);
-extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status);
+extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
+						 bool is_over);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
+extern void exchange_settle(void);
+extern void exchange_claim_statement(Oid userid);
 
 /* ---------------------------------------------------------------------------
- * Records: one statement's part of an exchange each
+ * Records and tally: one statement's part of an exchange each
  * ---------------------------------------------------------------------------
  */
 
@@ -165,7 +178,7 @@ exchange_record(void)
 
 /* Field by field; what is not set here is when the record is finished. */
 static inline void
-exchange_record_begin(int64 at)
+exchange_record_begin(int64 at, uint8 flags)
 {
 	FlightRecord *record = exchange_record();
 
@@ -173,26 +186,79 @@ exchange_record_begin(int64 at)
 	record->send = record->recv = 0;
 	record->queryid = 0;
 	record->rows = 0;
-	record->userid = InvalidOid;
-	record->rtt_us = 0;
 	record->statements = 0;
-	record->flags = (my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0) |
-		(my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	record->xact_status = 0;
-	my_session.record_generation = my_session.slot->published.generation;
+	record->flags = flags;
+	my_session.userid = InvalidOid;
 	my_session.statement_begun = false;
+	my_session.statement_prepared = false;
 }
 
-/* Done with, unless a reset has come in between: then it never was. */
+/*
+ * Find the place in the tally for the statement that the record is about.
+ * Where there is none, it may take locks to get one, so none may be held.
+ */
 static inline void
-exchange_record_push(void)
+exchange_find_statement(void)
 {
-	if (likely(my_session.record_generation == my_session.slot->published.generation) &&
-		unlikely(recorder_push(&my_session.recorder)))
-		my_session.housekeeping = true;
+	Oid			userid = my_session.userid;
+
+	if (unlikely(!OidIsValid(userid)))
+		userid = my_session.slot->published.userid;
+	if (unlikely(!tally_find(exchange_record()->queryid, userid)))
+		exchange_claim_statement(userid);
 }
 
-/* The exchange's last statement, with the wait that followed it. */
+/* The statement was executed, or prepared: does it repeat one? */
+static inline void
+exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bool in_block)
+{
+	Burst	   *burst = &my_tally.burst;
+
+	burst_enter(burst, in_block);
+	if (unlikely(record->queryid == 0))
+		return;
+	if (likely(record->statements > 0))
+	{
+		if (!burst_repeats(burst, &statement->executed_in))
+			return;
+		statement->counters.repeats++;
+		statement->counters.repeat_network += burst->trip;
+	}
+	else if (my_session.statement_prepared && statement->executed_in == burst->number)
+		statement->counters.repeat_network += burst->trip;
+}
+
+/* Add a statement's record to its place in the tally; in a write section. */
+static inline void
+exchange_count_statement(const FlightRecord *record, bool in_block)
+{
+	TallyStatement *statement = my_tally.current;
+	StatementCounters *counters = &statement->counters;
+
+	counters->calls += record->statements;
+	counters->rows += record->rows;
+	counters->exec += record->exec;
+	counters->send += record->send;
+	counters->recv += record->recv;
+	counters->bytes += record->bytes;
+	exchange_count_repeats(record, statement, in_block);
+}
+
+/* The same for the wait after the exchange, if a request ended it. */
+static inline void
+exchange_count_wait(const LedgerWait *wait)
+{
+	StatementCounters *counters = &my_tally.current->counters;
+
+	counters->network += wait->network;
+	counters->client += wait->client;
+	if (wait->in_xact)
+		counters->in_xact_wait += wait->network + wait->client;
+	my_tally.burst.trip = wait->network;
+}
+
+/* The record of the exchange's last statement, with the wait that followed it. */
 static inline void
 exchange_record_finish(const LedgerWait *wait)
 {
@@ -201,8 +267,26 @@ exchange_record_finish(const LedgerWait *wait)
 	record->network = wait->network;
 	record->client = wait->client;
 	record->idle = wait->idle;
-	record->flags |= RECORD_ENDS_EXCHANGE | (wait->in_xact ? RECORD_WAIT_IN_XACT : 0);
-	exchange_record_push();
+	record->flags |= RECORD_ENDS_EXCHANGE;
+	recorder_push(&my_session.recorder);
+}
+
+/* ---------------------------------------------------------------------------
+ * Write sections
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * Begin to publish and to count, until slot_write_end(): nothing in between may
+ * raise an error, block or return.  Somebody may have come in between: then
+ * recording has ended, or what comes is not plain.
+ */
+static inline void
+exchange_write_begin(void)
+{
+	slot_write_begin(my_session.slot);
+	if (unlikely(pg_atomic_read_u32(my_tally.state) != TALLY_KEPT))
+		exchange_settle();
 }
 
 /* ---------------------------------------------------------------------------
@@ -216,23 +300,61 @@ exchange_request_was_read(TimestampTz stamp)
 	return stamp != my_session.slot->published.request_stamp;
 }
 
-/* What follows in this process when an exchange has begun at "at". */
+/*
+ * What follows in this process when an exchange has begun at "at", on request
+ * or not, and may be a plain one or not.
+ */
 static inline void
-exchange_enter(int64 at)
+exchange_enter(int64 at, bool is_request, bool plain)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.depth = 0;
+	my_session.is_request = is_request;
+	my_session.plain = plain;
 	my_session.began = at;
 	my_session.response_bytes = 0;
-	my_session.recording = pgnetlat_track_statements;
+	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
 	my_session.statement_done = false;
 	if (my_session.recording)
 	{
+		my_session.in_block = my_session.xact_status != 'I';
 		my_session.record_bytes = 0;
-		exchange_record_begin(at);
+		exchange_record_begin(at, my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
 	if (unlikely(at >= my_session.next_kernel_info))
 		exchange_refresh_kernel_info(at);
+}
+
+/*
+ * Book the wait in progress, which ended at "at", if it is plain; else false.
+ */
+static pg_attribute_always_inline bool
+exchange_begin_plain(int64 at)
+{
+	SessionSlot *slot = my_session.slot;
+	Ledger	   *ledger = &slot->published.ledger;
+	LedgerWait	wait;
+
+	exchange_write_begin();
+	at = slot_not_before_wait_shown(slot, at);
+	/* or negative: the clock has stepped */
+	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit))
+	{
+		slot_write_end(slot);
+		return false;
+	}
+	wait = ledger_request_begin_plain(ledger, at);
+	if (my_session.record_counts)
+	{
+		exchange_count_wait(&wait);
+		tally_observe_wait(wait.network, wait.client);
+	}
+	slot_write_end(slot);
+
+	if (my_session.record_counts)
+		exchange_record_finish(&wait);
+	exchange_enter(at, true, true);
+	return true;
 }
 
 /*
@@ -241,31 +363,10 @@ exchange_enter(int64 at)
 static pg_attribute_always_inline void
 exchange_begin_request(TimestampTz stamp)
 {
-	SessionSlot *slot = my_session.slot;
-	Ledger	   *ledger = &slot->published.ledger;
-	LedgerWait	wait;
-	int64		at = clock_from_timestamp(slot->published.clock_offset, stamp);
+	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
 
-	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - ledger->since) > (uint64) my_session.long_wait))
-	{
+	if (unlikely(!exchange_begin_plain(at)))
 		exchange_begin_after_long_wait(stamp);
-		return;
-	}
-	slot_write_begin(slot);
-	at = slot_not_before_wait_shown(slot, at);
-	if (unlikely(!ledger_wait_is_plain(ledger, at)))
-	{
-		slot_write_end(slot);
-		exchange_begin(at, true);
-		return;
-	}
-	wait = ledger_request_begin_plain(ledger, at);
-	slot_write_end(slot);
-
-	if (my_session.recording)
-		exchange_record_finish(&wait);
-	exchange_enter(at);
 }
 
 /* ---------------------------------------------------------------------------
@@ -305,10 +406,11 @@ exchange_wait_terms(bool pipelined, char xact_status)
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
-	my_session.long_wait = LONG_WAIT_NS;
+	my_session.plain_limit = Min(LONG_WAIT_NS, terms.idle_threshold);
 	if (unlikely(pipelined))
 	{
-		my_session.long_wait = Max(terms.rtt, LATE_REQUEST_NS);
+		my_session.late_request = Max(terms.rtt, LATE_REQUEST_NS);
+		my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
 		my_session.times_blocked = tcpinfo_times_blocked();
 	}
 	return terms;
@@ -342,32 +444,35 @@ exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipeline
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms = exchange_wait_terms(pipelined, my_session.xact_status);
 
-	slot_write_begin(slot);
+	if (my_session.record_counts)
+		exchange_find_statement();
+	exchange_write_begin();
 	sending_since = slot_not_before_busy_shown(slot, sending_since);
-	if (unlikely(!ledger_response_is_plain(ledger, sending_since) ||
+	if (unlikely(!my_session.plain || sending_since < ledger->since ||
 				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);
 		exchange_begin_send(sending_since);
-		exchange_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 		return;
 	}
 	now = Max(now, sending_since);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	exchange_publish_counters(bytes);
 	slot->published.request_stamp = stamp;
-	slot_write_end(slot);
-
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	if (my_session.recording)
+	if (my_session.record_counts)
 	{
 		/* a next statement's timestamp is some fraction of a microsecond off */
 		record->exec = Max(sending_since - record->start - record->send, 0);
 		record->send += now - sending_since;
-		record->bytes = my_session.response_bytes - my_session.record_bytes;
+		record->bytes = bytes - my_session.record_bytes;
 		record->xact_status = my_session.xact_status;
-		record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+		exchange_count_statement(record, terms.in_xact || my_session.in_block);
+		burst_leave(&my_tally.burst, terms.in_xact);
+		tally_observe(METRIC_REQUEST, now - my_session.began);
 	}
+	slot_write_end(slot);
+	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 }
 
 #endif							/* PGNETLAT_EXCHANGE_H */

@@ -12,9 +12,7 @@
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
- * And it accumulates: all sessions when it closes an interval of the history, and
- * between those the ones whose recorder is half full, so that a session has to
- * do that itself only if it fills a recorder within a few ticks.
+ * And it accumulates all sessions when it closes an interval of the history.
  *
  * Every few seconds it keeps a snapshot of all accounts, where windows begin.
  *
@@ -38,7 +36,6 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "recorder.h"
 #include "sampler.h"
 #include "session_slot.h"
 #include "storage/ipc.h"
@@ -67,7 +64,6 @@ static SamplerStatus *status = NULL;
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
-	uint64		exchanges;		/* when its recorder was looked at */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -336,22 +332,6 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	seen_end(slot);
 }
 
-/*
- * Accumulate a session whose recorder is half full.  How many exchanges it has had
- * is known already; only if they are many is its recorder looked at.
- */
-static void
-accumulate_if_filling(int index, const Peek *view, Tick *tick)
-{
-	uint64		enough = recorder_capacity() / 2;
-
-	if (view->exchange_number - tick->notes[index].exchanges < enough)
-		return;
-	tick->notes[index].exchanges = view->exchange_number;
-	if ((uint64) recorder_pending(index) >= enough)
-		accumulate_session(index);
-}
-
 static void
 sample_session(int index, Tick *tick)
 {
@@ -377,8 +357,6 @@ sample_session(int index, Tick *tick)
 			 !(slot->sampled.session == view.session &&
 			   slot->sampled.exchange_number == view.exchange_number && slot->sampled.ledger.drained))
 		sample_connection(index, &view, tick);
-
-	accumulate_if_filling(index, &view, tick);
 }
 
 /* Whom the questions did not reach this time comes first the next time. */

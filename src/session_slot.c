@@ -57,6 +57,7 @@ slot_shmem_init(void)
 	{
 		pg_atomic_init_u64(&slots[i].wait_shown, 0);
 		pg_atomic_init_u64(&slots[i].busy_shown, 0);
+		pg_atomic_init_u32(&slots[i].tally_state, TALLY_KEPT);
 	}
 }
 
@@ -201,6 +202,7 @@ void
 slot_apply_reset(SessionSlot *slot)
 {
 	apply_reset(&slot->published);
+	pg_atomic_write_u32(&slot->tally_state, TALLY_VOID);
 }
 
 /* What the sampler knows of an exchange, if it is of that exchange. */

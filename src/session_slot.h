@@ -8,7 +8,8 @@
  *
  *	published	written by the session alone, under its seqlock
  *	sampled		written by the sampler alone, under its seqlock
- *	shown		raised by readers: promises made to users
+ *	shown		raised by readers: promises made to users; and what they have
+ *				made of the session's tally (tally.h)
  *
  * The watermarks are what keeps every column monotonic although readers look
  * into intervals in progress.  A reader who is about to show the session's
@@ -96,7 +97,17 @@ typedef struct SessionSlot
 
 	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
 	pg_atomic_uint64 busy_shown;
+	pg_atomic_uint32 tally_state;
 } SessionSlot;
+
+/* What has become of what the session has in its tally: see tally.h. */
+typedef enum TallyState
+{
+	TALLY_KEPT = 0,				/* the session's */
+	TALLY_PROPOSED,				/* somebody is about to take it */
+	TALLY_TAKEN,				/* somebody has taken it */
+	TALLY_VOID					/* it is older than a reset */
+} TallyState;
 
 /* A session as seen at one moment. */
 typedef struct SlotObservation

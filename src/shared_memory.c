@@ -24,6 +24,7 @@
 #include "statements.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "tally.h"
 #include "wait_events.h"
 #include "windows.h"
 
@@ -34,6 +35,7 @@ static const struct
 }			modules[] = {
 	{slot_shmem_size, slot_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
+	{tally_shmem_size, tally_shmem_init},
 	{wait_events_shmem_size, wait_events_shmem_init},
 	{windows_shmem_size, windows_shmem_init},
 	{accumulate_shmem_size, accumulate_shmem_init},

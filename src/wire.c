@@ -218,8 +218,8 @@ note_parse(void)
 	if (!my_session.recording || record->queryid != 0)
 		return;
 	record->queryid = pgstat_get_my_query_id();
-	record->userid = GetUserId();
-	record->flags |= RECORD_PREPARES;
+	my_session.userid = GetUserId();
+	my_session.statement_prepared = true;
 }
 
 /* What any message in a response says, other than a row. */
@@ -505,13 +505,13 @@ flush_event_by_event(void)
 			pipelined = in_buffer && !is_copied(next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
-		exchange_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 	}
 	else if (ends_exchange(wire.last_message))
 	{
 		wire.flush_wait = true;
 		exchange_end(now, bytes, in_kernel || in_buffer,
-					IsTransactionOrTransactionBlock() ? 'T' : 'I');
+					IsTransactionOrTransactionBlock() ? 'T' : 'I', false);
 	}
 	else
 	{

@@ -39,7 +39,7 @@ wire_statement_is_planned(uint64 queryid)
 	if (record->queryid != 0 || my_session.statement_done)
 		return;
 	record->queryid = queryid;
-	record->userid = GetUserId();
+	my_session.userid = GetUserId();
 }
 
 /*
@@ -57,7 +57,7 @@ wire_statement_begins(uint64 queryid)
 	my_session.statement_begun = true;
 	record = exchange_record();
 	record->queryid = queryid;
-	record->userid = GetUserId();
+	my_session.userid = GetUserId();
 	return record;
 }
 
