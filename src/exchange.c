@@ -236,6 +236,15 @@ blocked_by_client(int64 now)
 	return kernel_info.rwnd_limited - before->rwnd_limited;
 }
 
+/* A part of the response has been sent, or all of it; in a write section. */
+static void
+publish_sent(int64 bytes)
+{
+	my_ledger()->totals.bytes_sent += bytes;
+	my_session.response_bytes += bytes;
+	exchange_publish_counters();
+}
+
 /* Will the response go on leaving the kernel in the wait that begins? */
 static bool
 response_drains(int64 now, int64 bytes)
@@ -322,6 +331,14 @@ exchange_claim_statement(Oid userid)
 		my_session.housekeeping = true;
 }
 
+/* Add the record, whose statement has its place; in a write section. */
+static void
+count_record(bool in_block)
+{
+	exchange_count_statement(exchange_record(), in_block);
+	my_tally.current->counters.recv += exchange_record()->recv;
+}
+
 /*
  * The exchange in progress has ended, and with it its last statement, which has
  * its place; in a write section.  "length" is without the turns in it.
@@ -329,8 +346,7 @@ exchange_claim_statement(Oid userid)
 static void
 count_exchange(int64 length, bool in_xact)
 {
-	exchange_count_statement(exchange_record(),
-							 my_session.in_block || my_session.xact_status != 'I');
+	count_record(my_session.in_block || my_session.xact_status != 'I');
 	burst_leave(&my_tally.burst, in_xact);
 	if (my_session.is_request)
 		tally_observe(METRIC_REQUEST, length);
@@ -366,7 +382,7 @@ next_record(int64 at, int64 network)
 	exchange_write_begin();
 	if (my_session.record_counts)
 	{
-		exchange_count_statement(record, my_session.in_block);
+		count_record(my_session.in_block);
 		my_tally.current->counters.network += network;
 		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
 	}
@@ -436,7 +452,8 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
 	exchange_enter(ledger->since, is_request,
-				   is_request && ledger->since >= ledger->counted_from);
+				   is_request && ledger->since >= ledger->counted_from &&
+				   !ledger->wait.pipelined);
 }
 
 /*
@@ -562,6 +579,7 @@ exchange_begin_send(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 
+	my_session.plain = false;
 	/* the request seems to be from the future: the wall clock has stepped */
 	if (unlikely(my_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
 		refresh_clock_offset();
@@ -584,7 +602,7 @@ exchange_end_send(int64 now, int64 bytes)
 	exchange_write_begin();
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
-	exchange_publish_counters(bytes);
+	publish_sent(bytes);
 	publish_kernel_info();
 	slot_write_end(slot);
 	if (my_session.recording)
@@ -614,7 +632,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	sampled = sampled_of_exchange();
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
-	exchange_publish_counters(bytes);
+	publish_sent(bytes);
 	publish_kernel_info();
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	if (my_session.record_counts)
@@ -688,7 +706,7 @@ stop_counting(void)
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
-	exchange_publish_counters(0);
+	publish_sent(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info();
 	if (my_session.record_counts)

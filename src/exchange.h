@@ -77,8 +77,7 @@ typedef struct OwnSession
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
 								 * of its own accord */
 
-	/* of the portals in this transaction, see wire.c */
-	bool		suspended;		/* one was not read to its end */
+	/* of the portals in this transaction, see wire.c; suspended is below */
 	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
@@ -91,18 +90,21 @@ typedef struct OwnSession
 	int64		length;			/* when it has ended: without the turns in it */
 
 	/* the statement in progress, and when the exchange has ended, the last */
-	bool		recording;		/* there is such a record */
-	bool		record_counts;	/* and it is not older than a reset */
+	bool		record_counts;	/* there is such a record, not older than a reset */
 	bool		uncounted;		/* has the exchange ended?  After a Flush message
 								 * only what comes next shows */
-	bool		statement_begun;	/* its hook has been called */
-	bool		statement_done; /* it is complete; what follows is the next */
 	bool		statement_prepared; /* that was what the exchange was about */
 	bool		in_block;		/* the exchange began in a transaction block */
-	Oid			userid;			/* who runs it; InvalidOid without statement */
+	Oid			userid;			/* who runs it, if the record has a queryid */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
+
+	/* asked together, for each message and statement: one byte */
+	bool		recording:1;	/* the exchange is recorded */
+	bool		statement_begun:1;	/* its hook has been called */
+	bool		statement_done:1;	/* it is complete; what follows is the next */
+	bool		suspended:1;	/* a portal was not read to its end */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
@@ -189,7 +191,6 @@ exchange_record_begin(int64 at, uint8 flags)
 	record->statements = 0;
 	record->xact_status = 0;
 	record->flags = flags;
-	my_session.userid = InvalidOid;
 	my_session.statement_begun = false;
 	my_session.statement_prepared = false;
 }
@@ -201,11 +202,12 @@ exchange_record_begin(int64 at, uint8 flags)
 static inline void
 exchange_find_statement(void)
 {
+	uint64		queryid = exchange_record()->queryid;
 	Oid			userid = my_session.userid;
 
-	if (unlikely(!OidIsValid(userid)))
+	if (unlikely(queryid == 0))
 		userid = my_session.slot->published.userid;
-	if (unlikely(!tally_find(exchange_record()->queryid, userid)))
+	if (unlikely(!tally_find(queryid, userid)))
 		exchange_claim_statement(userid);
 }
 
@@ -229,7 +231,10 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 		statement->counters.repeat_network += burst->trip;
 }
 
-/* Add a statement's record to its place in the tally; in a write section. */
+/*
+ * Add a statement's record to its place in the tally, but what was received; in
+ * a write section.
+ */
 static inline void
 exchange_count_statement(const FlightRecord *record, bool in_block)
 {
@@ -240,7 +245,6 @@ exchange_count_statement(const FlightRecord *record, bool in_block)
 	counters->rows += record->rows;
 	counters->exec += record->exec;
 	counters->send += record->send;
-	counters->recv += record->recv;
 	counters->bytes += record->bytes;
 	exchange_count_repeats(record, statement, in_block);
 }
@@ -343,6 +347,7 @@ exchange_begin_plain(int64 at)
 		slot_write_end(slot);
 		return false;
 	}
+	Assert(ledger_wait_is_plain(ledger, at));
 	wait = ledger_request_begin_plain(ledger, at);
 	if (my_session.record_counts)
 	{
@@ -353,7 +358,7 @@ exchange_begin_plain(int64 at)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	exchange_enter(at, true, true);
+	exchange_enter(at, true, !ledger->wait.pipelined);
 	return true;
 }
 
@@ -402,7 +407,7 @@ exchange_wait_terms(bool pipelined, char xact_status)
 	LedgerWaitTerms terms;
 
 	terms.rtt = my_session.slot->published.tcp.rtt;
-	terms.idle_threshold = pgnetlat_idle_threshold * NS_PER_MS;
+	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
@@ -418,22 +423,20 @@ exchange_wait_terms(bool pipelined, char xact_status)
 
 /* What was counted since the last time is published with an event. */
 static inline void
-exchange_publish_counters(int64 bytes)
+exchange_publish_counters(void)
 {
 	LedgerTotals *totals = &my_ledger()->totals;
 
-	totals->bytes_sent += bytes;
 	totals->statements += my_session.statements;
 	totals->transactions += my_session.transactions;
-	my_session.response_bytes += bytes;
 	my_session.statements = 0;
 	my_session.transactions = 0;
 }
 
 /*
- * A response of "bytes" that cannot block was sent from "sending_since" to
- * "now"; the exchange is over.  The next request had arrived before, if
- * "pipelined".
+ * A response of "bytes", all of it, that cannot block was sent from
+ * "sending_since" to "now"; the exchange is over.  The next request had arrived
+ * before, if "pipelined".
  */
 static inline void
 exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipelined)
@@ -456,15 +459,17 @@ exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipeline
 		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 		return;
 	}
+	Assert(ledger_response_is_plain(ledger, sending_since));
 	now = Max(now, sending_since);
 	ledger_response_plain(ledger, sending_since, now, &terms);
-	exchange_publish_counters(bytes);
+	ledger->totals.bytes_sent += bytes;
+	exchange_publish_counters();
 	slot->published.request_stamp = stamp;
 	if (my_session.record_counts)
 	{
 		/* a next statement's timestamp is some fraction of a microsecond off */
-		record->exec = Max(sending_since - record->start - record->send, 0);
-		record->send += now - sending_since;
+		record->exec = Max(sending_since - record->start, 0);
+		record->send = now - sending_since;
 		record->bytes = bytes - my_session.record_bytes;
 		record->xact_status = my_session.xact_status;
 		exchange_count_statement(record, terms.in_xact || my_session.in_block);

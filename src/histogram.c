@@ -34,12 +34,12 @@ static const char *const les[HISTOGRAM_BUCKETS] = {
 	"10.0", "+Inf",
 };
 
-/* The first bucket whose bound is at least 2^n. */
+/* The first bucket whose bound is at least 2^n; of what is negative, the first. */
 const unsigned char histogram_first[64] = {
 	[14] = 1,[15] = 2,[16] = 3,[17] = 4,[18] = 5,[19] = 6,[20] = 7,
 	[21] = 7,[22] = 8,[23] = 9,[24] = 10,[25] = 11,[26] = 12,[27] = 13,
 	[28] = 14,[29] = 15,[30] = 16,[31] = 16,[32] = 17,[33] = 18,
-	[34 ... 63] = 19,
+	[34 ... 62] = 19,
 };
 
 void

@@ -30,18 +30,15 @@ extern const unsigned char histogram_first[64];
 #pragma GCC visibility pop
 
 /*
- * The bucket for a duration.  Bounds grow about as powers of two do, so the
- * magnitude tells where to begin, and two or three comparisons find it.
+ * The bucket for a duration.  Between two powers of two there is one bound at
+ * the most, so the magnitude tells which of two buckets it is.
  */
 static inline unsigned
 histogram_bucket(int64_t nanoseconds)
 {
-	unsigned	bucket = nanoseconds > 0 ?
-		histogram_first[63 ^ __builtin_clzll((unsigned long long) nanoseconds)] : 0;
+	unsigned	bucket = histogram_first[63 ^ __builtin_clzll((unsigned long long) nanoseconds | 1)];
 
-	while (nanoseconds > histogram_bounds[bucket])
-		bucket++;
-	return bucket;
+	return bucket + (nanoseconds > histogram_bounds[bucket]);
 }
 
 /* Count a duration whose bucket is known. */

@@ -225,9 +225,10 @@ extern int64_t ledger_totals_cut_late(LedgerTotals *growth);
 extern int64_t ledger_totals_add_late(LedgerTotals *interval, int64_t late);
 
 /* ---------------------------------------------------------------------------
- * The plain exchange: a wait that is not idle and whose response had left, and
- * a response so small that sending it cannot block.  That is most of them, and
- * what the hot path pays for.  The shortcuts do what the functions above do.
+ * The plain exchange: a wait that is not idle and whose response had left, of
+ * one request, and a response so small that sending it cannot block.  That is
+ * most of them, and what the hot path pays for.  The shortcuts do what the
+ * functions above do.
  * ---------------------------------------------------------------------------
  */
 
@@ -275,7 +276,8 @@ ledger_request_begin_plain(Ledger *ledger, int64_t at)
 static inline bool
 ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
-	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts;
+	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts &&
+		!ledger->wait.pipelined;
 }
 
 /*
@@ -284,12 +286,11 @@ ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
  */
 static inline void
 ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
-					const LedgerWaitTerms *terms)
+					  const LedgerWaitTerms *terms)
 {
 	ledger->totals.exec += ledger->exec + (sending_since - ledger->since);
 	ledger->totals.send += at - sending_since;
 	ledger->totals.requests++;
-	ledger->totals.pipelined += ledger->wait.pipelined;
 	ledger->exec = 0;
 	ledger->counts = false;
 	ledger->phase = LEDGER_WAITING;

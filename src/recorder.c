@@ -78,13 +78,13 @@ void
 recorder_attach(int slot, RecorderWriter *writer)
 {
 	Recorder   *recorder = recorder_get(slot);
+	uint64		number = pg_atomic_read_u64(&recorder->head);
 
 	writer->head = &recorder->head;
-	writer->number = pg_atomic_read_u64(&recorder->head);
 	writer->records = recorder->records;
 	writer->end = recorder->records + pgnetlat_recorder_size;
-	writer->next = recorder->records + writer->number % pgnetlat_recorder_size;
-	pg_atomic_write_u64(&recorder->first, writer->number);
+	writer->next = recorder->records + number % pgnetlat_recorder_size;
+	pg_atomic_write_u64(&recorder->first, number);
 }
 
 /* Hide all records from readers. */

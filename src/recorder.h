@@ -68,8 +68,7 @@ typedef struct RecorderWriter
 	FlightRecord *next;			/* the record being built */
 	FlightRecord *records;		/* the ring, ... */
 	FlightRecord *end;			/* ... and where it ends */
-	uint64		number;			/* of the next record */
-	pg_atomic_uint64 *head;		/* the same, for others */
+	pg_atomic_uint64 *head;		/* number of the next record, for others */
 } RecorderWriter;
 
 extern Size recorder_shmem_size(void);
@@ -83,7 +82,7 @@ static inline void
 recorder_push(RecorderWriter *writer)
 {
 	pg_write_barrier();			/* (a) */
-	pg_atomic_write_u64(writer->head, ++writer->number);
+	pg_atomic_write_u64(writer->head, pg_atomic_read_u64(writer->head) + 1);
 	pg_write_barrier();			/* (b) */
 	if (unlikely(++writer->next == writer->end))
 		writer->next = writer->records;

@@ -14,6 +14,7 @@
 
 #include <limits.h>
 
+#include "clock.h"
 #include "settings.h"
 #include "utils/guc.h"
 
@@ -21,13 +22,21 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
+int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
-int			pgnetlat_recorder_size = 48;
+int			pgnetlat_recorder_size = 32;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
+
+/* The hot path multiplies nothing. */
+static void
+assign_idle_threshold(int newval, void *extra)
+{
+	pgnetlat_idle_threshold_ns = newval * NS_PER_MS;
+}
 
 void
 settings_define(void)
@@ -54,7 +63,7 @@ settings_define(void)
 							"Sets the time after which a session that waits outside a transaction counts as idle.",
 							NULL,
 							&pgnetlat_idle_threshold, 1000, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+							PGC_SUSET, GUC_UNIT_MS, NULL, assign_idle_threshold, NULL);
 
 	DefineCustomIntVariable("pgnetlat.max_clients",
 							"Sets the number of client groups that pgnetlat_clients keeps.",
@@ -71,7 +80,7 @@ settings_define(void)
 	DefineCustomIntVariable("pgnetlat.recorder_size",
 							"Sets the number of records of recent exchanges that are kept for each session.",
 							"An exchange takes one record for each of its statements.",
-							&pgnetlat_recorder_size, 48, 16, 65536,
+							&pgnetlat_recorder_size, 32, 16, 65536,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.rtt_interval",

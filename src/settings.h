@@ -20,6 +20,7 @@ extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
 extern int	pgnetlat_idle_threshold;	/* milliseconds */
+extern int64 pgnetlat_idle_threshold_ns;	/* the same */
 extern int	pgnetlat_max_clients;
 extern int	pgnetlat_max_statements;
 extern int	pgnetlat_recorder_size;

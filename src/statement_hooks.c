@@ -39,7 +39,7 @@
 #include "wire.h"
 
 static planner_hook_type prev_planner = NULL;
-static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+static ExecutorRun_hook_type next_ExecutorRun = NULL;	/* or the standard one */
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
 static PlannedStmt *
@@ -61,29 +61,36 @@ pgnetlat_planner(PLANNER_PARAMS)
 	return result;
 }
 
-static inline void
-next_ExecutorRun(EXECUTOR_RUN_PARAMS)
-{
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(EXECUTOR_RUN_ARGS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_ARGS);
-}
-
-/* Run a query that may be a statement of the client's. */
+/* Run a query inside of a statement, or one that is no statement. */
 static pg_noinline void
-track_ExecutorRun(EXECUTOR_RUN_PARAMS)
+nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	FlightRecord *record = NULL;
 	int			outer = my_session.depth;
 
-	if (outer == 0 && ActivePortal != NULL)
-		record = wire_statement_begins(queryDesc->plannedstmt->queryId);
 	my_session.depth = outer + 1;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.depth = outer;
-	if (record)
-		record->rows += queryDesc->estate->es_processed;
+}
+
+/*
+ * Run a query that may be a statement of the client's: then this is at top
+ * level, and the first one of its record.
+ */
+static pg_noinline void
+run_statement(EXECUTOR_RUN_PARAMS)
+{
+	FlightRecord *record;
+
+	if (unlikely(my_session.depth > 0 || my_session.statement_begun || ActivePortal == NULL))
+	{
+		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
+		return;
+	}
+	record = wire_statement_begins(queryDesc->plannedstmt->queryId);
+	my_session.depth = 1;
+	next_ExecutorRun(EXECUTOR_RUN_ARGS);
+	my_session.depth = 0;
+	record->rows += queryDesc->estate->es_processed;
 }
 
 /*
@@ -98,7 +105,7 @@ is_next_statement(void)
 	return ActivePortal != NULL && (ActivePortal->cursorOptions & CURSOR_OPT_HOLD) == 0;
 }
 
-/* The same, where something else has to be done before. */
+/* Run a query, where something else has to be done before. */
 static pg_noinline void
 special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
@@ -108,21 +115,26 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	if (exchange_is_recording() && (!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
-		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+		run_statement(EXECUTOR_RUN_ARGS);
 	}
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
-/* Calls in tail position only: this is run for each statement. */
+/* Run for each statement. */
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	if (unlikely(!exchange_in_progress() || my_session.statement_done ||
 				 my_session.suspended))
-		special_ExecutorRun(EXECUTOR_RUN_ARGS);
+	{
+		if (my_session.counting)
+			special_ExecutorRun(EXECUTOR_RUN_ARGS);
+		else
+			next_ExecutorRun(EXECUTOR_RUN_ARGS);
+	}
 	else if (my_session.recording)
-		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+		run_statement(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
@@ -172,6 +184,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
 	bool		recorded = false;
+	uint64		queryid;
 	int			outer;
 
 	wire_work_begins();
@@ -182,7 +195,10 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		(!my_session.statement_done || is_next_statement()))
 	{
 		wire_next_statement();
-		recorded = wire_statement_begins(utility_queryid(pstmt)) != NULL;
+		queryid = utility_queryid(pstmt);
+		recorded = !my_session.statement_begun;
+		if (recorded)
+			wire_statement_begins(queryid);
 	}
 	my_session.depth = transparent ? outer : outer + 1;
 
@@ -207,7 +223,7 @@ statement_hooks_install(void)
 
 	prev_planner = planner_hook;
 	planner_hook = pgnetlat_planner;
-	prev_ExecutorRun = ExecutorRun_hook;
+	next_ExecutorRun = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = pgnetlat_ExecutorRun;
 	prev_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = pgnetlat_ProcessUtility;

@@ -154,10 +154,14 @@ tally_observe_wait(int64 network, int64 client)
 	unsigned	bucket = histogram_bucket(wait);
 
 	tally_count(METRIC_WAIT, bucket, wait);
-	/* where there is no network, the client is all of it */
-	if (network > 0)
-		bucket = histogram_bucket(client);
-	tally_count(METRIC_CLIENT, bucket, client);
+	if (network == 0)
+	{
+		/* the client is all of it */
+		tally_count(METRIC_CLIENT, bucket, wait);
+		tally_count(METRIC_NETWORK, 0, 0);
+		return;
+	}
+	tally_observe(METRIC_CLIENT, client);
 	tally_observe(METRIC_NETWORK, network);
 }
 

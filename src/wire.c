@@ -139,37 +139,58 @@ message_in_wait(char type)
 	}
 }
 
+/* How much is to be done about a message in a response. */
+typedef enum MessageKind
+{
+	MESSAGE_OTHER = 0,			/* nothing, unless a statement is complete */
+	MESSAGE_ROW,				/* nothing */
+	MESSAGE_COMPLETE,			/* a statement is complete */
+	MESSAGE_READY,				/* the response is */
+	MESSAGE_SPECIAL				/* always something */
+} MessageKind;
+
+static const uint8 message_kind[UCHAR_MAX + 1] = {
+	[MSG_DATA_ROW] = MESSAGE_ROW,
+	[MSG_COPY_DATA] = MESSAGE_ROW,
+	[MSG_COMMAND_COMPLETE] = MESSAGE_COMPLETE,
+	[MSG_FUNCTION_RESULT] = MESSAGE_COMPLETE,
+	[MSG_READY_FOR_QUERY] = MESSAGE_READY,
+	[MSG_PARSE_COMPLETE] = MESSAGE_SPECIAL,
+	[MSG_PARAMETER_STATUS] = MESSAGE_SPECIAL,
+	[MSG_PORTAL_SUSPENDED] = MESSAGE_SPECIAL,
+};
+
 /*
- * What a message in a response says, other than a row, if it is of the ordinary
- * kind.  False: see note_special_message().
+ * What a message in a response says, if it is of the ordinary kind.  False: see
+ * note_special_message().
  */
-static inline bool
+static pg_attribute_always_inline bool
 note_message(char type, const char *body)
 {
-	switch (type)
+	MessageKind kind = message_kind[(unsigned char) type];
+
+	if (kind == MESSAGE_ROW)
+		return true;
+	if (kind == MESSAGE_OTHER)
 	{
-		case MSG_COMMAND_COMPLETE:
-		case MSG_FUNCTION_RESULT:
-			if (unlikely(my_session.suspended))
-				return false;
-			my_session.statements++;
-			if (my_session.recording)
-			{
-				exchange_record()->statements++;
-				my_session.statement_done = true;
-			}
-			break;
-		case MSG_READY_FOR_QUERY:
-			my_session.xact_status = body[0];
-			break;
-		case MSG_PARSE_COMPLETE:
-		case MSG_PARAMETER_STATUS:
-		case MSG_PORTAL_SUSPENDED:
+		if (unlikely(my_session.statement_done || my_session.suspended))
 			return false;
-		default:
-			if (unlikely(my_session.statement_done || my_session.suspended))
-				return false;
 	}
+	else if (kind == MESSAGE_COMPLETE)
+	{
+		if (unlikely(my_session.suspended))
+			return false;
+		my_session.statements++;
+		if (my_session.recording)
+		{
+			exchange_record()->statements++;
+			my_session.statement_done = true;
+		}
+	}
+	else if (likely(kind == MESSAGE_READY))
+		my_session.xact_status = body[0];
+	else
+		return false;
 	wire.last_message = type;
 	return true;
 }
@@ -281,9 +302,7 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
-static int	wire_putmessage(char type, const char *body, size_t length);
-
-/* A message that is not the ordinary case of wire_putmessage(). */
+/* A message that is not of the ordinary kind, or for which there is no room. */
 static pg_noinline int
 special_message(char type, const char *body, size_t length)
 {
@@ -291,9 +310,19 @@ special_message(char type, const char *body, size_t length)
 		message_in_wait(type);
 	if (!exchange_in_progress())
 		wire.last_message = type;
-	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
+	else if (message_kind[(unsigned char) type] != MESSAGE_ROW)
 		note_special_message(type, body);
 	return pass_on(type, body, length);
+}
+
+/* A message in a response, for which the buffer has room: "buffered" with it. */
+static pg_attribute_always_inline int
+ordinary_message(char type, const char *body, size_t length, size_t buffered)
+{
+	if (unlikely(!note_message(type, body)))
+		return special_message(type, body, length);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
 }
 
 /* There is no response, or no room for the message in the buffer. */
@@ -306,8 +335,11 @@ first_message(char type, const char *body, size_t length)
 
 		if (likely(exchange_request_was_read(stamp)))
 		{
+			size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
+
 			exchange_begin_request(stamp);
-			return wire_putmessage(type, body, length);
+			if (likely(buffered <= my_session.row_limit))
+				return ordinary_message(type, body, length, buffered);
 		}
 	}
 	return special_message(type, body, length);
@@ -324,10 +356,7 @@ wire_putmessage(char type, const char *body, size_t length)
 
 	if (unlikely(buffered > my_session.row_limit))
 		return first_message(type, body, length);
-	if (type != MSG_DATA_ROW && type != MSG_COPY_DATA && !note_message(type, body))
-		return special_message(type, body, length);
-	wire.buffered = buffered;
-	return wire.next_putmessage(type, body, length);
+	return ordinary_message(type, body, length, buffered);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -566,7 +595,7 @@ wire_flush(void)
 
 	if (unlikely(!exchange_in_progress()))
 		result = flush_out_of_response();
-	else if (likely(ready && exchange_response_cannot_block()))
+	else if (likely(ready && my_session.plain))
 		result = flush_response();
 	else
 		result = flush_event_by_event();

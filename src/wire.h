@@ -44,18 +44,15 @@ wire_statement_is_planned(uint64 queryid)
 
 /*
  * A top-level statement begins to run, in an exchange that is recorded and
- * after wire_next_statement().  Returns the record if it is about this
- * statement, else NULL.
+ * after wire_next_statement(), and no other has begun since.  Returns the record,
+ * which is about this statement.
  */
 static inline FlightRecord *
 wire_statement_begins(uint64 queryid)
 {
-	FlightRecord *record;
+	FlightRecord *record = exchange_record();
 
-	if (my_session.statement_begun)
-		return NULL;
 	my_session.statement_begun = true;
-	record = exchange_record();
 	record->queryid = queryid;
 	my_session.userid = GetUserId();
 	return record;
