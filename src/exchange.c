@@ -25,7 +25,8 @@
 OwnSession my_session = {
 	.housekeeping = true,				/* the session is to be attached */
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
-	.xact_status = 'I'
+	.xact_status = 'I',
+	.state = STATE_ANY
 };
 
 /* Work space: what the kernel has said, if measured_at is not 0, ... */
@@ -116,6 +117,7 @@ refresh_clock_offset(void)
 	exchange_write_begin();
 	published->clock_offset = offset;
 	slot_write_end(my_session.slot);
+	my_session.clock_base = clock_from_timestamp(offset, 0);
 }
 
 /* Once in a while, at the beginning of a request: ask what the kernel knows. */
@@ -236,6 +238,16 @@ blocked_by_client(int64 now)
 	return kernel_info.rwnd_limited - before->rwnd_limited;
 }
 
+/* The request behind the wait that begins has arrived already. */
+void
+exchange_is_pipelined(int64 rtt)
+{
+	my_session.late_request = Max(rtt, LATE_REQUEST_NS);
+	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
+	my_session.plain = false;
+	my_session.times_blocked = tcpinfo_times_blocked();
+}
+
 /* A part of the response has been sent, or all of it; in a write section. */
 static void
 publish_sent(int64 bytes)
@@ -348,9 +360,10 @@ count_exchange(int64 length, bool in_xact)
 {
 	count_record(my_session.in_block || my_session.xact_status != 'I');
 	burst_leave(&my_tally.burst, in_xact);
-	if (my_session.is_request)
+	if (!my_session.not_counted)
 		tally_observe(METRIC_REQUEST, length);
-	my_session.is_request = my_session.uncounted = false;
+	my_session.uncounted = false;
+	my_session.not_counted = true;
 }
 
 /*
@@ -389,10 +402,12 @@ next_record(int64 at, int64 network)
 	slot_write_end(my_session.slot);
 	record->network = network;
 	record->client = record->idle = 0;
+	record->xact_status = 0;
 	if (my_session.record_counts)
 		recorder_push(&my_session.recorder);
 	my_session.record_counts = true;
 	exchange_record_begin(at, RECORD_CONTINUES);
+	exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	if (my_session.housekeeping)
 		make_room_in_tally();
 }
@@ -410,7 +425,7 @@ exchange_next_statement(int64 at, int64 unsent_bytes)
 	at = Max(at, record->start + record->send);
 	close_record(at, my_session.response_bytes + unsent_bytes, sampled_of_exchange());
 	next_record(at, 0);
-	my_session.statement_done = false;
+	exchange_set_state(STATE_STATEMENT_DONE, false);
 }
 
 /* ---------------------------------------------------------------------------
@@ -451,23 +466,31 @@ exchange_begin(int64 at, bool is_request)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	exchange_enter(ledger->since, is_request,
-				   is_request && ledger->since >= ledger->counted_from &&
-				   !ledger->wait.pipelined);
+	exchange_enter(ledger->since);
+	my_session.response_bytes = 0;
+	my_session.not_counted = !is_request;
+	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
+		!ledger->wait.pipelined;
+	if (ledger->since >= my_session.next_kernel_info)
+		exchange_refresh_kernel_info(ledger->since);
 }
 
 /*
- * A request was read after a wait that was long, or had a negative length:
- * perhaps the wall clock has stepped, and the offset is out of date.
+ * The wait in progress is over: a request was read, when core took "stamp".  If
+ * the wait seems long, or to have had a negative length, perhaps the wall clock
+ * has stepped, and the offset is out of date.
  */
 void
-exchange_begin_after_long_wait(TimestampTz stamp)
+exchange_begin_request(TimestampTz stamp)
 {
-	int64		at;
+	int64		at = exchange_time_of(stamp);
 
-	refresh_clock_offset();
-	at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
-	exchange_begin(Min(at, clock_now()), true);
+	if ((uint64) (at - my_ledger()->since) >= LONG_WAIT_NS)
+	{
+		refresh_clock_offset();
+		at = Min(exchange_time_of(stamp), clock_now());
+	}
+	exchange_begin(at, true);
 }
 
 /*
@@ -496,6 +519,7 @@ exchange_wait_was_work(void)
 			exchange_record_finish(&wait);
 		my_session.record_counts = true;
 		exchange_record_begin(ledger->since, 0);
+		exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	}
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.plain = my_session.uncounted = false;
@@ -515,6 +539,7 @@ exchange_note_pipelined(bool pipelined)
 	exchange_write_begin();
 	ledger->wait.pipelined = pipelined;
 	slot_write_end(my_session.slot);
+	my_session.plain = my_session.plain && !pipelined;
 }
 
 /*
@@ -571,7 +596,7 @@ exchange_end_turn(int64 now, bool data_came)
 	next_record(ledger->since, turn.network);
 	exchange_record()->queryid = queryid;
 	my_session.userid = userid;
-	my_session.statement_begun = true;
+	exchange_set_state(STATE_STATEMENT_BEGUN, true);
 }
 
 void
@@ -648,9 +673,14 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	}
 	slot_write_end(slot);
 	my_session.record_recv = 0;
-	if (terms.draining || my_session.uncounted)
-		my_session.plain_limit = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	if (terms.draining || !is_over)
+		my_session.plain_limit = 0;
+	if (!is_over)
+		return;
+	my_session.in_block = terms.in_xact;
+	my_session.response_bytes = 0;
+	my_session.not_counted = false;
 }
 
 /* ---------------------------------------------------------------------------
@@ -715,7 +745,8 @@ stop_counting(void)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	my_session.recording = my_session.record_counts = my_session.statement_done = false;
+	my_session.recording = my_session.record_counts = false;
+	exchange_set_state(STATE_STATEMENT_DONE, false);
 	my_session.record_recv = 0;
 	my_session.counting = false;
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
@@ -731,11 +762,14 @@ start_counting(void)
 	my_session.counting = true;
 	my_session.response_bytes = 0;
 	my_session.statements = my_session.transactions = 0;
-	my_session.recording = my_session.record_counts = my_session.suspended = false;
+	my_session.recording = my_session.record_counts = false;
+	exchange_set_state(STATE_SUSPENDED, false);
 	my_session.unsolicited_after = 0;
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	exchange_refresh_kernel_info(now);
+	my_session.in_block = my_session.xact_status != 'I';
+	my_session.not_counted = my_session.uncounted = false;
 	terms = exchange_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	exchange_write_begin();
@@ -776,6 +810,8 @@ attach(void)
 	my_session.index = slot_my_index();
 	recorder_attach(my_session.index, &my_session.recorder);
 	tally_attach(my_session.index);
+	my_session.clock_base =
+		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
@@ -818,7 +854,7 @@ exchange_housekeeping(void)
 
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')
-		my_session.suspended = false;
+		exchange_set_state(STATE_SUSPENDED, false);
 	my_session.fetch = FETCH_UNKNOWN;
-	my_session.housekeeping |= my_session.suspended;
+	my_session.housekeeping |= exchange_state(STATE_SUSPENDED);
 }

@@ -36,13 +36,6 @@
 #include "tally.h"
 
 /*
- * Behind a wait longer than this there is time to look closer: has the wall
- * clock stepped, in which core's timestamp is?  Was the response lost and sent
- * again?
- */
-#define LONG_WAIT_NS				(10 * NS_PER_MS)
-
-/*
  * What has arrived is read at once.  If a request that seemed to have arrived
  * took longer than this, and longer than a round trip, was it complete?
  */
@@ -70,19 +63,18 @@ typedef struct OwnSession
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
 								 * no event; tells where we are, see below */
-	int			depth;			/* of nested statements in this exchange */
 	int64		plain_limit;	/* a wait is plain if it is shorter */
 	int64		late_request;	/* if it is pipelined: behind a longer one ... */
 	long		times_blocked;	/* ... than this; as it was when it began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
 								 * of its own accord */
 
-	/* of the portals in this transaction, see wire.c; suspended is below */
 	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
 	bool		plain;			/* it may end on the plain path, see below */
-	bool		is_request;		/* and is among those in the histogram */
+	bool		not_counted;	/* as a request: nobody asked for it, or it has been
+								 * already */
 	int64		began;			/* when it did, moved on by the turns in it */
 	int64		statements;		/* completed and not yet published, as the next */
 	int64		transactions;
@@ -94,19 +86,17 @@ typedef struct OwnSession
 	bool		uncounted;		/* has the exchange ended?  After a Flush message
 								 * only what comes next shows */
 	bool		statement_prepared; /* that was what the exchange was about */
-	bool		in_block;		/* the exchange began in a transaction block */
+	bool		in_block;		/* the exchange begins in a transaction block */
 	Oid			userid;			/* who runs it, if the record has a queryid */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
 
-	/* asked together, for each message and statement: one byte */
-	bool		recording:1;	/* the exchange is recorded */
-	bool		statement_begun:1;	/* its hook has been called */
-	bool		statement_done:1;	/* it is complete; what follows is the next */
-	bool		suspended:1;	/* a portal was not read to its end */
+	bool		recording;		/* the exchange is recorded */
+	uint8		state;			/* bits, see below */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
+	int64		clock_base;		/* of core's timestamps, see exchange_time_of() */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
 } OwnSession;
 
@@ -138,6 +128,32 @@ exchange_in_progress(void)
 	return my_session.row_limit == ROW_LIMIT_IN_EXCHANGE;
 }
 
+/*
+ * What of a statement is in progress.  Bits of one byte, for each message and
+ * each statement asks for several of them.
+ */
+#define STATE_ANY				0x01	/* always set */
+#define STATE_STATEMENT_DONE	0x02	/* it is complete; what follows is the next */
+#define STATE_SUSPENDED			0x04	/* a portal of this transaction was not read to
+										 * its end: see wire.c */
+#define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
+#define STATE_NESTED			0x10	/* what runs is inside of a statement */
+
+static inline bool
+exchange_state(uint8 bits)
+{
+	return (my_session.state & bits) != 0;
+}
+
+static inline void
+exchange_set_state(uint8 bits, bool value)
+{
+	if (value)
+		my_session.state |= bits;
+	else
+		my_session.state &= ~bits;
+}
+
 /* In an exchange that is recorded? */
 static inline bool
 exchange_is_recording(void)
@@ -150,7 +166,7 @@ exchange_is_recording(void)
  * ---------------------------------------------------------------------------
  */
 
-extern void exchange_begin_after_long_wait(TimestampTz stamp);
+extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_pipelined(bool pipelined);
@@ -165,6 +181,7 @@ extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
+extern void exchange_is_pipelined(int64 rtt);
 extern void exchange_claim_statement(Oid userid);
 
 /* ---------------------------------------------------------------------------
@@ -189,9 +206,7 @@ exchange_record_begin(int64 at, uint8 flags)
 	record->queryid = 0;
 	record->rows = 0;
 	record->statements = 0;
-	record->xact_status = 0;
 	record->flags = flags;
-	my_session.statement_begun = false;
 	my_session.statement_prepared = false;
 }
 
@@ -283,14 +298,30 @@ exchange_record_finish(const LedgerWait *wait)
 /*
  * Begin to publish and to count, until slot_write_end(): nothing in between may
  * raise an error, block or return.  Somebody may have come in between: then
- * recording has ended, or what comes is not plain.
+ * what is recorded may not count any more, and what comes is not plain.
  */
 static inline void
 exchange_write_begin(void)
 {
 	slot_write_begin(my_session.slot);
-	if (unlikely(pg_atomic_read_u32(my_tally.state) != TALLY_KEPT))
+	if (unlikely(slot_tally_was_touched(my_session.slot)))
 		exchange_settle();
+}
+
+/*
+ * The same where everything is as it should be, which is the hot path; else
+ * false, and there is no write section.
+ */
+static inline bool
+exchange_write_begin_plain(void)
+{
+	SessionSlot *slot = my_session.slot;
+
+	seqlock_write_begin(&slot->lock);
+	if (likely(slot_reset_is_applied(slot) && !slot_tally_was_touched(slot)))
+		return true;
+	slot_write_end(slot);
+	return false;
 }
 
 /* ---------------------------------------------------------------------------
@@ -304,33 +335,31 @@ exchange_request_was_read(TimestampTz stamp)
 	return stamp != my_session.slot->published.request_stamp;
 }
 
-/*
- * What follows in this process when an exchange has begun at "at", on request
- * or not, and may be a plain one or not.
- */
+/* When was it that core took "stamp"? */
+static inline int64
+exchange_time_of(TimestampTz stamp)
+{
+	return stamp * NS_PER_US + my_session.clock_base;
+}
+
+/* What follows in this process when an exchange has begun at "at". */
 static inline void
-exchange_enter(int64 at, bool is_request, bool plain)
+exchange_enter(int64 at)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
-	my_session.depth = 0;
-	my_session.is_request = is_request;
-	my_session.plain = plain;
 	my_session.began = at;
-	my_session.response_bytes = 0;
+	my_session.state &= STATE_ANY | STATE_SUSPENDED;
 	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
-	my_session.statement_done = false;
 	if (my_session.recording)
 	{
-		my_session.in_block = my_session.xact_status != 'I';
 		my_session.record_bytes = 0;
 		exchange_record_begin(at, my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
-	if (unlikely(at >= my_session.next_kernel_info))
-		exchange_refresh_kernel_info(at);
 }
 
 /*
- * Book the wait in progress, which ended at "at", if it is plain; else false.
+ * The plain wait in progress is over: a request was read at "at".  False if the
+ * wait is not a plain one, or there is something else to do.
  */
 static pg_attribute_always_inline bool
 exchange_begin_plain(int64 at)
@@ -339,10 +368,12 @@ exchange_begin_plain(int64 at)
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
 
-	exchange_write_begin();
+	if (unlikely(!exchange_write_begin_plain()))
+		return false;
 	at = slot_not_before_wait_shown(slot, at);
 	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit))
+	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit ||
+				 at >= my_session.next_kernel_info))
 	{
 		slot_write_end(slot);
 		return false;
@@ -358,20 +389,8 @@ exchange_begin_plain(int64 at)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	exchange_enter(at, true, !ledger->wait.pipelined);
+	exchange_enter(at);
 	return true;
-}
-
-/*
- * The wait in progress is over: a request was read, when core took "stamp".
- */
-static pg_attribute_always_inline void
-exchange_begin_request(TimestampTz stamp)
-{
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
-
-	if (unlikely(!exchange_begin_plain(at)))
-		exchange_begin_after_long_wait(stamp);
 }
 
 /* ---------------------------------------------------------------------------
@@ -400,7 +419,10 @@ exchange_request_has_arrived(int64 now)
 		tcpinfo_has_input(MyProcPort->sock);
 }
 
-/* How the wait that begins will be split, but for a response that may drain. */
+/*
+ * How the wait that begins will be split, but for a response that may drain, and
+ * what is plain of it and of the exchange behind it.
+ */
 static inline LedgerWaitTerms
 exchange_wait_terms(bool pipelined, char xact_status)
 {
@@ -411,13 +433,10 @@ exchange_wait_terms(bool pipelined, char xact_status)
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
-	my_session.plain_limit = Min(LONG_WAIT_NS, terms.idle_threshold);
+	my_session.plain_limit = pgnetlat_plain_wait_ns;
+	my_session.plain = true;
 	if (unlikely(pipelined))
-	{
-		my_session.late_request = Max(terms.rtt, LATE_REQUEST_NS);
-		my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
-		my_session.times_blocked = tcpinfo_times_blocked();
-	}
+		exchange_is_pipelined(terms.rtt);
 	return terms;
 }
 
@@ -434,33 +453,33 @@ exchange_publish_counters(void)
 }
 
 /*
- * A response of "bytes", all of it, that cannot block was sent from
- * "sending_since" to "now"; the exchange is over.  The next request had arrived
- * before, if "pipelined".
+ * A plain response, of "bytes", was sent from "sending_since" to "now"; the
+ * exchange is over.  The next request had arrived before, if "pipelined".  False
+ * if it was not plain after all.
  */
-static inline void
-exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+static pg_attribute_always_inline bool
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-	LedgerWaitTerms terms = exchange_wait_terms(pipelined, my_session.xact_status);
+	LedgerWaitTerms terms;
 
 	if (my_session.record_counts)
 		exchange_find_statement();
-	exchange_write_begin();
+	if (unlikely(!exchange_write_begin_plain()))
+		return false;
 	sending_since = slot_not_before_busy_shown(slot, sending_since);
-	if (unlikely(!my_session.plain || sending_since < ledger->since ||
+	if (unlikely(sending_since < ledger->since ||
 				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);
-		exchange_begin_send(sending_since);
-		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
-		return;
+		return false;
 	}
 	Assert(ledger_response_is_plain(ledger, sending_since));
 	now = Max(now, sending_since);
+	terms = exchange_wait_terms(pipelined, my_session.xact_status);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters();
@@ -477,7 +496,9 @@ exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipeline
 		tally_observe(METRIC_REQUEST, now - my_session.began);
 	}
 	slot_write_end(slot);
+	my_session.in_block = terms.in_xact;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	return true;
 }
 
 #endif							/* PGNETLAT_EXCHANGE_H */

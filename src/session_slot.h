@@ -198,6 +198,20 @@ typedef struct SlotControl
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
 
+/* Has the session seen the latest reset?  In a write section. */
+static inline bool
+slot_reset_is_applied(const SessionSlot *slot)
+{
+	return slot->published.generation == slot_control->generation;
+}
+
+/* Has somebody come to the session's tally?  In a write section. */
+static inline bool
+slot_tally_was_touched(SessionSlot *slot)
+{
+	return pg_atomic_read_u32(&slot->tally_state) != TALLY_KEPT;
+}
+
 /*
  * Begin to publish.  Returns with the latest reset applied.  Until
  * slot_write_end() nothing may raise an error or block.
@@ -206,7 +220,7 @@ static inline void
 slot_write_begin(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
-	if (unlikely(slot->published.generation != slot_control->generation))
+	if (unlikely(!slot_reset_is_applied(slot)))
 		slot_apply_reset(slot);
 }
 

@@ -14,7 +14,6 @@
 
 #include <limits.h>
 
-#include "clock.h"
 #include "settings.h"
 #include "utils/guc.h"
 
@@ -23,6 +22,7 @@ int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
 int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
+int64		pgnetlat_plain_wait_ns = LONG_WAIT_NS;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 int			pgnetlat_recorder_size = 32;
@@ -36,6 +36,7 @@ static void
 assign_idle_threshold(int newval, void *extra)
 {
 	pgnetlat_idle_threshold_ns = newval * NS_PER_MS;
+	pgnetlat_plain_wait_ns = Min(pgnetlat_idle_threshold_ns, LONG_WAIT_NS);
 }
 
 void

@@ -14,10 +14,10 @@
  * Under Sync that comes when the statement is complete, and still belongs to
  * it.
  *
- * The depth of nesting is restored on normal return only, which spares the
+ * The state of being nested is restored on normal return only, which spares the
  * hot path a PG_TRY.  After an error at top level the exchange runs nothing
- * else, and the depth starts from zero with the next one; after an error that
- * was caught inside, whoever called the catcher restores its own depth.
+ * else, and the next one begins at top level; after an error that
+ * was caught inside, whoever called the catcher restores its own.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -46,18 +46,18 @@ static PlannedStmt *
 pgnetlat_planner(PLANNER_PARAMS)
 {
 	PlannedStmt *result;
-	int			outer;
+	bool		outer;
 
 	wire_work_begins();
-	outer = my_session.depth;
-	if (outer == 0 && exchange_is_recording())
+	outer = exchange_state(STATE_NESTED);
+	if (!outer && exchange_is_recording())
 		wire_statement_is_planned(parse->queryId);
-	my_session.depth = outer + 1;
+	exchange_set_state(STATE_NESTED, true);
 	if (prev_planner)
 		result = prev_planner(PLANNER_ARGS);
 	else
 		result = standard_planner(PLANNER_ARGS);
-	my_session.depth = outer;
+	exchange_set_state(STATE_NESTED, outer);
 	return result;
 }
 
@@ -65,11 +65,11 @@ pgnetlat_planner(PLANNER_PARAMS)
 static pg_noinline void
 nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	int			outer = my_session.depth;
+	bool		outer = exchange_state(STATE_NESTED);
 
-	my_session.depth = outer + 1;
+	exchange_set_state(STATE_NESTED, true);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	my_session.depth = outer;
+	exchange_set_state(STATE_NESTED, outer);
 }
 
 /*
@@ -81,15 +81,15 @@ run_statement(EXECUTOR_RUN_PARAMS)
 {
 	FlightRecord *record;
 
-	if (unlikely(my_session.depth > 0 || my_session.statement_begun || ActivePortal == NULL))
+	if (unlikely(exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL))
 	{
 		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
 		return;
 	}
 	record = wire_statement_begins(queryDesc->plannedstmt->queryId);
-	my_session.depth = 1;
+	my_session.state |= STATE_NESTED;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	my_session.depth = 0;
+	my_session.state &= ~STATE_NESTED;
 	record->rows += queryDesc->estate->es_processed;
 }
 
@@ -110,9 +110,9 @@ static pg_noinline void
 special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
-	if (my_session.suspended)
+	if (exchange_state(STATE_SUSPENDED))
 		wire_fetches(queryDesc->already_executed);
-	if (exchange_is_recording() && (!my_session.statement_done || is_next_statement()))
+	if (exchange_is_recording() && (!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
 	{
 		wire_next_statement();
 		run_statement(EXECUTOR_RUN_ARGS);
@@ -125,8 +125,8 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!exchange_in_progress() || my_session.statement_done ||
-				 my_session.suspended))
+	if (unlikely(!exchange_in_progress() ||
+				 exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
 	{
 		if (my_session.counting)
 			special_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -185,29 +185,29 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
 	bool		recorded = false;
 	uint64		queryid;
-	int			outer;
+	bool		outer;
 
 	wire_work_begins();
-	if (unlikely(my_session.suspended))
+	if (unlikely(exchange_state(STATE_SUSPENDED)))
 		wire_fetches(false);
-	outer = my_session.depth;
-	if (outer == 0 && ActivePortal != NULL && !transparent && exchange_is_recording() &&
-		(!my_session.statement_done || is_next_statement()))
+	outer = exchange_state(STATE_NESTED);
+	if (!outer && ActivePortal != NULL && !transparent && exchange_is_recording() &&
+		(!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
 	{
 		wire_next_statement();
 		queryid = utility_queryid(pstmt);
-		recorded = !my_session.statement_begun;
+		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
 			wire_statement_begins(queryid);
 	}
-	my_session.depth = transparent ? outer : outer + 1;
+	exchange_set_state(STATE_NESTED, outer || !transparent);
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
 	if (prev_ProcessUtility)
 		prev_ProcessUtility(PROCESS_UTILITY_ARGS);
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
-	my_session.depth = outer;
+	exchange_set_state(STATE_NESTED, outer);
 
 	/* another record than before, if the statement was a COPY from the client */
 	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))

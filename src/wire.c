@@ -68,13 +68,18 @@
 #define MSG_DATA_ROW				'D'
 #define MSG_ERROR					'E'
 #define MSG_COPY_IN					'G'
+#define MSG_COPY_OUT				'H'
+#define MSG_EMPTY_QUERY				'I'
 #define MSG_NOTICE					'N'
 #define MSG_PARAMETER_STATUS		'S'
+#define MSG_ROW_DESCRIPTION			'T'
 #define MSG_FUNCTION_RESULT			'V'
 #define MSG_COPY_BOTH				'W'
 #define MSG_READY_FOR_QUERY			'Z'
 #define MSG_COPY_DATA				'd'
+#define MSG_NO_DATA					'n'
 #define MSG_PORTAL_SUSPENDED		's'
+#define MSG_PARAMETERS				't'
 
 /* and from the client, which copies with MSG_COPY_DATA, too */
 #define MSG_COPY_DONE				'c'
@@ -96,12 +101,14 @@ typedef struct Wire
 	int			(*next_putmessage) (char type, const char *body, size_t length);
 	int			(*next_flush) (void);
 
+	size_t		buffered;		/* bytes in core's send buffer */
+	size_t		noted_at;		/* when they were so many ... */
+	char		noted;			/* ... this message was put last */
+
 	bool		flush_wait;		/* the wait followed a Flush message */
-	char		last_message;	/* other than a row */
 	bool		more_in_kernel; /* before the response left, behind core's buffer */
 	bool		copied;			/* the exchange has asked for data, ... */
 	int64		before_copy;	/* ... after so many statements of the session */
-	size_t		buffered;		/* bytes in core's send buffer */
 } Wire;
 
 static Wire wire;
@@ -111,10 +118,18 @@ static Wire wire;
  * ---------------------------------------------------------------------------
  */
 
-/* A message during a wait, and no request that core has stamped. */
-static pg_noinline void
+/* A message during a wait. */
+static void
 message_in_wait(char type)
 {
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+	if (exchange_request_was_read(stamp))
+	{
+		exchange_begin_request(stamp);
+		return;
+	}
+	/* no request that core has stamped */
 	switch (type)
 	{
 		case MSG_NOTICE:
@@ -139,60 +154,51 @@ message_in_wait(char type)
 	}
 }
 
-/* How much is to be done about a message in a response. */
-typedef enum MessageKind
-{
-	MESSAGE_OTHER = 0,			/* nothing, unless a statement is complete */
-	MESSAGE_ROW,				/* nothing */
-	MESSAGE_COMPLETE,			/* a statement is complete */
-	MESSAGE_READY,				/* the response is */
-	MESSAGE_SPECIAL				/* always something */
-} MessageKind;
+/*
+ * In which states is a message of a response of interest?  A row in none.
+ * Others may begin the next statement.  Some always say something, for example
+ * what the flush behind them is about.
+ */
+#define MAY_BEGIN_STATEMENT		(STATE_STATEMENT_DONE | STATE_SUSPENDED)
 
-static const uint8 message_kind[UCHAR_MAX + 1] = {
-	[MSG_DATA_ROW] = MESSAGE_ROW,
-	[MSG_COPY_DATA] = MESSAGE_ROW,
-	[MSG_COMMAND_COMPLETE] = MESSAGE_COMPLETE,
-	[MSG_FUNCTION_RESULT] = MESSAGE_COMPLETE,
-	[MSG_READY_FOR_QUERY] = MESSAGE_READY,
-	[MSG_PARSE_COMPLETE] = MESSAGE_SPECIAL,
-	[MSG_PARAMETER_STATUS] = MESSAGE_SPECIAL,
-	[MSG_PORTAL_SUSPENDED] = MESSAGE_SPECIAL,
+static const uint8 interesting[UCHAR_MAX + 1] = {
+	[MSG_BIND_COMPLETE] = MAY_BEGIN_STATEMENT,
+	[MSG_CLOSE_COMPLETE] = MAY_BEGIN_STATEMENT,
+	[MSG_COMMAND_COMPLETE] = STATE_ANY,
+	[MSG_COPY_BOTH] = STATE_ANY,
+	[MSG_COPY_IN] = STATE_ANY,
+	[MSG_COPY_OUT] = MAY_BEGIN_STATEMENT,
+	[MSG_EMPTY_QUERY] = MAY_BEGIN_STATEMENT,
+	[MSG_ERROR] = STATE_ANY,
+	[MSG_FUNCTION_RESULT] = STATE_ANY,
+	[MSG_NOTICE] = STATE_ANY,
+	[MSG_NOTIFICATION] = STATE_ANY,
+	[MSG_NO_DATA] = MAY_BEGIN_STATEMENT,
+	[MSG_PARAMETERS] = MAY_BEGIN_STATEMENT,
+	[MSG_PARAMETER_STATUS] = STATE_ANY,
+	[MSG_PARSE_COMPLETE] = STATE_ANY,
+	[MSG_PORTAL_SUSPENDED] = STATE_ANY,
+	[MSG_READY_FOR_QUERY] = STATE_ANY,
+	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
-/*
- * What a message in a response says, if it is of the ordinary kind.  False: see
- * note_special_message().
- */
-static pg_attribute_always_inline bool
-note_message(char type, const char *body)
+/* The message that was put last, where it says what the flush is about; or 0. */
+static inline char
+last_message(void)
 {
-	MessageKind kind = message_kind[(unsigned char) type];
+	return wire.noted_at == wire.buffered ? wire.noted : 0;
+}
 
-	if (kind == MESSAGE_ROW)
-		return true;
-	if (kind == MESSAGE_OTHER)
+/* A statement is complete, for the first time. */
+static inline void
+note_statement(void)
+{
+	my_session.statements++;
+	if (my_session.recording)
 	{
-		if (unlikely(my_session.statement_done || my_session.suspended))
-			return false;
+		exchange_record()->statements++;
+		my_session.state |= STATE_STATEMENT_DONE;
 	}
-	else if (kind == MESSAGE_COMPLETE)
-	{
-		if (unlikely(my_session.suspended))
-			return false;
-		my_session.statements++;
-		if (my_session.recording)
-		{
-			exchange_record()->statements++;
-			my_session.statement_done = true;
-		}
-	}
-	else if (likely(kind == MESSAGE_READY))
-		my_session.xact_status = body[0];
-	else
-		return false;
-	wire.last_message = type;
-	return true;
 }
 
 /*
@@ -202,17 +208,16 @@ note_message(char type, const char *body)
 static void
 note_end_of_fetch(char type)
 {
-	if (!my_session.suspended || type == MSG_FUNCTION_RESULT ||
+	if (!exchange_state(STATE_SUSPENDED) || type == MSG_FUNCTION_RESULT ||
 		my_session.fetch == FETCH_BOUND || my_session.fetch == FETCH_FIRST)
-	{
-		my_session.statements++;
-		if (my_session.recording)
-			exchange_record()->statements++;
-	}
-	my_session.statement_done = my_session.recording;
+		note_statement();
+	exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
 	my_session.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-		my_session.suspended = my_session.housekeeping = true;
+	{
+		exchange_set_state(STATE_SUSPENDED, true);
+		my_session.housekeeping = true;
+	}
 }
 
 /*
@@ -223,8 +228,7 @@ note_end_of_fetch(char type)
 static void
 message_after_statement(void)
 {
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
-										  GetCurrentStatementStartTimestamp());
+	int64		at = exchange_time_of(GetCurrentStatementStartTimestamp());
 
 	if (at > exchange_record()->start)
 		exchange_next_statement(at, wire.buffered);
@@ -243,19 +247,19 @@ note_parse(void)
 	my_session.statement_prepared = true;
 }
 
-/* What any message in a response says, other than a row. */
+/* What a message in a response says, other than a row. */
 static void
-note_special_message(char type, const char *body)
+note_message(char type, const char *body)
 {
-	if (note_message(type, body))
-		return;
-	wire.last_message = type;
 	switch (type)
 	{
 		case MSG_COMMAND_COMPLETE:
 		case MSG_FUNCTION_RESULT:
 		case MSG_PORTAL_SUSPENDED:
 			note_end_of_fetch(type);
+			return;
+		case MSG_READY_FOR_QUERY:
+			my_session.xact_status = body[0];
 			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
@@ -275,7 +279,7 @@ note_special_message(char type, const char *body)
 		default:
 			break;
 	}
-	if (my_session.statement_done)
+	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
 	if (type == MSG_PARSE_COMPLETE)
 		note_parse();
@@ -302,25 +306,46 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
-/* A message that is not of the ordinary kind, or for which there is no room. */
+/* Any message, step by step. */
 static pg_noinline int
 special_message(char type, const char *body, size_t length)
 {
+	int			result;
+
 	if (exchange_in_wait())
 		message_in_wait(type);
-	if (!exchange_in_progress())
-		wire.last_message = type;
-	else if (message_kind[(unsigned char) type] != MESSAGE_ROW)
-		note_special_message(type, body);
-	return pass_on(type, body, length);
+	if (exchange_in_progress() && interesting[(unsigned char) type] != 0)
+		note_message(type, body);
+	result = pass_on(type, body, length);
+	wire.noted = type;
+	wire.noted_at = wire.buffered;
+	return result;
 }
 
-/* A message in a response, for which the buffer has room: "buffered" with it. */
-static pg_attribute_always_inline int
-ordinary_message(char type, const char *body, size_t length, size_t buffered)
+/*
+ * A message of interest in a response, for which the buffer has room; "buffered"
+ * with it.
+ */
+static pg_noinline int
+interesting_message(char type, const char *body, size_t length, size_t buffered)
 {
-	if (unlikely(!note_message(type, body)))
+	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
+		note_statement();
+	else if (likely(type == MSG_READY_FOR_QUERY))
+		my_session.xact_status = body[0];
+	else
 		return special_message(type, body, length);
+	wire.noted = type;
+	wire.noted_at = wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
+}
+
+/* A message in a response, for which the buffer has room. */
+static pg_attribute_always_inline int
+message_in_response(char type, const char *body, size_t length, size_t buffered)
+{
+	if (exchange_state(interesting[(unsigned char) type]))
+		return interesting_message(type, body, length, buffered);
 	wire.buffered = buffered;
 	return wire.next_putmessage(type, body, length);
 }
@@ -337,9 +362,9 @@ first_message(char type, const char *body, size_t length)
 		{
 			size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
 
-			exchange_begin_request(stamp);
-			if (likely(buffered <= my_session.row_limit))
-				return ordinary_message(type, body, length, buffered);
+			if (likely(exchange_begin_plain(exchange_time_of(stamp)) &&
+					   buffered <= ROW_LIMIT_IN_EXCHANGE))
+				return message_in_response(type, body, length, buffered);
 		}
 	}
 	return special_message(type, body, length);
@@ -356,7 +381,7 @@ wire_putmessage(char type, const char *body, size_t length)
 
 	if (unlikely(buffered > my_session.row_limit))
 		return first_message(type, body, length);
-	return ordinary_message(type, body, length, buffered);
+	return message_in_response(type, body, length, buffered);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -508,11 +533,11 @@ invited_to_copy(int64 now, bool arrived)
 
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
-flush_event_by_event(void)
+flush_event_by_event(char last)
 {
 	int64		now = clock_now();
 	size_t		bytes = wire.buffered;
-	bool		copy_in = wire.last_message == MSG_COPY_IN;
+	bool		copy_in = last == MSG_COPY_IN;
 	bool		in_kernel;
 	bool		in_buffer;
 	int			result;
@@ -525,7 +550,7 @@ flush_event_by_event(void)
 	now = clock_now();
 	wire.more_in_kernel = in_kernel && in_buffer;
 	wire.buffered = 0;
-	if (wire.last_message == MSG_READY_FOR_QUERY)
+	if (last == MSG_READY_FOR_QUERY)
 	{
 		bool		pipelined = in_kernel || in_buffer;
 
@@ -536,7 +561,7 @@ flush_event_by_event(void)
 		wire.flush_wait = false;
 		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 	}
-	else if (ends_exchange(wire.last_message))
+	else if (ends_exchange(last))
 	{
 		wire.flush_wait = true;
 		exchange_end(now, bytes, in_kernel || in_buffer,
@@ -560,11 +585,16 @@ flush_response(void)
 	bool		in_kernel = kernel_has_request(sending_since, in_buffer);
 	int			result = wire.next_flush();
 	int64		now = clock_now();
+	size_t		bytes = wire.buffered;
 
-	wire.more_in_kernel = in_kernel & in_buffer;
-	exchange_end_response(sending_since, now, wire.buffered, in_kernel | in_buffer);
 	wire.buffered = 0;
+	wire.more_in_kernel = in_kernel & in_buffer;
 	wire.flush_wait = false;
+	if (unlikely(!exchange_end_plain(sending_since, now, bytes, in_kernel | in_buffer)))
+	{
+		exchange_begin_send(sending_since);
+		exchange_end(now, bytes, in_kernel | in_buffer, my_session.xact_status, true);
+	}
 	return result;
 }
 
@@ -590,22 +620,21 @@ flush_out_of_response(void)
 static int
 wire_flush(void)
 {
-	bool		ready = wire.last_message == MSG_READY_FOR_QUERY;
+	char		last = last_message();
+	bool		ready = last == MSG_READY_FOR_QUERY;
 	int			result;
 
+	wire.noted_at = 0;
 	if (unlikely(!exchange_in_progress()))
 		result = flush_out_of_response();
 	else if (likely(ready && my_session.plain))
 		result = flush_response();
 	else
-		result = flush_event_by_event();
+		result = flush_event_by_event(last);
 
-	if (likely(ready))
-	{
-		wire.last_message = 0;
-		if (unlikely(my_session.housekeeping || pgnetlat_enabled != my_session.counting))
-			exchange_housekeeping();
-	}
+	if (likely(ready) &&
+		unlikely(my_session.housekeeping || pgnetlat_enabled != my_session.counting))
+		exchange_housekeeping();
 	return result;
 }
 
@@ -628,12 +657,15 @@ wire_work_begins_in_wait(void)
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_request_was_read(stamp))
-		exchange_begin_request(stamp);
+	{
+		if (!exchange_begin_plain(exchange_time_of(stamp)))
+			exchange_begin_request(stamp);
+	}
 	else if (wire.flush_wait)
 	{
 		exchange_begin(clock_now(), true);
 		/* and Sync has no statement of its own */
-		my_session.statement_done = my_session.recording;
+		exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
 	}
 }
 
@@ -646,10 +678,9 @@ wire_next_statement(void)
 {
 	int64		at;
 
-	if (!my_session.statement_done || my_session.depth > 0)
+	if (!exchange_state(STATE_STATEMENT_DONE) || exchange_state(STATE_NESTED))
 		return;
-	at = clock_from_timestamp(my_session.slot->published.clock_offset,
-							  GetCurrentStatementStartTimestamp());
+	at = exchange_time_of(GetCurrentStatementStartTimestamp());
 	/* several statements in one message share its timestamp */
 	exchange_next_statement(at > exchange_record()->start ? at : clock_now(),
 						   wire.buffered);

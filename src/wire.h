@@ -36,7 +36,7 @@ wire_statement_is_planned(uint64 queryid)
 {
 	FlightRecord *record = exchange_record();
 
-	if (record->queryid != 0 || my_session.statement_done)
+	if (record->queryid != 0 || exchange_state(STATE_STATEMENT_DONE))
 		return;
 	record->queryid = queryid;
 	my_session.userid = GetUserId();
@@ -52,7 +52,7 @@ wire_statement_begins(uint64 queryid)
 {
 	FlightRecord *record = exchange_record();
 
-	my_session.statement_begun = true;
+	my_session.state |= STATE_STATEMENT_BEGUN;
 	record->queryid = queryid;
 	my_session.userid = GetUserId();
 	return record;
