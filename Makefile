@@ -53,7 +53,7 @@ PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.  What is marked PGDLLEXPORT is
 # exported and nothing else, on majors that do not see to that by themselves, too.
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
 EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate

@@ -248,13 +248,21 @@ exchange_is_pipelined(int64 rtt)
 	my_session.times_blocked = tcpinfo_times_blocked();
 }
 
+/* The same as where the exchange before was plain. */
+static LedgerWaitTerms
+wait_terms(bool pipelined, char xact_status)
+{
+	my_session.plain = true;
+	return exchange_wait_terms(my_session.slot, pipelined, xact_status);
+}
+
 /* A part of the response has been sent, or all of it; in a write section. */
 static void
 publish_sent(int64 bytes)
 {
 	my_ledger()->totals.bytes_sent += bytes;
 	my_session.response_bytes += bytes;
-	exchange_publish_counters();
+	exchange_publish_counters(&my_ledger()->totals);
 }
 
 /* Will the response go on leaving the kernel in the wait that begins? */
@@ -347,8 +355,11 @@ exchange_claim_statement(Oid userid)
 static void
 count_record(bool in_block)
 {
-	exchange_count_statement(exchange_record(), in_block);
-	my_tally.current->counters.recv += exchange_record()->recv;
+	FlightRecord *record = exchange_record();
+	StatementPart part = {record->exec, record->send, record->bytes, in_block};
+
+	exchange_count_statement(record, &part);
+	my_tally.current->counters.recv += record->recv;
 }
 
 /*
@@ -406,6 +417,7 @@ next_record(int64 at, int64 network)
 	if (my_session.record_counts)
 		recorder_push(&my_session.recorder);
 	my_session.record_counts = true;
+	my_session.userid = GetUserId();
 	exchange_record_begin(at, RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	if (my_session.housekeeping)
@@ -466,6 +478,7 @@ exchange_begin(int64 at, bool is_request)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
+	my_session.userid = GetUserId();
 	exchange_enter(ledger->since);
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
@@ -580,7 +593,6 @@ exchange_end_turn(int64 now, bool data_came)
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
 	uint64		queryid = record->queryid;
-	Oid			userid = my_session.userid;
 	int64		began = ledger->since;
 	LedgerTurn	turn;
 
@@ -595,7 +607,6 @@ exchange_end_turn(int64 now, bool data_came)
 	record->recv += turn.recv;
 	next_record(ledger->since, turn.network);
 	exchange_record()->queryid = queryid;
-	my_session.userid = userid;
 	exchange_set_state(STATE_STATEMENT_BEGUN, true);
 }
 
@@ -645,7 +656,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
-	LedgerWaitTerms terms = exchange_wait_terms(pipelined, xact_status);
+	LedgerWaitTerms terms = wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
 	int64		began = ledger->since;
 	int64		client = blocked_by_client(now);
@@ -770,7 +781,7 @@ start_counting(void)
 	exchange_refresh_kernel_info(now);
 	my_session.in_block = my_session.xact_status != 'I';
 	my_session.not_counted = my_session.uncounted = false;
-	terms = exchange_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
+	terms = wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	exchange_write_begin();
 	ledger_start(&slot->published.ledger, clock_now(),

@@ -87,7 +87,7 @@ typedef struct OwnSession
 								 * only what comes next shows */
 	bool		statement_prepared; /* that was what the exchange was about */
 	bool		in_block;		/* the exchange begins in a transaction block */
-	Oid			userid;			/* who runs it, if the record has a queryid */
+	Oid			userid;			/* who runs it */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
@@ -226,6 +226,15 @@ exchange_find_statement(void)
 		exchange_claim_statement(userid);
 }
 
+/* What of an exchange was one statement's, but what was received. */
+typedef struct StatementPart
+{
+	int64		exec;
+	int64		send;
+	int64		bytes;
+	bool		in_block;		/* in a transaction block */
+} StatementPart;
+
 /* The statement was executed, or prepared: does it repeat one? */
 static inline void
 exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bool in_block)
@@ -247,21 +256,24 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 }
 
 /*
- * Add a statement's record to its place in the tally, but what was received; in
- * a write section.
+ * Complete a statement's record with its part of the exchange, and add it to its
+ * place in the tally; in a write section.
  */
-static inline void
-exchange_count_statement(const FlightRecord *record, bool in_block)
+static pg_attribute_always_inline void
+exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
 	TallyStatement *statement = my_tally.current;
 	StatementCounters *counters = &statement->counters;
 
+	record->exec = part->exec;
+	record->send = part->send;
+	record->bytes = part->bytes;
 	counters->calls += record->statements;
 	counters->rows += record->rows;
-	counters->exec += record->exec;
-	counters->send += record->send;
-	counters->bytes += record->bytes;
-	exchange_count_repeats(record, statement, in_block);
+	counters->exec += part->exec;
+	counters->send += part->send;
+	counters->bytes += part->bytes;
+	exchange_count_repeats(record, statement, part->in_block);
 }
 
 /* The same for the wait after the exchange, if a request ended it. */
@@ -368,6 +380,8 @@ exchange_begin_plain(int64 at)
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
 
+	/* at top level still; the exchange before has no more need of it */
+	my_session.userid = GetUserId();
 	if (unlikely(!exchange_write_begin_plain()))
 		return false;
 	at = slot_not_before_wait_shown(slot, at);
@@ -424,17 +438,16 @@ exchange_request_has_arrived(int64 now)
  * what is plain of it and of the exchange behind it.
  */
 static inline LedgerWaitTerms
-exchange_wait_terms(bool pipelined, char xact_status)
+exchange_wait_terms(const SessionSlot *slot, bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms;
 
-	terms.rtt = my_session.slot->published.tcp.rtt;
+	terms.rtt = slot->published.tcp.rtt;
 	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
 	my_session.plain_limit = pgnetlat_plain_wait_ns;
-	my_session.plain = true;
 	if (unlikely(pipelined))
 		exchange_is_pipelined(terms.rtt);
 	return terms;
@@ -442,10 +455,8 @@ exchange_wait_terms(bool pipelined, char xact_status)
 
 /* What was counted since the last time is published with an event. */
 static inline void
-exchange_publish_counters(void)
+exchange_publish_counters(LedgerTotals *totals)
 {
-	LedgerTotals *totals = &my_ledger()->totals;
-
 	totals->statements += my_session.statements;
 	totals->transactions += my_session.transactions;
 	my_session.statements = 0;
@@ -479,19 +490,22 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 	}
 	Assert(ledger_response_is_plain(ledger, sending_since));
 	now = Max(now, sending_since);
-	terms = exchange_wait_terms(pipelined, my_session.xact_status);
+	terms = exchange_wait_terms(slot, pipelined, my_session.xact_status);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	ledger->totals.bytes_sent += bytes;
-	exchange_publish_counters();
+	exchange_publish_counters(&ledger->totals);
 	slot->published.request_stamp = stamp;
 	if (my_session.record_counts)
 	{
+		StatementPart part;
+
 		/* a next statement's timestamp is some fraction of a microsecond off */
-		record->exec = Max(sending_since - record->start, 0);
-		record->send = now - sending_since;
-		record->bytes = bytes - my_session.record_bytes;
+		part.exec = Max(sending_since - record->start, 0);
+		part.send = now - sending_since;
+		part.bytes = bytes - my_session.record_bytes;
+		part.in_block = terms.in_xact || my_session.in_block;
 		record->xact_status = my_session.xact_status;
-		exchange_count_statement(record, terms.in_xact || my_session.in_block);
+		exchange_count_statement(record, &part);
 		burst_leave(&my_tally.burst, terms.in_xact);
 		tally_observe(METRIC_REQUEST, now - my_session.began);
 	}

@@ -9,19 +9,26 @@
  */
 #include "histogram.h"
 
-/* Upper bounds in nanoseconds. */
-const int64_t histogram_bounds[HISTOGRAM_BUCKETS] = {
-	INT64_C(10000), INT64_C(25000), INT64_C(50000),
-	INT64_C(100000), INT64_C(250000), INT64_C(500000),
-	INT64_C(1000000), INT64_C(2500000), INT64_C(5000000),
-	INT64_C(10000000), INT64_C(25000000), INT64_C(50000000),
-	INT64_C(100000000), INT64_C(250000000), INT64_C(500000000),
-	INT64_C(1000000000), INT64_C(2500000000), INT64_C(5000000000),
-	INT64_C(10000000000), INT64_MAX,
+const HistogramScale histogram_scale = {
+	.bound = {
+		INT64_C(10000), INT64_C(25000), INT64_C(50000),
+		INT64_C(100000), INT64_C(250000), INT64_C(500000),
+		INT64_C(1000000), INT64_C(2500000), INT64_C(5000000),
+		INT64_C(10000000), INT64_C(25000000), INT64_C(50000000),
+		INT64_C(100000000), INT64_C(250000000), INT64_C(500000000),
+		INT64_C(1000000000), INT64_C(2500000000), INT64_C(5000000000),
+		INT64_C(10000000000), INT64_MAX,
+	},
+	.first = {
+		[14] = 1,[15] = 2,[16] = 3,[17] = 4,[18] = 5,[19] = 6,[20] = 7,
+		[21] = 7,[22] = 8,[23] = 9,[24] = 10,[25] = 11,[26] = 12,[27] = 13,
+		[28] = 14,[29] = 15,[30] = 16,[31] = 16,[32] = 17,[33] = 18,
+		[34 ... 62] = 19,
+	},
 };
 
 /*
- * The same in seconds, as Prometheus spells them: shortest form, exponent
+ * The bounds in seconds, as Prometheus spells them: shortest form, exponent
  * below 0.0001, ".0" on whole numbers.
  */
 static const char *const les[HISTOGRAM_BUCKETS] = {
@@ -32,14 +39,6 @@ static const char *const les[HISTOGRAM_BUCKETS] = {
 	"0.1", "0.25", "0.5",
 	"1.0", "2.5", "5.0",
 	"10.0", "+Inf",
-};
-
-/* The first bucket whose bound is at least 2^n; of what is negative, the first. */
-const unsigned char histogram_first[64] = {
-	[14] = 1,[15] = 2,[16] = 3,[17] = 4,[18] = 5,[19] = 6,[20] = 7,
-	[21] = 7,[22] = 8,[23] = 9,[24] = 10,[25] = 11,[26] = 12,[27] = 13,
-	[28] = 14,[29] = 15,[30] = 16,[31] = 16,[32] = 17,[33] = 18,
-	[34 ... 62] = 19,
 };
 
 void

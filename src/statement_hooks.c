@@ -74,9 +74,10 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 
 /*
  * Run a query that may be a statement of the client's: then this is at top
- * level, and the first one of its record.
+ * level, and the first one of its record.  No call before that of the next
+ * hook, so that the arguments stay where they are.
  */
-static pg_noinline void
+static inline void
 run_statement(EXECUTOR_RUN_PARAMS)
 {
 	FlightRecord *record;
@@ -210,7 +211,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	exchange_set_state(STATE_NESTED, outer);
 
 	/* another record than before, if the statement was a COPY from the client */
-	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))
+	if (recorded && qc && qc->nprocessed > 0 && command_tag_display_rowcount(qc->commandTag))
 		exchange_record()->rows += qc->nprocessed;
 }
 

@@ -243,7 +243,6 @@ note_parse(void)
 	if (!my_session.recording || record->queryid != 0)
 		return;
 	record->queryid = pgstat_get_my_query_id();
-	my_session.userid = GetUserId();
 	my_session.statement_prepared = true;
 }
 

@@ -39,7 +39,6 @@ wire_statement_is_planned(uint64 queryid)
 	if (record->queryid != 0 || exchange_state(STATE_STATEMENT_DONE))
 		return;
 	record->queryid = queryid;
-	my_session.userid = GetUserId();
 }
 
 /*
@@ -54,7 +53,6 @@ wire_statement_begins(uint64 queryid)
 
 	my_session.state |= STATE_STATEMENT_BEGUN;
 	record->queryid = queryid;
-	my_session.userid = GetUserId();
 	return record;
 }
 
