@@ -92,14 +92,13 @@ burst_repeats(const Burst *burst, uint32_t *executed_in)
 }
 
 /*
- * The exchange is over, and its transaction block, if it was in one, unless
- * "in_xact".
+ * The exchange of a statement that was in a transaction block is over: what
+ * comes next is in that, too, if "in_xact".
  */
 static inline void
-burst_leave(Burst *burst, bool in_xact)
+burst_leave_block(Burst *burst, bool in_xact)
 {
-	if (burst->continues == BURST_IN_BLOCK && !in_xact)
-		burst->continues = BURST_ENDS;
+	burst->continues = in_xact ? BURST_IN_BLOCK : BURST_ENDS;
 }
 
 /* The client has thought for long. */

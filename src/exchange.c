@@ -23,7 +23,6 @@
 #define DRAIN_CHECK_BYTES			16384
 
 OwnSession my_session = {
-	.housekeeping = true,				/* the session is to be attached */
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
 	.xact_status = 'I',
 	.state = STATE_ANY
@@ -348,7 +347,7 @@ exchange_claim_statement(Oid userid)
 	tally_claim(exchange_record()->queryid, userid);
 	slot_write_end(my_session.slot);
 	if (tally_room() <= TALLY_RESERVE)
-		my_session.housekeeping = true;
+		pgnetlat_housekeeping = true;
 }
 
 /* Add the record, whose statement has its place; in a write section. */
@@ -369,8 +368,11 @@ count_record(bool in_block)
 static void
 count_exchange(int64 length, bool in_xact)
 {
-	count_record(my_session.in_block || my_session.xact_status != 'I');
-	burst_leave(&my_tally.burst, in_xact);
+	bool		part_is_in_block = my_session.in_block || my_session.xact_status != 'I';
+
+	count_record(part_is_in_block);
+	if (part_is_in_block)
+		burst_leave_block(&my_tally.burst, in_xact);
 	if (!my_session.not_counted)
 		tally_observe(METRIC_REQUEST, length);
 	my_session.uncounted = false;
@@ -420,7 +422,7 @@ next_record(int64 at, int64 network)
 	my_session.userid = GetUserId();
 	exchange_record_begin(at, RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN, false);
-	if (my_session.housekeeping)
+	if (pgnetlat_housekeeping)
 		make_room_in_tally();
 }
 
@@ -483,7 +485,7 @@ exchange_begin(int64 at, bool is_request)
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
 	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
-		!ledger->wait.pipelined;
+		!ledger->wait.pipelined && !ledger->wait.draining;
 	if (ledger->since >= my_session.next_kernel_info)
 		exchange_refresh_kernel_info(ledger->since);
 }
@@ -840,7 +842,7 @@ attach(void)
 void
 exchange_housekeeping(void)
 {
-	my_session.housekeeping = false;
+	pgnetlat_housekeeping = false;
 	if (my_session.slot == NULL)
 	{
 		attach();
@@ -867,5 +869,5 @@ exchange_housekeeping(void)
 	if (my_session.xact_status == 'I')
 		exchange_set_state(STATE_SUSPENDED, false);
 	my_session.fetch = FETCH_UNKNOWN;
-	my_session.housekeeping |= exchange_state(STATE_SUSPENDED);
+	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED);
 }

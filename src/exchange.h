@@ -58,7 +58,6 @@ typedef struct OwnSession
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
 	bool		counting;		/* the ledger is not off */
-	bool		housekeeping;			/* there is something to do between exchanges */
 	bool		renamed;		/* application_name may have changed */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row is
@@ -398,11 +397,11 @@ exchange_begin_plain(int64 at)
 	{
 		exchange_count_wait(&wait);
 		tally_observe_wait(wait.network, wait.client);
-	}
-	slot_write_end(slot);
-
-	if (my_session.record_counts)
+		slot_write_end(slot);
 		exchange_record_finish(&wait);
+	}
+	else
+		slot_write_end(slot);
 	exchange_enter(at);
 	return true;
 }
@@ -428,8 +427,9 @@ exchange_response_cannot_block(void)
 static inline bool
 exchange_request_has_arrived(int64 now)
 {
-	return unlikely(my_ledger()->wait.pipelined ||
-					now - my_session.began > PIPELINE_CHECK_NS) &&
+	/* an exchange that was pipelined is not plain */
+	return unlikely(now - my_session.began > PIPELINE_CHECK_NS ||
+					(!my_session.plain && my_ledger()->wait.pipelined)) &&
 		tcpinfo_has_input(MyProcPort->sock);
 }
 
@@ -506,7 +506,8 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 		part.in_block = terms.in_xact || my_session.in_block;
 		record->xact_status = my_session.xact_status;
 		exchange_count_statement(record, &part);
-		burst_leave(&my_tally.burst, terms.in_xact);
+		if (part.in_block)
+			burst_leave_block(&my_tally.burst, terms.in_xact);
 		tally_observe(METRIC_REQUEST, now - my_session.began);
 	}
 	slot_write_end(slot);

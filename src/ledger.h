@@ -277,25 +277,29 @@ static inline bool
 ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
 	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts &&
-		!ledger->wait.pipelined;
+		ledger->exec == 0 && !ledger->wait.pipelined && !ledger->wait.draining;
 }
 
 /*
  * ledger_send_begin() and ledger_exchange_end() in one, for a response that
- * could not block, of an exchange of which the sampler has seen nothing.
+ * could not block, of an exchange of which the sampler has seen nothing.  The
+ * wait that begins is not draining.
  */
 static inline void
 ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
 					  const LedgerWaitTerms *terms)
 {
-	ledger->totals.exec += ledger->exec + (sending_since - ledger->since);
+	ledger->totals.exec += sending_since - ledger->since;
 	ledger->totals.send += at - sending_since;
 	ledger->totals.requests++;
-	ledger->exec = 0;
 	ledger->counts = false;
 	ledger->phase = LEDGER_WAITING;
 	ledger->since = at;
-	ledger->wait = *terms;
+	ledger->wait.rtt = terms->rtt;
+	ledger->wait.idle_threshold = terms->idle_threshold;
+	ledger->wait.in_xact = terms->in_xact;
+	if (__builtin_expect(terms->pipelined, false))
+		ledger->wait.pipelined = true;
 }
 
 #endif							/* PGNETLAT_LEDGER_H */

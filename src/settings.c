@@ -31,6 +31,15 @@ int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
+/* the session is to be attached */
+bool		pgnetlat_housekeeping = true;
+
+static void
+assign_enabled(bool newval, void *extra)
+{
+	pgnetlat_housekeeping = true;
+}
+
 /* The hot path multiplies nothing. */
 static void
 assign_idle_threshold(int newval, void *extra)
@@ -46,7 +55,7 @@ settings_define(void)
 							 "Enables counting where sessions spend their time.",
 							 "A change takes effect when the exchange in progress ends.",
 							 &pgnetlat_enabled, true,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
+							 PGC_SUSET, 0, NULL, assign_enabled, NULL);
 
 	DefineCustomIntVariable("pgnetlat.history_interval",
 							"Sets the length of an interval of pgnetlat_history.",

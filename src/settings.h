@@ -38,6 +38,12 @@ extern int	pgnetlat_rtt_interval;	/* milliseconds */
 extern int	pgnetlat_sample_interval;	/* milliseconds */
 extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
+
+/*
+ * There is something to do between two exchanges, for example because a setting
+ * has changed: see exchange.c.
+ */
+extern bool pgnetlat_housekeeping;
 #pragma GCC visibility pop
 
 extern void settings_define(void);

@@ -136,7 +136,7 @@ message_in_wait(char type)
 		case MSG_NOTIFICATION:
 			break;				/* of its own accord */
 		case MSG_PARAMETER_STATUS:
-			my_session.housekeeping = my_session.renamed = true;
+			pgnetlat_housekeeping = my_session.renamed = true;
 			break;
 		case MSG_ERROR:
 			exchange_begin(clock_now(), false);	/* about to end */
@@ -216,7 +216,7 @@ note_end_of_fetch(char type)
 	if (type == MSG_PORTAL_SUSPENDED)
 	{
 		exchange_set_state(STATE_SUSPENDED, true);
-		my_session.housekeeping = true;
+		pgnetlat_housekeeping = true;
 	}
 }
 
@@ -262,7 +262,7 @@ note_message(char type, const char *body)
 			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
-			my_session.housekeeping = my_session.renamed = true;
+			pgnetlat_housekeeping = my_session.renamed = true;
 			return;
 		case MSG_NOTICE:
 		case MSG_ERROR:
@@ -632,7 +632,7 @@ wire_flush(void)
 		result = flush_event_by_event(last);
 
 	if (likely(ready) &&
-		unlikely(my_session.housekeeping || pgnetlat_enabled != my_session.counting))
+		unlikely(pgnetlat_housekeeping))
 		exchange_housekeeping();
 	return result;
 }
