@@ -7,8 +7,8 @@ PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 OBJS = \
 	$(WIN32RES) \
+	src/active_sessions.o \
 	src/aggregate_views.o \
-	src/bounded.o \
 	src/burst.o \
 	src/client_key.o \
 	src/clients.o \
@@ -21,6 +21,7 @@ OBJS = \
 	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
+	src/process.o \
 	src/recorder.o \
 	src/rows.o \
 	src/sampler.o \
@@ -30,6 +31,7 @@ OBJS = \
 	src/snapshots.o \
 	src/statement_hooks.o \
 	src/statements.o \
+	src/table.o \
 	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
@@ -55,7 +57,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config

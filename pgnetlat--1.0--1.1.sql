@@ -754,7 +754,7 @@ COMMENT ON COLUMN pgnetlat_info.version IS 'of the library that the server has l
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when it took its latest sample';
-COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while nobody is active';
 COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
 COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';

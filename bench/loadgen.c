@@ -248,6 +248,7 @@ run_slices(void)
 	}
 }
 
+/* Look whether standard input is closed, for that long; -1: until it is. */
 static bool
 input_closed(int64_t wait)
 {
@@ -273,10 +274,15 @@ run_steadily(void)
 
 	printf("ready\n");
 	fflush(stdout);
-	for (int i = 0; !input_closed(idle ? -1 : due - now_ns()); i = (i + 1) % clients)
+	for (int i = 0;; i = (i + 1) % clients)
 	{
+		int64_t		wait = due - now_ns();
+
 		struct pollfd response = {.fd = PQsocket(connections[i]),.events = POLLIN};
 
+		/* behind schedule: at once */
+		if (input_closed(idle ? -1 : wait > 0 ? wait : 0))
+			return;
 		if (idle)
 			continue;
 		send_query(i);

@@ -41,6 +41,11 @@ class Results:
         self.tables = []
         self.verdicts = []
         self.skipped = []
+        self.figures = {}       # what the page's first lines and its picture are made of
+
+    def figure(self, kind, name, key, value):
+        """Keep a number (or a figure with its interval) as such, beside the tables."""
+        self.figures.setdefault(kind, {}).setdefault(name, {})[key] = value
 
     def table(self, title, head, detail=False):
         """A new table; details are printed only when asked for."""
@@ -91,13 +96,22 @@ class Results:
         return {"bench": self.bench, "command": " ".join([f"bench/{self.bench}", *options]),
                 "load": os.getloadavg()[1],
                 "tables": [vars(table) for table in self.tables],
-                "verdicts": self.verdicts, "skipped": self.skipped}
+                "verdicts": self.verdicts, "skipped": self.skipped, "figures": self.figures}
 
 
 def verdict_line(verdict):
     mark = ("ok  " if verdict["met"] else "open" if verdict["open"] else
             "FAIL" if verdict["required"] else "miss")
-    return f"{mark} {verdict['what']}: {value_text(verdict)} (budget {limit_text(verdict)})"
+    return (f"{mark} {verdict['what']}: {value_text(verdict)} (budget {limit_text(verdict)}, "
+            f"{margin_text(verdict)})")
+
+
+def margin_text(verdict):
+    """By how much of the budget it is met or missed."""
+    margin = (1 - verdict["value"] / verdict["limit"]) * 100
+    if abs(margin) < 0.5:
+        return "just met" if verdict["met"] else "just missed"
+    return f"{abs(margin):.0f} % {'below' if margin > 0 else 'above'}"
 
 
 def value_text(verdict):

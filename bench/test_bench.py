@@ -112,7 +112,8 @@ class TestResults(unittest.TestCase):
         found.judge("b", 11, 10, "ms", required=False)
         found.judge("c", 11, 10, "")
         self.assertEqual([v["met"] for v in found.verdicts], [True, False, False])
-        self.assertIn("miss b: 11 ms (budget 10 ms)", results.verdict_line(found.verdicts[1]))
+        self.assertIn("miss b: 11 ms (budget 10 ms, 10 % above)", results.verdict_line(found.verdicts[1]))
+        self.assertEqual(results.margin_text(found.verdicts[0]), "just met")
         self.assertTrue(results.verdict_line(found.verdicts[2]).startswith("FAIL"))
 
 

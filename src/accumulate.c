@@ -67,28 +67,26 @@ accumulate_shmem_init(void)
 bool
 accumulate_begin(int slot, bool if_free)
 {
-	LWLock	   *reset = locks_get(LOCK_RESET);
-	LWLock	   *own = locks_get_accumulate(slot);
-
 	if (!if_free)
 	{
-		LWLockAcquire(reset, LW_SHARED);
-		LWLockAcquire(own, LW_EXCLUSIVE);
+		locks_acquire(LOCK_RESET, 0, LW_SHARED);
+		locks_acquire(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
 		return true;
 	}
-	if (!LWLockConditionalAcquire(reset, LW_SHARED))
+	if (!locks_acquire_if_free(LOCK_RESET, 0, LW_SHARED))
 		return false;
-	if (LWLockConditionalAcquire(own, LW_EXCLUSIVE))
+	if (locks_acquire_if_free(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS,
+							  LW_EXCLUSIVE))
 		return true;
-	LWLockRelease(reset);
+	locks_release(LOCK_RESET, 0);
 	return false;
 }
 
 void
 accumulate_end(int slot)
 {
-	LWLockRelease(locks_get_accumulate(slot));
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS);
+	locks_release(LOCK_RESET, 0);
 }
 
 /* What of an account is attributed. */
@@ -101,18 +99,15 @@ attributed(const LedgerTotals *totals)
 /* What the session has counted goes to its group, on which it may leave that. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Tally *tally,
-				const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
-				TimestampTz now)
+					  const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
+					  TimestampTz now)
 {
 	ClientEntry *group = clients_acquire(&state->key, &state->member, now);
 	ClientCounters *counters = &group->counters;
 
 	group->usage += totals->requests;
 	ledger_totals_add(&counters->totals, totals);
-	counters->tcp.retransmits += tcp->retransmits;
-	counters->tcp.bytes_received += tcp->bytes_received;
-	counters->tcp.packets_sent += tcp->packets_sent;
-	counters->tcp.packets_received += tcp->packets_received;
+	tcpstate_counters_add(&counters->tcp, tcp);
 	for (int i = 0; tally && i < NUM_METRICS; i++)
 		tally_histogram(tally, i, &counters->histogram[i]);
 	if (unlikely(may_leave && (state->renamed || state->member.in_evicted)))
@@ -121,18 +116,18 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		if (state->renamed)
 			state->key = state->next_key;
 		state->renamed = false;
-		group = clients_move(group, &state->key, &state->member, now);
+		group = clients_move(&state->key, &state->member, now);
 	}
 	clients_set_pending(group, &state->member, observation->account.pending);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
-	clients_release();
+	clients_release(&state->member);
 }
 
 /* Accumulate what the session has counted since the last time. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
-			 const Tally *tally, TimestampTz now)
+				   const Tally *tally, TimestampTz now)
 {
 	LedgerTotals totals = observation->account.totals;
 	TcpCounters tcp = observation->tcp_counters;
@@ -146,10 +141,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 	}
 	may_leave = attributed(&totals) >= attributed(&state->totals) + state->member.pending;
 	ledger_totals_subtract(&totals, &state->totals);
-	tcp.retransmits -= state->tcp.retransmits;
-	tcp.bytes_received -= state->tcp.bytes_received;
-	tcp.packets_sent -= state->tcp.packets_sent;
-	tcp.packets_received -= state->tcp.packets_received;
+	tcpstate_counters_subtract(&tcp, &state->tcp);
 	state->totals = observation->account.totals;
 	state->tcp = observation->tcp_counters;
 
@@ -270,9 +262,8 @@ accumulate_detach(int slot)
 	accumulate_locked(slot);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
-	clients_leave(group, &state->member);
 	group->counters.ended_sessions++;
-	clients_release();
+	clients_leave(&state->member);
 	state->session = 0;
 	accumulate_end(slot);
 }
@@ -286,7 +277,7 @@ accumulate_reset(void)
 {
 	TimestampTz timestamp;
 
-	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
+	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	timestamp = GetCurrentTimestamp();
 	slot_announce_reset(clock_now(), timestamp);
 	for (int i = 0; i < slot_count(); i++)
@@ -298,9 +289,9 @@ accumulate_reset(void)
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
 		states[i].generation = slot_generation();
 	}
-	clients_reset(timestamp);
-	statements_reset(timestamp);
+	clients_reset();
+	statements_reset();
 	history_reset(timestamp);
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

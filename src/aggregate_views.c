@@ -48,9 +48,8 @@ metric_name(ClientMetric metric, ApiVersion api)
 }
 
 static void
-statement_row(const StatementEntry *entry, void *arg)
+statement_row(RowBuilder *row, const StatementEntry *entry)
 {
-	RowBuilder *row = arg;
 	const StatementCounters *counters = &entry->counters;
 	bool		evicted = entry->key.dbid == InvalidOid;
 
@@ -83,10 +82,14 @@ static Datum
 statements(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
+	StatementEntry *entries;
+	int			count;
 
 	rows_begin(fcinfo, api, &row);
 	accumulate_all();
-	statements_iterate(statement_row, &row);
+	entries = statements_copy(&count);
+	for (int i = 0; i < count; i++)
+		statement_row(&row, &entries[i]);
 	return (Datum) 0;
 }
 
@@ -169,7 +172,6 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
-	TimestampTz began;
 	TimestampTz ends;
 	int64		length;
 	int			count;
@@ -177,11 +179,10 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
-	entries = clients_copy_window(length, &began, &count);
+	entries = clients_copy_window(length, &count);
 	ends = GetCurrentTimestamp();
 	for (int i = 0; i < count; i++)
 	{
-		entries[i].since = Max(entries[i].since, began);
 		client_identity(&row, &entries[i], true);
 		client_account(&row, &entries[i]);
 		row_ms(&row, Max(ends - entries[i].since, 0) * NS_PER_US);

@@ -35,7 +35,10 @@ burst_begin(Burst *burst)
 static unsigned
 find_place(const Burst *burst, uint64_t statement, uint32_t *tag)
 {
-	/* identifiers are hashes already, but those of others than core may not be */
+	/*
+	 * identifiers are hashes already, but those of others than core may not
+	 * be
+	 */
 	uint64_t	hash = statement * UINT64_C(0x9E3779B97F4A7C15);
 	unsigned	place = (uint32_t) hash % BURST_PLACES;
 

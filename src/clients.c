@@ -3,19 +3,20 @@
  * clients.c
  *	  See clients.h.
  *
- * One lock protects the table.  When it is full the least used groups without
- * live sessions are removed, and each is accumulated into one for its database, so
- * that a database's sum never falls.  A group that has live sessions stays:
- * it would come back at once, from zero.  Where all groups have some, there is
- * no room for another: its sessions are counted in the row of their database's
- * evicted groups, until there is.
+ * When the table is full the least used groups without live sessions are
+ * removed, and each is added to a row for its database, so that a database's
+ * sum never falls.  A group that has live sessions stays: it would come back
+ * at once, from zero.  Where all groups have some, there is no room for
+ * another: its sessions are counted in the row of their database's evicted
+ * groups, until there is.
  *
  * Windows begin with snapshots, as those over sessions do (snapshots.h), but
- * all groups' are of the same moments.  A group that was not there then had
- * counted nothing, so it needs no snapshot.  What was evicted since takes its
- * snapshots along to the row that it is added to: there, too, the difference
- * is what was counted in the window.  Snapshots are not saved, and what was
- * saved is older than any window: there is nothing before the server's start.
+ * all groups of a partition have theirs of the same moments.  A group that was
+ * not there then had counted nothing: its snapshot is zero.  What was evicted
+ * since takes its snapshots along to the row that it is added to: there, too,
+ * the difference is what was counted in the window.  Snapshots are not saved,
+ * and what was saved is older than any window: there is nothing before the
+ * server's start.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,13 +24,13 @@
  */
 #include "postgres.h"
 
-#include "bounded.h"
 #include "clients.h"
 #include "clock.h"
-#include "compat.h"
+#include "common/hashfn.h"
+#include "port/atomics.h"
 #include "settings.h"
-#include "locks.h"
 #include "storage/shmem.h"
+#include "table.h"
 #include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
@@ -37,6 +38,9 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 
 /* Databases that have a row of their own for what was evicted, and one more. */
 #define CLIENTS_EVICTED		16
+
+/* How often to make room for a group that others have taken then. */
+#define MAX_TRIES			3
 
 /* The beginning of ClientCounters: what windows are about, all of it int64. */
 typedef struct ClientSnapshot
@@ -49,68 +53,34 @@ typedef struct ClientSnapshot
 StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
 				 "ClientSnapshot must be how ClientCounters begins");
 
-typedef struct ClientSnapshots
+/* An entry of the table, and a row of evicted ones. */
+typedef struct ClientGroup
 {
-	ClientKey	key;			/* must be first */
+	ClientEntry entry;			/* must be first, as its key is in it */
 	ClientSnapshot kept[SNAPSHOTS_KEPT];
-} ClientSnapshots;
+} ClientGroup;
 
-/* protected by the clients lock, as the tables are */
+/* What each partition has besides, under its lock. */
+typedef struct ClientsPartition
+{
+	SnapshotTimes times;		/* of its groups' snapshots */
+	ClientGroup evicted[CLIENTS_EVICTED];	/* as in ClientsShared.databases;
+											 * the last one: of any further
+											 * ones */
+} ClientsPartition;
+
 typedef struct ClientsShared
 {
-	SnapshotTimes times;		/* of all snapshots */
-	ClientSnapshots evicted_snapshots[CLIENTS_EVICTED];
-	ClientEntry evicted_rows[CLIENTS_EVICTED]; /* what was evicted, by database; the
-										 * last one: of any further ones */
-	int64		evicted;
-	int64		live_groups;	/* entries of the table that have live sessions */
+	pg_atomic_uint64 began;		/* monotonic: the server's start, or the
+								 * latest reset; no window begins before */
+	pg_atomic_uint32 live_groups;	/* entries that have live sessions */
+	pg_atomic_uint32 databases[CLIENTS_EVICTED - 1];	/* whose groups were
+														 * evicted, in order;
+														 * else 0 */
 } ClientsShared;
 
 static ClientsShared *shared = NULL;
-static HTAB *table = NULL;
-static HTAB *snapshots = NULL;	/* of groups that had counted something */
-
-Size
-clients_shmem_size(void)
-{
-	Size		size = MAXALIGN(sizeof(ClientsShared));
-
-	size = add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientEntry)));
-	return add_size(size, hash_estimate_size(pgnetlat_max_clients, sizeof(ClientSnapshots)));
-}
-
-/* There is nothing before now: where no snapshot is as old, windows begin here. */
-static void
-begin_windows(void)
-{
-	int64		now = clock_now();
-
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		shared->times.at[i] = now;
-}
-
-void
-clients_shmem_init(void)
-{
-	bool		found;
-	HASHCTL		info;
-
-	shared = ShmemInitStruct("pgnetlat clients", sizeof(ClientsShared), &found);
-	if (!found)
-	{
-		memset(shared, 0, sizeof(*shared));
-		begin_windows();
-	}
-
-	memset(&info, 0, sizeof(info));
-	info.keysize = sizeof(ClientKey);
-	info.entrysize = sizeof(ClientEntry);
-	table = compat_shmem_hash("pgnetlat clients hash", pgnetlat_max_clients,
-							  &info, HASH_ELEM | HASH_BLOBS);
-	info.entrysize = sizeof(ClientSnapshots);
-	snapshots = compat_shmem_hash("pgnetlat clients snapshots hash", pgnetlat_max_clients,
-								  &info, HASH_ELEM | HASH_BLOBS);
-}
+static Table table;
 
 /* ---------------------------------------------------------------------------
  * Snapshots
@@ -133,55 +103,48 @@ snapshot_subtract(ClientSnapshot *difference, const ClientSnapshot *term)
 		((int64 *) difference)[i] -= ((const int64 *) term)[i];
 }
 
-/* The snapshots of a group; NULL if there is none, or no room for any. */
-static ClientSnapshots *
-snapshots_of(const ClientEntry *entry, bool create)
-{
-	ClientSnapshots *own;
-	bool		found;
-
-	if (entry->is_evicted)
-		return &shared->evicted_snapshots[entry - shared->evicted_rows];
-	own = hash_search(snapshots, &entry->key, create ? HASH_ENTER_NULL : HASH_FIND, &found);
-	if (own && !found)
-		memset(own->kept, 0, sizeof(own->kept));
-	return own;
-}
-
 /* What has just been restored, on top of what was there, is older than all. */
 static void
-restore_snapshots(const ClientEntry *entry, const ClientEntry *saved)
+restore_snapshots(ClientGroup *group, const ClientEntry *saved)
 {
-	ClientSnapshots *own = snapshots_of(entry, true);
-
-	for (int i = 0; own && i < SNAPSHOTS_KEPT; i++)
-		snapshot_add(&own->kept[i], (const ClientSnapshot *) &saved->counters);
-}
-
-/* The group is about to be added to "other". */
-static void
-evict_snapshots(const ClientEntry *entry, ClientEntry *other)
-{
-	ClientSnapshots *own = snapshots_of(entry, false);
-	ClientSnapshots *sum = snapshots_of(other, true);
-
-	if (own == NULL)
-		return;
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		snapshot_add(&sum->kept[i], &own->kept[i]);
-	hash_search(snapshots, &entry->key, HASH_REMOVE, NULL);
+		snapshot_add(&group->kept[i], (const ClientSnapshot *) &saved->counters);
 }
 
 static void
-take_snapshot(const ClientEntry *entry, SnapshotLevels levels)
+take_snapshot(ClientGroup *group, const SnapshotTimes *times, SnapshotLevels levels)
 {
-	ClientSnapshots *own = snapshots_of(entry, true);
-
-	for (int level = 0; own && level < SNAPSHOT_LEVELS; level++)
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
 		if (levels & (1u << level))
-			memcpy(&own->kept[snapshots_place(&shared->times, level)], &entry->counters,
+			memcpy(&group->kept[snapshots_place(times, level)], &group->entry.counters,
 				   sizeof(ClientSnapshot));
+	}
+}
+
+static void
+take_snapshot_of_entry(void *entry, void *own, void *levels)
+{
+	take_snapshot(entry, &((ClientsPartition *) own)->times, *(SnapshotLevels *) levels);
+}
+
+/* The last ones of a partition, whose snapshots then are as of now. */
+static void
+take_snapshots_of_evicted(void *own, void *arg)
+{
+	ClientsPartition *partition = own;
+	SnapshotLevels levels = *(SnapshotLevels *) arg;
+	int64		now = clock_now();
+
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
+	{
+		if (partition->evicted[i].entry.is_evicted)
+			take_snapshot(&partition->evicted[i], &partition->times, levels);
+	}
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			partition->times.at[snapshots_place(&partition->times, level)] = now;
 	}
 }
 
@@ -191,78 +154,75 @@ take_snapshot(const ClientEntry *entry, SnapshotLevels levels)
 void
 clients_take_snapshots(SnapshotLevels levels)
 {
-	HASH_SEQ_STATUS scan;
-	ClientEntry *entry;
-	int64		now;
+	static const TableVisitor visitor = {
+		.entry = take_snapshot_of_entry,
+		.own = take_snapshots_of_evicted,
+	};
 
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		take_snapshot(entry, levels);
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (shared->evicted_rows[i].is_evicted)
-			take_snapshot(&shared->evicted_rows[i], levels);
-	}
-	now = clock_now();
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		if (levels & (1u << level))
-			shared->times.at[snapshots_place(&shared->times, level)] = now;
-	}
-	LWLockRelease(locks_get(LOCK_CLIENTS));
+	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
 }
 
 /* ---------------------------------------------------------------------------
- * Groups
+ * What was evicted
  * ---------------------------------------------------------------------------
  */
 
 /*
  * Where what is evicted of a database goes: into a place of its own, or, as
  * what is of no database (it has been there before, and was saved), into the
- * last one.
+ * last one.  Databases keep their places until a reset.
  */
-static ClientEntry *
-evicted_row_for(Oid datid)
+static int
+place_of_evicted(Oid datid)
 {
-	ClientEntry *last = &shared->evicted_rows[CLIENTS_EVICTED - 1];
-
-	for (ClientEntry *other = shared->evicted_rows; OidIsValid(datid) && other < last; other++)
+	if (!OidIsValid(datid))
+		return CLIENTS_EVICTED - 1;
+	for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
 	{
-		if (!other->is_evicted)
-		{
-			other->is_evicted = true;
-			other->key.datid = datid;
-		}
-		if (other->key.datid == datid)
-			return other;
+		uint32		found = 0;
+
+		/* where none was found, it is ours now */
+		if (pg_atomic_compare_exchange_u32(&shared->databases[i], &found, datid) ||
+			found == datid)
+			return i;
 	}
-	last->is_evicted = true;
-	return last;
+	return CLIENTS_EVICTED - 1;
 }
 
-static void
-add_to_evicted(ClientEntry *other, const ClientEntry *entry)
+static ClientGroup *
+evicted_row_for(ClientsPartition *partition, Oid datid)
 {
-	ClientCounters *sum = &other->counters;
-	const ClientCounters *term = &entry->counters;
+	int			place = place_of_evicted(datid);
+	ClientGroup *row = &partition->evicted[place];
 
-	snapshot_add((ClientSnapshot *) sum, (const ClientSnapshot *) term);
+	if (!row->entry.is_evicted)
+	{
+		row->entry.is_evicted = true;
+		row->entry.key.datid = place < CLIENTS_EVICTED - 1 ? datid : InvalidOid;
+	}
+	return row;
+}
+
+/* "since" of the sum becomes that of the older one. */
+static void
+add_entry(ClientEntry *sum, const ClientEntry *term)
+{
+	snapshot_add((ClientSnapshot *) &sum->counters, (const ClientSnapshot *) &term->counters);
 	for (int i = 0; i < NUM_METRICS; i++)
-		histogram_add(&sum->histogram[i], &term->histogram[i]);
-	if (other->since == 0 || entry->since < other->since)
-		other->since = entry->since;
+		histogram_add(&sum->counters.histogram[i], &term->counters.histogram[i]);
+	if (sum->since == 0 || (term->since != 0 && term->since < sum->since))
+		sum->since = term->since;
 }
 
 static void
-add_up_evicted(const void *evicted)
+add_up_evicted(void *own, const void *evicted)
 {
-	const ClientEntry *entry = evicted;
-	ClientEntry *other = evicted_row_for(entry->key.datid);
+	const ClientGroup *group = evicted;
+	ClientGroup *row = evicted_row_for(own, group->entry.key.datid);
 
-	add_to_evicted(other, entry);
-	evict_snapshots(entry, other);
+	add_entry(&row->entry, &group->entry);
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		snapshot_add(&row->kept[i], &group->kept[i]);
 }
 
 static bool
@@ -271,106 +231,215 @@ may_be_evicted(const void *entry)
 	return ((const ClientEntry *) entry)->live.sessions == 0;
 }
 
-/* NULL if there is no room. */
-static ClientEntry *
-find_or_create(const ClientKey *key, TimestampTz now)
-{
-	ClientEntry *entry = hash_search(table, key, HASH_FIND, NULL);
+/* ---------------------------------------------------------------------------
+ * The table
+ * ---------------------------------------------------------------------------
+ */
 
-	if (entry)
-		return entry;
-	if (hash_get_num_entries(table) >= pgnetlat_max_clients)
-	{
-		if (shared->live_groups >= hash_get_num_entries(table))
-			return NULL;
-		shared->evicted += bounded_evict(table, pgnetlat_max_clients,
-										 offsetof(ClientEntry, usage),
-										 may_be_evicted, add_up_evicted);
-	}
-	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
-	if (entry == NULL)
-		return NULL;
-	entry->is_evicted = false;
-	entry->usage = 0;
-	entry->since = now;
-	memset(&entry->live, 0, sizeof(entry->live));
-	memset(&entry->counters, 0, sizeof(entry->counters));
-	return entry;
+static const TableSpec spec = {
+	.name = "pgnetlat clients",
+	.lock = LOCK_CLIENTS,
+	.key_size = sizeof(ClientKey),
+	.entry_size = sizeof(ClientGroup),
+	.usage_offset = offsetof(ClientEntry, usage),
+	.since_offset = offsetof(ClientEntry, since),
+	.own_size = sizeof(ClientsPartition),
+	.may_go = may_be_evicted,
+	.evict = add_up_evicted,
+};
+
+Size
+clients_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(ClientsShared)),
+					table_shmem_size(&spec, pgnetlat_max_clients));
 }
 
-/* The session becomes one of the group's, if there is room for that. */
-static ClientEntry *
-join(const ClientKey *key, ClientMember *member, TimestampTz now)
+static void
+begin(void)
 {
-	ClientEntry *entry = find_or_create(key, now);
+	pg_atomic_write_u64(&shared->began, clock_now());
+	pg_atomic_write_u32(&shared->live_groups, 0);
+	for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
+		pg_atomic_write_u32(&shared->databases[i], 0);
+}
 
-	member->joined = true;
-	member->in_evicted = entry == NULL;
-	if (entry == NULL)
+void
+clients_shmem_init(void)
+{
+	bool		found;
+
+	shared = ShmemInitStruct("pgnetlat clients control", sizeof(ClientsShared), &found);
+	if (!found)
 	{
-		entry = evicted_row_for(key->datid);
-		if (entry->since == 0)
-			entry->since = now;
+		pg_atomic_init_u64(&shared->began, 0);
+		pg_atomic_init_u32(&shared->live_groups, 0);
+		for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
+			pg_atomic_init_u32(&shared->databases[i], 0);
+		begin();
 	}
-	else if (entry->live.sessions == 0)
-		shared->live_groups++;
-	entry->live.sessions++;
-	return entry;
+	table_shmem_init(&table, &spec, pgnetlat_max_clients);
+}
+
+void
+clients_reset(void)
+{
+	table_clear(&table);
+	begin();
+}
+
+void
+clients_counts(int64 *entries, int64 *evicted)
+{
+	*entries = table_entries(&table);
+	*evicted = table_evicted(&table);
+}
+
+static uint32
+hash_of(const ClientKey *key)
+{
+	return hash_bytes((const unsigned char *) key, sizeof(*key));
+}
+
+/* ---------------------------------------------------------------------------
+ * Sessions and their groups
+ * ---------------------------------------------------------------------------
+ */
+
+static bool
+lock_partition(uint32 hash, bool wait)
+{
+	if (!wait)
+		return table_lock_if_free(&table, hash);
+	table_lock(&table, hash);
+	return true;
+}
+
+/* Is there nothing that could be evicted? */
+static bool
+all_have_sessions(void)
+{
+	return pg_atomic_read_u32(&shared->live_groups) >= table_entries(&table);
+}
+
+/*
+ * The group of a key, its partition locked; NULL if there is no room for it,
+ * or, if the caller does not want to wait for the lock, with *locked false.
+ */
+static ClientGroup *
+find_or_make_group(const ClientKey *key, uint32 hash, TimestampTz now, bool wait,
+				   bool *locked)
+{
+	for (int try = 0;; try++)
+	{
+		ClientGroup *group;
+
+		*locked = lock_partition(hash, wait);
+		if (!*locked)
+			return NULL;
+		group = table_find_or_add(&table, hash, key, now);
+		if (group || try == MAX_TRIES || all_have_sessions())
+			return group;
+		table_unlock(&table, hash);
+		if (!table_make_room(&table, wait))
+			try = MAX_TRIES - 1;
+	}
+}
+
+/* Returns false, with nothing changed, if the lock is not free. */
+static bool
+join(const ClientKey *key, ClientMember *member, TimestampTz now, bool wait)
+{
+	uint32		hash = hash_of(key);
+	bool		locked;
+	ClientGroup *group = find_or_make_group(key, hash, now, wait, &locked);
+
+	if (!locked)
+		return false;
+	member->joined = true;
+	member->hash = hash;
+	member->in_evicted = group == NULL;
+	if (group == NULL)
+	{
+		group = evicted_row_for(table_own(&table, hash), key->datid);
+		if (group->entry.since == 0)
+			group->entry.since = now;
+	}
+	else if (group->entry.live.sessions == 0)
+		pg_atomic_fetch_add_u32(&shared->live_groups, 1);
+	member->entry = &group->entry;
+	member->entry->live.sessions++;
+	return true;
+}
+
+static ClientEntry *
+acquire(const ClientKey *key, ClientMember *member, TimestampTz now, bool wait)
+{
+	if (likely(member->joined))
+	{
+		if (!lock_partition(member->hash, wait))
+			return NULL;
+	}
+	else
+	{
+		if (!join(key, member, now, wait))
+			return NULL;
+		if (member->in_evicted)
+			table_count_evicted(&table, member->hash);
+	}
+	Assert(member->entry->live.sessions > 0);
+	return member->entry;
 }
 
 ClientEntry *
 clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
-	ClientEntry *entry;
+	return acquire(key, member, now, true);
+}
 
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	if (!member->joined)
-	{
-		entry = join(key, member, now);
-		shared->evicted += member->in_evicted;
-	}
-	else if (member->in_evicted)
-		entry = evicted_row_for(key->datid);
-	else
-		entry = hash_search(table, key, HASH_FIND, NULL);
-	Assert(entry != NULL && entry->live.sessions > 0);
-	return entry;
+ClientEntry *
+clients_acquire_if_free(const ClientKey *key, ClientMember *member, TimestampTz now)
+{
+	return acquire(key, member, now, false);
+}
+
+void
+clients_release(const ClientMember *member)
+{
+	table_unlock(&table, member->hash);
 }
 
 /*
- * The session, whose pending time is zero, leaves its group.
+ * The session, whose pending time is zero, leaves its group, and its entry is
+ * released.
  */
 void
-clients_leave(ClientEntry *entry, ClientMember *member)
+clients_leave(ClientMember *member)
 {
+	uint32		hash = member->hash;
+
 	Assert(member->joined && member->pending == 0);
-	entry->live.sessions--;
-	if (!member->in_evicted && entry->live.sessions == 0)
-		shared->live_groups--;
+	member->entry->live.sessions--;
+	if (!member->in_evicted && member->entry->live.sessions == 0)
+		pg_atomic_fetch_sub_u32(&shared->live_groups, 1);
 	memset(member, 0, sizeof(*member));
+	table_unlock(&table, hash);
 }
 
 /*
- * The session leaves a group and joins the one of another key, or of the same
- * if that had no room.  Returns the entry in which it is then.
+ * The session leaves its group and joins the one of another key, or of the same
+ * if that had no room.  Returns the entry in which it is then, locked instead.
  */
 ClientEntry *
-clients_move(ClientEntry *from, const ClientKey *key, ClientMember *member,
-			 TimestampTz now)
+clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
 	bool		had_no_room = member->in_evicted;
-	ClientEntry *entry;
 
-	clients_leave(from, member);
-	entry = join(key, member, now);
-	shared->evicted += member->in_evicted && !had_no_room;
-	return entry;
-}
-
-void
-clients_release(void)
-{
-	LWLockRelease(locks_get(LOCK_CLIENTS));
+	clients_leave(member);
+	(void) join(key, member, now, true);
+	if (member->in_evicted && !had_no_room)
+		table_count_evicted(&table, member->hash);
+	return member->entry;
 }
 
 /*
@@ -380,36 +449,35 @@ clients_release(void)
 void
 clients_restore(const ClientEntry *saved)
 {
-	ClientEntry *entry = NULL;
+	uint32		hash = hash_of(&saved->key);
+	ClientGroup *group = NULL;
 
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	if (!saved->is_evicted && hash_get_num_entries(table) < pgnetlat_max_clients)
-		entry = find_or_create(&saved->key, saved->since);
-	if (entry)
-	{
-		entry->since = saved->since;
-		entry->usage = saved->usage;
-		entry->counters = saved->counters;
-	}
+	table_lock(&table, hash);
+	if (!saved->is_evicted)
+		group = table_find_or_add(&table, hash, &saved->key, saved->since);
+	if (group)
+		group->entry = *saved;
 	else
 	{
-		entry = evicted_row_for(saved->key.datid);
-		add_to_evicted(entry, saved);
+		group = evicted_row_for(table_own(&table, hash), saved->key.datid);
+		add_entry(&group->entry, saved);
 	}
-	restore_snapshots(entry, saved);
-	LWLockRelease(locks_get(LOCK_CLIENTS));
+	restore_snapshots(group, saved);
+	table_unlock(&table, hash);
 }
 
-void
-clients_reset(TimestampTz now)
+/* ---------------------------------------------------------------------------
+ * Resets of some groups
+ * ---------------------------------------------------------------------------
+ */
+
+typedef struct PatternReset
 {
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	bounded_clear(table);
-	bounded_clear(snapshots);
-	memset(shared, 0, sizeof(*shared));
-	begin_windows();
-	LWLockRelease(locks_get(LOCK_CLIENTS));
-}
+	const ClientPattern *pattern;
+	TimestampTz now;
+	int64		count;			/* groups that matched */
+	bool		evicted[CLIENTS_EVICTED];	/* ... rows of evicted ones */
+} PatternReset;
 
 static bool
 matches(const ClientEntry *entry, const ClientPattern *pattern)
@@ -427,126 +495,148 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 
 /* Its sessions stay, and with them what they have pending. */
 static bool
-reset_if_matching(ClientEntry *entry, const ClientPattern *pattern, TimestampTz now)
+reset_if_matching(ClientGroup *group, const PatternReset *reset)
 {
-	ClientSnapshots *own;
-
-	if (!matches(entry, pattern))
+	if (!matches(&group->entry, reset->pattern))
 		return false;
-	memset(&entry->counters, 0, sizeof(entry->counters));
-	entry->since = now;
-	own = snapshots_of(entry, false);
-	if (own)
-		memset(own->kept, 0, sizeof(own->kept));
+	memset(&group->entry.counters, 0, sizeof(group->entry.counters));
+	memset(group->kept, 0, sizeof(group->kept));
+	group->entry.since = reset->now;
 	return true;
 }
 
+static void
+reset_entry(void *entry, void *own, void *arg)
+{
+	PatternReset *reset = arg;
+
+	reset->count += reset_if_matching(entry, reset);
+}
+
+static void
+reset_evicted(void *own, void *arg)
+{
+	PatternReset *reset = arg;
+	ClientsPartition *partition = own;
+
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
+	{
+		if (partition->evicted[i].entry.is_evicted)
+			reset->evicted[i] |= reset_if_matching(&partition->evicted[i], reset);
+	}
+}
+
 /*
- * Forget what some groups, into which all sessions have just been accumulated, have
- * counted.  Returns how many they were.
+ * Forget what some groups, into which all sessions have just been accumulated,
+ * have counted.  Returns how many they were.
  */
 int64
 clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
 {
-	HASH_SEQ_STATUS scan;
-	ClientEntry *entry;
-	int64		count = 0;
+	static const TableVisitor visitor = {.entry = reset_entry,.own = reset_evicted};
+	PatternReset reset = {.pattern = pattern,.now = now};
 
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_EXCLUSIVE);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		count += reset_if_matching(entry, pattern, now);
+	table_visit(&table, LW_EXCLUSIVE, &visitor, &reset);
 	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (shared->evicted_rows[i].is_evicted)
-			count += reset_if_matching(&shared->evicted_rows[i], pattern, now);
-	}
-	LWLockRelease(locks_get(LOCK_CLIENTS));
-	return count;
+		reset.count += reset.evicted[i];
+	return reset.count;
 }
 
-void
-clients_counts(int64 *entries, int64 *evicted)
+/* ---------------------------------------------------------------------------
+ * Reading
+ * ---------------------------------------------------------------------------
+ */
+
+typedef struct ClientsReading
 {
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
-	*entries = hash_get_num_entries(table);
-	*evicted = shared->evicted;
-	LWLockRelease(locks_get(LOCK_CLIENTS));
-}
+	bool		windowed;
+	int64		length;			/* of the window, ns */
+	int64		now;			/* monotonic, and ... */
+	TimestampTz timestamp;		/* ... the same moment */
+	ClientEntry evicted[CLIENTS_EVICTED];	/* of all partitions */
+} ClientsReading;
 
-/* What a group has counted since a snapshot, instead of all it has. */
+/* What a group has counted in a window, instead of all it has. */
 static void
-subtract_snapshot(ClientEntry *copy, const ClientEntry *entry, int place)
+subtract_snapshot(ClientEntry *copy, const ClientGroup *group,
+				  const SnapshotTimes *times, const ClientsReading *reading)
 {
-	ClientSnapshots *own = snapshots_of(entry, false);
+	int			place = snapshots_find(times, reading->now - reading->length);
+	int64		at;
 
-	if (own)
-		snapshot_subtract((ClientSnapshot *) &copy->counters, &own->kept[place]);
+	/* where there is none as old as that, the oldest, or all since the start */
+	if (place < 0)
+		place = snapshots_oldest(times);
+	at = Max(times->at[place], (int64) pg_atomic_read_u64(&shared->began));
+	copy->since = Max(copy->since, reading->timestamp - (reading->now - at) / NS_PER_US);
+
+	snapshot_subtract((ClientSnapshot *) &copy->counters, &group->kept[place]);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&copy->counters.totals);
 }
 
 static void
-copy_entry(ClientEntry *copy, const ClientEntry *entry, int place)
+copy_entry(void *copy, const void *entry, const void *own, void *arg)
 {
-	*copy = *entry;
-	if (place >= 0)
-		subtract_snapshot(copy, entry, place);
+	const ClientsReading *reading = arg;
+
+	memcpy(copy, entry, sizeof(ClientEntry));
+	if (reading->windowed)
+		subtract_snapshot(copy, entry, &((const ClientsPartition *) own)->times, reading);
 }
 
-/*
- * The snapshot that begins the shortest window with all of the last "length"
- * nanoseconds, or else the oldest one: nothing was before that.
- */
-static int
-find_window(int64 length, TimestampTz *began)
+static void
+copy_evicted(const void *own, void *arg)
 {
-	int64		now = clock_now();
-	int			place = snapshots_find(&shared->times, now - length);
+	ClientsReading *reading = arg;
+	const ClientsPartition *partition = own;
 
-	if (place < 0)
-		place = snapshots_oldest(&shared->times);
-	*began = GetCurrentTimestamp() - (now - shared->times.at[place]) / NS_PER_US;
-	return place;
-}
-
-/* As below; only what was counted in a window, if "began" is not NULL. */
-static ClientEntry *
-copy_entries(int64 length, TimestampTz *began, int *count)
-{
-	int			place = -1;
-	HASH_SEQ_STATUS scan;
-	ClientEntry *entry;
-	ClientEntry *copies = NULL;
-	long		room = 0;
-
-	/* as many as there are, and some that may come until we have the lock */
-	LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
-	for (;;)
-	{
-		long		needed = hash_get_num_entries(table) + CLIENTS_EVICTED;
-
-		if (needed <= room)
-			break;
-		LWLockRelease(locks_get(LOCK_CLIENTS));
-		if (copies)
-			pfree(copies);
-		room = needed + CLIENTS_EVICTED;
-		copies = palloc_extended((Size) room * sizeof(ClientEntry), MCXT_ALLOC_HUGE);
-		LWLockAcquire(locks_get(LOCK_CLIENTS), LW_SHARED);
-	}
-	*count = 0;
-	if (began)
-		place = find_window(length, began);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		copy_entry(&copies[(*count)++], entry, place);
 	for (int i = 0; i < CLIENTS_EVICTED; i++)
 	{
-		if (shared->evicted_rows[i].is_evicted)
-			copy_entry(&copies[(*count)++], &shared->evicted_rows[i], place);
+		ClientEntry *sum = &reading->evicted[i];
+		ClientEntry row;
+
+		if (!partition->evicted[i].entry.is_evicted)
+			continue;
+		copy_entry(&row, &partition->evicted[i], own, arg);
+		sum->is_evicted = true;
+		sum->key = row.key;
+		sum->usage += row.usage;
+		sum->live.sessions += row.live.sessions;
+		sum->live.pending += row.live.pending;
+		if (row.counters.rtt > 0)
+			sum->counters.rtt = row.counters.rtt;
+		add_entry(sum, &row);
 	}
-	LWLockRelease(locks_get(LOCK_CLIENTS));
+}
+
+static void
+restart(void *arg)
+{
+	ClientsReading *reading = arg;
+
+	memset(reading->evicted, 0, sizeof(reading->evicted));
+	reading->now = clock_now();
+	reading->timestamp = GetCurrentTimestamp();
+}
+
+static ClientEntry *
+copy_entries(ClientsReading *reading, int *count)
+{
+	static const TableReader reader = {
+		.copy_size = sizeof(ClientEntry),
+		.copy = copy_entry,
+		.own = copy_evicted,
+		.restart = restart,
+		.extra = CLIENTS_EVICTED,
+	};
+	ClientEntry *copies = table_copy(&table, &reader, reading, count);
+
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
+	{
+		if (reading->evicted[i].is_evicted)
+			copies[(*count)++] = reading->evicted[i];
+	}
 	return copies;
 }
 
@@ -554,16 +644,21 @@ copy_entries(int64 length, TimestampTz *began, int *count)
 ClientEntry *
 clients_copy(int *count)
 {
-	return copy_entries(0, NULL, count);
+	ClientsReading reading = {.windowed = false};
+
+	return copy_entries(&reading, count);
 }
 
 /*
  * The same over a window that contains the last "length" nanoseconds, if there
- * is one, or else the longest there is.  "began" is when it did.  Histograms are
- * not over the window.
+ * is one, or else the longest there is.  It began when "since" of the copies
+ * says: if not before that, when the group came.  Histograms are not over the
+ * window.
  */
 ClientEntry *
-clients_copy_window(int64 length, TimestampTz *began, int *count)
+clients_copy_window(int64 length, int *count)
 {
-	return copy_entries(length, began, count);
+	ClientsReading reading = {.windowed = true,.length = length};
+
+	return copy_entries(&reading, count);
 }

@@ -35,10 +35,11 @@ typedef struct ClientKey
 typedef enum ClientMetric
 {
 	METRIC_WAIT,				/* waits that are not idle */
-	METRIC_REQUEST,			/* exchanges: exec + send + recv */
+	METRIC_REQUEST,				/* exchanges: exec + send + recv */
 	METRIC_NETWORK,				/* of those waits: the network */
 	METRIC_CLIENT,				/* of those waits: the client */
-	METRIC_RTT,					/* round-trip times, each time they are measured */
+	METRIC_RTT,					/* round-trip times, each time they are
+								 * measured */
 	NUM_METRICS
 } ClientMetric;
 
@@ -63,19 +64,25 @@ typedef struct ClientLive
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_evicted;		/* a database's evicted groups; only datid is set */
+	bool		is_evicted;		/* a database's evicted groups; only datid is
+								 * set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
 	ClientLive	live;
 	ClientCounters counters;
 } ClientEntry;
 
-/* One live session's part in the group of its key.  All zero: in none yet. */
+/*
+ * One live session's part in the group of its key.  All zero: in none yet.  A
+ * group that has live sessions stays where it is, so its place is kept.
+ */
 typedef struct ClientMember
 {
 	bool		joined;
-	bool		in_evicted;		/* there was no room for the group: it is in the row of
-								 * its database's evicted ones */
+	bool		in_evicted;		/* there was no room for the group: it is in
+								 * the row of its database's evicted ones */
+	uint32		hash;			/* of the key with which it joined */
+	ClientEntry *entry;
 	int64		pending;		/* its part of the group's */
 } ClientMember;
 
@@ -84,16 +91,19 @@ extern void clients_shmem_init(void);
 
 /*
  * The entry of a live session, which joins it if it is not there yet, locked
- * until clients_release().  Between the two nothing may raise an error.
+ * until clients_release() or clients_leave().  Between the two nothing may
+ * raise an error.  The second function returns NULL where the lock is not free.
  */
 extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
 									TimestampTz now);
-extern void clients_release(void);
+extern ClientEntry *clients_acquire_if_free(const ClientKey *key, ClientMember *member,
+											TimestampTz now);
+extern void clients_release(const ClientMember *member);
 
-/* Functions for the holder of the entry */
-extern ClientEntry *clients_move(ClientEntry *from, const ClientKey *key,
-								 ClientMember *member, TimestampTz now);
-extern void clients_leave(ClientEntry *entry, ClientMember *member);
+/* Functions for the holder of the entry; its pending time is zero. */
+extern ClientEntry *clients_move(const ClientKey *key, ClientMember *member,
+								 TimestampTz now);
+extern void clients_leave(ClientMember *member);
 
 static inline void
 clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
@@ -102,7 +112,7 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 	member->pending = pending;
 }
 
-extern void clients_reset(TimestampTz now);
+extern void clients_reset(void);
 
 /* Which groups: what is not set, may be anything. */
 typedef struct ClientPattern
@@ -117,10 +127,10 @@ typedef struct ClientPattern
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
-extern void clients_restore(const ClientEntry *entry);
+extern void clients_restore(const ClientEntry *saved);
 
 /* Windows: what was counted since a moment that is kept */
 extern void clients_take_snapshots(SnapshotLevels levels);
-extern ClientEntry *clients_copy_window(int64 length, TimestampTz *began, int *count);
+extern ClientEntry *clients_copy_window(int64 length, int *count);
 
 #endif							/* PGNETLAT_CLIENTS_H */

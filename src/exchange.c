@@ -14,15 +14,19 @@
 #include "postgres.h"
 
 #include "accumulate.h"
-#include "persist.h"
+#include "active_sessions.h"
 #include "exchange.h"
+#include "persist.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
 
-OwnSession my_session = {
+StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
+				 "who was quiet must not be on the plain path");
+
+OwnSession	my_session = {
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
 	.xact_status = 'I',
 	.state = STATE_ANY
@@ -126,7 +130,10 @@ exchange_refresh_kernel_info(int64 now)
 	int64		run_queue_time;
 	bool		asked;
 
-	/* the sampler has seen the wall clock step, by less perhaps than shows here */
+	/*
+	 * the sampler has seen the wall clock step, by less perhaps than shows
+	 * here
+	 */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;
@@ -138,7 +145,7 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	run_queue_time = tcpinfo_run_queue_time();
+	run_queue_time = process_run_queue_time();
 	asked = ask_kernel(now);
 	exchange_write_begin();
 	if (asked && my_session.record_counts && kernel_info.rtt > 0)
@@ -218,7 +225,7 @@ request_came_later(int64 at)
 	const Ledger *ledger = my_ledger();
 
 	return ledger->wait.pipelined && at - ledger->since > my_session.late_request &&
-		tcpinfo_times_blocked() != my_session.times_blocked;
+		process_times_blocked() != my_session.times_blocked;
 }
 
 /*
@@ -244,7 +251,7 @@ exchange_is_pipelined(int64 rtt)
 	my_session.late_request = Max(rtt, LATE_REQUEST_NS);
 	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
 	my_session.plain = false;
-	my_session.times_blocked = tcpinfo_times_blocked();
+	my_session.times_blocked = process_times_blocked();
 }
 
 /* The same as where the exchange before was plain. */
@@ -477,6 +484,7 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
 	slot_write_end(slot);
+	active_announce(my_session.index);
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
@@ -527,6 +535,7 @@ exchange_wait_was_work(void)
 	if (was_shown && my_session.record_counts)
 		count_wait(&wait, true);
 	slot_write_end(my_session.slot);
+	active_announce(my_session.index);
 
 	if (was_shown && my_session.recording)
 	{
@@ -790,6 +799,7 @@ start_counting(void)
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
+	active_announce(my_session.index);
 }
 
 /*
@@ -807,6 +817,7 @@ session_exit(int code, Datum arg)
 	stop_counting();
 	accumulate_detach(my_session.index);
 	slot_detach(my_session.slot);
+	active_detach(my_session.index);
 	my_session.slot = NULL;
 }
 
@@ -828,6 +839,7 @@ attach(void)
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
+	active_attach(my_session.index);
 	accumulate_attach(my_session.index, session);
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */

@@ -31,6 +31,7 @@
 #include "settings.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "process.h"
 #include "recorder.h"
 #include "session_slot.h"
 #include "tally.h"
@@ -60,30 +61,32 @@ typedef struct OwnSession
 	bool		counting;		/* the ledger is not off */
 	bool		renamed;		/* application_name may have changed */
 	char		xact_status;	/* of the latest ReadyForQuery */
-	size_t		row_limit;		/* up to this fill of core's send buffer a row is
-								 * no event; tells where we are, see below */
+	size_t		row_limit;		/* up to this fill of core's send buffer a row
+								 * is no event; tells where we are, see below */
 	int64		plain_limit;	/* a wait is plain if it is shorter */
 	int64		late_request;	/* if it is pipelined: behind a longer one ... */
 	long		times_blocked;	/* ... than this; as it was when it began */
-	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
-								 * of its own accord */
+	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
+									 * something of its own accord */
 
 	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
 	bool		plain;			/* it may end on the plain path, see below */
-	bool		not_counted;	/* as a request: nobody asked for it, or it has been
-								 * already */
+	bool		not_counted;	/* as a request: nobody asked for it, or it
+								 * has been already */
 	int64		began;			/* when it did, moved on by the turns in it */
-	int64		statements;		/* completed and not yet published, as the next */
+	int64		statements;		/* completed and not yet published, as the
+								 * next */
 	int64		transactions;
 	int64		response_bytes; /* sent and published */
 	int64		length;			/* when it has ended: without the turns in it */
 
 	/* the statement in progress, and when the exchange has ended, the last */
-	bool		record_counts;	/* there is such a record, not older than a reset */
-	bool		uncounted;		/* has the exchange ended?  After a Flush message
-								 * only what comes next shows */
+	bool		record_counts;	/* there is such a record, not older than a
+								 * reset */
+	bool		uncounted;		/* has the exchange ended?  After a Flush
+								 * message only what comes next shows */
 	bool		statement_prepared; /* that was what the exchange was about */
 	bool		in_block;		/* the exchange begins in a transaction block */
 	Oid			userid;			/* who runs it */
@@ -95,8 +98,10 @@ typedef struct OwnSession
 	uint8		state;			/* bits, see below */
 
 	int64		next_kernel_info;	/* do not ask the kernel before */
-	int64		clock_base;		/* of core's timestamps, see exchange_time_of() */
-	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
+	int64		clock_base;		/* of core's timestamps, see
+								 * exchange_time_of() */
+	uint32		clock_steps;	/* of the wall clock, which have been dealt
+								 * with */
 } OwnSession;
 
 /* read for each message: not through the table of exported symbols */
@@ -132,9 +137,10 @@ exchange_in_progress(void)
  * each statement asks for several of them.
  */
 #define STATE_ANY				0x01	/* always set */
-#define STATE_STATEMENT_DONE	0x02	/* it is complete; what follows is the next */
-#define STATE_SUSPENDED			0x04	/* a portal of this transaction was not read to
-										 * its end: see wire.c */
+#define STATE_STATEMENT_DONE	0x02	/* it is complete; what follows is the
+										 * next */
+#define STATE_SUSPENDED			0x04	/* a portal of this transaction was
+										 * not read to its end: see wire.c */
 #define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
 #define STATE_NESTED			0x10	/* what runs is inside of a statement */
 

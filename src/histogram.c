@@ -20,10 +20,10 @@ const HistogramScale histogram_scale = {
 		INT64_C(10000000000), INT64_MAX,
 	},
 	.first = {
-		[14] = 1,[15] = 2,[16] = 3,[17] = 4,[18] = 5,[19] = 6,[20] = 7,
-		[21] = 7,[22] = 8,[23] = 9,[24] = 10,[25] = 11,[26] = 12,[27] = 13,
-		[28] = 14,[29] = 15,[30] = 16,[31] = 16,[32] = 17,[33] = 18,
-		[34 ... 62] = 19,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2,
+		3, 4, 5, 6, 7, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16,
+		17, 18, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
+		19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
 	},
 };
 
@@ -41,11 +41,20 @@ static const char *const les[HISTOGRAM_BUCKETS] = {
 	"10.0", "+Inf",
 };
 
+/*
+ * Most buckets of what is added are empty.  Those of the sum are not touched:
+ * it may be one that other processors have just written to, cache line by line.
+ */
 void
 histogram_add(Histogram *sum, const Histogram *term)
 {
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum->bucket[i] += term->bucket[i];
+	{
+		if (term->bucket[i] != 0)
+			sum->bucket[i] += term->bucket[i];
+	}
+	if (term->sum == 0)
+		return;
 	sum->sum += term->sum;
 }
 

@@ -112,14 +112,14 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 	LedgerTotals growth = *totals;
 	int64		late = ledger_totals_cut_late(&growth);
 
-	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
+	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	row = row_for_adding(interval_get(shared->current), datid);
 	ledger_totals_add(&row->totals, &growth);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
 	if (unlikely(late > 0))
 		add_late(datid, late);
-	LWLockRelease(locks_get(LOCK_HISTORY));
+	locks_release(LOCK_HISTORY, 0);
 }
 
 /* When the interval that begins at "start" is to end: on a round time. */
@@ -144,44 +144,95 @@ history_is_due(TimestampTz now)
 }
 
 /*
+ * When the interval in progress is to be closed.
+ */
+TimestampTz
+history_next_due(void)
+{
+	return due_at(interval_get(shared->current)->start);
+}
+
+/*
  * Close the interval in progress at "now" and begin another.
  */
 void
 history_rotate(TimestampTz now)
 {
-	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
+	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	interval_get(shared->current)->end = Max(now, interval_get(shared->current)->start);
 	interval_begin(shared->current + 1, now);
-	LWLockRelease(locks_get(LOCK_HISTORY));
+	locks_release(LOCK_HISTORY, 0);
 }
 
 void
 history_reset(TimestampTz now)
 {
-	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
+	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	shared->first = shared->current + 1;
 	interval_begin(shared->first, now);
-	LWLockRelease(locks_get(LOCK_HISTORY));
+	locks_release(LOCK_HISTORY, 0);
+}
+
+/* How many intervals are copied while the lock is held: some microseconds. */
+#define COPY_STEP		16
+
+typedef struct HistoryCopies
+{
+	HistoryInterval *at;		/* room for as many as are kept */
+	int64		first;			/* number of the first one there */
+	int64		next;			/* ... of the next one to be copied */
+} HistoryCopies;
+
+/* Copy some more; false if the last one of these was the one in progress. */
+static bool
+copy_some(HistoryCopies *copies)
+{
+	int64		first;
+	int64		to;
+	bool		more;
+
+	locks_acquire(LOCK_HISTORY, 0, LW_SHARED);
+	first = shared->first;
+	if (first > copies->next)
+		copies->first = copies->next = first;
+	to = Min(copies->next + COPY_STEP, copies->first + pgnetlat_history_size);
+	to = Min(to, shared->current + 1);
+	for (int64 i = copies->next; i < to; i++)
+		copies->at[i - copies->first] = *interval_get(i);
+	more = to <= shared->current;
+	locks_release(LOCK_HISTORY, 0);
+
+	/* what is not kept any more, after all */
+	if (first > copies->first)
+		memmove(copies->at, copies->at + (first - copies->first),
+				(to - first) * sizeof(HistoryInterval));
+	copies->first = first;
+	copies->next = to;
+	return more;
 }
 
 /*
  * A palloc'd copy of the intervals, oldest first; the last is in progress and
  * shown as ending now.
+ *
+ * It is made in steps, between which others may add.  They add to the interval
+ * in progress, which is copied last, and with it the copy ends: all others have
+ * been copied when they were complete.
  */
 HistoryInterval *
 history_copy(TimestampTz now, int *count)
 {
-	HistoryInterval *copies;
+	HistoryCopies copies = {0};
+	HistoryInterval *last;
 
-	copies = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
-							 MCXT_ALLOC_HUGE);
-	LWLockAcquire(locks_get(LOCK_HISTORY), LW_SHARED);
-	*count = 0;
-	for (int64 i = shared->first; i <= shared->current; i++)
-		copies[(*count)++] = *interval_get(i);
-	LWLockRelease(locks_get(LOCK_HISTORY));
-	copies[*count - 1].end = Max(now, copies[*count - 1].start);
-	return copies;
+	copies.at = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
+								MCXT_ALLOC_HUGE);
+	while (copy_some(&copies))
+		;
+	*count = (int) (copies.next - copies.first);
+	last = &copies.at[*count - 1];
+	last->end = Max(now, last->start);
+	return copies.at;
 }
 
 /*
@@ -192,9 +243,9 @@ history_restore(const HistoryInterval *interval)
 {
 	TimestampTz start;
 
-	LWLockAcquire(locks_get(LOCK_HISTORY), LW_EXCLUSIVE);
+	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	start = interval_get(shared->current)->start;
 	*interval_get(shared->current) = *interval;
 	interval_begin(shared->current + 1, start);
-	LWLockRelease(locks_get(LOCK_HISTORY));
+	locks_release(LOCK_HISTORY, 0);
 }

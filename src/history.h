@@ -41,6 +41,7 @@ extern void history_shmem_init(void);
 
 extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp);
 extern bool history_is_due(TimestampTz now);
+extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
 extern HistoryInterval *history_copy(TimestampTz now, int *count);

@@ -43,8 +43,8 @@ typedef enum LedgerPhase
 	LEDGER_OFF = 0,				/* nothing is being counted */
 	LEDGER_EXECUTING,			/* in an exchange: the server works */
 	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
-	LEDGER_TURNING,				/* in an exchange: the client was asked for data,
-								 * and nothing of it has come */
+	LEDGER_TURNING,				/* in an exchange: the client was asked for
+								 * data, and nothing of it has come */
 	LEDGER_WAITING				/* between exchanges */
 } LedgerPhase;
 
@@ -125,10 +125,11 @@ typedef struct Ledger
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
 	bool		local;			/* no network: who blocks a send is the client */
-	bool		may_block;		/* the sending in progress is of more than what
-								 * always finds room in the kernel */
+	bool		may_block;		/* the sending in progress is of more than
+								 * what always finds room in the kernel */
 	LedgerWaitTerms wait;		/* of the wait in progress */
-	uint64_t	exchange_number;		/* number of the latest exchange; never reset */
+	uint64_t	exchange_number;	/* number of the latest exchange; never
+									 * reset */
 	int64_t		since;			/* when the current phase began */
 	int64_t		counted_from;	/* nothing before this counts */
 	int64_t		exec;			/* closed execution of this exchange: becomes
@@ -145,7 +146,8 @@ typedef struct LedgerSampled
 {
 	int64_t		recv;			/* waited for the client inside the exchange */
 	int64_t		visited;		/* recv is known up to here */
-	int64_t		send_began;		/* send_client is of the sending that began then */
+	int64_t		send_began;		/* send_client is of the sending that began
+								 * then */
 	int64_t		send_client;	/* of it, the client's window was closed */
 	bool		drained;		/* drain below is known */
 	LedgerDrain drain;

@@ -14,45 +14,218 @@
 
 #include "locks.h"
 
-static const struct
-{
-	const char *name;			/* as in pg_stat_activity.wait_event */
-	int			count;
-}			tranches[LOCK_KINDS] = {
-	[LOCK_RESET] = {"pgnetlat_reset", 1},
-	[LOCK_ACCUMULATE] = {"pgnetlat_accumulate", LOCK_ACCUMULATE_PARTITIONS},
-	[LOCK_CLIENTS] = {"pgnetlat_clients", 1},
-	[LOCK_STATEMENTS] = {"pgnetlat_statements", 1},
-	[LOCK_HISTORY] = {"pgnetlat_history", 1},
+/* As in pg_stat_activity.wait_event. */
+static const char *const names[LOCK_KINDS] = {
+	[LOCK_RESET] = "pgnetlat_reset",
+	[LOCK_ACCUMULATE] = "pgnetlat_accumulate",
+	[LOCK_CLIENTS] = "pgnetlat_clients",
+	[LOCK_STATEMENTS] = "pgnetlat_statements",
+	[LOCK_HISTORY] = "pgnetlat_history",
 };
 
-static LWLockPadded *locks[LOCK_KINDS];
+LWLockPadded *locks_of_kind[LOCK_KINDS];
+static int	count_of_kind[LOCK_KINDS];
 
 void
-locks_request(void)
+locks_request(const int counts[LOCK_KINDS])
 {
 	for (int i = 0; i < LOCK_KINDS; i++)
-		RequestNamedLWLockTranche(tranches[i].name, tranches[i].count);
+	{
+		count_of_kind[i] = counts[i];
+		RequestNamedLWLockTranche(names[i], counts[i]);
+	}
+}
+
+#ifndef PGNETLAT_LOCK_STATS
+
+Size
+locks_shmem_size(void)
+{
+	return 0;
 }
 
 void
-locks_init(void)
+locks_shmem_init(void)
 {
 	for (int i = 0; i < LOCK_KINDS; i++)
-		locks[i] = GetNamedLWLockTranche(tranches[i].name);
+		locks_of_kind[i] = GetNamedLWLockTranche(names[i]);
 }
 
-/* A lock of which there is one. */
-LWLock *
-locks_get(PgnetlatLock lock)
+#else
+
+/* ---------------------------------------------------------------------------
+ * Counting
+ *
+ * A process that has to give up its processor while it holds a lock, as happens
+ * all the time where 256 of them share two, seems to hold it for milliseconds.
+ * So a lock is held for the time between two readings of the clock, but for no
+ * more than the processor time that the process has taken from before it had
+ * the lock until it had released it.  That clock takes a system call, and is
+ * read where the lock is not held.
+ * ---------------------------------------------------------------------------
+ */
+
+#include <time.h>
+
+#include "compat.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/shmem.h"
+#include "utils/builtins.h"
+
+typedef struct LockStats
 {
-	Assert(lock != LOCK_ACCUMULATE);
-	return &locks[lock]->lock;
+	pg_atomic_uint64 taken;
+	pg_atomic_uint64 refused;	/* by who did not want to wait */
+	pg_atomic_uint64 waited;	/* times that it was not free, and waited for */
+	pg_atomic_uint64 held;		/* ns */
+	pg_atomic_uint64 longest;	/* ns */
+} LockStats;
+
+static LockStats *stats_of_kind[LOCK_KINDS];
+
+/* When this process took the lock of each kind that it holds, by two clocks. */
+static int64 taken_at[LOCK_KINDS];
+static int64 processor_before[LOCK_KINDS];
+
+static int
+lock_count(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < LOCK_KINDS; i++)
+		count += count_of_kind[i];
+	return count;
 }
 
-/* The one for the session in a slot. */
-LWLock *
-locks_get_accumulate(int slot)
+Size
+locks_shmem_size(void)
 {
-	return &locks[LOCK_ACCUMULATE][slot % LOCK_ACCUMULATE_PARTITIONS].lock;
+	return mul_size(lock_count(), sizeof(LockStats));
 }
+
+void
+locks_shmem_init(void)
+{
+	bool		found;
+	LockStats  *stats = ShmemInitStruct("pgnetlat lock stats", locks_shmem_size(), &found);
+
+	if (!found)
+	{
+		memset(stats, 0, locks_shmem_size());
+		for (int i = 0; i < lock_count(); i++)
+		{
+			pg_atomic_init_u64(&stats[i].taken, 0);
+			pg_atomic_init_u64(&stats[i].refused, 0);
+			pg_atomic_init_u64(&stats[i].waited, 0);
+			pg_atomic_init_u64(&stats[i].held, 0);
+			pg_atomic_init_u64(&stats[i].longest, 0);
+		}
+	}
+	for (int i = 0; i < LOCK_KINDS; i++)
+	{
+		locks_of_kind[i] = GetNamedLWLockTranche(names[i]);
+		stats_of_kind[i] = stats;
+		stats += count_of_kind[i];
+	}
+}
+
+static int64
+read_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+}
+
+static void
+note_taken(PgnetlatLock kind, int number)
+{
+	pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].taken, 1);
+	taken_at[kind] = read_clock(CLOCK_MONOTONIC);
+}
+
+void
+locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
+{
+	LWLock	   *lock = &locks_of_kind[kind][number].lock;
+
+	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	if (!LWLockConditionalAcquire(lock, mode))
+	{
+		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].waited, 1);
+		LWLockAcquire(lock, mode);
+	}
+	note_taken(kind, number);
+}
+
+bool
+locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
+{
+	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	if (!LWLockConditionalAcquire(&locks_of_kind[kind][number].lock, mode))
+	{
+		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].refused, 1);
+		return false;
+	}
+	note_taken(kind, number);
+	return true;
+}
+
+void
+locks_release(PgnetlatLock kind, int number)
+{
+	LockStats  *stats = &stats_of_kind[kind][number];
+	int64		until = read_clock(CLOCK_MONOTONIC);
+	uint64		longest = pg_atomic_read_u64(&stats->longest);
+	uint64		held;
+
+	LWLockRelease(&locks_of_kind[kind][number].lock);
+	held = Min(until - taken_at[kind],
+			   read_clock(CLOCK_THREAD_CPUTIME_ID) - processor_before[kind]);
+	pg_atomic_fetch_add_u64(&stats->held, held);
+	while (held > longest &&
+		   !pg_atomic_compare_exchange_u64(&stats->longest, &longest, held))
+		;
+}
+
+/*
+ * One row per lock that was ever taken: its name and number, how often it was
+ * taken, refused and waited for, for how long it was held in all and at
+ * most, in ns.  With true, counting begins anew after that.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_lock_stats);
+Datum
+pgnetlat_lock_stats(PG_FUNCTION_ARGS)
+{
+	bool		reset = PG_GETARG_BOOL(0);
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int kind = 0; kind < LOCK_KINDS; kind++)
+	{
+		for (int number = 0; number < count_of_kind[kind]; number++)
+		{
+			LockStats  *stats = &stats_of_kind[kind][number];
+			pg_atomic_uint64 *counters[] = {&stats->taken, &stats->refused, &stats->waited,
+			&stats->held, &stats->longest};
+			Datum		values[2 + lengthof(counters)];
+			bool		nulls[lengthof(values)] = {0};
+
+			if (pg_atomic_read_u64(&stats->taken) == 0)
+				continue;
+			values[0] = CStringGetTextDatum(names[kind]);
+			values[1] = Int32GetDatum(number);
+			for (size_t i = 0; i < lengthof(counters); i++)
+				values[2 + i] = Int64GetDatum(reset ? pg_atomic_exchange_u64(counters[i], 0) :
+											  pg_atomic_read_u64(counters[i]));
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}
+
+#endif

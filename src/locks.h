@@ -3,8 +3,12 @@
  * locks.h
  *	  The lightweight locks, in the order in which they may be nested.
  *
- * A process may take a lock only while it holds none, or only ones that come
- * before it here, and at most one accumulation lock.
+ * A process may take a lock only while it holds none, or only ones of kinds
+ * that come before it here; so it holds at most one of each kind.
+ *
+ * Built with -DPGNETLAT_LOCK_STATS, each lock counts how often it was taken,
+ * refused and waited for, and for how long it was held: pgnetlat_lock_stats()
+ * in locks.c, which bench/locks asks.  Nobody else builds it so.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -15,22 +19,55 @@
 
 #include "storage/lwlock.h"
 
-/* sessions share the locks under which their records are accumulated */
-#define LOCK_ACCUMULATE_PARTITIONS	64
-
 typedef enum PgnetlatLock
 {
 	LOCK_RESET,					/* exclusive: a reset is under way */
-	LOCK_ACCUMULATE,					/* what of a session has been accumulated */
-	LOCK_CLIENTS,
+	LOCK_ACCUMULATE,			/* what of a session has been accumulated */
+	LOCK_CLIENTS,				/* partitions of tables */
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
 	LOCK_KINDS
 } PgnetlatLock;
 
-extern void locks_request(void);
-extern void locks_init(void);
-extern LWLock *locks_get(PgnetlatLock lock);
-extern LWLock *locks_get_accumulate(int slot);
+/* Sessions share the locks under which they are accumulated. */
+#define LOCK_ACCUMULATE_PARTITIONS	64
+
+/* How many of each kind there are; fixed when the server starts. */
+extern void locks_request(const int counts[LOCK_KINDS]);
+extern Size locks_shmem_size(void);
+extern void locks_shmem_init(void);
+
+#pragma GCC visibility push(hidden)
+extern LWLockPadded *locks_of_kind[LOCK_KINDS];
+#pragma GCC visibility pop
+
+#ifdef PGNETLAT_LOCK_STATS
+
+extern void locks_acquire(PgnetlatLock kind, int number, LWLockMode mode);
+extern bool locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode);
+extern void locks_release(PgnetlatLock kind, int number);
+
+#else
+
+static inline void
+locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
+{
+	LWLockAcquire(&locks_of_kind[kind][number].lock, mode);
+}
+
+/* The same, unless that takes waiting; then returns false. */
+static inline bool
+locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
+{
+	return LWLockConditionalAcquire(&locks_of_kind[kind][number].lock, mode);
+}
+
+static inline void
+locks_release(PgnetlatLock kind, int number)
+{
+	LWLockRelease(&locks_of_kind[kind][number].lock);
+}
+
+#endif
 
 #endif							/* PGNETLAT_LOCKS_H */

@@ -46,16 +46,21 @@
 #define PERSIST_FILE		"pg_stat/pgnetlat.stat"
 #define PERSIST_MAGIC		0x504E4C32	/* "PNL2"; changes with the format */
 
+/* In the order in which they are in the file. */
+typedef enum PersistSection
+{
+	SECTION_STATEMENTS,
+	SECTION_CLIENTS,
+	SECTION_HISTORY,
+	NUM_SECTIONS
+} PersistSection;
+
 typedef struct PersistHeader
 {
 	uint32		magic;
 	uint32		major;
-	uint32		statement_size;
-	uint32		client_size;
-	uint32		interval_size;
-	int32		statements;
-	int32		clients;
-	int32		intervals;
+	uint32		entry_size[NUM_SECTIONS];
+	int32		count[NUM_SECTIONS];
 	TimestampTz reset_timestamp;
 	uint32		header_size;
 	pg_crc32c	crc;			/* of what follows, and of what is above */
@@ -63,73 +68,6 @@ typedef struct PersistHeader
 
 StaticAssertDecl(sizeof(PersistHeader) == offsetof(PersistHeader, crc) + sizeof(pg_crc32c),
 				 "PersistHeader must not have padding: the checksum covers it");
-
-typedef struct Writer
-{
-	FILE	   *file;
-	bool		failed;
-	PersistHeader header;
-} Writer;
-
-static void
-write_chunk(Writer *writer, const void *data, size_t size)
-{
-	if (!writer->failed && fwrite(data, size, 1, writer->file) != 1)
-		writer->failed = true;
-	COMP_CRC32C(writer->header.crc, data, size);
-}
-
-static void
-write_statement(const StatementEntry *entry, void *arg)
-{
-	Writer	   *writer = arg;
-
-	write_chunk(writer, entry, sizeof(*entry));
-	writer->header.statements++;
-}
-
-static void
-write_body(Writer *writer)
-{
-	ClientEntry *clients;
-	HistoryInterval *intervals;
-
-	statements_iterate(write_statement, writer);
-	clients = clients_copy(&writer->header.clients);
-	for (int i = 0; i < writer->header.clients; i++)
-	{
-		/* no session lives on */
-		memset(&clients[i].live, 0, sizeof(clients[i].live));
-		write_chunk(writer, &clients[i], sizeof(ClientEntry));
-	}
-	intervals = history_copy(GetCurrentTimestamp(), &writer->header.intervals);
-	for (int i = 0; i < writer->header.intervals; i++)
-		write_chunk(writer, &intervals[i], sizeof(HistoryInterval));
-	COMP_CRC32C(writer->header.crc, &writer->header, offsetof(PersistHeader, crc));
-	FIN_CRC32C(writer->header.crc);
-}
-
-static bool
-write_file(Writer *writer)
-{
-	memset(&writer->header, 0, sizeof(writer->header));
-	writer->header.magic = PERSIST_MAGIC;
-	writer->header.major = PG_VERSION_NUM / 100;
-	writer->header.statement_size = sizeof(StatementEntry);
-	writer->header.client_size = sizeof(ClientEntry);
-	writer->header.interval_size = sizeof(HistoryInterval);
-	writer->header.reset_timestamp = slot_reset_timestamp();
-	writer->header.header_size = sizeof(PersistHeader);
-	INIT_CRC32C(writer->header.crc);
-
-	/* room for the header, which is complete only when the rest is written */
-	if (fwrite(&writer->header, sizeof(writer->header), 1, writer->file) != 1)
-		return false;
-	write_body(writer);
-	return !writer->failed &&
-		fseek(writer->file, 0, SEEK_SET) == 0 &&
-		fwrite(&writer->header, sizeof(writer->header), 1, writer->file) == 1;
-}
 
 static DBState
 cluster_state(void)
@@ -172,45 +110,6 @@ remove_file(void)
 }
 
 /*
- * Save everything, as the postmaster's last deed.
- */
-void
-persist_save(int code, Datum arg)
-{
-	Writer		writer = {0};
-	bool		written;
-
-	if (code != 0 || !shutdown_is_orderly())
-		return;
-	if (!pgnetlat_save)
-	{
-		remove_file();
-		return;
-	}
-
-	writer.file = AllocateFile(PERSIST_FILE ".tmp", PG_BINARY_W);
-	if (writer.file == NULL)
-	{
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not create file \"%s\": %m", PERSIST_FILE ".tmp")));
-		return;
-	}
-	written = write_file(&writer);
-	if (FreeFile(writer.file) != 0)
-		written = false;
-	if (!written)
-	{
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", PERSIST_FILE ".tmp")));
-		unlink(PERSIST_FILE ".tmp");
-		return;
-	}
-	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
-}
-
-/*
  * The server is up, and what was loaded is being added to.
  */
 void
@@ -224,27 +123,6 @@ persist_server_is_up(void)
  * used.
  * ---------------------------------------------------------------------------
  */
-
-/* NULL if it is, as far as its header tells, or what is wrong. */
-static const char *
-header_complaint(const PersistHeader *header, size_t body_size)
-{
-	if (header->magic != PERSIST_MAGIC ||
-		header->header_size != sizeof(PersistHeader) ||
-		header->statement_size != sizeof(StatementEntry) ||
-		header->client_size != sizeof(ClientEntry) ||
-		header->interval_size != sizeof(HistoryInterval))
-		return "It has another format, such as that of another version.";
-	if (header->major != PG_VERSION_NUM / 100)
-		return "It is of another major version of PostgreSQL.";
-	if (header->statements < 0 || header->clients < 0 || header->intervals < 0 ||
-		body_size !=
-		(size_t) header->statements * sizeof(StatementEntry) +
-		(size_t) header->clients * sizeof(ClientEntry) +
-		(size_t) header->intervals * sizeof(HistoryInterval))
-		return "It is truncated or damaged.";
-	return NULL;
-}
 
 /* Structures of nothing but counts and times: none is negative, or overflows. */
 static bool
@@ -287,8 +165,9 @@ is_zero(const void *data, size_t size)
 }
 
 static bool
-statement_is_valid(const StatementEntry *entry)
+statement_is_valid(const void *saved)
 {
+	const StatementEntry *entry = saved;
 	bool		evicted = is_zero(&entry->key, sizeof(entry->key));
 
 	return (evicted || (OidIsValid(entry->key.userid) && OidIsValid(entry->key.dbid))) &&
@@ -310,8 +189,9 @@ client_key_is_valid(const ClientKey *key)
 }
 
 static bool
-client_is_valid(const ClientEntry *entry)
+client_is_valid(const void *saved)
 {
+	const ClientEntry *entry = saved;
 	const ClientKey *key = &entry->key;
 
 	if (!flag_is_valid(&entry->is_evicted) || !client_key_is_valid(key))
@@ -340,8 +220,10 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 }
 
 static bool
-interval_is_valid(const HistoryInterval *interval)
+interval_is_valid(const void *saved)
 {
+	const HistoryInterval *interval = saved;
+
 	if (!IS_VALID_TIMESTAMP(interval->start) || !IS_VALID_TIMESTAMP(interval->end) ||
 		interval->start > interval->end)
 		return false;
@@ -353,33 +235,164 @@ interval_is_valid(const HistoryInterval *interval)
 	return true;
 }
 
-static bool
-body_is_valid(const PersistHeader *header, const char *body)
-{
-	StatementEntry statement;
-	ClientEntry client;
-	HistoryInterval interval;
+/* ---------------------------------------------------------------------------
+ * What is saved
+ * ---------------------------------------------------------------------------
+ */
 
-	/* copied one by one, for alignment */
-	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
+static void *
+copy_statements(int *count)
+{
+	return statements_copy(count);
+}
+
+static void
+restore_statement(const void *saved)
+{
+	statements_restore(saved);
+}
+
+/* No session lives on. */
+static void *
+copy_clients(int *count)
+{
+	ClientEntry *entries = clients_copy(count);
+
+	for (int i = 0; i < *count; i++)
+		memset(&entries[i].live, 0, sizeof(entries[i].live));
+	return entries;
+}
+
+static void
+restore_client(const void *saved)
+{
+	clients_restore(saved);
+}
+
+static void *
+copy_history(int *count)
+{
+	return history_copy(GetCurrentTimestamp(), count);
+}
+
+static void
+restore_interval(const void *saved)
+{
+	history_restore(saved);
+}
+
+typedef struct SectionSpec
+{
+	uint32		entry_size;
+	void	   *(*copy) (int *count);	/* palloc'd */
+	bool		(*is_valid) (const void *saved);
+	void		(*restore) (const void *saved);
+} SectionSpec;
+
+static const SectionSpec sections[NUM_SECTIONS] = {
+	[SECTION_STATEMENTS] = {sizeof(StatementEntry), copy_statements,
+	statement_is_valid, restore_statement},
+	[SECTION_CLIENTS] = {sizeof(ClientEntry), copy_clients,
+	client_is_valid, restore_client},
+	[SECTION_HISTORY] = {sizeof(HistoryInterval), copy_history,
+	interval_is_valid, restore_interval},
+};
+
+/* ---------------------------------------------------------------------------
+ * Saving
+ * ---------------------------------------------------------------------------
+ */
+
+typedef struct Writer
+{
+	FILE	   *file;
+	bool		failed;
+	PersistHeader header;
+} Writer;
+
+static void
+write_chunk(Writer *writer, const void *data, size_t size)
+{
+	if (!writer->failed && fwrite(data, size, 1, writer->file) != 1)
+		writer->failed = true;
+	COMP_CRC32C(writer->header.crc, data, size);
+}
+
+static void
+write_body(Writer *writer)
+{
+	for (int i = 0; i < NUM_SECTIONS; i++)
 	{
-		memcpy(&statement, body, sizeof(statement));
-		if (!statement_is_valid(&statement))
-			return false;
+		const SectionSpec *section = &sections[i];
+		int32	   *count = &writer->header.count[i];
+		char	   *entries = section->copy(count);
+
+		for (int j = 0; j < *count; j++)
+			write_chunk(writer, entries + (Size) j * section->entry_size, section->entry_size);
+		pfree(entries);
 	}
-	for (int i = 0; i < header->clients; i++, body += sizeof(client))
+	COMP_CRC32C(writer->header.crc, &writer->header, offsetof(PersistHeader, crc));
+	FIN_CRC32C(writer->header.crc);
+}
+
+static bool
+write_file(Writer *writer)
+{
+	memset(&writer->header, 0, sizeof(writer->header));
+	writer->header.magic = PERSIST_MAGIC;
+	writer->header.major = PG_VERSION_NUM / 100;
+	for (int i = 0; i < NUM_SECTIONS; i++)
+		writer->header.entry_size[i] = sections[i].entry_size;
+	writer->header.reset_timestamp = slot_reset_timestamp();
+	writer->header.header_size = sizeof(PersistHeader);
+	INIT_CRC32C(writer->header.crc);
+
+	/* room for the header, which is complete only when the rest is written */
+	if (fwrite(&writer->header, sizeof(writer->header), 1, writer->file) != 1)
+		return false;
+	write_body(writer);
+	return !writer->failed &&
+		fseek(writer->file, 0, SEEK_SET) == 0 &&
+		fwrite(&writer->header, sizeof(writer->header), 1, writer->file) == 1;
+}
+
+/*
+ * Save everything, as the postmaster's last deed.
+ */
+void
+persist_save(int code, Datum arg)
+{
+	Writer		writer = {0};
+	bool		written;
+
+	if (code != 0 || !shutdown_is_orderly())
+		return;
+	if (!pgnetlat_save)
 	{
-		memcpy(&client, body, sizeof(client));
-		if (!client_is_valid(&client))
-			return false;
+		remove_file();
+		return;
 	}
-	for (int i = 0; i < header->intervals; i++, body += sizeof(interval))
+
+	writer.file = AllocateFile(PERSIST_FILE ".tmp", PG_BINARY_W);
+	if (writer.file == NULL)
 	{
-		memcpy(&interval, body, sizeof(interval));
-		if (!interval_is_valid(&interval))
-			return false;
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not create file \"%s\": %m", PERSIST_FILE ".tmp")));
+		return;
 	}
-	return IS_VALID_TIMESTAMP(header->reset_timestamp);
+	written = write_file(&writer);
+	if (FreeFile(writer.file) != 0)
+		written = false;
+	if (!written)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", PERSIST_FILE ".tmp")));
+		unlink(PERSIST_FILE ".tmp");
+		return;
+	}
+	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
 }
 
 /* ---------------------------------------------------------------------------
@@ -387,29 +400,84 @@ body_is_valid(const PersistHeader *header, const char *body)
  * ---------------------------------------------------------------------------
  */
 
-static void
-restore_body(const PersistHeader *header, const char *body)
+/* Are the entries those of this library? */
+static bool
+format_is_ours(const PersistHeader *header)
 {
-	StatementEntry statement;
-	ClientEntry client;
-	HistoryInterval interval;
+	if (header->magic != PERSIST_MAGIC || header->header_size != sizeof(PersistHeader))
+		return false;
+	for (int i = 0; i < NUM_SECTIONS; i++)
+	{
+		if (header->entry_size[i] != sections[i].entry_size)
+			return false;
+	}
+	return true;
+}
 
-	for (int i = 0; i < header->statements; i++, body += sizeof(statement))
+/* What the header says that follows, in bytes; -1 if that cannot be. */
+static int64
+expected_body_size(const PersistHeader *header)
+{
+	int64		size = 0;
+
+	for (int i = 0; i < NUM_SECTIONS; i++)
 	{
-		memcpy(&statement, body, sizeof(statement));
-		statements_restore(&statement);
+		if (header->count[i] < 0)
+			return -1;
+		size += (int64) header->count[i] * sections[i].entry_size;
 	}
-	for (int i = 0; i < header->clients; i++, body += sizeof(client))
+	return size;
+}
+
+/* NULL if it is, as far as its header tells, or what is wrong. */
+static const char *
+header_complaint(const PersistHeader *header, size_t body_size)
+{
+	if (!format_is_ours(header))
+		return "It has another format, such as that of another version.";
+	if (header->major != PG_VERSION_NUM / 100)
+		return "It is of another major version of PostgreSQL.";
+	if (expected_body_size(header) != (int64) body_size)
+		return "It is truncated or damaged.";
+	return NULL;
+}
+
+/*
+ * Do something with each entry of the body, until one is found for which it
+ * returns false.  Entries are copied one by one, for alignment.
+ */
+static bool
+each_entry(const PersistHeader *header, const char *body,
+		   bool (*what) (const SectionSpec *section, const void *entry))
+{
+	for (int i = 0; i < NUM_SECTIONS; i++)
 	{
-		memcpy(&client, body, sizeof(client));
-		clients_restore(&client);
+		void	   *entry = palloc(sections[i].entry_size);
+		bool		more = true;
+
+		for (int j = 0; more && j < header->count[i]; j++, body += sections[i].entry_size)
+		{
+			memcpy(entry, body, sections[i].entry_size);
+			more = what(&sections[i], entry);
+		}
+		pfree(entry);
+		if (!more)
+			return false;
 	}
-	for (int i = 0; i < header->intervals; i++, body += sizeof(interval))
-	{
-		memcpy(&interval, body, sizeof(interval));
-		history_restore(&interval);
-	}
-	slot_restore_reset_timestamp(header->reset_timestamp);
+	return true;
+}
+
+static bool
+entry_is_valid(const SectionSpec *section, const void *entry)
+{
+	return section->is_valid(entry);
+}
+
+static bool
+restore_entry(const SectionSpec *section, const void *entry)
+{
+	section->restore(entry);
+	return true;
 }
 
 /* Check what was read, and restore it if nothing is wrong with it. */
@@ -424,9 +492,11 @@ use_body(const PersistHeader *header, const char *body, size_t size)
 	FIN_CRC32C(crc);
 	if (!EQ_CRC32C(crc, header->crc))
 		return "It is truncated or damaged.";
-	if (!body_is_valid(header, body))
+	if (!IS_VALID_TIMESTAMP(header->reset_timestamp) ||
+		!each_entry(header, body, entry_is_valid))
 		return "It contains values that cannot be.";
-	restore_body(header, body);
+	(void) each_entry(header, body, restore_entry);
+	slot_restore_reset_timestamp(header->reset_timestamp);
 	return NULL;
 }
 

@@ -21,8 +21,8 @@
 typedef struct Recorder
 {
 	pg_atomic_uint64 head;		/* written by the session */
-	pg_atomic_uint64 first;		/* written by the session, when it starts, and by
-								 * resets */
+	pg_atomic_uint64 first;		/* written by the session, when it starts, and
+								 * by resets */
 	FlightRecord records[FLEXIBLE_ARRAY_MEMBER];
 } Recorder;
 

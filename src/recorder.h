@@ -33,8 +33,8 @@
 #include "port/atomics.h"
 
 /* flags of a record */
-#define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next record
-										 * is of the same exchange */
+#define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next
+										 * record is of the same exchange */
 #define RECORD_PIPELINED		0x02	/* its request needed no round trip */
 #define RECORD_CONTINUES		0x04	/* not the first one of its exchange */
 

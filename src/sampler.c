@@ -8,6 +8,13 @@
  * FROM STDIN, half a message, the rest of a failed pipeline).  Each sample
  * stands for the time that really passed since the one before.
  *
+ * Ticks lie on a grid, one each sample_interval.  One at which no session is
+ * active (active_sessions.h) is left out: the sampler sleeps until a session
+ * wakes it, and then until the next tick of the grid.  So samples are taken
+ * when they always were, not when an exchange begins, and the first one stands
+ * for one interval.  What was left out is booked afterwards as what it was,
+ * the wait of a quiet session.
+ *
  * The sampler also asks the kernel, over socket diagnosis, about connections
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
@@ -26,6 +33,7 @@
  */
 #include "postgres.h"
 
+#include "active_sessions.h"
 #include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
@@ -59,11 +67,31 @@
  */
 #define DIAG_QUERIES_PER_TICK	32
 
+/* So many sessions ahead memory is asked for. */
+#define PREFETCH_AHEAD			4
+
+/* So often quiet sessions are looked at. */
+#define QUIET_LOOK_NS			(250 * NS_PER_MS)
+
+/* Longer than this the sampler does not sleep. */
+#define LONGEST_SLEEP_NS		NS_PER_S
+
 static SamplerStatus *status = NULL;
 
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
+	uint64		session;		/* sampled last, at this moment: */
+	int64		sampled_at;
+	bool		quiet;			/* and this is known of it, and its wait: */
+	uint32		changecount;	/* nothing has been published since */
+	uint32		generation;
+	bool		in_xact;
+	int64		idle_from;
+	bool		counted;
+
+	PGPROC	   *proc;
+
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -72,7 +100,12 @@ typedef struct SlotNotes
 typedef struct Tick
 {
 	int64		now;
-	int64		last;			/* the tick before */
+	int64		before;			/* the tick before, made or left out */
+	int64		interval;
+	int64		last;			/* when the session in question was sampled
+								 * before, or would have been */
+	int64		quiet_look;		/* when quiet sessions were looked at */
+	int		   *slots;			/* those to look at */
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
 	int			diag_queries;
@@ -131,6 +164,7 @@ typedef struct Peek
 	LedgerWaitTerms wait;
 	int64		since;
 	PGPROC	   *proc;
+	uint32		changecount;	/* nothing is published that is not in here */
 } Peek;
 
 /* False if the slot is free, or its owner is just writing: next time then. */
@@ -151,10 +185,17 @@ peek(SessionSlot *slot, Peek *view)
 		view->wait = published->ledger.wait;
 		view->since = published->ledger.since;
 		view->proc = published->proc;
+		view->changecount = changecount;
 		if (seqlock_read_valid(&slot->lock, changecount))
 			return true;
 	}
 	return false;
+}
+
+static inline uint32
+wait_event_of(const PGPROC *proc)
+{
+	return *(const volatile uint32 *) &proc->wait_event_info;
 }
 
 static LedgerState
@@ -332,45 +373,253 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	seen_end(slot);
 }
 
+/* ---------------------------------------------------------------------------
+ * Quiet sessions
+ * ---------------------------------------------------------------------------
+ */
+
+/* How many samples such a time stands for. */
+static uint32
+samples_in(const Tick *tick, int64 time)
+{
+	return Max((time + tick->interval / 2) / tick->interval, 1);
+}
+
+/* A session that was quiet when it was looked at last has been so up to "to". */
+static void
+add_quiet_wait(int index, SlotNotes *notes, int64 to, const Tick *tick)
+{
+	int64		from = notes->sampled_at;
+	int64		idle_from = Min(Max(notes->idle_from, from), to);
+
+	if (to <= from)
+		return;
+	notes->sampled_at = to;
+	if (!notes->counted)
+		return;
+	if (wait_events_are_reset(index, notes->session, notes->generation))
+		from = Max(from, tick->before);
+	if (idle_from > from)
+		wait_events_add(index, notes->session, notes->generation,
+						notes->in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING,
+						WAIT_EVENT_CLIENT_READ, samples_in(tick, idle_from - from),
+						idle_from - from);
+	from = Max(from, idle_from);
+	if (to > from)
+		wait_events_add(index, notes->session, notes->generation, LEDGER_STATE_IDLE,
+						WAIT_EVENT_CLIENT_READ, samples_in(tick, to - from), to - from);
+}
+
+/*
+ * Look at a session that was quiet.  If it still is, two words show it; if
+ * not, it is sampled with the active ones.
+ */
+static void
+look_at_quiet(int index, const Tick *tick)
+{
+	SlotNotes  *notes = &tick->notes[index];
+
+	if (notes->quiet && seqlock_count(&slot_get(index)->lock) == notes->changecount &&
+		(!notes->counted || wait_event_of(notes->proc) == WAIT_EVENT_CLIENT_READ))
+		add_quiet_wait(index, notes, tick->now, tick);
+	else
+		active_enter(index);
+}
+
+static void
+look_at_quiet_if_due(Tick *tick)
+{
+	int			count;
+
+	if (tick->now - tick->quiet_look < QUIET_LOOK_NS)
+		return;
+	tick->quiet_look = tick->now;
+	count = active_list_quiet(tick->slots);
+	for (int i = 0; i < count; i++)
+		look_at_quiet(tick->slots[i], tick);
+}
+
+/*
+ * The latest tick that was left out before "at"; of none that was, the tick
+ * before this one.
+ */
+static int64
+tick_left_out(const Tick *tick, int64 at)
+{
+	int64		count;
+
+	if (at >= tick->before)
+		return tick->before;
+	count = (tick->before - at + tick->interval - 1) / tick->interval;
+	return tick->before - count * tick->interval;
+}
+
+/*
+ * For how long does a sample of this session count?  If it was quiet, from the
+ * tick before what ended that; then what was before is booked here.
+ */
+static int64
+sampled_before(int index, const Peek *view, uint32 event, const Tick *tick)
+{
+	SlotNotes  *notes = &tick->notes[index];
+	int64		began = view->since;
+
+	if (notes->session != view->session)
+		return tick->before;
+	if (!notes->quiet)
+		return notes->sampled_at;
+	if (view->phase == LEDGER_WAITING && event != WAIT_EVENT_CLIENT_READ &&
+		!slot_request_began(index, &began))
+		began = tick->now;
+	add_quiet_wait(index, notes, tick_left_out(tick, began), tick);
+	return notes->sampled_at;
+}
+
+/* Has the session's response left the kernel, as far as that is known? */
+static bool
+has_drained(const SessionSlot *slot, const Peek *view)
+{
+	return !view->wait.draining ||
+		(slot->sampled.session == view->session &&
+		 slot->sampled.exchange_number == view->exchange_number &&
+		 slot->sampled.ledger.drained);
+}
+
+/* Will the session announce its next exchange? */
+static bool
+is_quiet(const SessionSlot *slot, const Peek *view, uint32 event, int64 now)
+{
+	if (view->phase == LEDGER_OFF)
+		return true;
+	return view->phase == LEDGER_WAITING && event == WAIT_EVENT_CLIENT_READ &&
+		now - view->since > QUIET_AFTER_NS + view->wait.rtt && has_drained(slot, view);
+}
+
+/* From now on the session is looked at only now and then, if it stays quiet. */
+static void
+leave_alone(int index, const Peek *view, SlotNotes *notes)
+{
+	notes->quiet = true;
+	notes->changecount = view->changecount;
+	notes->generation = view->generation;
+	notes->in_xact = view->wait.in_xact;
+	notes->idle_from = view->wait.in_xact ? PG_INT64_MAX :
+		view->since + view->wait.idle_threshold;
+	notes->counted = view->phase != LEDGER_OFF;
+
+	active_leave(index);
+	if (seqlock_count(&slot_get(index)->lock) != view->changecount ||
+		(notes->counted && wait_event_of(notes->proc) != WAIT_EVENT_CLIENT_READ))
+		active_enter(index);
+}
+
+/* ---------------------------------------------------------------------------
+ * Active sessions
+ * ---------------------------------------------------------------------------
+ */
+
+/* There is no session in a slot that should have one; or has it just come? */
+static void
+leave_empty(int index)
+{
+	SessionSlot *slot = slot_get(index);
+
+	active_leave(index);
+	if (*(volatile uint64 *) &slot->published.session != 0)
+		active_enter(index);
+}
+
+static void
+sample_active(int index, const Peek *view, uint32 event, Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+	LedgerState state = state_of(view, event, tick->now);
+
+	wait_events_add(index, view->session, view->generation, state, event, 1,
+					tick->now - tick->last);
+	if (view->phase == LEDGER_EXECUTING)
+		sample_exchange(slot, view, state, tick);
+	else if (view->phase == LEDGER_SENDING)
+	{
+		if (view->since < tick->last)
+			sample_connection(index, view, tick);
+	}
+	else if (view->phase == LEDGER_WAITING && unlikely(!has_drained(slot, view)))
+		sample_connection(index, view, tick);
+}
+
 static void
 sample_session(int index, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
+	SlotNotes  *notes = &tick->notes[index];
 	Peek		view;
 	uint32		event;
-	LedgerState state;
 
-	if (slot->published.session == 0 || !peek(slot, &view) || view.phase == LEDGER_OFF)
-		return;
-	event = *(volatile uint32 *) &view.proc->wait_event_info;
-	state = state_of(&view, event, tick->now);
-	wait_events_add(index, view.session, view.generation, state, event, tick->now - tick->last);
-
-	if (view.phase == LEDGER_EXECUTING)
-		sample_exchange(slot, &view, state, tick);
-	else if (view.phase == LEDGER_SENDING)
+	if (slot->published.session == 0)
 	{
-		if (view.since < tick->last)
-			sample_connection(index, &view, tick);
+		leave_empty(index);
+		return;
 	}
-	else if (view.phase == LEDGER_WAITING && unlikely(view.wait.draining) &&
-			 !(slot->sampled.session == view.session &&
-			   slot->sampled.exchange_number == view.exchange_number && slot->sampled.ledger.drained))
-		sample_connection(index, &view, tick);
+	if (!peek(slot, &view))
+		return;
+	event = wait_event_of(view.proc);
+	tick->last = sampled_before(index, &view, event, tick);
+	if (view.phase != LEDGER_OFF)
+		sample_active(index, &view, event, tick);
+	notes->session = view.session;
+	notes->proc = view.proc;
+	notes->sampled_at = tick->now;
+	notes->quiet = false;
+	if (is_quiet(slot, &view, event, tick->now))
+		leave_alone(index, &view, notes);
+}
+
+/*
+ * What is read of a session lies in six places, which other processes write
+ * to, and most of a tick would be spent waiting for memory: so that is asked
+ * for some sessions ahead.
+ */
+static void
+prefetch_session(int index, const Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+
+	__builtin_prefetch(&slot->lock);
+	__builtin_prefetch(&slot->published.proc);
+	__builtin_prefetch(&slot->published.ledger.since);
+	__builtin_prefetch(&slot->sampled_lock, 1);
+	wait_events_prefetch(index);
+	if (tick->notes[index].proc)
+		__builtin_prefetch(&tick->notes[index].proc->wait_event_info);
+}
+
+static void
+sample_range(int from, int to, int count, Tick *tick)
+{
+	for (int i = from; i < to; i++)
+	{
+		if (i + PREFETCH_AHEAD < count)
+			prefetch_session(tick->slots[i + PREFETCH_AHEAD], tick);
+		sample_session(tick->slots[i], tick);
+	}
 }
 
 /* Whom the questions did not reach this time comes first the next time. */
 static void
 sample_all(Tick *tick)
 {
-	int			count = slot_count();
+	int			count;
+	int			first = 0;
 
+	look_at_quiet_if_due(tick);
+	count = active_list(tick->slots);
 	tick->diag_queries = 0;
 	tick->next_first = -1;
-	for (int i = tick->first; i < count; i++)
-		sample_session(i, tick);
-	for (int i = 0; i < tick->first; i++)
-		sample_session(i, tick);
+	while (first < count && tick->slots[first] < tick->first)
+		first++;
+	sample_range(first, count, count, tick);
+	sample_range(0, first, count, tick);
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }
@@ -431,30 +680,80 @@ tick_once(Tick *tick)
 		status->errors++;
 	}
 	PG_END_TRY();
-	tick->last = tick->now;
+	tick->before = tick->now;
 	status->ticks++;
 	status->last_tick = GetCurrentTimestamp();
 }
 
-/* Sleep until the next round is due.  Rounds missed are not made up for. */
+/*
+ * When nothing is to be done but what the clock asks for: until when may the
+ * sampler sleep?
+ */
+static int64
+longest_sleep(const Tick *tick)
+{
+	int64		until = tick->now + LONGEST_SLEEP_NS;
+
+	if (!active_nobody_attached())
+		until = Min(until, tick->quiet_look + QUIET_LOOK_NS);
+	until = Min(until, windows_next_due());
+	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
+	return until;
+}
+
+/* The first tick of the grid that is not before "at"; "due" is one of them. */
+static int64
+tick_at_or_after(const Tick *tick, int64 due, int64 at)
+{
+	if (at <= due)
+		return due;
+	return due + (at - due + tick->interval - 1) / tick->interval * tick->interval;
+}
+
 static void
-wait_for_next_tick(int64 *due, uint32 wait_event)
+wait_until(int64 until, uint32 wait_event)
+{
+	int64		timeout = (until - clock_now() + NS_PER_MS - 1) / NS_PER_MS;
+
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 Max(timeout, 0), wait_event);
+	ResetLatch(MyLatch);
+}
+
+/*
+ * Wait, or if nobody is active sleep, until the next tick is due at "due", or
+ * something else must be seen to: is it due?  Ticks missed are not made up for.
+ */
+static bool
+wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
 {
 	int64		now = clock_now();
-	int64		timeout;
+	int64		sleep_until;
 
-	*due += pgnetlat_sample_interval * NS_PER_MS;
-	if (*due < now || *due > now + pgnetlat_sample_interval * NS_PER_MS)
-		*due = now + pgnetlat_sample_interval * NS_PER_MS;
-	timeout = (*due - now + NS_PER_MS - 1) / NS_PER_MS;
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 Max(timeout, 1), wait_event);
-	ResetLatch(MyLatch);
+	tick->interval = pgnetlat_sample_interval * NS_PER_MS;
+	/* the interval has become shorter: a new grid */
+	if (*due > now + tick->interval)
+		*due = now + tick->interval;
+	*due = tick_at_or_after(tick, *due, now);
+	sleep_until = tick_at_or_after(tick, *due, longest_sleep(tick));
+	if (sleep_until > *due && active_fall_asleep())
+	{
+		wait_until(sleep_until, wait_event);
+		active_wake_up();
+		*due = tick_at_or_after(tick, *due, clock_now());
+		/* woken before that, or at it */
+		*due = Min(*due, sleep_until);
+		tick->before = Max(tick->before, *due - tick->interval);
+	}
+	else
+		wait_until(*due, wait_event);
+	return clock_now() >= *due;
 }
 
 static void
 sampler_exit(int code, Datum arg)
 {
+	active_sampler_ends();
 	if (status->pid == MyProcPid)
 		status->pid = 0;
 }
@@ -472,6 +771,7 @@ sampler_setup(void)
 	persist_server_is_up();
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
+	active_sampler_starts();
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 
@@ -482,18 +782,20 @@ pgnetlat_sampler_main(Datum arg)
 	uint32		wait_event;
 	int64		due;
 	int64		cpu_time_before;
+	bool		is_due;
 
 	sampler_setup();
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
 	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
-	tick.last = due = clock_now();
+	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 
 	while (!ShutdownRequestPending)
 	{
-		wait_for_next_tick(&due, wait_event);
+		is_due = wait_for_next_tick(&tick, &due, wait_event);
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{
@@ -502,7 +804,10 @@ pgnetlat_sampler_main(Datum arg)
 		}
 		if (ShutdownRequestPending)
 			break;
+		if (!is_due)
+			continue;
 		tick_once(&tick);
+		due += tick.interval;
 		status->cpu_time = cpu_time_before + clock_read(CLOCK_PROCESS_CPUTIME_ID);
 	}
 

@@ -26,7 +26,7 @@ typedef struct SamplerStatus
 extern Size sampler_shmem_size(void);
 extern void sampler_shmem_init(void);
 extern void sampler_register(void);
-extern void sampler_get_status(SamplerStatus *status);
+extern void sampler_get_status(SamplerStatus *copy);
 
 extern PGDLLEXPORT void pgnetlat_sampler_main(Datum arg);
 

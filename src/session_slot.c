@@ -440,6 +440,20 @@ slot_observe(int index, SlotObservation *observation)
 	}
 }
 
+/*
+ * The session in a slot waits for its client, as far as it has published: has
+ * it begun to work on a request all the same, and when?
+ */
+bool
+slot_request_began(int index, int64 *at)
+{
+	SlotPublished copy;
+	uint32		changecount;
+
+	return copy_published(&slots[index], &copy, &changecount) &&
+		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
+}
+
 /* The slot of the session with this process ID, or -1. */
 int
 slot_find_pid(int pid)

@@ -52,7 +52,8 @@ typedef enum SessionTransport
 typedef struct SlotPublished
 {
 	/* set by slot_attach(), constant while the session lasts */
-	uint64		session;		/* unique while the server runs; 0: nobody is here */
+	uint64		session;		/* unique while the server runs; 0: nobody is
+								 * here */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
@@ -71,19 +72,20 @@ typedef struct SlotPublished
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	int64		run_queue_base; /* at the beginning, or the latest reset; -1: unknown */
+	int64		run_queue_base; /* at the beginning, or the latest reset; -1:
+								 * unknown */
 	int64		run_queue_total;
 } SlotPublished;
 
 typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session, ... */
-	uint64		exchange_number;		/* ... exchange ... */
+	uint64		exchange_number;	/* ... exchange ... */
 	uint32		generation;		/* ... and reset generation only */
 	LedgerSampled ledger;
-	TcpInfo		tcp;			/* over socket diagnosis; valid for the session.
-								 * Neither this one nor the published one is
-								 * always the later: readers merge them */
+	TcpInfo		tcp;			/* over socket diagnosis; valid for the
+								 * session. Neither this one nor the published
+								 * one is always the later: readers merge them */
 	uint64		tcp_session;
 } SlotSampled;
 
@@ -92,10 +94,10 @@ typedef struct SessionSlot
 	SeqLock		lock;			/* protects published */
 	SlotPublished published;
 
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
 	SlotSampled sampled;
 
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
 	pg_atomic_uint64 busy_shown;
 	pg_atomic_uint32 tally_state;
 } SessionSlot;
@@ -170,6 +172,7 @@ extern int	slot_find_pid(int pid);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);
@@ -188,8 +191,9 @@ typedef struct SlotControl
 	volatile uint32 generation;
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;
-	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has seen */
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions;	/* attached so far */
+	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
+									 * seen */
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions; /* attached so far */
 	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
 } SlotControl;
 

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "active_sessions.h"
 #include "clients.h"
 #include "accumulate.h"
 #include "history.h"
@@ -21,9 +22,11 @@
 #include "sampler.h"
 #include "shared_memory.h"
 #include "session_slot.h"
+#include "settings.h"
 #include "statements.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "table.h"
 #include "tally.h"
 #include "wait_events.h"
 #include "windows.h"
@@ -33,7 +36,9 @@ static const struct
 	Size		(*size) (void);
 	void		(*init) (void);
 }			modules[] = {
+	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
+	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{tally_shmem_size, tally_shmem_init},
 	{wait_events_shmem_size, wait_events_shmem_init},
@@ -55,7 +60,7 @@ shmem_is_ready(void)
 	return ready;
 }
 
-/* Bytes of shared memory, without the locks. */
+/* Bytes of shared memory, without the locks themselves. */
 Size
 shmem_size(void)
 {
@@ -67,12 +72,25 @@ shmem_size(void)
 }
 
 static void
+request_locks(void)
+{
+	int			counts[LOCK_KINDS];
+
+	for (int i = 0; i < LOCK_KINDS; i++)
+		counts[i] = 1;
+	counts[LOCK_ACCUMULATE] = LOCK_ACCUMULATE_PARTITIONS;
+	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
+	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
+	locks_request(counts);
+}
+
+static void
 pgnetlat_shmem_request(void)
 {
 	if (prev_shmem_request)
 		prev_shmem_request();
 	RequestAddinShmemSpace(shmem_size());
-	locks_request();
+	request_locks();
 }
 
 static void
@@ -82,7 +100,6 @@ pgnetlat_shmem_startup(void)
 		prev_shmem_startup();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	locks_init();
 	for (size_t i = 0; i < lengthof(modules); i++)
 		modules[i].init();
 	LWLockRelease(AddinShmemInitLock);

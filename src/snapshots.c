@@ -18,6 +18,15 @@ static const int64_t lengths[SNAPSHOT_LEVELS] = {
 	SNAPSHOTS_LONGEST_NS,
 };
 
+/* When the next snapshot of a level is due; 0: at once. */
+static int64_t
+level_next_due(const SnapshotSchedule *schedule, int level)
+{
+	if (schedule->taken[level] == 0)
+		return 0;
+	return schedule->taken[level] + lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
+}
+
 /*
  * The levels for which snapshots are to be taken now, all by the same look at
  * the accounts.  They count as taken.
@@ -33,14 +42,28 @@ snapshots_due(SnapshotSchedule *schedule, int64_t now)
 
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
-		int64_t		interval = lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
-
-		if (schedule->taken[level] != 0 && now - schedule->taken[level] < interval)
+		if (now < level_next_due(schedule, level))
 			continue;
 		schedule->taken[level] = now;
 		due |= 1u << level;
 	}
 	return due;
+}
+
+/* When snapshots are due next, of any level; 0: at once. */
+int64_t
+snapshots_next_due(const SnapshotSchedule *schedule)
+{
+	int64_t		next = level_next_due(schedule, 0);
+
+	for (int level = 1; level < SNAPSHOT_LEVELS; level++)
+	{
+		int64_t		due = level_next_due(schedule, level);
+
+		if (due < next)
+			next = due;
+	}
+	return next;
 }
 
 /* The oldest one of so many, unused places counting as the oldest. */

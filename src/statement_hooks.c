@@ -158,7 +158,7 @@ static const CachedPlan *unnamed_plan = NULL;
 static uint64
 utility_queryid(const PlannedStmt *pstmt)
 {
-	const Portal portal = ActivePortal;
+	Portal		portal = ActivePortal;
 	uint64		queryid = pstmt->queryId != 0 ? pstmt->queryId : pgstat_get_my_query_id();
 	PreparedStatement *prepared;
 

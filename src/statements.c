@@ -3,10 +3,8 @@
  * statements.c
  *	  See statements.h.
  *
- * One lock protects the table: it is taken once per batch of exchanges, by
- * whoever empties a session's ring, so there is little to contend for.  When
- * the table is full the least used entries are removed and their counters
- * accumulated into one that has no key, so that the sums stay true.
+ * When the table is full the least used entries are removed, and their
+ * counters added to one that has no key, so that the sums stay true.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,50 +12,18 @@
  */
 #include "postgres.h"
 
-#include "bounded.h"
-#include "compat.h"
 #include "settings.h"
-#include "locks.h"
 #include "statements.h"
-#include "storage/shmem.h"
-#include "utils/hsearch.h"
+#include "table.h"
 
 StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
-				 "StatementKey must not have padding: it is hashed as bytes");
+				 "StatementKey must not have padding: it is compared as bytes");
 
-/* protected by the statements lock, as the table is */
-typedef struct StatementsShared
-{
-	StatementEntry other;		/* what was evicted; its key stays zero */
-	int64		evicted;
-} StatementsShared;
+/* What of a batch is added in one go: the bits of a word. */
+#define BATCH_STEP		64
 
-static StatementsShared *shared = NULL;
-static HTAB *table = NULL;
-
-Size
-statements_shmem_size(void)
-{
-	return add_size(MAXALIGN(sizeof(StatementsShared)),
-					hash_estimate_size(pgnetlat_max_statements, sizeof(StatementEntry)));
-}
-
-void
-statements_shmem_init(void)
-{
-	bool		found;
-	HASHCTL		info;
-
-	shared = ShmemInitStruct("pgnetlat statements", sizeof(StatementsShared), &found);
-	if (!found)
-		memset(shared, 0, sizeof(*shared));
-
-	memset(&info, 0, sizeof(info));
-	info.keysize = sizeof(StatementKey);
-	info.entrysize = sizeof(StatementEntry);
-	table = compat_shmem_hash("pgnetlat statements hash", pgnetlat_max_statements,
-							  &info, HASH_ELEM | HASH_BLOBS);
-}
+/* How often to make room for an entry that others have taken then. */
+#define MAX_TRIES		3
 
 static void
 counters_add(StatementCounters *sum, const StatementCounters *term)
@@ -75,56 +41,162 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 	sum->repeat_network += term->repeat_network;
 }
 
+/* "own" is the row of what was evicted of a partition; its key stays zero. */
 static void
-add_up_evicted(const void *evicted)
+add_up_evicted(void *own, const void *evicted)
 {
+	StatementEntry *sum = own;
 	const StatementEntry *entry = evicted;
 
-	counters_add(&shared->other.counters, &entry->counters);
-	if (shared->other.since == 0 || entry->since < shared->other.since)
-		shared->other.since = entry->since;
+	counters_add(&sum->counters, &entry->counters);
+	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
+		sum->since = entry->since;
 }
 
-/* The entry for a key, new if need be; the lock is held exclusively. */
-static StatementEntry *
-find_or_create(const StatementKey *key, TimestampTz now)
-{
-	StatementEntry *entry = hash_search(table, key, HASH_FIND, NULL);
+static const TableSpec spec = {
+	.name = "pgnetlat statements",
+	.lock = LOCK_STATEMENTS,
+	.key_size = sizeof(StatementKey),
+	.entry_size = sizeof(StatementEntry),
+	.usage_offset = offsetof(StatementEntry, usage),
+	.since_offset = offsetof(StatementEntry, since),
+	.own_size = sizeof(StatementEntry),
+	.evict = add_up_evicted,
+};
 
-	if (entry)
-		return entry;
-	if (hash_get_num_entries(table) >= pgnetlat_max_statements)
-		shared->evicted += bounded_evict(table, pgnetlat_max_statements,
-										 offsetof(StatementEntry, usage), NULL, add_up_evicted);
-	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
-	if (entry == NULL)
-		return NULL;
-	entry->usage = 0;
-	entry->since = now;
-	memset(&entry->counters, 0, sizeof(entry->counters));
-	return entry;
+static Table table;
+
+Size
+statements_shmem_size(void)
+{
+	return table_shmem_size(&spec, pgnetlat_max_statements);
+}
+
+void
+statements_shmem_init(void)
+{
+	table_shmem_init(&table, &spec, pgnetlat_max_statements);
+}
+
+static void
+add_to_entry(StatementEntry *entry, const StatementCounters *delta, TimestampTz now)
+{
+	counters_add(&entry->counters, delta);
+	entry->usage += Max(delta->calls, 1);
+	if (entry->since == 0)
+		entry->since = now;
+}
+
+static inline bool
+same_partition(const StatementBatchItem *a, const StatementBatchItem *b)
+{
+	return table_partition_of(&table, a->hash) == table_partition_of(&table, b->hash);
 }
 
 /*
- * Add to the counters of some statements.
+ * Of the items from the first on whose bits are set in "left", add those of
+ * the first one's partition, whose lock is held.  Returns what is left then,
+ * with those for which there was no room among them, unless "anyway": then
+ * they are added to what was evicted.
+ */
+static uint64
+add_to_partition(const StatementBatchItem *items, int first, int count, uint64 left,
+				 bool anyway, TimestampTz now)
+{
+	uint32		hash = items[first].hash;
+
+	for (int i = first; i < count; i++)
+	{
+		const StatementBatchItem *item = &items[i];
+		StatementEntry *entry;
+
+		if (!(left & UINT64CONST(1) << i) || !same_partition(item, &items[first]))
+			continue;
+		entry = table_find_or_add(&table, item->hash, &item->key, now);
+		if (unlikely(entry == NULL && anyway))
+		{
+			entry = table_own(&table, hash);
+			table_count_evicted(&table, hash);
+		}
+		if (likely(entry != NULL))
+		{
+			add_to_entry(entry, &item->delta, now);
+			left &= ~(UINT64CONST(1) << i);
+		}
+	}
+	return left;
+}
+
+static inline uint64
+all_of(int count)
+{
+	return count == BATCH_STEP ? ~UINT64CONST(0) : (UINT64CONST(1) << count) - 1;
+}
+
+/*
+ * Add items, at most BATCH_STEP of them.  Returns which are left, if the caller
+ * does not want to wait for locks.
+ */
+static uint64
+add_step(const StatementBatchItem *items, int count, TimestampTz now, bool wait)
+{
+	uint64		left = all_of(count);
+
+	for (int first = 0; first < count; first++)
+	{
+		uint32		hash = items[first].hash;
+
+		/* others may be quicker to take what was made free: do not insist */
+		for (int try = 0; left & UINT64CONST(1) << first; try++)
+		{
+			bool		last_try = try == MAX_TRIES ||
+				(try > 0 && !table_make_room(&table, wait));
+
+			if (last_try && !wait)
+				break;
+			if (wait)
+				table_lock(&table, hash);
+			else if (!table_lock_if_free(&table, hash))
+				break;
+			left = add_to_partition(items, first, count, left, last_try, now);
+			table_unlock(&table, hash);
+		}
+	}
+	return left;
+}
+
+/*
+ * Add to the counters of some statements.  No lock is held while another one
+ * is waited for.
  */
 void
 statements_accumulate(const StatementBatchItem *items, int count, TimestampTz now)
 {
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
-	for (int i = 0; i < count; i++)
-	{
-		StatementEntry *entry = find_or_create(&items[i].key, now);
+	for (int i = 0; i < count; i += BATCH_STEP)
+		(void) add_step(items + i, Min(count - i, BATCH_STEP), now, true);
+}
 
-		/* no memory for another entry, although there should be */
-		if (entry == NULL)
-			entry = &shared->other;
-		counters_add(&entry->counters, &items[i].delta);
-		entry->usage += Max(items[i].delta.calls, 1);
-		if (entry->since == 0)
-			entry->since = now;
+/*
+ * The same, but only as far as that takes no waiting.  What is left is moved to
+ * the front; returns how many items that is.
+ */
+int
+statements_accumulate_if_free(StatementBatchItem *items, int count, TimestampTz now)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < count; i += BATCH_STEP)
+	{
+		int			step = Min(count - i, BATCH_STEP);
+		uint64		left = add_step(items + i, step, now, false);
+
+		for (int j = 0; left != 0; j++, left >>= 1)
+		{
+			if (left & 1)
+				items[kept++] = items[i + j];
+		}
 	}
-	LWLockRelease(locks_get(LOCK_STATEMENTS));
+	return kept;
 }
 
 /*
@@ -133,61 +205,63 @@ statements_accumulate(const StatementBatchItem *items, int count, TimestampTz no
 void
 statements_restore(const StatementEntry *saved)
 {
-	StatementKey none = {0};
+	static const StatementKey none;
+	uint32		hash = statements_hash(&saved->key);
+	StatementEntry *entry = NULL;
 
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
-	if (memcmp(&saved->key, &none, sizeof(none)) != 0 &&
-		hash_get_num_entries(table) < pgnetlat_max_statements)
-	{
-		StatementEntry *entry = find_or_create(&saved->key, saved->since);
-
-		entry->since = saved->since;
-		entry->usage = saved->usage;
-		entry->counters = saved->counters;
-	}
+	table_lock(&table, hash);
+	if (memcmp(&saved->key, &none, sizeof(none)) != 0)
+		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
+	if (entry)
+		*entry = *saved;
 	else
-		add_up_evicted(saved);
-	LWLockRelease(locks_get(LOCK_STATEMENTS));
+		add_up_evicted(table_own(&table, hash), saved);
+	table_unlock(&table, hash);
 }
 
 void
-statements_reset(TimestampTz now)
+statements_reset(void)
 {
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_EXCLUSIVE);
-	bounded_clear(table);
-	memset(shared, 0, sizeof(*shared));
-	LWLockRelease(locks_get(LOCK_STATEMENTS));
+	table_clear(&table);
 }
 
 void
 statements_counts(int64 *entries, int64 *evicted)
 {
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_SHARED);
-	*entries = hash_get_num_entries(table);
-	*evicted = shared->evicted;
-	LWLockRelease(locks_get(LOCK_STATEMENTS));
+	*entries = table_entries(&table);
+	*evicted = table_evicted(&table);
 }
 
-void
-statements_iterate(void (*callback) (const StatementEntry *entry, void *arg), void *arg)
+static void
+read_evicted(const void *own, void *sum)
 {
-	HASH_SEQ_STATUS scan;
-	StatementEntry *entry;
-	StatementEntry *copies;
-	int			count = 0;
+	add_up_evicted(sum, own);
+}
 
-	/* copy under the lock, format outside of it */
-	copies = palloc_extended(((Size) pgnetlat_max_statements + 1) * sizeof(StatementEntry),
-							 MCXT_ALLOC_HUGE);
-	LWLockAcquire(locks_get(LOCK_STATEMENTS), LW_SHARED);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		copies[count++] = *entry;
-	if (shared->other.since != 0)
-		copies[count++] = shared->other;
-	LWLockRelease(locks_get(LOCK_STATEMENTS));
+static void
+forget_evicted(void *sum)
+{
+	memset(sum, 0, sizeof(StatementEntry));
+}
 
-	for (int i = 0; i < count; i++)
-		callback(&copies[i], arg);
-	pfree(copies);
+static const TableReader reader = {
+	.copy_size = sizeof(StatementEntry),
+	.own = read_evicted,
+	.restart = forget_evicted,
+	.extra = 1,
+};
+
+/*
+ * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
+ * there is any, is the last.
+ */
+StatementEntry *
+statements_copy(int *count)
+{
+	StatementEntry evicted;
+	StatementEntry *copies = table_copy(&table, &reader, &evicted, count);
+
+	if (evicted.since != 0)
+		copies[(*count)++] = evicted;
+	return copies;
 }

@@ -3,6 +3,10 @@
  * statements.h
  *	  What each statement cost: a bounded table in shared memory.
  *
+ * Whoever accumulates adds up what it has for each statement in items of its
+ * own first, with the hash of their keys, and then adds all of them with one
+ * call.  That takes each lock that it needs once.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -10,9 +14,10 @@
 #ifndef PGNETLAT_STATEMENTS_H
 #define PGNETLAT_STATEMENTS_H
 
+#include "chains.h"
 #include "datatype/timestamp.h"
 
-/* Hashed as bytes: no padding; see the assertion in statements.c. */
+/* Compared as bytes: no padding; see the assertion in statements.c. */
 typedef struct StatementKey
 {
 	Oid			userid;
@@ -48,20 +53,26 @@ typedef struct StatementEntry
 typedef struct StatementBatchItem
 {
 	StatementKey key;
+	uint32		hash;			/* statements_hash(&key) */
 	StatementCounters delta;
 } StatementBatchItem;
+
+static inline uint32
+statements_hash(const StatementKey *key)
+{
+	return chains_hash(key->queryid, (uint64) key->dbid << 32 | key->userid);
+}
 
 extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
 
 extern void statements_accumulate(const StatementBatchItem *items, int count,
 								  TimestampTz now);
-extern void statements_reset(TimestampTz now);
+extern int	statements_accumulate_if_free(StatementBatchItem *items, int count,
+										  TimestampTz now);
+extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
-
-/* Calls back with a copy of each entry, the one of evicted entries (all zero key) last. */
-extern void statements_iterate(void (*callback) (const StatementEntry *entry, void *arg),
-							   void *arg);
-extern void statements_restore(const StatementEntry *entry);
+extern StatementEntry *statements_copy(int *count);
+extern void statements_restore(const StatementEntry *saved);
 
 #endif							/* PGNETLAT_STATEMENTS_H */

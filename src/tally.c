@@ -233,6 +233,7 @@ tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items)
 		item->key.userid = statement->userid;
 		item->key.dbid = dbid;
 		item->key.queryid = statement->queryid;
+		item->hash = statements_hash(&item->key);
 		item->delta = statement->counters;
 		count++;
 	}
@@ -245,7 +246,9 @@ tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
 {
 	const TallyHistogram *term = &tally->histogram[metric];
 
+	Histogram	sum = {.sum = term->sum};
+
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		histogram->bucket[i] += term->bucket[i];
-	histogram->sum += term->sum;
+		sum.bucket[i] = term->bucket[i];
+	histogram_add(histogram, &sum);
 }

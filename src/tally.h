@@ -81,10 +81,11 @@ typedef struct OwnTally
 {
 	Tally	   *tally;
 	pg_atomic_uint32 *state;	/* in the slot */
-	TallyStatement *current;	/* of the exchange in progress, or the one before
-								 * the wait in progress */
+	TallyStatement *current;	/* of the exchange in progress, or the one
+								 * before the wait in progress */
 	Burst		burst;
-	TallyStatement *hint[TALLY_HINTS];	/* where a statement may be; never NULL */
+	TallyStatement *hint[TALLY_HINTS];	/* where a statement may be; never
+										 * NULL */
 } OwnTally;
 
 /* read in the hot path: not through the table of exported symbols */

@@ -14,10 +14,8 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -96,47 +94,6 @@ tcpinfo_unsent(pgsocket sock)
 		return queued;
 #endif
 	return 0;
-}
-
-/*
- * The time for which this process was ready to run and did not get a
- * processor, since it started; -1 where the kernel does not say.
- */
-int64
-tcpinfo_run_queue_time(void)
-{
-#ifdef __linux__
-	char		text[96];
-	long long	on_cpu;
-	long long	waiting;
-	int			fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
-	ssize_t		length;
-
-	if (fd < 0)
-		return -1;
-	length = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (length <= 0)
-		return -1;
-	text[length] = '\0';
-	if (sscanf(text, "%lld %lld", &on_cpu, &waiting) == 2)
-		return waiting;
-#endif
-	return -1;
-}
-
-/*
- * How often this process has given up its processor to wait for something;
- * always the same where the kernel does not say.
- */
-long
-tcpinfo_times_blocked(void)
-{
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_SELF, &usage) != 0)
-		return 0;
-	return usage.ru_nvcsw;
 }
 
 #if defined(__linux__) && defined(TCP_INFO)

@@ -3,9 +3,10 @@
  * tcpinfo.h
  *	  Asking the kernel about TCP connections.
  *
- * The only place for differences between operating systems: where the kernel
- * does not tell, the functions return false and everything that depends on
- * them is NULL.  What the replies mean is in tcpstate.h.
+ * This and process.h are the only places for differences between operating
+ * systems: where the kernel does not tell, the functions return false and
+ * everything that depends on them is NULL.  What the replies mean is in
+ * tcpstate.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -57,8 +58,5 @@ tcpinfo_has_input(pgsocket sock)
 extern void tcpinfo_diag_init(TcpDiag *diag);
 extern TcpReply tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints,
 								   const TcpInfo *known, int64 now, TcpInfo *info);
-
-extern int64 tcpinfo_run_queue_time(void);
-extern long tcpinfo_times_blocked(void);
 
 #endif							/* PGNETLAT_TCPINFO_H */

@@ -94,6 +94,15 @@ tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
 }
 
 void
+tcpstate_counters_add(TcpCounters *sum, const TcpCounters *term)
+{
+	sum->retransmits += term->retransmits;
+	sum->bytes_received += term->bytes_received;
+	sum->packets_sent += term->packets_sent;
+	sum->packets_received += term->packets_received;
+}
+
+void
 tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term)
 {
 	difference->retransmits -= term->retransmits;

@@ -102,12 +102,30 @@ wait_events_reset(int slot)
 	pg_atomic_fetch_add_u32(&profiles[slot].resets, 1);
 }
 
+/* The profile is soon to be added to: its first entries, the others are rare. */
+void
+wait_events_prefetch(int slot)
+{
+	__builtin_prefetch(&profiles[slot], 1);
+	__builtin_prefetch(&profiles[slot].entries[2], 1);
+}
+
 /*
- * Add a sample that stands for "time".  For the sampler only.
+ * Has the profile been asked to begin anew?  For the sampler, about a session
+ * that it has sampled.
+ */
+bool
+wait_events_are_reset(int slot, uint64 session, uint32 generation)
+{
+	return !profile_is_of(&profiles[slot], session, generation);
+}
+
+/*
+ * Add so many samples that stand for "time".  For the sampler only.
  */
 void
 wait_events_add(int slot, uint64 session, uint32 generation, LedgerState state,
-		  uint32 event, int64 time)
+				uint32 event, uint32 samples, int64 time)
 {
 	WaitProfile *profile = &profiles[slot];
 	uint32		packed = pack_event(event);
@@ -137,7 +155,7 @@ wait_events_add(int slot, uint64 session, uint32 generation, LedgerState state,
 			i = OTHER_ENTRY;
 	}
 	entry = &profile->entries[i];
-	entry->samples++;
+	entry->samples += samples;
 	entry->time += time;
 }
 

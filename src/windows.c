@@ -72,6 +72,15 @@ windows_due(int64 now)
 	return snapshots_due(&shared->schedule, now);
 }
 
+/*
+ * When snapshots are to be taken next.
+ */
+int64
+windows_next_due(void)
+{
+	return snapshots_next_due(&shared->schedule);
+}
+
 static void
 take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 {
@@ -164,10 +173,7 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	ledger_totals_subtract(&observation->account.totals, &before->totals);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&observation->account.totals);
-	observation->tcp_counters.retransmits -= before->tcp.retransmits;
-	observation->tcp_counters.bytes_received -= before->tcp.bytes_received;
-	observation->tcp_counters.packets_sent -= before->tcp.packets_sent;
-	observation->tcp_counters.packets_received -= before->tcp.packets_received;
+	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
 	if (observation->run_queue_time >= 0)
 		observation->run_queue_time -= before->run_queue_time;
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
@@ -215,7 +221,7 @@ windows_reset(int slot, int pid, TimestampTz *since)
 	bool		found;
 
 	memset(&reset, 0, sizeof(reset));
-	LWLockAcquire(locks_get(LOCK_RESET), LW_EXCLUSIVE);
+	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	found = slot_observe(slot, &observation) && observation.pid == pid && !observation.closed;
 	if (found)
 	{
@@ -230,6 +236,6 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		seqlock_write_end(&own->reset_lock);
 		wait_events_reset(slot);
 	}
-	LWLockRelease(locks_get(LOCK_RESET));
+	locks_release(LOCK_RESET, 0);
 	return found;
 }

@@ -106,7 +106,8 @@ typedef struct Wire
 	char		noted;			/* ... this message was put last */
 
 	bool		flush_wait;		/* the wait followed a Flush message */
-	bool		more_in_kernel; /* before the response left, behind core's buffer */
+	bool		more_in_kernel; /* before the response left, behind core's
+								 * buffer */
 	bool		copied;			/* the exchange has asked for data, ... */
 	int64		before_copy;	/* ... after so many statements of the session */
 } Wire;
@@ -139,7 +140,7 @@ message_in_wait(char type)
 			pgnetlat_housekeeping = my_session.renamed = true;
 			break;
 		case MSG_ERROR:
-			exchange_begin(clock_now(), false);	/* about to end */
+			exchange_begin(clock_now(), false); /* about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
 		case MSG_CLOSE_COMPLETE:
@@ -268,7 +269,6 @@ note_message(char type, const char *body)
 		case MSG_ERROR:
 		case MSG_NOTIFICATION:
 			/* locks may be held where one of these is sent */
-			return;
 		case MSG_CLOSE_COMPLETE:
 			/* of what is complete */
 			return;
@@ -512,7 +512,7 @@ invited_to_copy(int64 now, bool arrived)
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
 	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(2 * COMPAT_MESSAGE_HEADER);
+		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
 	else if (type != 0)
 		data = COMPAT_YES;
 	if (data == COMPAT_NO)
@@ -564,7 +564,7 @@ flush_event_by_event(char last)
 	{
 		wire.flush_wait = true;
 		exchange_end(now, bytes, in_kernel || in_buffer,
-					IsTransactionOrTransactionBlock() ? 'T' : 'I', false);
+					 IsTransactionOrTransactionBlock() ? 'T' : 'I', false);
 	}
 	else
 	{
@@ -682,7 +682,7 @@ wire_next_statement(void)
 	at = exchange_time_of(GetCurrentStatementStartTimestamp());
 	/* several statements in one message share its timestamp */
 	exchange_next_statement(at > exchange_record()->start ? at : clock_now(),
-						   wire.buffered);
+							wire.buffered);
 }
 
 /*

@@ -18,8 +18,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Waits outside a transaction are not what is tested here: they are never idle.
-my $node =
-  new_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
+my $node = new_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
@@ -98,8 +97,10 @@ foreach my $tcp (0, 1)
 			for (1 .. 20)
 			{
 				$client->put(
-					parse('', 'SELECT $1::int'), bind_('', '', $_),
-					describe('P', ''), execute(''), sync());
+					parse('', 'SELECT $1::int'),
+					bind_('', '', $_),
+					describe('P', ''),
+					execute(''), sync());
 				$client->responses;
 			}
 		},
@@ -225,8 +226,7 @@ gain(
 			'BEGIN',
 			'DECLARE c CURSOR FOR SELECT generate_series(1, 100)',
 			('FETCH 10 FROM c') x 3,
-			'CLOSE c',
-			'COMMIT');
+			'CLOSE c', 'COMMIT');
 	});
 
 gain(
@@ -237,7 +237,8 @@ gain(
 		$client->run('BEGIN');
 		$client->put(
 			parse('', 'SELECT generate_series(1, 25)'),
-			bind_('p', ''), execute('p', 10), sync());
+			bind_('p', ''),
+			execute('p', 10), sync());
 		$client->responses;
 		for (1 .. 2)
 		{
@@ -252,7 +253,8 @@ gain(
 	{ requests => 12, statements => 10, round_trips => 12 },
 	sub {
 		my ($client) = @_;
-		$client->put(parse('s', 'SELECT $1::int'), describe('S', 's'), sync());
+		$client->put(parse('s', 'SELECT $1::int'), describe('S', 's'),
+			sync());
 		$client->responses;
 		for (1 .. 10)
 		{
@@ -267,7 +269,8 @@ gain(
 	'large result',
 	{ requests => 1, statements => 1 },
 	sub {
-		$_[0]->run(q{SELECT repeat('x', 1000) FROM generate_series(1, 20000)});
+		$_[0]
+		  ->run(q{SELECT repeat('x', 1000) FROM generate_series(1, 20000)});
 	});
 
 gain(
@@ -290,15 +293,13 @@ my $gain = gain(
 	sub {
 		my ($client) = @_;
 		$client->put(
-			(
-				parse('', 'SELECT pg_sleep(0.15)')
-				  . bind_('', '')
-				  . execute('')
-			) x 4,
+			(parse('', 'SELECT pg_sleep(0.15)') . bind_('', '') . execute(''))
+			x 4,
 			sync());
 		$client->responses;
 	});
-at_least($gain->{exec_time}, 600, 'statements under one Sync: all of them execute');
+at_least($gain->{exec_time}, 600,
+	'statements under one Sync: all of them execute');
 
 $gain = gain(
 	'pipeline of slow requests',
@@ -308,7 +309,8 @@ $gain = gain(
 		$client->put(query('SELECT pg_sleep(0.15)') x 4);
 		$client->responses(4);
 	});
-at_least($gain->{exec_time}, 600, 'pipeline of slow requests: all of them execute');
+at_least($gain->{exec_time}, 600,
+	'pipeline of slow requests: all of them execute');
 
 $gain = gain(
 	'slow planner',
@@ -355,11 +357,13 @@ $gain = gain(
 		$paused = pause(500);
 		$client->run('SELECT 1');
 	});
-at_least($gain->{client_time}, $paused, 'pause between statements: is the client');
+at_least($gain->{client_time}, $paused,
+	'pause between statements: is the client');
 is($gain->{network_time}, 0, 'there is no network on a Unix socket');
 at_most_beside($gain->{exec_time}, $paused, $gain,
 	'pause between statements: is not execution');
-is($gain->{in_xact_wait_time}, 0, 'pause between statements: is in no transaction');
+is($gain->{in_xact_wait_time},
+	0, 'pause between statements: is in no transaction');
 
 $gain = gain(
 	'pause between statements over TCP',
@@ -371,7 +375,8 @@ $gain = gain(
 		$client->run('SELECT 1');
 	},
 	tcp => 1);
-at_least(waited($gain), $paused, 'pause between statements over TCP: is a wait');
+at_least(waited($gain), $paused,
+	'pause between statements over TCP: is a wait');
 
 $gain = gain(
 	'pause in a transaction',
@@ -427,7 +432,8 @@ $gain = gain(
 		$client->put(substr($message, 1));
 		$client->responses;
 	});
-at_least(waited($gain), $paused, 'message type without its length: is the client');
+at_least(waited($gain), $paused,
+	'message type without its length: is the client');
 at_most_beside($gain->{exec_time}, $paused, $gain,
 	'message type without its length: is not execution');
 
@@ -454,7 +460,9 @@ is($in_core, 'active', 'Flush without Sync: core does not see the wait');
 ok($in_progress, 'Flush without Sync: the wait is seen while it lasts');
 at_least($gain->{in_xact_wait_time},
 	$paused, 'Flush without Sync: is a wait in a transaction');
-cmp_ok($gain->{exec_time}, '<', $paused * 0.8,
+cmp_ok(
+	$gain->{exec_time}, '<',
+	$paused * 0.8,
 	'Flush without Sync: is not execution');
 
 $gain = gain(
@@ -462,8 +470,10 @@ $gain = gain(
 	{ statements => 1, transactions => 1, requests => 2 },
 	sub {
 		my ($client) = @_;
-		$client->put(parse('', 'INSERT INTO slow_to_commit VALUES (1)'),
-			bind_('', ''), execute(''), flush());
+		$client->put(
+			parse('', 'INSERT INTO slow_to_commit VALUES (1)'),
+			bind_('', ''),
+			execute(''), flush());
 		$client->until('C');
 		$paused = pause(300);
 		$client->put(sync());
@@ -471,7 +481,8 @@ $gain = gain(
 	});
 at_least($gain->{in_xact_wait_time},
 	$paused, 'Sync alone after Flush: the pause is a wait in a transaction');
-at_least($gain->{exec_time}, 500, 'Sync alone after Flush: the commit is execution');
+at_least($gain->{exec_time}, 500,
+	'Sync alone after Flush: the commit is execution');
 
 # ---------------------------------------------------------------------------
 # Errors and notices
@@ -484,7 +495,9 @@ gain(
 		my ($client) = @_;
 		for (1 .. 3)
 		{
-			is($client->error_of('SELECT 1/0'), 'division by zero', 'an error');
+			is( $client->error_of('SELECT 1/0'),
+				'division by zero',
+				'an error');
 			$client->run('SELECT 1');
 		}
 	});
@@ -502,7 +515,9 @@ gain(
 			[ 'SELECT 1 / $1::int', '0' ])
 		{
 			my ($sql, $value) = @$_;
-			$client->put(parse('', $sql), bind_('', '', $value),
+			$client->put(
+				parse('', $sql),
+				bind_('', '', $value),
 				execute(''), sync());
 			ok((grep { $_->{type} eq 'E' } $client->until('Z')), 'an error');
 		}
@@ -557,17 +572,25 @@ $gain = gain(
 		ok($seen, 'after a notice the session is executing');
 		$client->responses;
 	});
-at_least($gain->{exec_time}, 500, 'notice, then long execution: is execution');
+at_least($gain->{exec_time}, 500,
+	'notice, then long execution: is execution');
 at_most_beside(waited($gain), 500, $gain,
 	'notice, then long execution: is not a wait');
 
 # Debug messages come from everywhere, also from between requests.
 gain(
 	'messages of all levels',
-	{ requests => 12, statements => 12, transactions => 11, round_trips => 12 },
+	{
+		requests => 12,
+		statements => 12,
+		transactions => 11,
+		round_trips => 12
+	},
 	sub {
-		$_[0]->run('SET client_min_messages = debug5',
-			('SELECT 1') x 8, 'BEGIN', 'COMMIT', 'RESET client_min_messages');
+		$_[0]->run(
+			'SET client_min_messages = debug5',
+			('SELECT 1') x 8,
+			'BEGIN', 'COMMIT', 'RESET client_min_messages');
 	});
 
 gain(
@@ -591,8 +614,10 @@ gain(
 	{ requests => 2, statements => 1 },
 	sub {
 		my ($client) = @_;
-		$client->put(query('COPY items (id) FROM STDIN'),
-			copy_data("no number\n") x 5000, copy_done());
+		$client->put(
+			query('COPY items (id) FROM STDIN'),
+			copy_data("no number\n") x 5000,
+			copy_done());
 		$client->until('Z');
 		$client->run('SELECT 1');
 	});

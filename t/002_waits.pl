@@ -40,6 +40,7 @@ pause(200);
 $client->run('SELECT 1');
 $account = $observer->settled($client->pid, 2);
 $gain = delta($before, $account);
+
 if ($gain->{idle_time} == 0)
 {
 	at_least($gain->{client_time}, 200, 'a short wait is the client');
@@ -64,15 +65,18 @@ ok($idle, 'a wait becomes idle');
 is($idle->{pending_time}, 0, 'an idle session has nothing pending');
 cmp_ok($idle->{idle_time} - $account->{idle_time},
 	'>', 400, 'all of the wait is idle');
-is($idle->{client_time}, $account->{client_time},
+is( $idle->{client_time},
+	$account->{client_time},
 	'none of the idle wait is the client');
 at_least(
-	$observer->await($client->pid, sub { $_->{idle_time} > 700 })->{idle_time},
-	700, 'idle time grows while it lasts');
+	$observer->await($client->pid, sub { $_->{idle_time} > 700 })
+	  ->{idle_time},
+	700,
+	'idle time grows while it lasts');
 $client->run('SELECT 1');
 $account = $observer->settled($client->pid, 3);
-is($account->{client_time}, $idle->{client_time},
-	'idle time stays idle when it is over');
+is($account->{client_time},
+	$idle->{client_time}, 'idle time stays idle when it is over');
 
 # the threshold far away: pending grows, and becomes the client's
 $client->run(q{SET pgnetlat.idle_threshold = '1h'});
@@ -81,7 +85,9 @@ ok($account, 'pending time grows up to the threshold');
 is($account->{state}, 'waiting', 'a session below the threshold is waiting');
 $client->run('SELECT 1');
 $gain = delta($account, $observer->settled($client->pid, 5));
-at_least($gain->{client_time}, $account->{pending_time},
+at_least(
+	$gain->{client_time},
+	$account->{pending_time},
 	'pending time becomes client time');
 cmp_ok($gain->{idle_time}, '==', 0, 'pending time becomes no idle time');
 
@@ -140,7 +146,8 @@ is($client->read_message->{type}, 'A', 'notification arrives');
 pause(200);
 $client->run('SELECT 1');
 $gain = delta($before, $observer->settled($client->pid, 14));
-at_least($gain->{client_time}, 300, 'a short wait with a notification is the client');
+at_least($gain->{client_time}, 300,
+	'a short wait with a notification is the client');
 is($gain->{requests}, 1, 'and one request');
 $client->finish;
 $other->finish;
@@ -188,7 +195,9 @@ seen_executing(
 	});
 
 $client->put(
-	parse('', 'SELECT pg_sleep(600)'), bind_('', ''), execute(''), sync());
+	parse('', 'SELECT pg_sleep(600)'),
+	bind_('', ''),
+	execute(''), sync());
 seen_executing(
 	'pg_sleep in the extended protocol, cancelled',
 	$client, 1,
@@ -249,7 +258,7 @@ sub sampled
 
 	ok( $observer->poll(
 			sub {
-				($observer->value(
+				(   $observer->value(
 						"SELECT sum(time) FROM pgnetlat_waits
 						 WHERE pid = $pid AND state = '$state'
 						   AND $event") // 0) > 200;
@@ -270,7 +279,8 @@ sampled($client->pid, 'waiting in transaction',
 $client->run('CREATE TEMP TABLE copied (t text)');
 $client->put(query('COPY copied FROM STDIN'));
 $client->until('G');
-sampled($client->pid, 'receiving', $client_read, 'ClientRead while receiving');
+sampled($client->pid, 'receiving', $client_read,
+	'ClientRead while receiving');
 $client->put(copy_done());
 $client->responses;
 $client->put(query('SELECT pg_sleep(600)'));
@@ -285,7 +295,9 @@ $client->cancel;
 $client->until('Z');
 $client->run('ROLLBACK');
 $client->put(query('SELECT count(*) FROM generate_series(1, 1000000000000)'));
-sampled($client->pid, 'executing',
+sampled(
+	$client->pid,
+	'executing',
 	q{wait_event_type IS NULL AND wait_event = 'CPU'}
 	  . q{ OR wait_event_type = 'CPU'},
 	'CPU where there is no wait event');
@@ -298,9 +310,13 @@ $client->until('Z');
 my ($both) = $observer->rows(
 	'SELECT s.total_time, (SELECT sum(w.time) FROM pgnetlat_waits w WHERE w.pid = s.pid) AS sampled
 	 FROM pgnetlat_sessions s WHERE s.pid = ' . $client->pid);
-cmp_ok($both->{sampled}, '<=', $both->{total_time} + 500,
+cmp_ok(
+	$both->{sampled}, '<=',
+	$both->{total_time} + 500,
 	'samples are not more than the time there was');
-cmp_ok($both->{sampled}, '>=', $both->{total_time} * 0.9 - 500,
+cmp_ok(
+	$both->{sampled}, '>=',
+	$both->{total_time} * 0.9 - 500,
 	'samples are about the time there was');
 
 is( $observer->value(

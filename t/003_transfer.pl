@@ -43,15 +43,19 @@ $client->responses;
 my $gain = delta($before, $observer->settled($client->pid, 1));
 is($gain->{requests}, 1, 'COPY FROM STDIN: is one exchange');
 is($gain->{statements}, 1, 'COPY FROM STDIN: is one statement');
-cmp_ok($gain->{recv_time}, '>=', 450, 'COPY FROM STDIN: the pauses are recv_time');
+cmp_ok($gain->{recv_time}, '>=', 450,
+	'COPY FROM STDIN: the pauses are recv_time');
 cmp_ok($gain->{exec_time}, '<', $gain->{recv_time},
 	'COPY FROM STDIN: the pauses are not execution');
-is($observer->value('SELECT count(*) FROM lines'), 3, 'COPY FROM STDIN: works');
+is($observer->value('SELECT count(*) FROM lines'),
+	3, 'COPY FROM STDIN: works');
 
 # A client that never pauses: everything has arrived before COPY begins.
 $before = $observer->settled($client->pid, 1);
-$client->put(query('COPY lines FROM STDIN'),
-	copy_data("line\n") x 1000, copy_done());
+$client->put(
+	query('COPY lines FROM STDIN'),
+	copy_data("line\n") x 1000,
+	copy_done());
 $client->responses;
 $gain = delta($before, $observer->settled($client->pid, 2));
 is($gain->{requests}, 1, 'COPY without pauses: is one exchange');
@@ -61,15 +65,19 @@ $before = $observer->settled($client->pid, 2);
 $client->put(query('COPY lines FROM STDIN'));
 $client->until('G');
 $client->put(copy_data("never\n"), copy_fail('changed my mind'));
-like((grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{M},
-	qr/changed my mind/, 'COPY fails as the client wants');
+like(
+	(grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{M},
+	qr/changed my mind/,
+	'COPY fails as the client wants');
 $gain = delta($before, $observer->settled($client->pid, 3));
 is($gain->{requests}, 1, 'failed COPY: is one exchange');
 
 # in the extended protocol
 $before = $observer->settled($client->pid, 3);
-$client->put(parse('', 'COPY lines FROM STDIN'),
-	bind_('', ''), execute(''), sync());
+$client->put(
+	parse('', 'COPY lines FROM STDIN'),
+	bind_('', ''),
+	execute(''), sync());
 $client->until('G');
 pause(400);
 $client->put(copy_data("four\n"), copy_done(), sync());
@@ -115,9 +123,11 @@ foreach my $tcp (0, 1)
 	$reader->put(query($large));
 	$seen = $observer->await($reader->pid,
 		sub { $_->{state} eq 'sending' and $_->{send_time} >= 500 });
-	ok($seen, "reader that does not read, $over: sending shows while it lasts");
+	ok($seen,
+		"reader that does not read, $over: sending shows while it lasts");
 	is($seen->{requests}, 0,
 		"reader that does not read, $over: the exchange goes on");
+
 	if ($tcp)
 	{
 	  SKIP:
@@ -135,7 +145,8 @@ foreach my $tcp (0, 1)
 	}
 	$reader->responses;
 	$gain = delta($before, $observer->settled($reader->pid, 1));
-	is($gain->{requests}, 1, "reader that does not read, $over: one exchange");
+	is($gain->{requests}, 1,
+		"reader that does not read, $over: one exchange");
 	cmp_ok($gain->{send_time}, '>=', 500,
 		"reader that does not read, $over: is send_time");
 	cmp_ok($gain->{exec_time}, '<', $gain->{send_time},
@@ -147,16 +158,17 @@ foreach my $tcp (0, 1)
 
 	# a cancel request cannot wake up who is stuck in send, but is not lost
 	$reader = PgNetlat::Client->connect($node, %options);
-	$reader->put(query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
-	ok( $observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
+	$reader->put(
+		query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
+	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
 		"cancelled while sending, $over: sending");
 	$reader->cancel;
 	my @messages = $reader->until('Z');
-	ok((grep { $_->{type} eq 'E' } @messages),
+	ok( (grep { $_->{type} eq 'E' } @messages),
 		"cancelled while sending, $over: cancelled");
 	my $settled = $observer->settled($reader->pid, 1);
-	is($settled->{requests},
-		1, "cancelled while sending, $over: one exchange");
+	is($settled->{requests}, 1,
+		"cancelled while sending, $over: one exchange");
 	$reader->finish;
 
 	# the client vanishes in the middle
@@ -205,7 +217,7 @@ my $reader =
 $reader->put(query($large));
 ok( $observer->poll(
 		sub {
-			($observer->value(
+			(   $observer->value(
 					q{SELECT sum(time) FROM pgnetlat_waits
 					  WHERE state = 'sending' AND wait_event = 'ClientWrite'
 						AND pid = } . $reader->pid) // 0) > 200;
@@ -224,8 +236,7 @@ my $paused = pause(500);
 $reader->responses;
 $reader->run('SELECT 1');
 $gain = delta($before, $observer->settled($reader->pid, 2));
-at_least(
-	waited($gain) + $gain->{send_time},
+at_least(waited($gain) + $gain->{send_time},
 	$paused, 'a response in the kernel: somebody waits for the client');
 at_most_beside($gain->{exec_time}, $paused, $gain,
 	'a response in the kernel: no execution');
@@ -298,7 +309,10 @@ SKIP:
 
 # pgnetlat.rtt_interval = -1: it is not asked for anything, not even behind a
 # large response or a long wait
-my $unasked = PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 16384,
+my $unasked = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	receive_buffer => 16384,
 	options => '-c pgnetlat.rtt_interval=-1');
 $unasked->put(query(q{SELECT repeat('x', 300000)}));
 pause(100);
@@ -309,7 +323,8 @@ is($observer->account($unasked->pid)->{rtt_at},
 
 $account = $observer->account($client->pid);
 is($account->{transport}, 'unix', 'transport of a Unix-domain socket');
-foreach (qw(rtt srtt rtt_at retransmits bytes_received packets_sent
+foreach (
+	qw(rtt srtt rtt_at retransmits bytes_received packets_sent
 	packets_received client_addr))
 {
 	is($account->{$_}, undef, "$_ is NULL on a Unix-domain socket");

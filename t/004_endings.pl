@@ -26,8 +26,10 @@ $observer->run('CREATE EXTENSION pgnetlat');
 sub end_of
 {
 	my ($name, $prepare, $end, %options) = @_;
-	my $client = PgNetlat::Client->connect($node,
-		application_name => $name, %options);
+	my $client = PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		%options);
 	my $last = $prepare->($client);
 
 	ok($last, "$name: session is where it shall end");
@@ -85,7 +87,7 @@ sub terminate_backend
 {
 	my ($client) = @_;
 
-	is($observer->value('SELECT pg_terminate_backend(' . $client->pid . ')'),
+	is( $observer->value('SELECT pg_terminate_backend(' . $client->pid . ')'),
 		't', 'terminated');
 	return;
 }
@@ -119,8 +121,8 @@ $sum = end_of(
 			sub { $_->{in_xact_wait_time} >= 300 });
 	},
 	sub { $_[0]->vanish });
-cmp_ok($sum->{in_xact_wait_time}, '>=', 300,
-	'vanishes in a transaction: the wait is kept as what it was');
+cmp_ok($sum->{in_xact_wait_time},
+	'>=', 300, 'vanishes in a transaction: the wait is kept as what it was');
 
 $sum = end_of(
 	'vanishes in COPY',
@@ -142,7 +144,8 @@ $sum = end_of(
 		return $observer->account($client->pid);
 	},
 	sub { $_[0]->vanish });
-at_least($sum->{client_time}, 300, 'vanishes in half a message: it is a wait');
+at_least($sum->{client_time}, 300,
+	'vanishes in half a message: it is a wait');
 
 $sum = end_of(
 	'breaks the protocol',
@@ -151,7 +154,8 @@ $sum = end_of(
 		$_[0]->put('?' . pack('N', 4));
 		$_[0]->until_closed;
 	});
-at_least($sum->{client_time}, 300, 'breaks the protocol: the last wait is kept');
+at_least($sum->{client_time}, 300,
+	'breaks the protocol: the last wait is kept');
 
 # ---------------------------------------------------------------------------
 # Somebody else ends it
@@ -167,7 +171,8 @@ $sum = end_of(
 		is($error->{error}{C}, '57P01', 'client is told');
 	});
 is($sum->{requests}, 1, 'terminated while waiting: is no request');
-at_least($sum->{client_time}, 300, 'terminated while waiting: the wait is kept');
+at_least($sum->{client_time}, 300,
+	'terminated while waiting: the wait is kept');
 
 $sum = end_of(
 	'terminated while executing',
@@ -187,7 +192,8 @@ foreach my $tcp (0, 1)
 	my $name = 'terminated while sending' . ($tcp ? ' over TCP' : '');
 
 	$sum = end_of(
-		$name, \&send_for_long,
+		$name,
+		\&send_for_long,
 		sub {
 			my ($client) = @_;
 			terminate_backend($client);
@@ -229,11 +235,12 @@ $sum = end_of(
 		is($error->{error}{C}, '25P03', 'client is told');
 	});
 is($sum->{requests}, 2, 'idle in transaction: a timeout is no request');
-at_least($sum->{in_xact_wait_time}, 400,
-	'idle in transaction: the wait is kept as what it was');
+at_least($sum->{in_xact_wait_time},
+	400, 'idle in transaction: the wait is kept as what it was');
 
 # long enough waits are idle in the end as well
-my $client = PgNetlat::Client->connect($node,
+my $client = PgNetlat::Client->connect(
+	$node,
 	application_name => 'idle to the end',
 	options => '-c pgnetlat.idle_threshold=100ms');
 $client->run('SELECT 1');

@@ -25,9 +25,13 @@ plan skip_all => 'there is no openssl command'
 
 my $key = $node->data_dir . '/server.key';
 system_or_bail(
-	'openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes',
-	'-days', '2', '-subj', '/CN=localhost',
-	'-keyout', $key, '-out', $node->data_dir . '/server.crt');
+	'openssl', 'req',
+	'-x509', '-newkey',
+	'rsa:2048', '-nodes',
+	'-days', '2',
+	'-subj', '/CN=localhost',
+	'-keyout', $key,
+	'-out', $node->data_dir . '/server.crt');
 chmod 0600, $key;
 $node->append_conf('postgresql.conf', 'ssl = on');
 $node->start;
@@ -65,7 +69,8 @@ $sum = $observer->ended('pauses');
 at_least(waited($sum), 500, 'the pause of the client is a wait');
 at_least($sum->{exec_time}, 500, 'the pause of the server is execution');
 
-over_tls('large', q{SELECT repeat('x', 1000) FROM generate_series(1, 20000);});
+over_tls('large',
+	q{SELECT repeat('x', 1000) FROM generate_series(1, 20000);});
 $sum = $observer->ended('large');
 is($sum->{requests}, 1, 'a large result is one exchange');
 cmp_ok($sum->{bytes_sent}, '>', 20_000_000, 'its bytes are counted');

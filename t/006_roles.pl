@@ -84,7 +84,9 @@ foreach my $name (sort keys %session)
 						CASE WHEN " . ($may ? 'true' : 'false') . " THEN 4 ELSE 0 END
 			   FROM pgnetlat_sessions_last('10 s') WHERE pid = $pid"),
 		't',
-		"$name: " . ($may ? 'sees' : 'does not see') . ' the account of the last seconds');
+		"$name: "
+		  . ($may ? 'sees' : 'does not see')
+		  . ' the account of the last seconds');
 
 	# what has no counterpart there
 	is( $caller->value(
@@ -118,14 +120,19 @@ foreach my $name (sort keys %session)
 		$may ? 't' : 'f',
 		"$name: wait events of another role");
 
-	like($caller->error_of("SELECT $_"), qr/^permission denied for function pgnetlat_reset_/,
+	like(
+		$caller->error_of("SELECT $_"),
+		qr/^permission denied for function pgnetlat_reset_/,
 		"$name: may not forget: $_")
-	  foreach $name eq 'super' ? () : ("pgnetlat_reset_session($pid)", 'pgnetlat_reset_clients()');
+	  foreach $name eq 'super'
+	  ? ()
+	  : ("pgnetlat_reset_session($pid)", 'pgnetlat_reset_clients()');
 
 	my $seen = eval {
 		$caller->value("SELECT count(queryid) FROM pgnetlat_recent($pid)");
 	} // 0;
-	cmp_ok($seen, $may ? '>' : '==', 0, "$name: flight recorder of another role");
+	cmp_ok($seen, $may ? '>' : '==',
+		0, "$name: flight recorder of another role");
 
 	is( $caller->value(
 			'SELECT state IS NOT NULL AND client_addr IS NOT DISTINCT FROM
@@ -148,7 +155,8 @@ foreach my $name (sort keys %session)
 # Column by column, so that a new one is covered as well: rows of the functions
 # (the views add no more than names), with the columns that everybody may see;
 # of the sums, there are those over all sessions of a role, and no single one.
-my @sums = qw(requests statements transactions pipelined round_trips total_time
+my @sums =
+  qw(requests statements transactions pipelined round_trips total_time
   exec_time send_time recv_time network_time client_time idle_time pending_time
   in_xact_wait_time send_blocked_time send_client_time exec_share server_share
   network_share client_share retransmits bytes_sent bytes_received);
@@ -170,7 +178,7 @@ my %public = (
 	],
 	histogram =>
 	  [qw(datid usesysid application_name metric le bucket sum count)],
-	history => [qw(bucket_start bucket_end datid), @sums]);
+	history => [ qw(bucket_start bucket_end datid), @sums ]);
 
 # As the server has them: a function, or its view.
 sub hidden_but_seen
@@ -178,7 +186,8 @@ sub hidden_but_seen
 	my ($caller, $from, $function) = @_;
 	my $mine = $function =~ /statements$/ ? 'userid' : 'usesysid';
 	my $columns = join ',', @{ $public{$function} }, qw(datname usename);
-	my $others = $function eq 'history' ? 'true'
+	my $others =
+		$function eq 'history' ? 'true'
 	  : $function eq 'waits'
 	  ? 'pid NOT IN (SELECT pid FROM pg_stat_activity WHERE usename = current_user)'
 	  : "$mine IS DISTINCT FROM (SELECT oid FROM pg_roles WHERE rolname = current_user)";
@@ -238,8 +247,10 @@ is($session{monitor}->error_of('SELECT pgnetlat_reset()'),
 is($observer->error_of('SELECT pgnetlat_reset()'), '', 'superuser may reset');
 
 foreach (
-	'pgnetlat.enabled = off', 'pgnetlat.idle_threshold = 1',
-	'pgnetlat.rtt_interval = 1', 'pgnetlat.track_statements = off')
+	'pgnetlat.enabled = off',
+	'pgnetlat.idle_threshold = 1',
+	'pgnetlat.rtt_interval = 1',
+	'pgnetlat.track_statements = off')
 {
 	my ($setting) = /^(\S+)/;
 

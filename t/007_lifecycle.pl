@@ -41,14 +41,16 @@ my @functions = map { $_->{call} } $client->rows(
 						 AND d.refobjid = e.oid
 	  WHERE e.extname = 'pgnetlat' AND d.deptype = 'e' ORDER BY 1});
 cmp_ok(scalar @functions, '>=', 9, 'extension has its functions');
-is($client->error_of("SELECT * FROM $_"), $must_be_loaded, "not preloaded: $_")
+is($client->error_of("SELECT * FROM $_"),
+	$must_be_loaded, "not preloaded: $_")
   foreach @functions;
 
 my @views = map { $_->{relname} } $client->rows(
 	q{SELECT relname FROM pg_class WHERE relkind = 'v' AND relname LIKE 'pgnetlat%'
 	  ORDER BY 1});
 cmp_ok(scalar @views, '>=', 8, 'extension has its views');
-is($client->error_of("SELECT * FROM $_"), $must_be_loaded, "not preloaded: $_")
+is($client->error_of("SELECT * FROM $_"),
+	$must_be_loaded, "not preloaded: $_")
   foreach @views;
 $client->finish;
 
@@ -119,9 +121,11 @@ ok($off, 'a session that is switched off says so');
 $client->run(('SELECT 1') x 10);
 pause(100);
 my $account = $observer->account($client->pid);
-is_deeply(delta($off, $account), delta($off, $off),
+is_deeply(
+	delta($off, $account),
+	delta($off, $off),
 	'nothing is counted while it is off');
-is( $observer->account($observer->pid)->{state},
+is($observer->account($observer->pid)->{state},
 	'executing', 'other sessions stay on');
 $client->run('SET pgnetlat.enabled = on');
 my $on = $observer->await($client->pid, sub { $_->{state} eq 'waiting' });
@@ -129,8 +133,8 @@ ok($on, 'a session can be switched on again');
 $client->run(('SELECT 1') x 10);
 $account = $observer->settled($client->pid, $on->{requests} + 10);
 is($account->{requests}, $on->{requests} + 10, 'and counts again');
-cmp_ok($on->{requests} - $off->{requests}, '<=', 1,
-	'what happened while it was off stays uncounted');
+cmp_ok($on->{requests} - $off->{requests},
+	'<=', 1, 'what happened while it was off stays uncounted');
 $client->finish;
 
 my $plain = PgNetlat::Client->connect($node, user => 'plain');
@@ -157,7 +161,8 @@ foreach (@sessions)
 my $new = PgNetlat::Client->connect($node);
 $new->run('SELECT 1');
 $account = $observer->account($new->pid);
-is($account->{requests}, 0, 'a session that begins switched off counts nothing')
+is($account->{requests}, 0,
+	'a session that begins switched off counts nothing')
   if $account;
 $observer->run('ALTER SYSTEM RESET pgnetlat.enabled',
 	'SELECT pg_reload_conf()');
@@ -186,7 +191,8 @@ sub sampler_pid
 
 	return $observer->poll(
 		sub {
-			my $pid = $observer->value('SELECT sampler_pid FROM pgnetlat_info');
+			my $pid =
+			  $observer->value('SELECT sampler_pid FROM pgnetlat_info');
 			$pid && $pid ne ($not // 0) ? $pid : undef;
 		});
 }
@@ -202,7 +208,8 @@ is( $observer->value(
 my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 ok( $observer->poll(
 		sub {
-			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') > $ticks;
+			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
+			  $ticks;
 		}),
 	'and ticks');
 
@@ -221,23 +228,33 @@ is($account->{requests}, 15, 'sessions count on without it');
 $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 ok( $observer->poll(
 		sub {
-			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') > $ticks;
+			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
+			  $ticks;
 		}),
 	'and it ticks again');
 
 # a change of its settings needs no restart
 $observer->run('ALTER SYSTEM SET pgnetlat.sample_interval = 1',
 	'SELECT pg_reload_conf()');
+
+# a session that is active: else the sampler sleeps
+$client->put(query('SELECT pg_sleep(600)'));
 ok( $observer->poll(
 		sub {
-			my $first = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+			my $first =
+			  $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 			my $paused = pause(400);
-			my $second = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+			my $second =
+			  $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 
 			# faster than it was before, on a slow machine as well
 			$second - $first > $paused / 10 * 1.2;
 		}),
 	'the worker follows sample_interval');
+ok($observer->await($client->pid, sub { $_->{state} eq 'executing' }),
+	'the session is active');
+$client->cancel;
+$client->until('Z');
 $observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
 	'SELECT pg_reload_conf()');
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
@@ -252,12 +269,13 @@ my $reset = $observer->value('SELECT pgnetlat_reset()');
 $account = $observer->account($client->pid);
 is($account->{requests}, 0, 'reset: a waiting session starts from zero');
 is($account->{stats_since}, $reset, 'reset: it says since when');
-cmp_ok($account->{total_time}, '<', $before->{total_time},
-	'reset: its time starts from zero');
+cmp_ok($account->{total_time},
+	'<', $before->{total_time}, 'reset: its time starts from zero');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'reset: the moment is known');
 $client->run('SELECT 1');
-is($observer->settled($client->pid, 1)->{requests}, 1, 'reset: it counts again');
+is($observer->settled($client->pid, 1)->{requests},
+	1, 'reset: it counts again');
 $new = PgNetlat::Client->connect($node);
 ok( $observer->poll(
 		sub {
@@ -274,7 +292,9 @@ ok($observer->await($client->pid, sub { $_->{exec_time} >= 500 }),
 my $reset_from = now();
 $observer->run('SELECT pgnetlat_reset()');
 $account = $observer->account($client->pid);
-cmp_ok($account->{exec_time}, '<', $account->{read_to} - $reset_from,
+cmp_ok(
+	$account->{exec_time}, '<',
+	$account->{read_to} - $reset_from,
 	'reset in execution: what lies before does not count');
 ok($observer->await($client->pid, sub { $_->{exec_time} >= 100 }),
 	'reset in execution: what lies behind does');
@@ -289,7 +309,8 @@ no_violations($observer);
 # Crash and restart
 # ---------------------------------------------------------------------------
 
-$client = PgNetlat::Client->connect($node, application_name => 'before_crash');
+$client =
+  PgNetlat::Client->connect($node, application_name => 'before_crash');
 $client->run(('SELECT 1') x 5);
 $observer->settled($client->pid, 5);
 $old_sampler = sampler_pid();
@@ -297,7 +318,8 @@ $old_sampler = sampler_pid();
 my $offset = log_size($node);
 kill 'KILL', $client->pid;
 $observer->until_closed;
-ok($node->poll_query_until('postgres', 'SELECT true'), 'server comes back after a crash');
+ok($node->poll_query_until('postgres', 'SELECT true'),
+	'server comes back after a crash');
 like(
 	server_log($node, $offset),
 	qr/all server processes terminated; reinitializing/,
@@ -305,7 +327,8 @@ like(
 
 $observer = PgNetlat::Observer->connect($node);
 ok(sampler_pid($old_sampler), 'the worker comes back after a crash');
-is($observer->client('before_crash'), undef, 'a crash forgets what was counted');
+is($observer->client('before_crash'),
+	undef, 'a crash forgets what was counted');
 $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
 is($observer->settled($client->pid, 5)->{requests},
@@ -339,12 +362,13 @@ like(
 my ($out, $err) = ('', '');
 ok( IPC::Run::run(
 		[ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ],
-		'<', \"SELECT 17 AS answer\n",
-		'>', \$out, '2>', \$err),
+		'<', \"SELECT 17 AS answer\n", '>', \$out, '2>', \$err),
 	'server runs in single-user mode');
 like($out, qr/answer = "17"/, 'and works');
 unlike($err, qr/ERROR|PANIC|WARNING/, 'without complaints');
 
-unlike(server_log($node), qr/PANIC|TRAP:|WARNING:.*(lock|leak)/,
+unlike(
+	server_log($node),
+	qr/PANIC|TRAP:|WARNING:.*(lock|leak)/,
 	'no complaint in the log');
 done_testing();

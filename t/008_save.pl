@@ -97,16 +97,18 @@ is(saved_statement(), '20 calls, 140 rows', 'saved statements grow');
 my $client = PgNetlat::Client->connect($node, application_name => 'cut off');
 $client->run(('SELECT 1') x 3);
 restart('fast');
-is($observer->client('cut off')->{requests}, 3,
-	'sessions that the shutdown ends are saved');
-is($observer->client('keeper')->{requests}, 20, 'twice saved is not twice counted');
+is($observer->client('cut off')->{requests},
+	3, 'sessions that the shutdown ends are saved');
+is($observer->client('keeper')->{requests},
+	20, 'twice saved is not twice counted');
 
 # ---------------------------------------------------------------------------
 # Not after a crash
 # ---------------------------------------------------------------------------
 
 restart('immediate');
-is($observer->client('keeper'), undef, 'nothing is there after an immediate stop');
+is($observer->client('keeper'),
+	undef, 'nothing is there after an immediate stop');
 is(saved_statement(), '0 calls, 0 rows', 'no statements either');
 
 # a file from before, put back as a base backup might
@@ -153,8 +155,11 @@ failing_start('with saved statistics');
 failing_start('twice');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper')->{requests}, 10, 'start after a failed one: all is there');
-is(saved_statement(), '10 calls, 70 rows', 'start after a failed one: statements as well');
+is($observer->client('keeper')->{requests},
+	10, 'start after a failed one: all is there');
+is( saved_statement(),
+	'10 calls, 70 rows',
+	'start after a failed one: statements as well');
 
 # by a server that does not load it, either
 $node->stop('fast');
@@ -163,7 +168,8 @@ failing_start('without pgnetlat.save');
 $node->append_conf('postgresql.conf', 'pgnetlat.save = on');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper')->{requests}, 10, 'nor does that lose anything');
+is($observer->client('keeper')->{requests}, 10,
+	'nor does that lose anything');
 
 # nor is the sampler needed
 $node->stop('fast');
@@ -171,7 +177,8 @@ $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->start;
 ok(-s $file, 'without the sampler: file is there until somebody comes');
 $observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper')->{requests}, 10, 'without the sampler: it is loaded');
+is($observer->client('keeper')->{requests},
+	10, 'without the sampler: it is loaded');
 ok(!-e $file, 'without the sampler: the first session removes it');
 $node->stop('fast');
 $node->append_conf('postgresql.conf', 'max_worker_processes = 8');
@@ -179,7 +186,8 @@ $node->start;
 $observer = PgNetlat::Observer->connect($node);
 
 # nothing comes back twice
-ok($observer->poll(sub { !-e $file }), 'file is gone once the server has come up');
+ok( $observer->poll(sub { !-e $file }),
+	'file is gone once the server has come up');
 restart('immediate');
 is($observer->client('keeper'), undef, 'after which a crash forgets');
 
@@ -266,12 +274,21 @@ sub complaint_about
 	write_file($content);
 	IPC::Run::run(
 		[
-			'postgres', '--single', '-F', '-c', 'log_min_messages=log',
-			'-D', $node->data_dir, 'postgres'
+			'postgres', '--single',
+			'-F', '-c',
+			'log_min_messages=log', '-D',
+			$node->data_dir, 'postgres'
 		],
-		'<', \'', '>', \my $out, '2>', \$log);
-	return $log =~ /ignoring file.*?DETAIL:  ([^\n]*)/s ? $1 :
-	  $log =~ /(FATAL|ERROR|PANIC)/ ? $log : '';
+		'<',
+		\'',
+		'>',
+		\my $out,
+		'2>',
+		\$log);
+	return
+		$log =~ /ignoring file.*?DETAIL:  ([^\n]*)/s ? $1
+	  : $log =~ /(FATAL|ERROR|PANIC)/                ? $log
+	  :                                                '';
 }
 
 is(complaint_about($good), '', 'nothing is said of a good file');
@@ -288,7 +305,8 @@ foreach my $at (0 .. 47, map { 48 + int(rand(length($good) - 48)) } 1 .. 12)
 
 	substr($content, $at, 1) ^= chr(1 + int(rand(255)));
 	my $complaint = complaint_about($content);
-	push @accepted, "$at: $complaint" if $complaint !~ /^It is |^It has another format/;
+	push @accepted, "$at: $complaint"
+	  if $complaint !~ /^It is |^It has another format/;
 }
 is(join("\n", @accepted), '', 'one wrong byte is enough, wherever it is');
 
@@ -309,7 +327,8 @@ sub crc32c
 {
 	my $crc = 0xFFFFFFFF;
 
-	$crc = $crc_table[ ($crc ^ $_) & 0xFF ] ^ $crc >> 8 foreach unpack('C*', $_[0]);
+	$crc = $crc_table[ ($crc ^ $_) & 0xFF ] ^ $crc >> 8
+	  foreach unpack('C*', $_[0]);
 	return $crc ^ 0xFFFFFFFF;
 }
 
@@ -318,15 +337,16 @@ sub crc32c
 # body and these.
 my $header_length = 44;
 my (undef, undef, @sizes_and_counts) = unpack('L8', $good);
-my ($statement_size, $client_size, $bucket_size, $statements, $clients, $buckets) =
-  @sizes_and_counts;
+my ($statement_size, $client_size, $bucket_size, $statements, $clients,
+	$buckets)
+  = @sizes_and_counts;
 
 sub with_checksum
 {
 	my ($content) = @_;
 
-	substr($content, $header_length, 4) =
-	  pack('L', crc32c(substr($content, 48) . substr($content, 0, $header_length)));
+	substr($content, $header_length, 4) = pack('L',
+		crc32c(substr($content, 48) . substr($content, 0, $header_length)));
 	return $content;
 }
 
@@ -347,7 +367,8 @@ my $negative = pack('q', -1);
 my %untrue = (
 	'a statement without a role' => [ $statement, pack('L', 0) ],
 	'a statement without a database' => [ $statement + 4, pack('L', 0) ],
-	'usage that is not a number' => [ $statement + 16, pack('d', 9**9**9 - 9**9**9) ],
+	'usage that is not a number' =>
+	  [ $statement + 16, pack('d', 9**9**9 - 9**9**9) ],
 	'negative usage' => [ $statement + 16, pack('d', -1) ],
 	'a statement since the end of time' => [ $statement + 24, $endless ],
 	'a negative number of calls' => [ $statement + 32, $negative ],
@@ -360,10 +381,12 @@ my %untrue = (
 	'something behind a name' => [ $group + 91, 'x' ],
 	'a flag that is neither true nor false' => [ $group + 92, "\2" ],
 	'a row of others that has a role' => [ $group + 92, "\1" ],
-	'a group since before time' => [ $group + 104, pack('q', -9223372036854775807 - 1) ],
+	'a group since before time' =>
+	  [ $group + 104, pack('q', -9223372036854775807 - 1) ],
 	'live sessions' => [ $group + 112, pack('q', 1) ],
 	'negative time' => [ $group + 128, $negative ],
-	'a negative count in a histogram' => [ $group + $client_size - 16, $negative ],
+	'a negative count in a histogram' =>
+	  [ $group + $client_size - 16, $negative ],
 	'an interval that begins at the end of time' => [ $bucket, $endless ],
 	'an interval that ends before it begins' => [ $bucket + 8, pack('q', 0) ],
 	'an interval without its database' => [ $used + 16, pack('L', 0) ],
@@ -376,8 +399,9 @@ foreach my $name (sort keys %untrue)
 	my $content = $good;
 
 	substr($content, $at, length $what) = $what;
-	is(complaint_about(with_checksum($content)),
-		'It contains values that cannot be.', "not loaded: $name");
+	is( complaint_about(with_checksum($content)),
+		'It contains values that cannot be.',
+		"not loaded: $name");
 }
 
 # Rows of more databases than there are places for: the row of all others stays
@@ -386,7 +410,8 @@ my $other = substr($good, $group, $client_size);
 substr($other, 0, 92) = "\0" x 92;
 substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
-my $content = substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
+my $content =
+  substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
 substr($content, 24, 4) = pack('L', scalar @others);
 write_file(with_checksum($content));
 $node->start;
@@ -419,14 +444,17 @@ is( $observer->value(
 		  WHERE application_name IS DISTINCT FROM 'observer'}),
 	't',
 	'what does not fit after a restart is in the row of others');
-is($observer->value('SELECT clients_max FROM pgnetlat_info'), 10, 'fewer groups');
+is($observer->value('SELECT clients_max FROM pgnetlat_info'),
+	10, 'fewer groups');
 
-$observer->run('ALTER SYSTEM SET pgnetlat.save = off', 'SELECT pg_reload_conf()');
+$observer->run('ALTER SYSTEM SET pgnetlat.save = off',
+	'SELECT pg_reload_conf()');
 $node->stop('fast');
 ok(!-e $file, 'nothing is saved without pgnetlat.save');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper'), undef, 'nothing is loaded without pgnetlat.save');
+is($observer->client('keeper'),
+	undef, 'nothing is loaded without pgnetlat.save');
 
 no_violations($observer);
 $node->stop;

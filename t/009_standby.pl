@@ -32,7 +32,8 @@ is($observer->value('SELECT pg_is_in_recovery()'), 't', 'it is a standby');
 
 foreach (
 	qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements pgnetlat_clients
-	pgnetlat_histogram pgnetlat_history pgnetlat_top_statements pgnetlat_info))
+	pgnetlat_histogram pgnetlat_history pgnetlat_top_statements pgnetlat_info)
+  )
 {
 	is($observer->error_of("SELECT * FROM $_"), '', "$_ can be read");
 }
@@ -48,7 +49,8 @@ is($account->{requests}, 10, 'requests are counted');
 is($account->{transactions}, 10, 'transactions are counted');
 is($observer->error_of('SELECT pgnetlat_reset()'), '', 'reset works');
 $client->run('SELECT count(*) FROM t');
-is($observer->settled($client->pid, 1)->{requests}, 1, 'and starts from zero');
+is($observer->settled($client->pid, 1)->{requests}, 1,
+	'and starts from zero');
 
 # walsenders are no client sessions
 is( $on_primary->value(

@@ -31,8 +31,10 @@ EOC
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat',
-	'CREATE TABLE counters AS SELECT g AS id, 0 AS n FROM generate_series(1, 10) g');
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE counters AS SELECT g AS id, 0 AS n FROM generate_series(1, 10) g'
+);
 
 my @views = qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements
   pgnetlat_clients pgnetlat_histogram pgnetlat_history pgnetlat_top_statements
@@ -83,13 +85,15 @@ sub reap
 sub read_views
 {
 	my ($until) = @_;
-	my $reader = PgNetlat::Observer->connect($node, application_name => 'reader');
+	my $reader =
+	  PgNetlat::Observer->connect($node, application_name => 'reader');
 	my $rounds = 0;
 
 	while (now() < $until)
 	{
 		$reader->rows("SELECT * FROM $_") foreach @views;
-		$reader->rows('SELECT r.* FROM pgnetlat_sessions s, pgnetlat_recent(s.pid) r');
+		$reader->rows(
+			'SELECT r.* FROM pgnetlat_sessions s, pgnetlat_recent(s.pid) r');
 		$reader->accounts;
 		$reader->clients;
 		$rounds++;
@@ -117,14 +121,17 @@ sub churn
 		my $client = $sessions[$place];
 
 		$client->finish if $client;
-		$client = $sessions[$place] =
-		  PgNetlat::Client->connect($node, application_name => 'churn',
+		$client = $sessions[$place] = PgNetlat::Client->connect(
+			$node,
+			application_name => 'churn',
 			tcp => rand() < 0.5);
 		$sessions++;
-		my @statements = ('SELECT 1', 'BEGIN', 'SELECT 2', 'COMMIT', 'SELECT 3');
+		my @statements =
+		  ('SELECT 1', 'BEGIN', 'SELECT 2', 'COMMIT', 'SELECT 3');
 		splice(@statements, rand(@statements + 1));
 		$client->run(@statements);
 		$requests += @statements;
+
 		if (rand() < 0.3)
 		{
 			$client->put(query('SELECT 1') x 20);
@@ -181,13 +188,15 @@ sub watch_groups
 			my $old = $last{$key};
 
 			$row->{all_sessions} = $row->{sessions} + $row->{ended_sessions};
-			push @falls, "sessions fell from $old->{all_sessions} to $row->{all_sessions}"
+			push @falls,
+			  "sessions fell from $old->{all_sessions} to $row->{all_sessions}"
 			  if $old and $row->{all_sessions} < $old->{all_sessions};
 			$last{$key} = $row;
 		}
 		$looks++;
 	}
-	my $violations = join("\n", grep { $_ ne '' } $watcher->violations, @falls);
+	my $violations =
+	  join("\n", grep { $_ ne '' } $watcher->violations, @falls);
 	die "in $looks looks: $violations\n" if $violations ne '';
 	$watcher->finish;
 	return $looks;
@@ -236,10 +245,14 @@ is($observer->ended('passing', $passed)->{ended_sessions},
 # one of core's, it goes on by itself after a while.
 my $reader = PgNetlat::Client->connect($node, application_name => 'stopped');
 my $blocked = PgNetlat::Client->connect($node, application_name => 'blocked');
-my $waits_for = "SELECT wait_event FROM pg_stat_activity WHERE pid = "
-  . $blocked->pid . " AND wait_event_type = 'LWLock'";
+my $waits_for =
+	"SELECT wait_event FROM pg_stat_activity WHERE pid = "
+  . $blocked->pid
+  . " AND wait_event_type = 'LWLock'";
 $reader->put(
-	query(q{DO 'BEGIN LOOP PERFORM count(*) FROM pgnetlat_clients(); END LOOP; END'}));
+	query(
+		q{DO 'BEGIN LOOP PERFORM count(*) FROM pgnetlat_clients(); END LOOP; END'}
+	));
 my $lock = $observer->poll(
 	sub {
 		local $SIG{ALRM} = sub { kill 'CONT', $reader->pid };
@@ -283,7 +296,8 @@ sub work
 		my $kind = int(rand(8));
 		if ($kind == 0)
 		{
-			$client->run('BEGIN', 'UPDATE counters SET n = n + 1 WHERE id = 1');
+			$client->run('BEGIN',
+				'UPDATE counters SET n = n + 1 WHERE id = 1');
 			pause(rand(5));
 			$client->run('COMMIT');
 			$requests += 2;
@@ -308,7 +322,8 @@ sub work
 			# the first rows fill all buffers on the way before we read
 			$client->put(
 				query(
-					q{SELECT repeat('x', 1000) FROM generate_series(1, 3000)}));
+					q{SELECT repeat('x', 1000) FROM generate_series(1, 3000)})
+			);
 			pause(rand(20));
 			$client->responses;
 		}
@@ -363,7 +378,8 @@ sub watch
 }
 
 $until = now() + $duration * 1000;
-@watchers = (spawn(1, sub { watch($until, 0) }), spawn(1, sub { watch($until, 3) }));
+@watchers =
+  (spawn(1, sub { watch($until, 0) }), spawn(1, sub { watch($until, 3) }));
 @workers = spawn(
 	6,
 	sub {
@@ -372,7 +388,8 @@ $until = now() + $duration * 1000;
 	});
 $requests = 0;
 $requests += $_ foreach reap('workers', @workers);
-cmp_ok($_, '>=', 10, 'sessions were watched') foreach reap('watchers', @watchers);
+cmp_ok($_, '>=', 10, 'sessions were watched')
+  foreach reap('watchers', @watchers);
 $sum = $observer->ended('worker', 6);
 is($sum->{requests}, $requests, 'every request of the workers was counted');
 
@@ -466,7 +483,8 @@ while (now() < $until)
 		'SELECT pg_reload_conf()');
 	pause(30);
 }
-$observer->run('ALTER SYSTEM RESET pgnetlat.enabled', 'SELECT pg_reload_conf()');
+$observer->run('ALTER SYSTEM RESET pgnetlat.enabled',
+	'SELECT pg_reload_conf()');
 $requests = 0;
 $requests += $_ foreach reap('workers switched off and on', @workers);
 reap('watchers of switches', @watchers);
@@ -510,7 +528,8 @@ is( $observer->value(
 		  (SELECT bucket, le, count, lag(bucket) OVER (PARTITION BY datid, usesysid,
 				  application_name, client_addr, metric ORDER BY le::float8) AS previous
 			 FROM pgnetlat_histogram) AS h
-		  WHERE bucket < previous OR bucket > count OR (le = '+Inf' AND bucket <> count)}),
+		  WHERE bucket < previous OR bucket > count OR (le = '+Inf' AND bucket <> count)}
+	),
 	0,
 	'all histograms are cumulative');
 
@@ -519,7 +538,9 @@ is( $observer->value(
 # ---------------------------------------------------------------------------
 
 no_violations($observer);
-unlike(server_log($node), qr/PANIC|TRAP:|terminated by signal/,
+unlike(
+	server_log($node),
+	qr/PANIC|TRAP:|terminated by signal/,
 	'no complaint in the log');
 
 my $offset = log_size($node);
@@ -535,7 +556,9 @@ ok( $observer->poll(
 kill 'KILL', $victim->pid;
 $observer->until_closed;
 $observer = PgNetlat::Observer->poll(
-	sub { eval { PgNetlat::Observer->connect($node) } });
+	sub {
+		eval { PgNetlat::Observer->connect($node) }
+	});
 ok($observer, 'server comes back');
 reap('survivors of a crash', @survivors);
 ok( $observer->poll(
@@ -549,10 +572,13 @@ ok( $observer->poll(
 	'the sessions are those that there are');
 foreach my $view (@views)
 {
-	is($observer->error_of("SELECT * FROM $view"), '', "after a crash: $view");
+	is($observer->error_of("SELECT * FROM $view"), '',
+		"after a crash: $view");
 }
-unlike(server_log($node, $offset),
-	qr/PANIC|TRAP:|terminated by signal (?!9)/, 'it was the only crash');
+unlike(
+	server_log($node, $offset),
+	qr/PANIC|TRAP:|terminated by signal (?!9)/,
+	'it was the only crash');
 $offset = log_size($node);
 
 # ---------------------------------------------------------------------------
@@ -567,11 +593,13 @@ superuser_reserved_connections = 0
 EOC
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
-unlike(server_log($node, $offset), qr/ignoring file/,
+unlike(
+	server_log($node, $offset),
+	qr/ignoring file/,
 	'what was counted under load can be saved and loaded');
 my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
 $_->run('SELECT 1') foreach @all;
-ok( !eval { PgNetlat::Client->connect($node); 1 },
+ok(!eval { PgNetlat::Client->connect($node); 1 },
 	'there are no more connections');
 $observer->settled($_->pid, 1) foreach @all;
 is_deeply(
@@ -580,12 +608,15 @@ is_deeply(
 	'every one of the connections has its account');
 $_->finish foreach @all;
 ok( $observer->poll(
-		sub { $observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1 }
-	),
+		sub {
+			$observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1;
+		}),
 	'and none is left afterwards');
 
 no_violations($observer);
-unlike(server_log($node, $offset), qr/PANIC|TRAP:|terminated by signal/,
+unlike(
+	server_log($node, $offset),
+	qr/PANIC|TRAP:|terminated by signal/,
 	'no complaint in the log afterwards');
 $node->stop;
 done_testing();

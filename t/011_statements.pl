@@ -16,8 +16,7 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node(
-	'statements', conf => <<'EOC');
+my $node = new_node('statements', conf => <<'EOC');
 pgnetlat.max_statements = 100
 pgnetlat.idle_threshold = '1h'
 EOC
@@ -42,7 +41,8 @@ sub queryid
 	my $id = $observer->poll(
 		sub {
 			$observer->value(
-				'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $session->pid);
+				'SELECT query_id FROM pg_stat_activity WHERE pid = '
+				  . $session->pid);
 		});
 	$session->finish;
 	return $id;
@@ -53,17 +53,17 @@ sub queryid
 sub statements_of
 {
 	my ($function, %options) = @_;
-	my $client =
-	  PgNetlat::Client->connect($node, application_name => 'subject', %options);
+	my $client = PgNetlat::Client->connect(
+		$node,
+		application_name => 'subject',
+		%options);
 
 	$observer->run('SELECT pgnetlat_reset()');
 	$function->($client);
 	$client->finish;
 	$observer->ended('subject');
-	return {
-		map { ($_->{queryid} // 'NULL') => $_ }
-		  $observer->rows('SELECT * FROM pgnetlat_statements')
-	};
+	return { map { ($_->{queryid} // 'NULL') => $_ }
+		  $observer->rows('SELECT * FROM pgnetlat_statements') };
 }
 
 # Calls, rows and repeats of one statement.
@@ -72,7 +72,9 @@ sub counts
 	my ($statements, $queryid) = @_;
 	my $row = $statements->{$queryid} // {};
 
-	return join(' ', map { "$_=" . ($row->{$_} // 'NULL') } qw(calls rows repeats));
+	return
+	  join(' ',
+		map { "$_=" . ($row->{$_} // 'NULL') } qw(calls rows repeats));
 }
 
 # ---------------------------------------------------------------------------
@@ -86,7 +88,8 @@ my $found;
 $found = statements_of(sub { $_[0]->run(($seven) x 5) });
 like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'simple protocol');
 cmp_ok($found->{$seven_id}{exec_time}, '>', 0, 'its execution takes time');
-cmp_ok($found->{$seven_id}{client_time}, '>', 0, 'the waits after it are its own');
+cmp_ok($found->{$seven_id}{client_time},
+	'>', 0, 'the waits after it are its own');
 cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0, 'its bytes are counted');
 
 $found = statements_of(
@@ -106,17 +109,18 @@ like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'prepared statement');
 $found = statements_of(
 	sub {
 		my ($client) = @_;
-		$client->run('PREPARE s (int) AS SELECT g FROM generate_series(1, $1) g');
+		$client->run(
+			'PREPARE s (int) AS SELECT g FROM generate_series(1, $1) g');
 		$client->run(('EXECUTE s (3)') x 12);
 	});
-is( scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
-	1,
-	'EXECUTE stands for the statement that was prepared');
+is(scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
+	1, 'EXECUTE stands for the statement that was prepared');
 
 $found = statements_of(
 	sub {
 		my ($client) = @_;
-		$client->put(parse('s', 'SELECT g FROM generate_series(1, $1::int) g'),
+		$client->put(
+			parse('s', 'SELECT g FROM generate_series(1, $1::int) g'),
 			sync());
 		$client->responses;
 		for (1 .. 12)
@@ -125,9 +129,8 @@ $found = statements_of(
 			$client->responses;
 		}
 	});
-is( scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
-	1,
-	'parameters and cached plans');
+is(scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
+	1, 'parameters and cached plans');
 
 my $three = q{SELECT 'three' AS three, g FROM generate_series(1, 3) g};
 my $three_id = queryid($three);
@@ -139,46 +142,69 @@ $found = statements_of(
 			(parse('', $three) . bind_('', '') . execute('')) x 2, sync());
 		$client->responses;
 	});
-like(counts($found, $seven_id), qr/^calls=4 rows=28 /, 'first statements under one Sync');
-like(counts($found, $three_id), qr/^calls=2 rows=6 /, 'last statements under one Sync');
+like(
+	counts($found, $seven_id),
+	qr/^calls=4 rows=28 /,
+	'first statements under one Sync');
+like(
+	counts($found, $three_id),
+	qr/^calls=2 rows=6 /,
+	'last statements under one Sync');
 
 $found = statements_of(
 	sub {
 		my ($client) = @_;
 		$client->put(
-			(
-				parse('', $seven) . bind_('', '') . execute('') . sync()
-				  . parse('', $three) . bind_('', '') . execute('') . sync()
-			) x 5);
+			(       parse('', $seven)
+				  . bind_('', '')
+				  . execute('')
+				  . sync()
+				  . parse('', $three)
+				  . bind_('', '')
+				  . execute('')
+				  . sync()) x 5);
 		$client->responses(10);
 	});
-like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'pipeline: one statement');
+like(
+	counts($found, $seven_id),
+	qr/^calls=5 rows=35 /,
+	'pipeline: one statement');
 like(counts($found, $three_id), qr/^calls=5 rows=15 /, 'pipeline: the other');
 
 $found = statements_of(sub { $_[0]->run("$seven; $three; $seven") });
-like(counts($found, $seven_id), qr/^calls=2 rows=14 /,
+like(
+	counts($found, $seven_id),
+	qr/^calls=2 rows=14 /,
 	'several statements in one message: one');
-like(counts($found, $three_id), qr/^calls=1 rows=3 /,
+like(
+	counts($found, $three_id),
+	qr/^calls=1 rows=3 /,
 	'several statements in one message: the other');
 
 my $fetch = 'FETCH 3 FROM c';
 $found = statements_of(
 	sub {
 		my ($client) = @_;
-		$client->run('BEGIN', "DECLARE c CURSOR FOR $seven",
-			($fetch) x 3, 'CLOSE c', 'COMMIT');
+		$client->run(
+			'BEGIN',
+			"DECLARE c CURSOR FOR $seven",
+			($fetch) x 3,
+			'CLOSE c', 'COMMIT');
 	});
-is( scalar(grep { $_->{calls} == 3 and $_->{rows} == 7 } values %$found),
-	1,
-	'FETCH from a cursor');
-is(counts($found, $seven_id), 'calls=NULL rows=NULL repeats=NULL',
+is(scalar(grep { $_->{calls} == 3 and $_->{rows} == 7 } values %$found),
+	1, 'FETCH from a cursor');
+is( counts($found, $seven_id),
+	'calls=NULL rows=NULL repeats=NULL',
 	'the query of a cursor is part of FETCH');
 
 $found = statements_of(
 	sub {
 		my ($client) = @_;
 		$client->run('BEGIN');
-		$client->put(parse('', $seven), bind_('p', ''), execute('p', 3), sync());
+		$client->put(
+			parse('', $seven),
+			bind_('p', ''),
+			execute('p', 3), sync());
 		$client->responses;
 		for (1 .. 2)
 		{
@@ -194,7 +220,8 @@ my $update = 'UPDATE items SET note = 1 WHERE id <= 4';
 my $delete = 'DELETE FROM items WHERE id > 5 RETURNING id';
 my %id_of = map { $_ => queryid($_) } $insert, $update, $delete;
 $observer->run('TRUNCATE items');
-$found = statements_of(sub { $_[0]->run($insert, $update, $delete, $delete) });
+$found =
+  statements_of(sub { $_[0]->run($insert, $update, $delete, $delete) });
 like(counts($found, $id_of{$insert}), qr/^calls=1 rows=10 /, 'INSERT');
 like(counts($found, $id_of{$update}), qr/^calls=1 rows=4 /, 'UPDATE');
 like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /, 'DELETE');
@@ -202,7 +229,9 @@ like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /, 'DELETE');
 my $vacuum_id = queryid('VACUUM items');
 my $set_id = queryid(q{SET work_mem = '1MB'});
 $found = statements_of(
-	sub { $_[0]->run('VACUUM items', q{SET work_mem = '1MB'}, 'VACUUM items') });
+	sub {
+		$_[0]->run('VACUUM items', q{SET work_mem = '1MB'}, 'VACUUM items');
+	});
 like(counts($found, $vacuum_id), qr/^calls=2 rows=0 /, 'VACUUM');
 like(counts($found, $set_id), qr/^calls=1 rows=0 /, 'SET');
 
@@ -217,18 +246,20 @@ $found = statements_of(
 		$client->responses;
 	});
 like(counts($found, $copy_id), qr/^calls=1 rows=10 /, 'COPY TO STDOUT');
-is( scalar(grep { $_->{calls} == 1 and $_->{rows} == 3 } values %$found),
-	1,
-	'COPY FROM STDIN');
+is(scalar(grep { $_->{calls} == 1 and $_->{rows} == 3 } values %$found),
+	1, 'COPY FROM STDIN');
 
 my $outer_id = queryid('SELECT looks_inside()');
 $found = statements_of(sub { $_[0]->run(('SELECT looks_inside()') x 3) });
-like(counts($found, $outer_id), qr/^calls=3 rows=3 /, 'statement with others inside');
-is( scalar(grep { $_->{calls} > 0 } values %$found),
-	1,
-	'what runs inside of a statement is part of it');
+like(
+	counts($found, $outer_id),
+	qr/^calls=3 rows=3 /,
+	'statement with others inside');
+is(scalar(grep { $_->{calls} > 0 } values %$found),
+	1, 'what runs inside of a statement is part of it');
 
-$observer->run('CREATE TABLE logged (id int)',
+$observer->run(
+	'CREATE TABLE logged (id int)',
 	'CREATE FUNCTION log_it() RETURNS trigger LANGUAGE plpgsql AS
 	 \'BEGIN INSERT INTO logged VALUES (NEW.id); RETURN NEW; END\'',
 	'CREATE TABLE triggers (id int)',
@@ -253,7 +284,10 @@ $found = statements_of(
 		$client->error_of(q{DO 'BEGIN PERFORM 1 / 0; END'});
 		$client->run($seven);
 	});
-like(counts($found, $seven_id), qr/^calls=4 rows=28 /, 'statements after errors');
+like(
+	counts($found, $seven_id),
+	qr/^calls=4 rows=28 /,
+	'statements after errors');
 
 # ---------------------------------------------------------------------------
 # Repeats
@@ -272,7 +306,9 @@ $found = repeats_of('BEGIN', ($seven) x 3, 'COMMIT');
 is($found->{$seven_id}, 2, 'A A A in a transaction');
 
 $found = repeats_of('BEGIN', ($seven, $three) x 2, 'COMMIT');
-is("$found->{$seven_id} $found->{$three_id}", '1 1', 'A B A B in a transaction');
+is( "$found->{$seven_id} $found->{$three_id}",
+	'1 1',
+	'A B A B in a transaction');
 
 $found = repeats_of('BEGIN', $seven, $three, 'COMMIT');
 is("$found->{$seven_id} $found->{$three_id}", '0 0', 'A B in a transaction');
@@ -281,10 +317,12 @@ $found = repeats_of(('BEGIN', $seven, 'COMMIT') x 3);
 is($found->{$seven_id}, 0, 'A in transactions of its own');
 
 $found = repeats_of(('BEGIN', $seven, $three, 'COMMIT') x 3);
-is("$found->{$seven_id} $found->{$three_id}", '0 0', 'A B in transactions of their own');
+is( "$found->{$seven_id} $found->{$three_id}",
+	'0 0',
+	'A B in transactions of their own');
 
-$found = repeats_of('BEGIN', ($seven) x 3, 'ROLLBACK', 'BEGIN', ($seven) x 2,
-	'COMMIT');
+$found = repeats_of('BEGIN', ($seven) x 3,
+	'ROLLBACK', 'BEGIN', ($seven) x 2, 'COMMIT');
 is($found->{$seven_id}, 3, 'A A A in one and A A in another transaction');
 
 # a long pause in a transaction does not end it
@@ -303,7 +341,8 @@ SKIP:
 	$other->run('SELECT 1');
 	skip 'no round trip from this kernel', 2
 	  unless defined $observer->settled($other->pid, 1)->{rtt};
-	$rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') },
+	$rows =
+	  statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') },
 		tcp => 1);
 	cmp_ok($rows->{$seven_id}{repeat_network_time},
 		'>', 0, 'repeats cost network time over TCP');
@@ -344,11 +383,13 @@ $found = statements_of(
 		pause(20);
 		$client->put((bind_('', '') . execute('')) x 3, sync());
 		$client->responses;
-		$client->put((parse('', $three) . bind_('', '') . execute('') . sync()) x 5);
+		$client->put(
+			(parse('', $three) . bind_('', '') . execute('') . sync()) x 5);
 		$client->responses(5);
 		$client->put(function_call(2626, '0.05'), query(''), sync());
 		$client->responses(3);
-		$client->run(q{SELECT repeat('x', 1000) FROM generate_series(1, 5000)});
+		$client->run(
+			q{SELECT repeat('x', 1000) FROM generate_series(1, 5000)});
 	},
 	tcp => 1);
 my $whole = $observer->client('subject');
@@ -359,15 +400,20 @@ foreach my $row (values %$found)
 	  foreach qw(calls bytes_sent exec_time send_time recv_time network_time
 	  client_time in_xact_wait_time);
 }
-is($sum{calls}, $whole->{statements}, 'calls sum to the session\'s statements');
+is($sum{calls}, $whole->{statements},
+	'calls sum to the session\'s statements');
 is($sum{bytes_sent}, $whole->{bytes_sent}, 'bytes sum to the session\'s');
 cmp_ok(abs($sum{$_} - $whole->{$_}), '<', 1e-3, "$_ sums to the session's")
   foreach qw(exec_time send_time recv_time in_xact_wait_time);
 foreach (qw(network_time client_time))
 {
-	cmp_ok($sum{$_}, '<=', $whole->{$_} + 1e-3,
+	cmp_ok(
+		$sum{$_}, '<=',
+		$whole->{$_} + 1e-3,
 		"$_ sums to no more than the session's");
-	cmp_ok($sum{$_}, '>=', $whole->{$_} - $first_wait,
+	cmp_ok(
+		$sum{$_}, '>=',
+		$whole->{$_} - $first_wait,
 		"$_ sums to all but the first wait");
 }
 
@@ -390,13 +436,20 @@ my ($sums) = $observer->rows(
 			count(*) FILTER (WHERE queryid IS NULL AND userid IS NULL AND dbid IS NULL
 							 AND calls > 0) AS others
 	 FROM pgnetlat_statements');
-is($sums->{calls}, 2 * $different, 'evicted statements are in the sum of calls');
+is( $sums->{calls},
+	2 * $different,
+	'evicted statements are in the sum of calls');
 is($sums->{rows}, 2 * $different, 'and of rows');
-cmp_ok($sums->{entries}, '<=', 101, 'there are no more than there is room for');
+cmp_ok($sums->{entries}, '<=', 101,
+	'there are no more than there is room for');
 is($sums->{others}, 1, 'evicted statements share a row');
 my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
 is($info->{statements_max}, 100, 'the limit is known');
-cmp_ok($info->{statements_evicted}, '>=', $different - 100, 'evictions are counted');
+cmp_ok(
+	$info->{statements_evicted},
+	'>=',
+	$different - 100,
+	'evictions are counted');
 is($info->{records_dropped}, 0, 'no record was dropped');
 
 no_violations($observer);

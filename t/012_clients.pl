@@ -25,10 +25,13 @@ EOC
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat', 'CREATE ROLE other SUPERUSER LOGIN',
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE ROLE other SUPERUSER LOGIN',
 	'CREATE DATABASE elsewhere');
 
-my @counts = qw(requests statements transactions pipelined round_trips bytes_sent);
+my @counts =
+  qw(requests statements transactions pipelined round_trips bytes_sent);
 
 # ---------------------------------------------------------------------------
 # Groups
@@ -44,23 +47,28 @@ my %group = (
 my %session;
 foreach my $name (sort keys %group)
 {
-	$session{$name} = PgNetlat::Client->connect($node,
-		application_name => 'grouped', %{ $group{$name} });
+	$session{$name} = PgNetlat::Client->connect(
+		$node,
+		application_name => 'grouped',
+		%{ $group{$name} });
 	$session{$name}->run('SELECT 1');
 	$observer->settled($session{$name}->pid, 1);
 }
 is( scalar($observer->clients(q{application_name IN ('grouped', 'another')})),
-	5,
-	'database, role, application and address make groups');
+	5, 'database, role, application and address make groups');
 is( scalar(
-		grep { $_->{sessions} == 1 and $_->{ended_sessions} == 0 and $_->{requests} == 1 }
-		  $observer->clients(q{application_name IN ('grouped', 'another')})),
+		grep {
+				  $_->{sessions} == 1
+			  and $_->{ended_sessions} == 0
+			  and $_->{requests} == 1
+		} $observer->clients(q{application_name IN ('grouped', 'another')})),
 	5,
 	'each of them has its session and its request');
 my ($row) = $observer->clients(
 	q{application_name = 'grouped' AND datname = 'elsewhere'});
 ok($row, 'names of databases');
-($row) = $observer->clients(q{application_name = 'grouped' AND usename = 'other'});
+($row) =
+  $observer->clients(q{application_name = 'grouped' AND usename = 'other'});
 ok($row, 'names of roles');
 ($row) = $observer->clients(
 	q{application_name = 'grouped' AND client_addr = '127.0.0.1'});
@@ -105,7 +113,8 @@ my $sum = $observer->poll(
 	});
 ok($sum, 'some sessions have ended');
 is($sum->{sessions}, 2, 'some live');
-is($sum->{$_}, $expected{$_}, "$_ of live and ended sessions") foreach @counts;
+is($sum->{$_}, $expected{$_}, "$_ of live and ended sessions")
+  foreach @counts;
 is($sum->{requests}, 30, 'which are as many as were sent');
 cmp_ok($sum->{total_time}, '>=', $total, 'and all their time');
 $_->finish foreach @living;
@@ -115,7 +124,8 @@ is($sum->{$_}, $expected{$_}, "$_ stays when all have ended") foreach @counts;
 # short-lived sessions lose nothing
 foreach my $number (1 .. 30)
 {
-	my $client = PgNetlat::Client->connect($node, application_name => 'short');
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => 'short');
 	$client->run('SELECT 1');
 	$client->finish;
 }
@@ -128,7 +138,9 @@ is($sum->{ended_sessions}, 30, 'and the sessions');
 # ---------------------------------------------------------------------------
 
 my $client = PgNetlat::Client->connect($node, application_name => 'before');
-$client->run(('SELECT 1') x 3, q{SET application_name = 'after'},
+$client->run(
+	('SELECT 1') x 3,
+	q{SET application_name = 'after'},
 	('SELECT 1') x 4);
 $observer->settled($client->pid, 8);
 my $before = $observer->client('before');
@@ -139,21 +151,24 @@ cmp_ok($before->{requests}, '>=', 3,
 	'change of application_name: what came before it stays');
 cmp_ok($after->{requests}, '>=', 4,
 	'change of application_name: what comes after it is new');
-is($before->{sessions}, 0, 'change of application_name: the session leaves its group');
+is($before->{sessions}, 0,
+	'change of application_name: the session leaves its group');
 is($after->{sessions}, 1, 'change of application_name: and joins the other');
-is( $observer->account($client->pid)->{application_name},
+is($observer->account($client->pid)->{application_name},
 	'after', 'change of application_name: is shown');
 
 # back again: the group is the same
 $client->run(q{SET application_name = 'before'}, ('SELECT 1') x 5);
 $observer->settled($client->pid, 14);
-is($observer->client('before')->{requests} + $observer->client('after')->{requests},
-	14, 'change back: nothing is lost');
+is( $observer->client('before')->{requests} +
+	  $observer->client('after')->{requests},
+	14,
+	'change back: nothing is lost');
 is($observer->client('before')->{sessions}, 1, 'change back: same group');
 
 # in a transaction that is rolled back
-$client->run('BEGIN', q{SET application_name = 'undone'}, 'SELECT 1',
-	'ROLLBACK', 'SELECT 1');
+$client->run('BEGIN', q{SET application_name = 'undone'},
+	'SELECT 1', 'ROLLBACK', 'SELECT 1');
 $observer->settled($client->pid, 19);
 is( $observer->value(
 		q{SELECT sum(requests) FROM pgnetlat_clients
@@ -164,17 +179,20 @@ is($observer->client('before')->{sessions}, 1, 'change undone: same group');
 
 # twice in one message: memory of the first name may be used again
 $client->run(q{SET application_name = 'name 1'});
-$client->run(q{BEGIN; SET application_name = 'name 2'; COMMIT;
+$client->run(
+	q{BEGIN; SET application_name = 'name 2'; COMMIT;
 			   BEGIN; SET application_name = 'name 3'; COMMIT}, 'SELECT 1');
 $observer->settled($client->pid, 22);
-ok(($observer->client('name 3') // {})->{sessions}, 'two changes in one message');
+ok(($observer->client('name 3') // {})->{sessions},
+	'two changes in one message');
 $client->finish;
 ok( $observer->poll(
 		sub {
 			my ($seen) = $observer->rows(
 				q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended
 				  FROM pgnetlat_clients
-				  WHERE application_name IN ('before', 'after', 'undone', 'name 1', 'name 2', 'name 3')});
+				  WHERE application_name IN ('before', 'after', 'undone', 'name 1', 'name 2', 'name 3')}
+			);
 			$seen->{ended} == 1 and $seen->{requests} == 22;
 		}),
 	'after all of these changes nothing is lost');
@@ -202,7 +220,8 @@ push @{ $histogram{ $_->{metric} } }, $_
   foreach $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'measured'
 	  ORDER BY metric, le::float8});
-is(join(' ', sort keys %histogram), 'client network request rtt wait',
+is( join(' ', sort keys %histogram),
+	'client network request rtt wait',
 	'there is a histogram of each metric');
 foreach my $metric (sort keys %histogram)
 {
@@ -211,13 +230,19 @@ foreach my $metric (sort keys %histogram)
 
 	is($last->{le}, '+Inf', "$metric: last bucket");
 	is($last->{bucket}, $last->{count}, "$metric: it holds everything");
-	is( scalar(grep { $buckets[$_]{bucket} < $buckets[ $_ - 1 ]{bucket} } 1 .. $#buckets),
+	is( scalar(
+			grep { $buckets[$_]{bucket} < $buckets[ $_ - 1 ]{bucket} }
+			  1 .. $#buckets),
 		0,
 		"$metric: buckets are cumulative");
 	is( scalar(grep { $_->{le} !~ /^(\d+(\.\d+)?(e-\d+)?|\+Inf)$/ } @buckets),
 		0,
 		"$metric: bounds are canonical");
-	is( scalar(grep { $_->{count} != $last->{count} or $_->{sum} != $last->{sum} } @buckets),
+	is( scalar(
+			grep {
+					 $_->{count} != $last->{count}
+				  or $_->{sum} != $last->{sum}
+			} @buckets),
 		0,
 		"$metric: sum and count are the same in each row");
 
@@ -228,7 +253,8 @@ foreach my $metric (sort keys %histogram)
 		$least += $buckets[ $_ - 1 ]{le} *
 		  ($buckets[$_]{bucket} - $buckets[ $_ - 1 ]{bucket});
 	}
-	cmp_ok($last->{sum}, '>=', $least, "$metric: sum is not below its buckets'");
+	cmp_ok($last->{sum}, '>=', $least,
+		"$metric: sum is not below its buckets'");
 }
 is($histogram{request}[0]{count}, 53, 'every exchange is in its histogram');
 is($histogram{$_}[0]{count}, 52, "and every wait that a request ended: $_")
@@ -236,11 +262,14 @@ is($histogram{$_}[0]{count}, 52, "and every wait that a request ended: $_")
 cmp_ok(
 	abs($histogram{request}[0]{sum} * 1000 -
 		  ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time})),
-	'<=', 1e-3 * ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time}) + 0.1,
+	'<=',
+	1e-3 * ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time}) + 0.1,
 	'exchanges sum to the time of exchanges');
-my ($slow) = grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 }
+my ($slow) =
+  grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 }
   @{ $histogram{request} };
-cmp_ok($slow->{bucket}, '<', 53, 'the slow exchange is not among the fast ones')
+cmp_ok($slow->{bucket}, '<', 53,
+	'the slow exchange is not among the fast ones')
   if $slow;
 
 # More statements in one exchange than the recorder holds
@@ -255,7 +284,7 @@ is($sum->{statements}, 201, 'many statements in one exchange');
 	  AND metric = 'request' AND le = '+Inf'});
 is($row->{count}, 1, 'are one exchange in the histogram');
 at_least($row->{sum}, 0.2, 'of their whole time');
-is( $observer->value('SELECT sum(calls) FROM pgnetlat_statements'),
+is($observer->value('SELECT sum(calls) FROM pgnetlat_statements'),
 	201, 'and as many calls');
 
 # An exchange that is looked at before it is over
@@ -298,12 +327,13 @@ $client->run('SELECT 1', 'SELECT 1',
 	'SELECT 1', 'SELECT 1', 'SELECT 1', 'SELECT 1');
 $client->finish;
 $observer->ended('new name');
-foreach (['old name', 3], ['new name', 4])
+foreach ([ 'old name', 3 ], [ 'new name', 4 ])
 {
 	my ($name, $expected) = @$_;
 	my $group = $observer->client($name);
 	my ($count, $time) = observed($name, 'request');
-	my $busy = $group->{exec_time} + $group->{send_time} + $group->{recv_time};
+	my $busy =
+	  $group->{exec_time} + $group->{send_time} + $group->{recv_time};
 
 	is($group->{requests}, $expected, "$name: requests");
 	is($count, $expected, "$name: as many are in its histogram");
@@ -332,7 +362,8 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 	$client->until_closed;
 	my $group = $observer->ended($name);
 	is($group->{requests}, 2, "$name: requests");
-	is((observed($name, 'request'))[0], 2, "$name: as many are in its histogram");
+	is((observed($name, 'request'))[0],
+		2, "$name: as many are in its histogram");
 	is((observed($name, 'wait'))[0],
 		1, "$name: waits are those that a request has ended");
 }
@@ -354,7 +385,8 @@ is($both->{history}, $both->{clients}, 'history and clients tell the same');
 ok( $observer->poll(
 		sub {
 			$client->run('SELECT 1');
-			$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history')
+			$observer->value(
+				'SELECT count(DISTINCT bucket_start) FROM pgnetlat_history')
 			  >= 3;
 		}),
 	'intervals follow each other');
@@ -363,10 +395,13 @@ my @intervals = $observer->rows(
 			 bucket_start < coalesce(bucket_end, now()) AS positive
 	  FROM (SELECT DISTINCT bucket_start, bucket_end FROM pgnetlat_history) h
 	  WINDOW w AS (ORDER BY bucket_start) ORDER BY bucket_start});
-is( scalar(grep { defined $_->{next} and $_->{next} ne $_->{bucket_end} } @intervals),
+is( scalar(
+		grep { defined $_->{next} and $_->{next} ne $_->{bucket_end} }
+		  @intervals),
 	0,
 	'where one interval ends the next one begins');
-is(scalar(grep { $_->{positive} ne 't' } @intervals), 0, 'each of them has a length');
+is(scalar(grep { $_->{positive} ne 't' } @intervals),
+	0, 'each of them has a length');
 is( $observer->value(
 		q{SELECT count(*) FROM pgnetlat_history
 		  WHERE abs(exec_time + send_time + recv_time + network_time + client_time
@@ -383,13 +418,15 @@ my $impossible = q{
 is($observer->value($impossible), 0, 'no part is more than its whole');
 ok( $observer->poll(
 		sub {
-			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history') gt
-			  $intervals[0]{bucket_start};
+			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history')
+			  gt $intervals[0]{bucket_start};
 		}),
 	'the oldest interval goes');
 cmp_ok(
-	$observer->value('SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
-	'<=', 7, 'there are as many as history_size allows');
+	$observer->value(
+		'SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
+	'<=', 7,
+	'there are as many as history_size allows');
 
 # A sender whose client is found late to have been the cause.  The sampler asks
 # about a connection that is stuck with the second tick, and closes intervals
@@ -400,7 +437,8 @@ sub next_tick
 
 	ok( $observer->poll(
 			sub {
-				$observer->value('SELECT sampler_ticks FROM pgnetlat_info') > $ticks;
+				$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
+				  $ticks;
 			}),
 		'the sampler ticks');
 	return;
@@ -415,7 +453,8 @@ my $stuck = PgNetlat::Client->connect(
 	dbname => 'elsewhere',
 	tcp => 1);
 next_tick();
-$stuck->put(query(q{SELECT repeat('x', 10000) FROM generate_series(1, 4000)}));
+$stuck->put(
+	query(q{SELECT repeat('x', 10000) FROM generate_series(1, 4000)}));
 ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
 	'a sender is stuck');
 next_tick();
@@ -423,10 +462,12 @@ is($observer->value($impossible), 0, 'while it is stuck');
 $stuck->responses;
 my $sent = $observer->settled($stuck->pid, 1);
 cmp_ok($sent->{send_client_time}, '>', 1000, 'its client was the cause');
-is($observer->value($impossible), 0, 'in no interval for more than it was stuck');
+is($observer->value($impossible),
+	0, 'in no interval for more than it was stuck');
 at_least(
 	$observer->value(
-		q{SELECT sum(send_client_time) FROM pgnetlat_history WHERE datname = 'elsewhere'}),
+		q{SELECT sum(send_client_time) FROM pgnetlat_history WHERE datname = 'elsewhere'}
+	),
 	$sent->{send_client_time},
 	'in all of them for as long as it was');
 $stuck->finish;
@@ -472,14 +513,18 @@ my ($sums) = $observer->rows(
 	q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended,
 			 count(*) FILTER (WHERE usesysid IS NULL) AS others
 	  FROM pgnetlat_clients WHERE application_name IS DISTINCT FROM 'observer'});
-cmp_ok($sums->{requests}, '>=', $requests + 1, 'evicted groups are in the sums');
+cmp_ok(
+	$sums->{requests}, '>=',
+	$requests + 1,
+	'evicted groups are in the sums');
 is($sums->{ended}, 27, 'with their ended sessions');
 is($sums->{others}, 1, 'in one row');
 is( $observer->value('SELECT sum(sessions) FROM pgnetlat_clients'),
 	$observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 	'every live session is in a group');
 ($both) = $observer->rows($consistent);
-is($both->{history}, $both->{clients}, 'history and clients tell the same still');
+is($both->{history}, $both->{clients},
+	'history and clients tell the same still');
 cmp_ok($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
 	'>=', 30, 'evictions are counted');
 
@@ -490,7 +535,8 @@ is(scalar @groups, 10, 'groups of live sessions take all the room');
 foreach my $number (1 .. 20)
 {
 	my $new =
-	  PgNetlat::Client->connect($node, application_name => "passer-by $number");
+	  PgNetlat::Client->connect($node,
+		application_name => "passer-by $number");
 	$new->run('SELECT 1');
 	$new->finish;
 }

@@ -27,8 +27,8 @@ my $node = new_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);
-$observer->run(
-	'CREATE EXTENSION pgnetlat', 'CREATE UNLOGGED TABLE rows (id int)');
+$observer->run('CREATE EXTENSION pgnetlat',
+	'CREATE UNLOGGED TABLE rows (id int)');
 
 # Each script is known by what only its statements do: rows per call.
 my @scripts = (
@@ -71,7 +71,10 @@ sub pgbench
 			'pgbench', '-n', '-c', $clients, @options,
 			(map { ('-f', $_->{file}) } @scripts), 'postgres'
 		],
-		'>', \$out, '2>', \$err);
+		'>',
+		\$out,
+		'2>',
+		\$err);
 
 	while ($run->pumpable)
 	{
@@ -97,7 +100,7 @@ sub check
 	foreach (0 .. $#counts)
 	{
 		$requests += $counts[$_] * $scripts[$_]{statements};
-		$done += $counts[$_];
+		$done     += $counts[$_];
 	}
 	my $sum = $observer->ended($name, $clients);
 	ok($sum, "$name: all sessions have ended");
@@ -118,8 +121,10 @@ sub check
 		  $observer->rows('SELECT * FROM pgnetlat_statements');
 
 		is(scalar @found, 1, "$name: statement of script $script->{name}");
-		is($found[0]{calls}, $calls, "$name: calls of script $script->{name}");
-		is($found[0]{rows}, $calls * $per_call,
+		is($found[0]{calls}, $calls,
+			"$name: calls of script $script->{name}");
+		is( $found[0]{rows},
+			$calls * $per_call,
 			"$name: rows of script $script->{name}");
 	}
 
@@ -132,7 +137,8 @@ sub check
 	my ($exchange) = $observer->rows(
 		"SELECT count FROM pgnetlat_histogram WHERE application_name = '$name'
 		 AND metric = 'request' AND le = '+Inf'");
-	is($exchange->{count}, $sum->{requests}, "$name: every exchange is in the histogram");
+	is($exchange->{count}, $sum->{requests},
+		"$name: every exchange is in the histogram");
 	is($observer->value('SELECT records_dropped FROM pgnetlat_info'),
 		0, "$name: no record was dropped");
 	$observer->run('SELECT pgnetlat_reset()');
@@ -154,8 +160,9 @@ my $before = $observer->settled($client->pid, 0);
 $client->run('SELECT 1') foreach 1 .. 1000;
 my $after = $observer->settled($client->pid, 1000);
 my $gain = delta($before, $after);
-is("$gain->{requests} $gain->{statements} $gain->{transactions}",
-	'1000 1000 1000', 'a live session has done exactly what it has done');
+is( "$gain->{requests} $gain->{statements} $gain->{transactions}",
+	'1000 1000 1000',
+	'a live session has done exactly what it has done');
 $client->finish;
 
 # ---------------------------------------------------------------------------
@@ -176,7 +183,8 @@ my @counts = pgbench(
 		$terminated++ if defined $killed and $killed eq 't';
 		$next = now() + 1000;
 	},
-	'-T', 4);
+	'-T',
+	4);
 cmp_ok($terminated, '>=', 1, 'the worker was terminated');
 check('without worker', 0, @counts);
 

@@ -42,8 +42,10 @@ sub recent
 }
 
 my $client = PgNetlat::Client->connect($node, tcp => 1);
-is($observer->value('SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
-	0, 'a session that has done nothing has no records');
+is( $observer->value(
+		'SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
+	0,
+	'a session that has done nothing has no records');
 is($observer->value('SELECT count(*) FROM pgnetlat_recent(1)'),
 	0, 'a process that is no session has none either');
 
@@ -65,7 +67,9 @@ $client->run('SELECT 4');
 my @records = recent($client, 10);
 cmp_ok(scalar @records, '>=', 10, 'there is a record of each exchange');
 
-is( scalar(grep { $records[$_]{start_ms} < $records[ $_ - 1 ]{start_ms} } 1 .. $#records),
+is( scalar(
+		grep { $records[$_]{start_ms} < $records[ $_ - 1 ]{start_ms} }
+		  1 .. $#records),
 	0,
 	'records are in order');
 is( join(' ', map { $_->{statements} } @records[ 0 .. 9 ]),
@@ -74,15 +78,15 @@ is( join(' ', map { $_->{statements} } @records[ 0 .. 9 ]),
 is( join(' ', map { $_->{rows} } @records[ 0 .. 9 ]),
 	'5 0 1 5 0 0 1 1 1 1',
 	'rows of each');
-is( join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
-	'ITTTEIIIII',
-	'transaction status after each');
-is( join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
-	'fffffffftt',
-	'which of them were pipelined');
+is(join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
+	'ITTTEIIIII', 'transaction status after each');
+is(join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
+	'fffffffftt', 'which of them were pipelined');
 is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
 	0, 'statements have their identifiers');
-is($records[7]{queryid}, $records[8]{queryid}, 'the same for the same statement');
+is( $records[7]{queryid},
+	$records[8]{queryid},
+	'the same for the same statement');
 isnt($records[0]{queryid}, $records[2]{queryid}, 'others for others');
 
 at_least($records[0]{wait_time}, $paused, 'pause after the first');
@@ -100,8 +104,10 @@ cmp_ok($records[0]{bytes_sent}, '<', 1000, 'bytes of a small one');
 
 is( scalar(
 		grep {
-			abs($_->{wait_time} - $_->{network_time} - $_->{client_time} - $_->{idle_time})
-			  > 1e-6
+			abs($_->{wait_time} -
+				  $_->{network_time} -
+				  $_->{client_time} -
+				  $_->{idle_time}) > 1e-6
 		} @records),
 	0,
 	'the parts of a wait sum to it');
@@ -111,8 +117,12 @@ my $gaps = 0;
 foreach (1 .. 9)
 {
 	my $last = $records[ $_ - 1 ];
-	my $end = $last->{start_ms} + $last->{exec_time} + $last->{send_time} +
-	  $last->{recv_time} + $last->{wait_time};
+	my $end =
+	  $last->{start_ms} +
+	  $last->{exec_time} +
+	  $last->{send_time} +
+	  $last->{recv_time} +
+	  $last->{wait_time};
 
 	# moments are cut to microseconds
 	$gaps++ if abs($end - $records[$_]{start_ms}) > 0.01;
@@ -124,14 +134,17 @@ my $account = $observer->settled($client->pid, 11);
 my %sum;
 foreach my $record (@records[ 0 .. 9 ])
 {
-	$sum{$_} += $record->{$_} foreach qw(exec_time send_time recv_time bytes_sent
+	$sum{$_} += $record->{$_}
+	  foreach qw(exec_time send_time recv_time bytes_sent
 	  statements network_time client_time idle_time);
 }
 $client->run('SELECT 5');
 @records = recent($client, 11);
-$sum{$_} += $records[10]{$_} foreach qw(exec_time send_time recv_time bytes_sent
+$sum{$_} += $records[10]{$_}
+  foreach qw(exec_time send_time recv_time bytes_sent
   statements);
-is($sum{$_}, $account->{$_}, "$_ of all records") foreach qw(bytes_sent statements);
+is($sum{$_}, $account->{$_}, "$_ of all records")
+  foreach qw(bytes_sent statements);
 cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3, "$_ of all records")
   foreach qw(exec_time send_time recv_time);
 
@@ -153,7 +166,8 @@ is( join(' ', map { $_->{rows} } @records),
 # ---------------------------------------------------------------------------
 
 $client->put(
-	(parse('', 'SELECT pg_sleep(0.1)') . bind_('', '') . execute('')) x 3, sync());
+	(parse('', 'SELECT pg_sleep(0.1)') . bind_('', '') . execute('')) x 3,
+	sync());
 $client->responses;
 $client->run('SELECT 0');
 my $found = $observer->poll(
@@ -171,8 +185,13 @@ at_least($found->[0]{exec_time}, 300, 'with the execution of all');
 # while it lasts, although its first statement is complete
 $observer->run('SELECT pg_advisory_lock(1)');
 $client->put(
-	parse('', 'SELECT generate_series(1, 777)'), bind_('', ''), execute(''),
-	parse('', 'SELECT pg_advisory_lock(1)'), bind_('', ''), execute(''), sync());
+	parse('', 'SELECT generate_series(1, 777)'),
+	bind_('', ''),
+	execute(''),
+	parse('', 'SELECT pg_advisory_lock(1)'),
+	bind_('', ''),
+	execute(''),
+	sync());
 ok( $observer->poll(
 		sub {
 			$observer->value(
@@ -222,17 +241,20 @@ is(scalar(grep { $_->{rows} == 9 } recent($client, 1)),
 	0, 'nothing is recorded without track_statements');
 
 $observer->run('SELECT pgnetlat_reset()');
-is($observer->value('SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
-	0, 'a reset forgets the records');
-$client->run('SET pgnetlat.track_statements = on', 'SELECT 1', 'SELECT 2',
-	'SELECT 3');
+is( $observer->value(
+		'SELECT count(*) FROM pgnetlat_recent(' . $client->pid . ')'),
+	0,
+	'a reset forgets the records');
+$client->run('SET pgnetlat.track_statements = on',
+	'SELECT 1', 'SELECT 2', 'SELECT 3');
 @records = recent($client, 2);
 cmp_ok(scalar @records, '>=', 2, 'and records again');
 $client->finish;
 ok( $observer->poll(
 		sub {
-			$observer->value(
-				'SELECT count(*) = 0 FROM pgnetlat_recent(' . $client->pid . ')') eq 't';
+			$observer->value('SELECT count(*) = 0 FROM pgnetlat_recent('
+				  . $client->pid
+				  . ')') eq 't';
 		}),
 	'records end with the session');
 

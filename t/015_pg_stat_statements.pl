@@ -35,9 +35,12 @@ sub restart_with
 	$node->restart;
 	$observer = PgNetlat::Observer->connect($node);
 	$observer->run('SELECT pgnetlat_reset()');
-	my $client = PgNetlat::Client->connect($node, application_name => 'subject');
-	$client->run(('SELECT g AS known FROM generate_series(1, 7) g') x 5,
-		'SELECT 1 AS other', 'CREATE TEMP TABLE t (i int)');
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => 'subject');
+	$client->run(
+		('SELECT g AS known FROM generate_series(1, 7) g') x 5,
+		'SELECT 1 AS other',
+		'CREATE TEMP TABLE t (i int)');
 	$client->error_of('SELECT 1 / 0');
 	$client->run('PREPARE p AS SELECT count(*) FROM t', ('EXECUTE p') x 3);
 
@@ -46,11 +49,14 @@ sub restart_with
 	$client->responses;
 	for (1 .. 11)
 	{
-		$client->put(bind_('', 'b'), execute(''), sync(), bind_('', 'c'), execute(''),
-			sync());
+		$client->put(
+			bind_('', 'b'),
+			execute(''), sync(), bind_('', 'c'),
+			execute(''), sync());
 		$client->responses(2);
 	}
-	$client->put(parse('', 'DISCARD TEMP'), (bind_('', '') . execute('')) x 13, sync());
+	$client->put(parse('', 'DISCARD TEMP'),
+		(bind_('', '') . execute('')) x 13, sync());
 	$client->responses;
 	$client->finish;
 	$observer->ended('subject');
@@ -62,9 +68,10 @@ sub texts
 {
 	my ($session) = @_;
 
-	return join('; ',
-		map { $_->{query} // 'NULL' }
-		  $session->rows('SELECT query FROM pgnetlat_top_statements(100)
+	return join(
+		'; ',
+		map { $_->{query} // 'NULL' } $session->rows(
+			'SELECT query FROM pgnetlat_top_statements(100)
 			WHERE calls = 5 AND rows = 35'));
 }
 
@@ -76,7 +83,8 @@ $observer->run('CREATE SCHEMA elsewhere',
 is(texts($observer), 'NULL', 'no text where it is not preloaded');
 
 # each in front of the other
-foreach my $libraries ('pgnetlat, pg_stat_statements', 'pg_stat_statements,pgnetlat')
+foreach my $libraries ('pgnetlat, pg_stat_statements',
+	'pg_stat_statements,pgnetlat')
 {
 	restart_with($libraries);
 	is( texts($observer),
@@ -106,11 +114,13 @@ foreach my $libraries ('pgnetlat, pg_stat_statements', 'pg_stat_statements,pgnet
 	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
 		'', "$libraries: works for a plain role");
 	is( $plain->value(
-			q{SELECT count(*) FROM pgnetlat_top_statements WHERE query LIKE '%known%'}),
+			q{SELECT count(*) FROM pgnetlat_top_statements WHERE query LIKE '%known%'}
+		),
 		0,
 		"$libraries: which does not see others' texts");
 	$plain->finish;
-	$observer->run('REVOKE USAGE ON SCHEMA elsewhere FROM plain',
+	$observer->run(
+		'REVOKE USAGE ON SCHEMA elsewhere FROM plain',
 		'SELECT elsewhere.pg_stat_statements_reset()');
 }
 
@@ -119,30 +129,42 @@ is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
 is( $observer->value('SELECT count(*) FROM pgnetlat_top_statements(NULL)'),
 	$observer->value('SELECT count(*) FROM pgnetlat_statements'),
 	'or all');
-is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(max_rows => 0)'),
-	0, 'or none');
-is($observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
-	'max_rows must not be negative', 'but not less');
+is( $observer->value(
+		'SELECT count(*) FROM pgnetlat_top_statements(max_rows => 0)'),
+	0,
+	'or none');
+is( $observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
+	'max_rows must not be negative',
+	'but not less');
 
 # Operators of somebody else, which fit better or come first.
 $observer->run('CREATE SCHEMA hostile');
 foreach (
-	[ '+', 'float8', 'float8' ], [ '=', 'oid', 'bool' ], [ '=', 'bigint', 'bool' ],
-	[ '=', 'name', 'bool' ], [ '=', 'text', 'bool' ], [ '<', 'float8', 'bool' ],
-	[ '>', 'float8', 'bool' ], [ '<', 'int', 'bool' ], [ '=', 'int', 'bool' ])
+	[ '+', 'float8', 'float8' ],
+	[ '=', 'oid', 'bool' ],
+	[ '=', 'bigint', 'bool' ],
+	[ '=', 'name', 'bool' ],
+	[ '=', 'text', 'bool' ],
+	[ '<', 'float8', 'bool' ],
+	[ '>', 'float8', 'bool' ],
+	[ '<', 'int', 'bool' ],
+	[ '=', 'int', 'bool' ])
 {
 	my ($operator, $type, $result) = @$_;
-	my $function = 'hostile.f' . ($operator =~ tr/+=<>/abcd/r) . "($type, $type)";
+	my $function =
+	  'hostile.f' . ($operator =~ tr/+=<>/abcd/r) . "($type, $type)";
 
 	$observer->run(
 		"CREATE FUNCTION $function RETURNS $result LANGUAGE plpgsql
 		 AS 'BEGIN RAISE EXCEPTION ''somebody else''; END'",
-		"CREATE OPERATOR hostile.$operator (FUNCTION = hostile.f"
+			"CREATE OPERATOR hostile.$operator (FUNCTION = hostile.f"
 		  . ($operator =~ tr/+=<>/abcd/r)
 		  . ", LEFTARG = $type, RIGHTARG = $type)");
 }
 $observer->run('SET search_path = hostile, pg_catalog, public');
-is($observer->error_of('SELECT 1 = 1'), 'somebody else', 'operators of somebody else');
+is( $observer->error_of('SELECT 1 = 1'),
+	'somebody else',
+	'operators of somebody else');
 is($observer->error_of('SELECT * FROM pgnetlat_top_statements(5)'),
 	'', 'are not called by pgnetlat_top_statements');
 is($observer->error_of("SELECT * FROM pgnetlat_$_"), '', "nor by pgnetlat_$_")

@@ -25,14 +25,16 @@ my $node = new_node('upgrade', init => { allows_streaming => 1 });
 $node->start;
 my $root = PgNetlat::Observer->connect($node);
 my $current = $root->value(
-	q{SELECT default_version FROM pg_available_extensions WHERE name = 'pgnetlat'});
+	q{SELECT default_version FROM pg_available_extensions WHERE name = 'pgnetlat'}
+);
 my @older = map { $_->{version} } $root->rows(
 	"SELECT v.version FROM pg_available_extension_versions v
 	   JOIN pg_extension_update_paths('pgnetlat') p
 		 ON p.source = v.version AND p.target = '$current' AND p.path IS NOT NULL
 	  WHERE v.name = 'pgnetlat' AND v.version <> '$current'
 	  ORDER BY v.version");
-ok(scalar(grep { $_ eq '1.0' } @older), 'there is a way from 1.0 to this version');
+ok( scalar(grep { $_ eq '1.0' } @older),
+	'there is a way from 1.0 to this version');
 
 # A new database, and a superuser's connection to it.
 sub database
@@ -48,7 +50,8 @@ sub catalog
 {
 	my ($connection) = @_;
 
-	return join "\n", map { "$_->{object}: $_->{is}" } $connection->rows(<<'EOS');
+	return join "\n",
+	  map { "$_->{object}: $_->{is}" } $connection->rows(<<'EOS');
 WITH member AS (
 	SELECT m.classid, m.objid, pg_describe_object(m.classid, m.objid, 0) AS name
 	  FROM pg_depend m JOIN pg_extension e ON e.oid = m.refobjid
@@ -94,12 +97,15 @@ EOS
 
 my $fresh = database('fresh');
 $fresh->run('CREATE EXTENSION pgnetlat');
-is($fresh->value(q{SELECT extversion FROM pg_extension WHERE extname = 'pgnetlat'}),
-	$current, 'a fresh installation has the current version');
+is( $fresh->value(
+		q{SELECT extversion FROM pg_extension WHERE extname = 'pgnetlat'}),
+	$current,
+	'a fresh installation has the current version');
 is($fresh->value('SELECT version FROM pgnetlat_info'),
 	$current, 'and so has the library');
 
-my $client = PgNetlat::Client->connect($node, tcp => 1, application_name => 'someone');
+my $client =
+  PgNetlat::Client->connect($node, tcp => 1, application_name => 'someone');
 $client->run(('SELECT 1') x 7);
 my $pid = $client->pid;
 $root->run('CREATE EXTENSION pgnetlat');
@@ -114,34 +120,46 @@ foreach my $version (@older)
 	$old->run("CREATE EXTENSION pgnetlat VERSION '$version'");
 	is($old->error_of("SELECT * FROM $_"), '', "$version: $_ can be read")
 	  foreach @views;
-	is( $old->value('SELECT version FROM pgnetlat_info'),
+	is($old->value('SELECT version FROM pgnetlat_info'),
 		$current, "$version: the version is the library's");
-	is($old->value("SELECT requests FROM pgnetlat_sessions WHERE pid = $pid"),
-		7, "$version: sessions are counted");
+	is( $old->value(
+			"SELECT requests FROM pgnetlat_sessions WHERE pid = $pid"),
+		7,
+		"$version: sessions are counted");
 	is( $old->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
 		$fresh->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
 		"$version: exchanges are recorded");
 	is( $old->value(
-			"SELECT requests FROM pgnetlat_clients WHERE application_name = 'someone'"),
-		7, "$version: groups are counted");
+			"SELECT requests FROM pgnetlat_clients WHERE application_name = 'someone'"
+		),
+		7,
+		"$version: groups are counted");
 }
 
 # what has got another name
 my $v1_0 = $older{'1.0'};
 my ($old_row) = $v1_0->rows(
-	"SELECT exec_share, network_share, client_share FROM pgnetlat_sessions WHERE pid = $pid");
-cmp_ok(abs($old_row->{exec_share} + $old_row->{network_share} + $old_row->{client_share} - 1),
-	'<', 1e-9, '1.0: shares sum to 1');
-ok(defined $v1_0->value("SELECT max(exec_share) FROM $_"), "1.0: $_ has exec_share")
+	"SELECT exec_share, network_share, client_share FROM pgnetlat_sessions WHERE pid = $pid"
+);
+cmp_ok(
+	abs($old_row->{exec_share} +
+		  $old_row->{network_share} +
+		  $old_row->{client_share} - 1),
+	'<', 1e-9,
+	'1.0: shares sum to 1');
+ok(defined $v1_0->value("SELECT max(exec_share) FROM $_"),
+	"1.0: $_ has exec_share")
   foreach qw(pgnetlat_clients pgnetlat_history);
 is( $v1_0->value(
-		q{SELECT string_agg(DISTINCT metric, ' ' ORDER BY metric) FROM pgnetlat_histogram}),
+		q{SELECT string_agg(DISTINCT metric, ' ' ORDER BY metric) FROM pgnetlat_histogram}
+	),
 	'client exchange network rtt wait',
 	'1.0: metrics as they were called');
 is( $fresh->value(
 		q{SELECT string_agg(DISTINCT metric, ' ' ORDER BY metric) FROM pgnetlat_histogram
 		  WHERE metric IN ('exchange', 'request')}),
-	'request', 'now: as they are called');
+	'request',
+	'now: as they are called');
 is( $v1_0->value(
 		q{SELECT count FROM pgnetlat_histogram WHERE application_name = 'someone'
 		  AND metric = 'exchange' AND le = '+Inf'}),
@@ -162,9 +180,12 @@ foreach my $version (@older)
 	my $old = $older{$version};
 
 	isnt(catalog($old), $expected, "$version: there is something to update");
-	is($old->error_of('ALTER EXTENSION pgnetlat UPDATE'), '', "$version: update");
-	is(catalog($old), $expected, "$version: then everything is as in a fresh installation");
-	is($old->error_of("SELECT * FROM $_"), '', "$version, updated: $_ can be read")
+	is($old->error_of('ALTER EXTENSION pgnetlat UPDATE'),
+		'', "$version: update");
+	is(catalog($old), $expected,
+		"$version: then everything is as in a fresh installation");
+	is($old->error_of("SELECT * FROM $_"),
+		'', "$version, updated: $_ can be read")
 	  foreach @views;
 }
 
@@ -200,7 +221,8 @@ $used->run(
 	'GRANT SELECT (exec_share) ON pgnetlat_clients TO somebody',
 	'GRANT EXECUTE ON FUNCTION pgnetlat_reset() TO somebody',
 	'GRANT EXECUTE ON FUNCTION pgnetlat_clients() TO somebody',
-	'CREATE VIEW by_function AS SELECT pid, exec_share FROM pgnetlat_sessions()');
+	'CREATE VIEW by_function AS SELECT pid, exec_share FROM pgnetlat_sessions()'
+);
 
 # a function's columns cannot be renamed under a view
 my $update = 'ALTER EXTENSION pgnetlat UPDATE';
@@ -210,20 +232,30 @@ like(
 	qr/ERROR:  cannot update extension "pgnetlat" because other objects depend on function pgnetlat_sessions\(\)/,
 	'a view over a function is in the way');
 like($err, qr/DETAIL:  They are view by_function/, 'which is named');
-like($err, qr/HINT:  Let them use the view pgnetlat_sessions instead/, 'with what to do');
-is($used->error_of('SELECT * FROM by_function'), '', 'and nothing has happened');
+like(
+	$err,
+	qr/HINT:  Let them use the view pgnetlat_sessions instead/,
+	'with what to do');
+is($used->error_of('SELECT * FROM by_function'),
+	'', 'and nothing has happened');
 
-$used->run('CREATE OR REPLACE VIEW by_function AS SELECT pid, exec_share FROM pgnetlat_sessions');
+$used->run(
+	'CREATE OR REPLACE VIEW by_function AS SELECT pid, exec_share FROM pgnetlat_sessions'
+);
 ($ret, $out, $err) = $node->psql('used', $update);
 is($ret, 0, 'over the view of the same name it is not');
-like($err, qr/WARNING:  function pgnetlat_clients\(\) has its default privileges again/,
+like(
+	$err,
+	qr/WARNING:  function pgnetlat_clients\(\) has its default privileges again/,
 	'lost privileges are told');
 unlike($err, qr/pgnetlat_(sessions|reset)/, 'no others are lost');
 
 is($used->error_of("SELECT * FROM $_"), '', "$_ has survived")
   foreach qw(theirs over_theirs all_of_it kept slow top by_function share());
-is($used->error_of('REFRESH MATERIALIZED VIEW kept'), '', 'and can be refreshed');
-is($used->value("SELECT requests FROM theirs WHERE pid = $pid"), 7, 'with its contents');
+is($used->error_of('REFRESH MATERIALIZED VIEW kept'),
+	'', 'and can be refreshed');
+is($used->value("SELECT requests FROM theirs WHERE pid = $pid"),
+	7, 'with its contents');
 is( $used->value(
 		q{SELECT concat_ws(' ',
 			has_table_privilege('public', 'pgnetlat_sessions', 'SELECT'),
@@ -243,7 +275,8 @@ my $restored = database('restored');
 $node->command_ok(
 	[ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-f', $dump, 'restored' ],
 	'and its restoration');
-is(catalog($restored), catalog($used), 'the same extension, with its privileges');
+is(catalog($restored), catalog($used),
+	'the same extension, with its privileges');
 is($restored->error_of("SELECT * FROM $_"), '', "$_ has been restored")
   foreach qw(theirs over_theirs all_of_it kept slow top by_function share());
 
@@ -252,7 +285,8 @@ is($restored->error_of("SELECT * FROM $_"), '', "$_ has been restored")
 # ---------------------------------------------------------------------------
 
 # one of an older version would find more columns declared than it knows
-foreach my $function (qw(pgnetlat_sessions_1_1 pgnetlat_histogram_1_1 pgnetlat_info))
+foreach my $function (
+	qw(pgnetlat_sessions_1_1 pgnetlat_histogram_1_1 pgnetlat_info))
 {
 	my $set = $function eq 'pgnetlat_info' ? '' : 'SETOF';
 
@@ -260,9 +294,13 @@ foreach my $function (qw(pgnetlat_sessions_1_1 pgnetlat_histogram_1_1 pgnetlat_i
 		"CREATE FUNCTION newer(OUT a int, OUT b int) RETURNS $set record
 			AS '\$libdir/pgnetlat', '$function' LANGUAGE C");
 	($ret, $out, $err) = $node->psql('fresh', 'SELECT * FROM newer()');
-	like($err, qr/ERROR:  library and extension "pgnetlat" do not match/,
+	like(
+		$err,
+		qr/ERROR:  library and extension "pgnetlat" do not match/,
 		"$function: other columns than declared");
-	like($err, qr/HINT:  Install the library of the extension's version/,
+	like(
+		$err,
+		qr/HINT:  Install the library of the extension's version/,
 		"$function: with what to do");
 	$fresh->run('DROP FUNCTION newer()');
 }
@@ -281,7 +319,10 @@ like(
 	$err,
 	qr/ERROR:  the server has loaded version 1\.0 of the library of extension "pgnetlat", which is too old/,
 	'the library of the version before is still loaded');
-like($err, qr/HINT:  Install the library .* restart the server/, 'with what to do');
+like(
+	$err,
+	qr/HINT:  Install the library .* restart the server/,
+	'with what to do');
 
 # not loaded at all: a dump can be restored, and nothing else
 $root->finish;
@@ -291,15 +332,22 @@ $node->append_conf('postgresql.conf', q{shared_preload_libraries = ''});
 $node->restart;
 my $bare = $node->safe_psql('postgres', 'CREATE DATABASE bare');
 $node->command_ok(
-	[ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-c', 'CREATE EXTENSION pgnetlat', 'bare' ],
+	[
+		'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-c',
+		'CREATE EXTENSION pgnetlat', 'bare'
+	],
 	'it can be created where the library is not loaded');
+
 foreach my $view (@views)
 {
 	($ret, $out, $err) = $node->psql('bare', "SELECT * FROM $view");
-	like($err, qr/pgnetlat must be loaded via "shared_preload_libraries"/,
+	like(
+		$err,
+		qr/pgnetlat must be loaded via "shared_preload_libraries"/,
 		"$view says that it must be");
 }
-$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pgnetlat'");
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries',
+	"'pgnetlat'");
 $node->restart;
 
 # ---------------------------------------------------------------------------
@@ -313,19 +361,25 @@ my $standby = PostgreSQL::Test::Cluster->new('upgrade_standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $standby->start;
 $node->wait_for_catchup($standby);
-my $reader = PgNetlat::Client->connect($standby, application_name => 'reader');
+my $reader =
+  PgNetlat::Client->connect($standby, application_name => 'reader');
 is($reader->error_of("SELECT * FROM $_"), '', "standby, 1.0: $_ can be read")
   foreach @views;
 is( $reader->value(
-		'SELECT count(exec_share) FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'),
-	1, 'as it was');
+		'SELECT count(exec_share) FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'
+	),
+	1,
+	'as it was');
 $node->safe_psql('postgres', $update);
 $node->wait_for_catchup($standby);
-is($reader->error_of("SELECT * FROM $_"), '', "standby, updated: $_ can be read")
+is($reader->error_of("SELECT * FROM $_"),
+	'', "standby, updated: $_ can be read")
   foreach @views;
 is( $reader->value(
-		'SELECT count(server_share) FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'),
-	1, 'as it is now');
+		'SELECT count(server_share) FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'
+	),
+	1,
+	'as it is now');
 
 $standby->stop;
 $node->stop;

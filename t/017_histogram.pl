@@ -59,10 +59,13 @@ is($whole->{$_}, $whole->{rows}, "with $_") foreach qw(datnames usenames);
 cmp_ok($whole->{requests}, '>=', $groups, 'with observations');
 
 # the same as in 1.0, but for one name
-my $rows = "SELECT md5(string_agg(concat_ws(' ', application_name, client_addr, datname,
+my $rows =
+  "SELECT md5(string_agg(concat_ws(' ', application_name, client_addr, datname,
 		usename, name, le, bucket, sum, count), ',' ORDER BY application_name, name, le))
 	FROM pgnetlat_histogram, replace(metric, 'exchange', 'request') name WHERE $mine";
-is($observer->value($rows), $older->value($rows), 'the same rows as those of version 1.0');
+is( $observer->value($rows),
+	$older->value($rows),
+	'the same rows as those of version 1.0');
 
 # ---------------------------------------------------------------------------
 # The effort
@@ -70,12 +73,14 @@ is($observer->value($rows), $older->value($rows), 'the same rows as those of ver
 
 sub memory
 {
-	return $observer->value('SELECT sum(used_bytes) FROM pg_backend_memory_contexts');
+	return $observer->value(
+		'SELECT sum(used_bytes) FROM pg_backend_memory_contexts');
 }
 
 my $all = $observer->value('SELECT count(*) FROM pgnetlat_histogram') / 100;
 my $offset = log_size($node);
-is($observer->error_of('EXPLAIN ANALYZE SELECT * FROM pgnetlat_histogram'), '', 'all rows');
+is($observer->error_of('EXPLAIN ANALYZE SELECT * FROM pgnetlat_histogram'),
+	'', 'all rows');
 
 $observer->run('BEGIN');
 memory();

@@ -18,14 +18,15 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $width = 110;
-my $node = new_node(
-	'now',
-	conf => "max_prepared_transactions = 1\ntrack_activity_query_size = 4096");
+my $node = new_node('now',
+	conf =>
+	  "max_prepared_transactions = 1\ntrack_activity_query_size = 4096");
 $node->start;
 $node->safe_psql('postgres',
 	q{CREATE DATABASE utf8 ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0});
 $node->safe_psql('postgres',
-	q{CREATE DATABASE latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0});
+	q{CREATE DATABASE latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0}
+);
 
 my $observer = PgNetlat::Observer->connect($node, dbname => 'utf8');
 my $wide_role = encode('UTF-8', "\x{65e5}\x{672c}\x{8a9e}" x 5);
@@ -40,7 +41,10 @@ sub client
 {
 	my ($name, %options) = @_;
 
-	return PgNetlat::Client->connect($node, application_name => $name, %options);
+	return PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		%options);
 }
 
 # The rows, checked, in their order; and by process ID.
@@ -85,11 +89,13 @@ ok($observer->await($sleeper->pid, sub { $_->{state} eq 'executing' }),
 $holder->run('BEGIN', 'UPDATE t SET i = 0');
 
 # the client may have its answer a moment before its wait begins
-$observer->await($holder->pid, sub { $_->{state} eq 'waiting in transaction' });
+$observer->await($holder->pid,
+	sub { $_->{state} eq 'waiting in transaction' });
 $victim->put(query("DELETE\n   \tFROM t"));
 ok( $observer->poll(
 		sub {
-			$observer->value('SELECT cardinality(pg_blocking_pids(' . $victim->pid . '))');
+			$observer->value(
+				'SELECT cardinality(pg_blocking_pids(' . $victim->pid . '))');
 		}),
 	'one that waits for a lock');
 $queued->put(query('DELETE FROM t'));
@@ -99,18 +105,22 @@ ok( $observer->poll(
 			my %row = map { $_->{pid} => $_ } @rows;
 
 			$idle->{gone} = !$row{ $idle->pid };
-			$idle->{gone} && @rows == 4
+				 $idle->{gone}
+			  && @rows == 4
 			  && $rows[0]{pid} == $holder->pid
 			  && $rows[1]{pid} == $victim->pid
 			  && $rows[2]{pid} == $queued->pid
 			  && $rows[3]{pid} == $sleeper->pid;
 		}),
-	'those that are stuck come first, the longest before, idle ones not at all')
-  or note(explain([ rows_of($observer) ]));
+	'those that are stuck come first, the longest before, idle ones not at all'
+) or note(explain([ rows_of($observer) ]));
 
 my $row = row_of($holder->pid);
 is($row->{client}, 'billing@127.0.0.1', 'application and address');
-like($row->{state}, qr/^in xact \d+(\.\d)? (s|min)$/, 'what, and for how long');
+like(
+	$row->{state},
+	qr/^in xact \d+(\.\d)? (s|min)$/,
+	'what, and for how long');
 is($row->{doing}, 'after UPDATE t SET i = 0', 'after which query');
 ok( $observer->poll(
 		sub {
@@ -119,20 +129,25 @@ ok( $observer->poll(
 	'nothing but the client for ten seconds');
 
 $row = row_of($victim->pid);
-is($row->{client}, 'postgres', 'a role without application name, on a socket');
+is($row->{client}, 'postgres',
+	'a role without application name, on a socket');
 is($row->{rtt}, undef, 'which has no round trip');
 like($row->{state}, qr/^executing \d/, 'it executes');
 is( $row->{doing},
 	'behind ' . $holder->pid . ': DELETE FROM t',
 	'behind whom, and what, on one line');
 is($row->{rate}, 0, 'no request was completed');
-like(row_of($queued->pid)->{doing},
-	qr/^behind @{[ $victim->pid ]}: /, 'behind the one before it in the queue');
+like(
+	row_of($queued->pid)->{doing},
+	qr/^behind @{[ $victim->pid ]}: /,
+	'behind the one before it in the queue');
 
 $row = row_of($sleeper->pid);
 like($row->{doing}, qr/^PgSleep: SELECT pg_sleep/, 'its wait event');
 ok( $observer->poll(
-		sub { row_of($sleeper->pid)->{server_net_client} eq '100/0/0  ########'; }),
+		sub {
+			row_of($sleeper->pid)->{server_net_client} eq '100/0/0  ########';
+		}),
 	'nothing but the server');
 
 # ---------------------------------------------------------------------------
@@ -161,26 +176,38 @@ my @nasty = (
 my $text = encode('UTF-8', "\x{65e5}\x{672c}" x 600);
 $nasty[0]->put(query("SELECT\n\r\t1, " . ('2, ' x 500) . 'pg_sleep(600)'));
 $nasty[1]->put(query("/* $text */ SELECT pg_sleep(600)"));
-$nasty[2]->put(query("\n\n\n\t  SELECT\npg_sleep(600), 'e\xcc\x81\xcc\x81', '\x01\x02'"));
+$nasty[2]->put(
+	query("\n\n\n\t  SELECT\npg_sleep(600), 'e\xcc\x81\xcc\x81', '\x01\x02'")
+);
 $nasty[3]->put(query("SELECT '\xe4\xfc\xff', pg_sleep(600)"));
-ok($observer->await($_->pid, sub { $_->{state} eq 'executing' }), 'it executes')
+ok($observer->await($_->pid, sub { $_->{state} eq 'executing' }),
+	'it executes')
   foreach @nasty;
 my ($ret, $out, $err) = $node->psql(
-	'utf8', 'SELECT * FROM pgnetlat_now',
-	extra_params => [ '-P', 'format=aligned', '-P', 'tuples_only=off', '-P', 'pager=off' ]);
+	'utf8',
+	'SELECT * FROM pgnetlat_now',
+	extra_params =>
+	  [ '-P', 'format=aligned', '-P', 'tuples_only=off', '-P', 'pager=off' ]);
 my @lines = split /\n/, decode('UTF-8', $out);
-cmp_ok(scalar(@lines), '>=', 2 + 5 + 1, 'a line for each, and perhaps for others');
+cmp_ok(
+	scalar(@lines), '>=',
+	2 + 5 + 1,
+	'a line for each, and perhaps for others');
 note($out);
+
 foreach my $line (@lines)
 {
 	my $columns = length($line);
 
 	$columns++ while $line =~ /\p{East_Asian_Width=W}/g;
 	$columns-- while $line =~ /\p{Nonspacing_Mark}/g;
-	cmp_ok($columns, '<=', $width, 'a line that is not too long') or note($line);
+	cmp_ok($columns, '<=', $width, 'a line that is not too long')
+	  or note($line);
 }
-ok((grep { length($_) > $width - 5 } @lines), 'all there is room for is used');
-like($out, qr/ x{14}\@127\.0\.0\.1 /, 'of a long name there is the beginning');
+ok((grep { length($_) > $width - 5 } @lines),
+	'all there is room for is used');
+like($out, qr/ x{14}\@127\.0\.0\.1 /,
+	'of a long name there is the beginning');
 like($out, qr/PgSleep: SELECT '\?\?\?'/, 'what is no text here is marked');
 like($out, qr/PgSleep: SELECT 1, 2/, 'white space is single spaces');
 
@@ -192,7 +219,8 @@ my $plain = client('plain', user => 'plain', dbname => 'utf8');
 is(scalar(rows_of($plain)), 0, 'nothing of other roles');
 my $same = client('same', user => 'plain', dbname => 'utf8');
 $same->run('BEGIN');
-is(join(' ', map { $_->{pid} } rows_of($plain)), $same->pid, 'but of its own');
+is(join(' ', map { $_->{pid} } rows_of($plain)), $same->pid,
+	'but of its own');
 
 $_->cancel foreach $sleeper, @nasty;
 no_violations($observer);

@@ -19,8 +19,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # The sampler sleeps: what is expected here must not depend on it.
-my $node = new_node(
-	'drivers', conf => <<'EOC');
+my $node = new_node('drivers', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.sample_interval = '10s'
 EOC
@@ -32,7 +31,8 @@ $observer->run(
 	'CREATE TABLE items (id int, note text)',
 	q{CREATE FUNCTION loops() RETURNS int LANGUAGE plpgsql AS
 	  'DECLARE i int; n int := 0;
-	   BEGIN FOR i IN SELECT generate_series(1, 500) LOOP n := n + 1; END LOOP; RETURN n; END'});
+	   BEGIN FOR i IN SELECT generate_series(1, 500) LOOP n := n + 1; END LOOP; RETURN n; END'}
+);
 
 # Runs a function on a fresh session and returns what its account gained, once
 # it has answered as many requests as expected, and what its statements did.
@@ -41,15 +41,17 @@ $observer->run(
 sub gain
 {
 	my ($name, $expected, $function, %options) = @_;
-	my $client = PgNetlat::Client->connect($node, application_name => 'subject',
+	my $client = PgNetlat::Client->connect(
+		$node,
+		application_name => 'subject',
 		%options);
 	$client->run(@{ $options{before} }) if $options{before};
 	$observer->settled($client->pid, scalar @{ $options{before} // [] });
 	$observer->run('SELECT pgnetlat_reset()');
 	my $before = $observer->account($client->pid);
 	$function->($client);
-	my $gain = delta($before,
-		$observer->settled($client->pid, $expected->{requests}));
+	my $gain =
+	  delta($before, $observer->settled($client->pid, $expected->{requests}));
 	$client->finish;
 	$observer->ended('subject');
 	my @rows = $observer->rows(
@@ -58,7 +60,8 @@ sub gain
 
 	foreach (sort keys %$expected)
 	{
-		is(exists $most{$_} ? $most{$_} : $gain->{$_}, $expected->{$_}, "$name: $_");
+		is(exists $most{$_} ? $most{$_} : $gain->{$_},
+			$expected->{$_}, "$name: $_");
 	}
 	$gain->{statement} = $rows[0];
 	($gain->{none}) = grep { !defined $_->{queryid} } @rows;
@@ -79,13 +82,20 @@ foreach my $tcp (0, 1)
 	# psycopg 3 ends each of its pipelines so
 	gain(
 		"Sync and Flush$over",
-		{ requests => 20, pipelined => 0, round_trips => 20, statements => 20 },
+		{
+			requests => 20,
+			pipelined => 0,
+			round_trips => 20,
+			statements => 20
+		},
 		sub {
 			my ($client) = @_;
 			for (1 .. 20)
 			{
-				$client->put(parse('', 'SELECT 1'), bind_('', ''), execute(''),
-					sync(), flush());
+				$client->put(
+					parse('', 'SELECT 1'),
+					bind_('', ''),
+					execute(''), sync(), flush());
 				$client->responses;
 			}
 		},
@@ -99,7 +109,9 @@ foreach my $tcp (0, 1)
 			my ($client) = @_;
 			for (1 .. 5)
 			{
-				$client->put(parse('', 'SELECT pg_sleep(0.02)'), bind_('', ''),
+				$client->put(
+					parse('', 'SELECT pg_sleep(0.02)'),
+					bind_('', ''),
 					execute(''));
 				pause(5);
 				$client->put(sync(), flush());
@@ -116,10 +128,11 @@ foreach my $tcp (0, 1)
 			for (1 .. 2)
 			{
 				$client->put(
-					(
-						parse('', 'SELECT 1') . bind_('', '') . execute('')
-						  . sync() . flush()
-					) x 6);
+					(       parse('', 'SELECT 1')
+						  . bind_('', '')
+						  . execute('')
+						  . sync()
+						  . flush()) x 6);
 				$client->responses(6);
 			}
 		},
@@ -132,9 +145,11 @@ foreach my $tcp (0, 1)
 			my ($client) = @_;
 			for (1 .. 3)
 			{
-				my $next = query('SELECT 2 /* not all of this comes at once */');
+				my $next =
+				  query('SELECT 2 /* not all of this comes at once */');
 
-				$client->put(query('SELECT pg_sleep(0.02)') . substr($next, 0, 20));
+				$client->put(
+					query('SELECT pg_sleep(0.02)') . substr($next, 0, 20));
 				$client->responses;
 				pause(50);
 				$client->put(substr($next, 20));
@@ -151,8 +166,10 @@ foreach my $tcp (0, 1)
 			my ($client) = @_;
 			for (1 .. 3)
 			{
-				$client->put(query('COPY items (id) FROM STDIN'),
-					copy_data("no number\n") x 3000, copy_done());
+				$client->put(
+					query('COPY items (id) FROM STDIN'),
+					copy_data("no number\n") x 3000,
+					copy_done());
 				$client->until('Z');
 				$client->run('SELECT 1');
 			}
@@ -185,11 +202,13 @@ gain(
 		my ($client) = @_;
 		for (1 .. 3)
 		{
-			$client->put(parse('s', 'COPY items (id) FROM STDIN'), bind_('', 's'),
+			$client->put(
+				parse('s', 'COPY items (id) FROM STDIN'),
+				bind_('', 's'),
 				execute(''), sync());
 			$client->until('G');
-			$client->put(copy_data("no number\n"), copy_done(), sync(), close_('S', 's'),
-				sync());
+			$client->put(copy_data("no number\n"),
+				copy_done(), sync(), close_('S', 's'), sync());
 			$client->until('Z') for 1 .. 2;
 			$client->run('SELECT 1');
 		}
@@ -202,7 +221,13 @@ gain(
 # asyncpg's fetchrow() and fetchval(), JDBC's setMaxRows()
 gain(
 	'one row of many',
-	{ requests => 23, statements => 22, calls => 20, rows => 20, repeats => 19 },
+	{
+		requests => 23,
+		statements => 22,
+		calls => 20,
+		rows => 20,
+		repeats => 19
+	},
 	sub {
 		my ($client) = @_;
 		$client->put(parse('s', $seven), sync());
@@ -218,19 +243,29 @@ gain(
 
 gain(
 	'one row of many, under one Sync',
-	{ requests => 1, statements => 10, calls => 10, rows => 10, repeats => 9 },
+	{
+		requests => 1,
+		statements => 10,
+		calls => 10,
+		rows => 10,
+		repeats => 9
+	},
 	sub {
 		my ($client) = @_;
-		$client->put((parse('', $seven) . bind_('', '') . execute('', 1)) x 10, sync());
+		$client->put(
+			(parse('', $seven) . bind_('', '') . execute('', 1)) x 10,
+			sync());
 		$client->responses;
 	});
 
 # a portal is one statement, however often it is read from
 my %portals = (
 	'portal read in parts' => [ $seven, 7 ],
-	'portal of a statement that writes, read in parts' =>
-	  [ 'INSERT INTO items SELECT generate_series(1, 7) RETURNING id', undef ],
-	'portal of a utility statement, read in parts' => [ 'EXPLAIN ' . $seven, undef ],
+	'portal of a statement that writes, read in parts' => [
+		'INSERT INTO items SELECT generate_series(1, 7) RETURNING id', undef
+	],
+	'portal of a utility statement, read in parts' =>
+	  [ 'EXPLAIN ' . $seven, undef ],
 	'portal of nested loops, read in parts' =>
 	  [ 'SELECT loops() FROM generate_series(1, 7)', 7 ]);
 foreach my $name (sort keys %portals)
@@ -274,7 +309,9 @@ foreach my $name (sort keys %portals)
 				}
 				$client->run('COMMIT');
 			},
-			options => $under_one_sync ? '' : '-c pgnetlat.track_statements=on');
+			options => $under_one_sync
+			? ''
+			: '-c pgnetlat.track_statements=on');
 	}
 }
 
@@ -287,7 +324,10 @@ gain(
 		for (1 .. 2)
 		{
 			$client->run('BEGIN');
-			$client->put(parse('', $seven), bind_('p', ''), execute('p', 3), sync());
+			$client->put(
+				parse('', $seven),
+				bind_('p', ''),
+				execute('p', 3), sync());
 			$client->responses;
 			$client->put(execute('p', 3), sync());
 			$client->responses;
@@ -307,7 +347,13 @@ gain(
 my $paused = 0;
 my $gain = gain(
 	'portal closed behind its statement',
-	{ requests => 13, statements => 12, calls => 10, rows => 70, repeats => 9 },
+	{
+		requests => 13,
+		statements => 12,
+		calls => 10,
+		rows => 70,
+		repeats => 9
+	},
 	sub {
 		my ($client) = @_;
 		$client->put(parse('s', $seven), describe('S', 's'), sync());
@@ -315,20 +361,27 @@ my $gain = gain(
 		$client->run('BEGIN');
 		for (1 .. 10)
 		{
-			$client->put(bind_('', 's'), execute(''), close_('P', ''), sync());
+			$client->put(bind_('', 's'), execute(''), close_('P', ''),
+				sync());
 			$client->responses;
 			$paused += pause(5);
 		}
 		$client->run('COMMIT');
 	});
-at_least($gain->{statement}{client_time}, $paused,
-	'portal closed behind its statement: the pauses are its own');
+at_least($gain->{statement}{client_time},
+	$paused, 'portal closed behind its statement: the pauses are its own');
 
 # lib/pq, tokio-postgres, pgx: prepare, wait, execute
 $paused = 0;
 $gain = gain(
 	'prepared anew each time',
-	{ requests => 22, statements => 12, calls => 10, rows => 70, repeats => 9 },
+	{
+		requests => 22,
+		statements => 12,
+		calls => 10,
+		rows => 70,
+		repeats => 9
+	},
 	sub {
 		my ($client) = @_;
 		$client->run('BEGIN');
@@ -352,8 +405,8 @@ SKIP:
 
 	# nine times two round trips could be saved, each after this statement
 	cmp_ok(
-		abs($gain->{statement}{repeat_network_time} / $gain->{statement}{network_time} -
-			  18 / 20),
+		abs($gain->{statement}{repeat_network_time} /
+			  $gain->{statement}{network_time} - 18 / 20),
 		'<', 0.05,
 		'prepared anew each time: a repeat is two round trips');
 }
@@ -374,8 +427,8 @@ $gain = gain(
 			$paused += pause(5);
 		}
 	});
-at_least($gain->{statement}{client_time}, $paused,
-	'fails to be planned: the pauses are its own');
+at_least($gain->{statement}{client_time},
+	$paused, 'fails to be planned: the pauses are its own');
 ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
 
 # What runs before the statement does, while its parameter is bound, is not it.
@@ -396,8 +449,10 @@ $gain = gain(
 			$client->responses;
 		}
 	});
-is($gain->{known}, 1, 'a domain with a CHECK that runs queries: there is no other statement');
-is($gain->{none}, undef, 'a domain with a CHECK that runs queries: and none without a name');
+is($gain->{known}, 1,
+	'a domain with a CHECK that runs queries: there is no other statement');
+is($gain->{none}, undef,
+	'a domain with a CHECK that runs queries: and none without a name');
 
 # What a commit runs belongs to the statement whose Sync that is; where the
 # statement has been answered before, to none.
@@ -407,18 +462,26 @@ $observer->run(
 	'INSERT INTO parents VALUES (1)');
 foreach my $answered (0, 1)
 {
-	my $name = 'deferred constraints' . ($answered ? ', Flush before Sync' : '');
+	my $name =
+	  'deferred constraints' . ($answered ? ', Flush before Sync' : '');
 
 	$paused = 0;
 	$gain = gain(
 		$name,
-		{ requests => $answered ? 8 : 4, statements => 4, calls => 4, rows => 4 },
+		{
+			requests => $answered ? 8 : 4,
+			statements => 4,
+			calls => 4,
+			rows => 4
+		},
 		sub {
 			my ($client) = @_;
 			for (1 .. 4)
 			{
-				$client->put(parse('', 'INSERT INTO children VALUES (1)'),
-					bind_('', ''), execute(''));
+				$client->put(
+					parse('', 'INSERT INTO children VALUES (1)'),
+					bind_('', ''),
+					execute(''));
 				if ($answered)
 				{
 					$client->put(flush());
@@ -435,7 +498,8 @@ foreach my $answered (0, 1)
 				$client->responses;
 			}
 		});
-	at_least($gain->{statement}{client_time}, $paused, "$name: the pauses are the statement's");
+	at_least($gain->{statement}{client_time},
+		$paused, "$name: the pauses are the statement's");
 	is(($gain->{none}{calls} // 0) + ($gain->{none}{rows} // 0),
 		0, "$name: nothing was run by nobody");
 	is($gain->{known}, 1, "$name: there is no other statement");
@@ -448,7 +512,8 @@ $gain = gain(
 		my ($client) = @_;
 		$client->put(
 			parse('', "DECLARE held CURSOR WITH HOLD FOR $seven"),
-			bind_('', ''), execute(''), sync());
+			bind_('', ''),
+			execute(''), sync());
 		$client->responses;
 	});
 is($gain->{none}, undef, 'cursor WITH HOLD under Sync: no rows of nobody');
@@ -466,12 +531,15 @@ foreach my $different (17, 200)
 		{ requests => $different * $rounds + 2 },
 		sub {
 			my ($client) = @_;
-			$client->run('BEGIN',
-				(map { 'SELECT ' . join(', ', (1) x $_) } 1 .. $different) x $rounds,
+			$client->run(
+				'BEGIN',
+				(map { 'SELECT ' . join(', ', (1) x $_) } 1 .. $different) x
+				  $rounds,
 				'COMMIT');
 		});
 	is( $observer->value(
-			"SELECT count(*) FROM pgnetlat_statements WHERE calls = $rounds AND repeats = $rounds - 1"),
+			"SELECT count(*) FROM pgnetlat_statements WHERE calls = $rounds AND repeats = $rounds - 1"
+		),
 		$different,
 		"a loop of $different statements: all of them are repeats");
 }
@@ -505,9 +573,11 @@ foreach my $tcp (0, 1)
 				$client->until('G');
 				my $start = now();
 				push @in_progress,
-				  $observer->await($client->pid, sub { $_->{state} eq 'receiving' });
+				  $observer->await($client->pid,
+					sub { $_->{state} eq 'receiving' });
 				pause(50);
 				push @in_progress, $observer->account($client->pid);
+
 				# the server leaves it to the sampler after a second
 				$paused += min(now() - $start, 900);
 				$client->put(copy_data("1\n2\n"), copy_done());
@@ -515,19 +585,31 @@ foreach my $tcp (0, 1)
 			}
 		},
 		tcp => $tcp);
-	at_least($gain->{recv_time} + $gain->{network_time}, $paused,
-		"COPY$over: its first wait is known to the end");
-	cmp_ok($gain->{exec_time}, '<', $paused / 2, "COPY$over: and is not execution");
-	at_least($gain->{statement}{recv_time}, $paused - 5,
+	at_least($gain->{recv_time} + $gain->{network_time},
+		$paused, "COPY$over: its first wait is known to the end");
+	cmp_ok(
+		$gain->{exec_time}, '<',
+		$paused / 2,
+		"COPY$over: and is not execution");
+	at_least(
+		$gain->{statement}{recv_time},
+		$paused - 5,
 		"COPY$over: also by statement");
-	is( scalar(grep { $_->{state} eq 'receiving' and $_->{pending_time} == 0 }
+	is( scalar(
+			grep { $_->{state} eq 'receiving' and $_->{pending_time} == 0 }
 			  @in_progress),
 		8,
 		"COPY$over: seen while it lasts");
 
 	gain(
 		"COPY of a client that does not$over",
-		{ requests => 4, statements => 4, pipelined => 0, round_trips => 4, calls => 4 },
+		{
+			requests => 4,
+			statements => 4,
+			pipelined => 0,
+			round_trips => 4,
+			calls => 4
+		},
 		sub {
 			my ($client) = @_;
 			for (1 .. 4)
@@ -560,8 +642,10 @@ foreach my $tcp (0, 1)
 				my ($client) = @_;
 				for (1 .. 3)
 				{
-					$client->put(parse('', 'COPY items (id) FROM STDIN'),
-						bind_('', ''), execute(''), $behind{$messages});
+					$client->put(
+						parse('', 'COPY items (id) FROM STDIN'),
+						bind_('', ''),
+						execute(''), $behind{$messages});
 					$client->until('G');
 					pause(5);
 					$client->put(copy_data("1\n2\n"), copy_done(), sync());
@@ -605,7 +689,8 @@ $observer->run(
 	'CREATE TABLE refused (id int)',
 	q{CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS
 	  'BEGIN RAISE EXCEPTION ''not today''; END'},
-	'CREATE TRIGGER refuses BEFORE INSERT ON refused EXECUTE FUNCTION refuses()');
+	'CREATE TRIGGER refuses BEFORE INSERT ON refused EXECUTE FUNCTION refuses()'
+);
 foreach my $table ('shown', 'refused')
 {
 	my $client = PgNetlat::Client->connect($node);
@@ -613,7 +698,8 @@ foreach my $table ('shown', 'refused')
 	$observer->settled($client->pid, 0);
 	$client->put(query("COPY $table (id) FROM STDIN"));
 	$client->until('G');
-	like(($client->until('E'))[-1]{body},
+	like(
+		($client->until('E'))[-1]{body},
 		qr/cannot copy to view|not today/,
 		"COPY to $table: the error comes without data");
 	$client->until('Z');
@@ -625,7 +711,8 @@ foreach my $table ('shown', 'refused')
 # A session that is terminated while it waits for data, or whose client goes.
 foreach my $how ('terminated', 'gone')
 {
-	my $client = PgNetlat::Client->connect($node, application_name => "copy $how");
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => "copy $how");
 
 	$client->put(query('COPY items (id) FROM STDIN'));
 	$client->until('G');
@@ -652,7 +739,8 @@ foreach my $how ('terminated', 'gone')
 
 foreach my $how ('leaves', 'vanishes', 'is terminated')
 {
-	my $client = PgNetlat::Client->connect($node, application_name => "client $how");
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => "client $how");
 
 	$client->run('SELECT 1', 'BEGIN', 'SELECT 1');
 	$client->finish if $how eq 'leaves';

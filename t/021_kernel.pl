@@ -31,7 +31,8 @@ $observer->run('CREATE EXTENSION pgnetlat');
 
 # 20 MB, more than the kernel takes
 my $large = q{SELECT repeat('x', 10000) FROM generate_series(1, 2000)};
-my @columns = qw(retransmits bytes_received packets_sent packets_received send_client_time);
+my @columns =
+  qw(retransmits bytes_received packets_sent packets_received send_client_time);
 
 # So many clients whose response is stuck, and who are known to be blamed for
 # that: the sampler asks the kernel about them in each tick.
@@ -39,16 +40,22 @@ sub stuck_readers
 {
 	my ($count, $application, %options) = @_;
 	my @clients = map {
-		PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536,
-			application_name => $application, %options)
+		PgNetlat::Client->connect(
+			$node,
+			tcp => 1,
+			receive_buffer => 65536,
+			application_name => $application,
+			%options)
 	} 1 .. $count;
 
 	$_->put(query($large)) foreach @clients;
 	ok( $observer->poll(
 			sub {
-				my $accounts = $observer->accounts("application_name = '$application'");
-				return $count == grep { $_->{state} eq 'sending' and $_->{send_client_time} >= 50 }
-				  values %$accounts;
+				my $accounts =
+				  $observer->accounts("application_name = '$application'");
+				return $count == grep {
+					$_->{state} eq 'sending' and $_->{send_client_time} >= 50
+				} values %$accounts;
 			}),
 		"$application: $count readers are stuck");
 	return @clients;
@@ -59,21 +66,26 @@ sub stuck_readers
 sub watch
 {
 	my ($application, $ticks, $before) = @_;
-	my $until = $observer->value('SELECT sampler_ticks FROM pgnetlat_info') + $ticks;
+	my $until =
+	  $observer->value('SELECT sampler_ticks FROM pgnetlat_info') + $ticks;
 	my @wrong;
 
 	do
 	{
-		my ($now) = $observer->rows(
-			'SELECT ' . join(', ', map { "sum($_) AS $_" } @columns)
-			  . " FROM pgnetlat_clients WHERE application_name = '$application'");
+		my ($now) =
+		  $observer->rows('SELECT '
+			  . join(', ', map { "sum($_) AS $_" } @columns)
+			  . " FROM pgnetlat_clients WHERE application_name = '$application'"
+		  );
 
 		push @wrong, map { "$_ fell from $before->{$_} to $now->{$_}" }
-		  grep { $now->{$_} < $before->{$_} } @columns
+		  grep           { $now->{$_} < $before->{$_} } @columns
 		  if $before;
-		push @wrong, map { "$_ is $now->{$_}" } grep { $now->{$_} < 0 } @columns;
+		push @wrong,
+		  map { "$_ is $now->{$_}" } grep { $now->{$_} < 0 } @columns;
 		$before = $now;
-	} while ($observer->value('SELECT sampler_ticks FROM pgnetlat_info') < $until);
+	} while (
+		$observer->value('SELECT sampler_ticks FROM pgnetlat_info') < $until);
 	return ($before, @wrong);
 }
 
@@ -88,10 +100,12 @@ kill 'STOP', map { $_->pid } @clients;
 $_->reset foreach @clients;
 my ($after, @fell) = watch('gone', 20, $before);
 is(join("\n", @wrong, @fell), '', 'connections that are gone: nothing falls');
-is($after->{bytes_received}, sum(map { $_->sent } @clients),
+is( $after->{bytes_received},
+	sum(map { $_->sent } @clients),
 	'connections that are gone: their traffic stays');
 kill 'CONT', map { $_->pid } @clients;
-ok($observer->ended('gone', 2), 'connections that are gone: their sessions end');
+ok($observer->ended('gone', 2),
+	'connections that are gone: their sessions end');
 
 # ... or a later connection of the same client from the same port.
 my $port = PostgreSQL::Test::Cluster::get_free_port();
@@ -103,11 +117,14 @@ my $later = PgNetlat::Client->connect($node, tcp => 1, local_port => $port);
 $later->run(('SELECT 1') x 100);
 cmp_ok($later->sent, '>', $client->sent, 'a connection is replaced');
 ($after, @fell) = watch('replaced', 20, $before);
-is(join("\n", @wrong, @fell), '', 'a connection that is replaced: nothing falls');
-is($after->{bytes_received}, $client->sent,
+is(join("\n", @wrong, @fell),
+	'', 'a connection that is replaced: nothing falls');
+is($after->{bytes_received},
+	$client->sent,
 	'a connection that is replaced: only its own traffic counts');
 kill 'CONT', $client->pid;
-ok($observer->ended('replaced'), 'a connection that is replaced: its session ends');
+ok($observer->ended('replaced'),
+	'a connection that is replaced: its session ends');
 $later->finish;
 
 # Many that end like this, while somebody looks.
@@ -124,8 +141,10 @@ foreach (1 .. 5)
 }
 ok($observer->ended('storm', 100), 'many connections that are reset');
 ($after, @fell) = watch('storm', 1, $before);
-is(join("\n", @wrong, @fell), '', 'many connections that are reset: nothing falls');
-is($after->{bytes_received}, $sent, 'many connections that are reset: all their traffic');
+is(join("\n", @wrong, @fell),
+	'', 'many connections that are reset: nothing falls');
+is($after->{bytes_received},
+	$sent, 'many connections that are reset: all their traffic');
 
 # ---------------------------------------------------------------------------
 # Short connections
@@ -144,24 +163,39 @@ foreach my $manner (sort keys %leave)
 	$sent = 0;
 	foreach (1 .. $connections)
 	{
-		$client = PgNetlat::Client->connect($node, tcp => 1, application_name => $manner);
+		$client = PgNetlat::Client->connect(
+			$node,
+			tcp => 1,
+			application_name => $manner);
 		$client->run($statement);
 		$leave{$manner}->($client);
 		$sent += $client->sent;
 	}
 	my $sum = $observer->ended($manner, $connections);
-	cmp_ok($sent, '>', 500_000 * $connections, "short connections that end $manner");
-	cmp_ok($sum->{bytes_received}, '>=', $sent,
+	cmp_ok(
+		$sent, '>',
+		500_000 * $connections,
+		"short connections that end $manner");
+	cmp_ok($sum->{bytes_received},
+		'>=', $sent,
 		"short connections that end $manner: every byte is counted");
+
 	# to the kernel the end of a stream is one byte more
-	cmp_ok($sum->{bytes_received}, '<=', $sent + $connections,
+	cmp_ok(
+		$sum->{bytes_received},
+		'<=',
+		$sent + $connections,
 		"short connections that end $manner: no byte is counted twice");
+
 	# to connect, to log in and to ask; a segment holds 64 kB at most
 	cmp_ok(
-		$sum->{packets_received}, '>=',
+		$sum->{packets_received},
+		'>=',
 		$connections * 2 + $sent / 65536,
 		"short connections that end $manner: packets received");
-	cmp_ok($sum->{packets_sent}, '>=', $connections * 2,
+	cmp_ok(
+		$sum->{packets_sent}, '>=',
+		$connections * 2,
 		"short connections that end $manner: packets sent");
 }
 
@@ -169,28 +203,41 @@ foreach my $manner (sort keys %leave)
 $client = PgNetlat::Client->connect($node, tcp => 1);
 $observer->expect_clock(0);
 $client->run($statement, 'SET pgnetlat.enabled = off');
-my $account = $observer->await($client->pid, sub { $_->{state} eq 'disabled' });
-is($account->{bytes_received}, $client->sent, 'when counting ends the kernel is asked');
+my $account =
+  $observer->await($client->pid, sub { $_->{state} eq 'disabled' });
+is($account->{bytes_received},
+	$client->sent, 'when counting ends the kernel is asked');
 $client->finish;
 $observer->expect_clock(1);
 
 # Nor has one that goes on under another name: it is known whose it was.
-$client = PgNetlat::Client->connect($node, tcp => 1, application_name => 'first');
+$client =
+  PgNetlat::Client->connect($node, tcp => 1, application_name => 'first');
 $client->run($statement, q{SET application_name = 'second'});
 my $first = $client->sent;
+
 # the kernel is asked when the answer has left
-ok($observer->poll(sub { ($observer->client('second') // {})->{sessions} }),
+ok( $observer->poll(sub { ($observer->client('second') // {})->{sessions} }),
 	'another name: is known');
 $client->run($statement);
 $client->finish;
 my $second = $observer->ended('second')->{bytes_received};
 is($observer->client('first')->{bytes_received},
 	$first, 'another name: what came before stays with the old one');
-cmp_ok($second, '>=', $client->sent - $first, 'another name: what follows is new');
-cmp_ok($second, '<=', $client->sent - $first + 1, 'another name: and only that');
+cmp_ok(
+	$second, '>=',
+	$client->sent - $first,
+	'another name: what follows is new');
+cmp_ok(
+	$second, '<=',
+	$client->sent - $first + 1,
+	'another name: and only that');
 
 # But the kernel is not asked where it must not be.
-$client = PgNetlat::Client->connect($node, tcp => 1, application_name => 'unasked',
+$client = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	application_name => 'unasked',
 	options => '-c pgnetlat.rtt_interval=-1');
 $client->run($statement);
 $client->finish;
@@ -208,7 +255,8 @@ SKIP:
 	$client->finish;
 	($client) = stuck_readers(1, 'ipv6', tcp => 6);
 	$client->reset;
-	is($observer->ended('ipv6')->{bytes_received}, $client->sent, 'IPv6: traffic counts');
+	is($observer->ended('ipv6')->{bytes_received},
+		$client->sent, 'IPv6: traffic counts');
 }
 
 # ---------------------------------------------------------------------------
@@ -224,12 +272,14 @@ ok( $observer->poll(
 		sub {
 			my $accounts = $observer->accounts(q{application_name = 'stuck'});
 			return $readers == grep {
-				$_->{send_client_time} >= $before->{ $_->{pid} }{send_client_time} + 200
+				$_->{send_client_time} >=
+				  $before->{ $_->{pid} }{send_client_time} + 200
 			} values %$accounts;
 		}),
 	"$readers readers that are stuck: each one is blamed all the time");
 $_->reset foreach @clients;
-ok($observer->ended('stuck', $readers), "$readers readers that are stuck leave");
+ok( $observer->ended('stuck', $readers),
+	"$readers readers that are stuck leave");
 
 no_violations($observer);
 $node->stop;

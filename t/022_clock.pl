@@ -19,8 +19,7 @@ use Test::More;
 my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1');
 plan skip_all => 'libfaketime is not installed' unless $library;
 
-my $node = new_node(
-	'clock', conf => <<'EOC');
+my $node = new_node('clock', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 EOC
 
@@ -53,8 +52,11 @@ my $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE EXTENSION pgnetlat');
 my $client = PgNetlat::Client->connect($node);
 my $real = time();
-cmp_ok(abs($observer->value('SELECT extract(epoch FROM clock_timestamp())') - $real),
-	'<', 60, 'the server has its clock from the library');
+cmp_ok(
+	abs($observer->value('SELECT extract(epoch FROM clock_timestamp())') -
+		  $real),
+	'<', 60,
+	'the server has its clock from the library');
 
 # Each exchange and each wait is shorter than the step, so that requests seem to
 # come from the future; it is noticed with the first of them.  What is looked at
@@ -68,9 +70,11 @@ foreach my $offset ('+0.008', '-0.008')
 	$client->run(($asleep) x 60);
 	my ($recent) = $observer->rows(
 		'SELECT count(*) AS count, sum(exec_time) AS exec_time FROM (SELECT exec_time
-		 FROM pgnetlat_recent(' . $client->pid . ') ORDER BY start DESC LIMIT 30) AS r');
+		 FROM pgnetlat_recent('
+		  . $client->pid . ') ORDER BY start DESC LIMIT 30) AS r');
 	is($recent->{count}, 30, "a step to $offset s: exchanges");
-	at_least($recent->{exec_time}, 30 * 2, "a step to $offset s: they execute");
+	at_least($recent->{exec_time}, 30 * 2,
+		"a step to $offset s: they execute");
 }
 
 no_violations($observer);

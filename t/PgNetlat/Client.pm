@@ -26,8 +26,8 @@ use warnings;
 use Exporter 'import';
 use IO::Select;
 use PostgreSQL::Test::Utils ();
-use Socket qw(:all);
-use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+use Socket                  qw(:all);
+use Time::HiRes             qw(clock_gettime CLOCK_MONOTONIC);
 
 our @EXPORT = qw(
   bind_ close_ copy_data copy_done copy_fail describe execute flush
@@ -66,7 +66,7 @@ sub bind_
 
 # Of a portal ('P') or a statement ('S').
 sub describe { return message('D', "$_[0]$_[1]\0"); }
-sub close_ { return message('C', "$_[0]$_[1]\0"); }
+sub close_   { return message('C', "$_[0]$_[1]\0"); }
 
 sub execute
 {
@@ -74,8 +74,8 @@ sub execute
 	return message('E', "$portal\0" . pack('N', $max_rows // 0));
 }
 
-sub sync { return message('S', ''); }
-sub flush { return message('H', ''); }
+sub sync      { return message('S', ''); }
+sub flush     { return message('H', ''); }
 sub terminate { return message('X', ''); }
 
 # Arguments and result are text.
@@ -120,7 +120,8 @@ sub connect
 		options => $options{options} // '');
 	my $body = pack('N', 196608)
 	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
-	$self->put(pack('N', 4 + length($body)) . $body . ($options{early} // ''));
+	$self->put(
+		pack('N', 4 + length($body)) . $body . ($options{early} // ''));
 
 	foreach my $m ($self->until('Z'))
 	{
@@ -160,7 +161,8 @@ sub _open_socket
 	if ($options{local_port})
 	{
 		setsockopt($socket, SOL_SOCKET, SO_REUSEADDR, 1);
-		bind($socket, pack_sockaddr_in($options{local_port}, inet_aton('127.0.0.1')))
+		bind($socket,
+			pack_sockaddr_in($options{local_port}, inet_aton('127.0.0.1')))
 		  or die "bind: $!\n";
 	}
 	CORE::connect($socket, $address) or die "connect: $!\n";
@@ -172,7 +174,7 @@ sub pid { return $_[0]->{pid}; }
 
 # Bytes that have arrived, and have been sent, since the connection was opened.
 sub received { return $_[0]->{received}; }
-sub sent { return $_[0]->{sent}; }
+sub sent     { return $_[0]->{sent}; }
 
 # Sends bytes, all at once as far as the kernel takes them.
 sub put
@@ -205,15 +207,16 @@ sub _fill
 		die "timed out waiting for $what\n" if $left <= 0;
 	} until $select->can_read($left);
 	my $read =
-	  sysread($self->{socket}, $self->{buffer}, 1 << 20, length $self->{buffer});
+	  sysread($self->{socket}, $self->{buffer}, 1 << 20,
+		length $self->{buffer});
 	$self->{received} += $read // 0;
 	return $read;
 }
 
 sub _deadline
 {
-	return clock_gettime(CLOCK_MONOTONIC)
-	  + $PostgreSQL::Test::Utils::timeout_default;
+	return clock_gettime(CLOCK_MONOTONIC) +
+	  $PostgreSQL::Test::Utils::timeout_default;
 }
 
 # The next message, as { type, body }, with { error } of errors and notices
@@ -270,7 +273,8 @@ sub take
 	while ($taken < $bytes and IO::Select->new($self->{socket})->can_read(0))
 	{
 		my $read =
-		  sysread($self->{socket}, $self->{buffer}, $bytes, length $self->{buffer})
+		  sysread($self->{socket}, $self->{buffer}, $bytes,
+			length $self->{buffer})
 		  or last;
 		$self->{received} += $read;
 		$taken += $read;
@@ -391,8 +395,8 @@ sub error_of
 sub cancel
 {
 	my ($self) = @_;
-	my $other =
-	  bless { node => $self->{node}, tcp => $self->{tcp} }, ref $self;
+	my $other = bless { node => $self->{node}, tcp => $self->{tcp} },
+	  ref $self;
 
 	$other->_open_socket;
 	$other->put(pack('N N N N', 16, 80877102, $self->{pid}, $self->{secret}));

@@ -25,7 +25,7 @@ use parent -norequire, 'PgNetlat::Client';
 use Exporter ();
 use PgNetlat::Client;
 use PostgreSQL::Test::Utils ();
-use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @PARTS = qw(exec_time send_time recv_time network_time client_time
   idle_time pending_time);
@@ -132,7 +132,8 @@ sub _check_clock
 	my $grown = $new->{total_time} - $old->{total_time};
 
 	return if $self->{clock_unchecked};
-	$self->_complain($new,
+	$self->_complain(
+		$new,
 		sprintf(
 			'total_time grew by %.3f ms in at least %.3f and at most %.3f ms',
 			$grown,
@@ -196,7 +197,8 @@ sub window
 
 	return unless $row;
 	$self->_check_row($row);
-	$self->_complain($row, "window_time is $row->{window_time}, not $row->{total_time}")
+	$self->_complain($row,
+		"window_time is $row->{window_time}, not $row->{total_time}")
 	  if $row->{window_time} != $row->{total_time};
 
 	# the whole must be what has passed since it began
@@ -204,7 +206,8 @@ sub window
 		$row,
 		sprintf(
 			'window of %.3f ms, which began %.3f to %.3f ms ago',
-			$row->{window_time}, $row->{length} - $reading, $row->{length}))
+			$row->{window_time}, $row->{length} - $reading,
+			$row->{length}))
 	  if $row->{window_time} < $row->{length} - $reading - $WALL_CLOCK_ERROR
 	  or $row->{window_time} > $row->{length} + $WALL_CLOCK_ERROR;
 
@@ -213,7 +216,8 @@ sub window
 	{
 		my $account = $self->account($pid);
 
-		$self->_complain($row, "window since $row->{stats_since} is too short")
+		$self->_complain($row,
+			"window since $row->{stats_since} is too short")
 		  if $account && $account->{stats_since} ne $row->{stats_since};
 	}
 	return $row;
@@ -327,9 +331,11 @@ sub ended
 	return $self->poll(
 		sub {
 			my $sum = $self->client($application);
-			return $sum
+			return
+				 $sum
 			  && $sum->{ended_sessions} >= ($sessions // 1)
-			  && !$self->value("SELECT count(*) FROM pgnetlat_sessions
+			  && !$self->value(
+				"SELECT count(*) FROM pgnetlat_sessions
 				 WHERE application_name = '$application'")
 			  ? $sum
 			  : undef;

@@ -24,7 +24,8 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @EXPORT = (
 	@PgNetlat::Client::EXPORT,
-	qw(at_least at_most_beside delta log_size new_node no_violations now pause server_log waited));
+	qw(at_least at_most_beside delta log_size new_node no_violations now pause server_log waited)
+);
 
 # A server with the library preloaded, not started.
 sub new_node
@@ -67,9 +68,10 @@ sub delta
 	my ($old, $new) = @_;
 
 	return {
-		map { $_ => $new->{$_} - $old->{$_} }
-		grep { defined $old->{$_} and defined $new->{$_} }
-		  @PgNetlat::Observer::GROWING, 'pending_time'
+		map    { $_ => $new->{$_} - $old->{$_} }
+		  grep { defined $old->{$_} and defined $new->{$_} }
+		  @PgNetlat::Observer::GROWING,
+		'pending_time'
 	};
 }
 
@@ -100,7 +102,8 @@ sub at_most_beside
 	my ($part, $milliseconds, $gain, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return cmp_ok($part, '<=', $gain->{total_time} - $milliseconds * 0.96, $name);
+	return cmp_ok($part, '<=', $gain->{total_time} - $milliseconds * 0.96,
+		$name);
 }
 
 sub no_violations

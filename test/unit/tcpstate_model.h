@@ -25,6 +25,7 @@
  * A reply as the kernel puts it together, without gaps; to be spoilt field by
  * field.
  */
+#pragma pack(push, 1)
 typedef struct ModelReply
 {
 	struct nlmsghdr header;
@@ -33,7 +34,8 @@ typedef struct ModelReply
 	uint32_t	other_value;
 	struct nlattr info_header;
 	struct tcp_info info;
-} __attribute__((packed)) ModelReply;
+} ModelReply;
+#pragma pack(pop)
 
 /* 10.0.0.1, port 5432, to 10.0.0.2, port 40000 */
 static void

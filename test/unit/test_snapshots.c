@@ -76,7 +76,7 @@ test_windows(void)
 	static const int64_t asked[] = {SECOND, 10 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE};
 	static const int64_t distances[] = {SECOND / 100, SECOND / 7, 2 * SECOND};
 
-	for (int d = 0; d < 3; d++)
+	for (int d = 0; d <3; d ++)
 	{
 		int64_t		distance = distances[d];
 		int64_t		now = 1000 * SECOND;
@@ -131,10 +131,31 @@ test_gap(void)
 	CHECK(window(now, 10 * SECOND) < 14 * SECOND, "as if nothing had happened");
 }
 
+/* Who sleeps until the next ones are due misses none, and is not up too early. */
+static void
+test_next_due(void)
+{
+	SnapshotSchedule schedule = {{0}};
+	int64_t		now = 1000 * SECOND;
+
+	CHECK_EQUAL(snapshots_next_due(&schedule), 0, "none was taken: at once");
+	CHECK(snapshots_due(&schedule, now) != 0, "that is so");
+	for (int i = 0; i < 1000; i++)
+	{
+		int64_t		next = snapshots_next_due(&schedule);
+
+		CHECK(next > now, "they were taken");
+		CHECK_EQUAL(snapshots_due(&schedule, next - 1), 0, "not before");
+		CHECK(snapshots_due(&schedule, next) != 0, "but then");
+		now = next;
+	}
+}
+
 int
 main(void)
 {
 	test_schedule();
+	test_next_due();
 	test_young();
 	test_windows();
 	test_pending();

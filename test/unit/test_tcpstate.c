@@ -115,7 +115,10 @@ test_two_sources(void)
 	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "the session's is shown");
 	CHECK_EQUAL(shown.rtt, 12, "with the rest of it");
 
-	/* the sampler took its time before the session did, and has the older figures */
+	/*
+	 * the sampler took its time before the session did, and has the older
+	 * figures
+	 */
 	sampled = measured(13, WRAP + 2, 1150);
 	shown = published;
 	tcpstate_latest(&shown, &sampled);
@@ -477,9 +480,29 @@ test_replies(void)
 
 #endif
 
+/* Sums and differences are of each counter. */
+static void
+test_arithmetic(void)
+{
+	TcpCounters sum = {1, 20, 300, 4000};
+	const TcpCounters term = {5, 60, 700, 8000};
+
+	tcpstate_counters_add(&sum, &term);
+	CHECK_EQUAL(sum.retransmits, 6, "retransmits");
+	CHECK_EQUAL(sum.bytes_received, 80, "bytes_received");
+	CHECK_EQUAL(sum.packets_sent, 1000, "packets_sent");
+	CHECK_EQUAL(sum.packets_received, 12000, "packets_received");
+	tcpstate_counters_subtract(&sum, &term);
+	CHECK_EQUAL(sum.retransmits, 1, "retransmits");
+	CHECK_EQUAL(sum.bytes_received, 20, "bytes_received");
+	CHECK_EQUAL(sum.packets_sent, 300, "packets_sent");
+	CHECK_EQUAL(sum.packets_received, 4000, "packets_received");
+}
+
 int
 main(void)
 {
+	test_arithmetic();
 	test_wrap();
 	test_many_wraps();
 	test_older();

@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * active_sessions.h
+ *	  Which sessions the sampler looks at in each tick, and how it is woken.
+ *
+ * Most sessions of most servers wait for their clients, and most of those
+ * have done so for a while.  They are quiet: the sampler leaves them alone, and
+ * if all are, it sleeps.  The others are active.
+ *
+ * A session is made quiet by the sampler alone, when it has waited for longer
+ * than any wait behind which an exchange begins on the plain path.  So the
+ * plain path has nothing to do with this: an exchange that ends a quiet wait
+ * always begins in exchange_begin(), which says so here.  It writes only if the
+ * session is quiet, and wakes the sampler only if that sleeps; one session
+ * does it for all.
+ *
+ * Neither misses the other.  The session publishes that its exchange has begun
+ * and then looks whether it is quiet; the sampler says that it is quiet and
+ * then looks whether it still waits.  Likewise the session becomes active and
+ * then looks whether the sampler sleeps; the sampler says that it sleeps and
+ * then looks whether a session is active.  Between the two steps, each time,
+ * there is a full barrier.
+ *
+ * Nobody announces what a session does before the extension hears of its
+ * request: it may be blocked by a lock while a query is analyzed.  That is why
+ * the sampler looks at quiet sessions as well, a few times a second.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_ACTIVE_SESSIONS_H
+#define PGNETLAT_ACTIVE_SESSIONS_H
+
+#include "clock.h"
+#include "port/atomics.h"
+
+/*
+ * A session that has waited for longer than this and a round trip is quiet.
+ * The plain path ends at LONG_WAIT_NS (exchange.h); the rest is for clocks that
+ * do not quite agree.
+ */
+#define QUIET_AFTER_NS		(50 * NS_PER_MS)
+
+/* 64 slots, one bit each. */
+typedef struct ActiveWord
+{
+	pg_atomic_uint64 attached;	/* there is a session */
+	pg_atomic_uint64 active;
+} ActiveWord;
+
+/* the words of all slots; read when a long wait ends */
+#pragma GCC visibility push(hidden)
+extern ActiveWord *active_words;
+#pragma GCC visibility pop
+
+extern Size active_shmem_size(void);
+extern void active_shmem_init(void);
+
+/* Functions for the session itself */
+extern void active_attach(int slot);
+extern void active_detach(int slot);
+extern void active_enter(int slot);
+
+/*
+ * The session in a slot, this process's, has published something behind what
+ * may have been a quiet wait.
+ */
+static inline void
+active_announce(int slot)
+{
+	pg_memory_barrier();
+	if (unlikely((pg_atomic_read_u64(&active_words[slot / 64].active) &
+				  UINT64CONST(1) << slot % 64) == 0))
+		active_enter(slot);
+}
+
+/* Functions for the sampler */
+extern void active_sampler_starts(void);
+extern void active_sampler_ends(void);
+extern int	active_list(int *slots);
+extern int	active_list_quiet(int *slots);
+extern void active_leave(int slot);
+extern bool active_nobody_attached(void);
+extern bool active_fall_asleep(void);
+extern void active_wake_up(void);
+
+#endif							/* PGNETLAT_ACTIVE_SESSIONS_H */
