@@ -41,8 +41,7 @@ struct TableShared
 typedef struct TablePartition
 {
 	int32		entries;
-	int64		evicted;		/* entries that were thrown out, or found no
-								 * room */
+	int64		evicted;		/* entries that were thrown out, or found no room */
 } TablePartition;
 
 static ChainDivision

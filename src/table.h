@@ -56,8 +56,8 @@ typedef struct TableSpec
 	PgnetlatLock lock;			/* the kind of its partitions' locks */
 	Size		key_size;
 	Size		entry_size;		/* the key, and what the owner keeps with it */
-	Size		usage_offset;	/* in the entry, a double: an aging count,
-								 * which the owner raises */
+	Size		usage_offset;	/* in the entry, a double: an aging count, which
+								 * the owner raises */
 	Size		since_offset;	/* a TimestampTz: when the entry was made */
 
 	/* What each partition has besides, under its lock; at first all zero. */
@@ -66,10 +66,7 @@ typedef struct TableSpec
 	/* May an entry be thrown out?  NULL: any may. */
 	bool		(*may_go) (const void *entry);
 
-	/*
-	 * An entry is thrown out: what it has counted goes into the partition's
-	 * own.
-	 */
+	/* An entry is thrown out: what it has counted goes into the partition's own. */
 	void		(*evict) (void *own, const void *entry);
 } TableSpec;
 
@@ -146,10 +143,7 @@ typedef struct TableReader
 {
 	Size		copy_size;
 
-	/*
-	 * Makes a copy; "own" is of the entry's partition.  NULL: the first
-	 * bytes.
-	 */
+	/* Makes a copy; "own" is of the entry's partition.  NULL: the first bytes. */
 	void		(*copy) (void *copy, const void *entry, const void *own, void *arg);
 
 	/* Takes what it wants of a partition's own, or NULL. */
