@@ -150,17 +150,21 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 }
 
 /*
- * Add what is in a tally's statements to their table.  Between accumulate_begin()
- * and accumulate_end().
+ * Add what is in the statements of this session's tally to their table,
+ * "if_free" only as far as that takes no waiting.  Returns how many of them are
+ * left, in "items".  Between accumulate_begin() and accumulate_end().
  */
-void
-accumulate_statements(const Tally *tally)
+int
+accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free)
 {
-	StatementBatchItem items[TALLY_STATEMENTS];
 	int			count = tally_statements(tally, MyDatabaseId, items);
 
-	if (count > 0)
-		statements_accumulate(items, count, GetCurrentTimestamp());
+	if (count == 0)
+		return 0;
+	if (if_free)
+		return statements_accumulate_if_free(items, count, GetCurrentTimestamp());
+	statements_accumulate(items, count, GetCurrentTimestamp());
+	return 0;
 }
 
 /* Accumulate a session whose lock is held, if there is one. */

@@ -30,7 +30,7 @@ extern void accumulate_attach(int slot, uint64 session);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
 extern bool accumulate_begin(int slot, bool if_free);
-extern void accumulate_statements(const Tally *tally);
+extern int	accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free);
 extern void accumulate_end(int slot);
 
 /* Functions for everybody */

@@ -328,16 +328,18 @@ exchange_settle(void)
 static void
 make_room_in_tally(void)
 {
-	if (tally_room() > TALLY_RESERVE)
-		return;
-	if (!accumulate_begin(my_session.index, tally_room() > 0))
+	StatementBatchItem items[TALLY_STATEMENTS];
+	bool		if_free = tally_room() > 0;
+	int			left;
+
+	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
 		return;
 	/* what somebody has taken is not there any more */
 	exchange_write_begin();
 	slot_write_end(my_session.slot);
-	accumulate_statements(my_tally.tally);
+	left = accumulate_statements(my_tally.tally, items, if_free);
 	exchange_write_begin();
-	tally_clear_statements();
+	tally_clear_statements(items, left);
 	slot_write_end(my_session.slot);
 	accumulate_end(my_session.index);
 }

@@ -136,31 +136,33 @@ tally_claim(uint64 queryid, Oid userid)
 }
 
 /*
- * What the statements have counted has been added to the tables: all places
- * but that of the current one are free.
+ * What the statements have counted has been added to the tables, but for some
+ * that are "left": all places but theirs and that of the current one are free.
  */
 void
-tally_clear_statements(void)
+tally_clear_statements(const StatementBatchItem *left, int count)
 {
 	Tally	   *tally = my_tally.tally;
 	TallyStatement current = {0};
 
+	if (my_tally.current != NULL)
+		current = *my_tally.current;
 	for (int i = 0; i < tally->count; i++)
 	{
-		TallyStatement *statement = &tally->statements[i];
-
-		if (statement == my_tally.current)
-			current = *statement;
-		else if (statement->executed_in == my_tally.burst.number)
-			burst_remember(&my_tally.burst, statement->queryid);
+		if (tally->statements[i].executed_in == my_tally.burst.number)
+			burst_remember(&my_tally.burst, tally->statements[i].queryid);
 	}
 	/* hints are believed where the statement is theirs: so none stays */
 	memset(tally->statements, 0, sizeof(tally->statements));
 	tally->count = 0;
-	if (my_tally.current == NULL)
-		return;
-	tally_claim(current.queryid, current.userid);
-	my_tally.current->executed_in = current.executed_in;
+	for (int i = 0; i < count; i++)
+	{
+		tally_claim(left[i].key.queryid, left[i].key.userid);
+		my_tally.current->counters = left[i].delta;
+	}
+	my_tally.current = NULL;
+	if (OidIsValid(current.userid) && !tally_look_up(current.queryid, current.userid))
+		tally_claim(current.queryid, current.userid);
 }
 
 /* ---------------------------------------------------------------------------

@@ -103,7 +103,7 @@ extern bool tally_look_up(uint64 queryid, Oid userid);
 /* ... in a write section */
 extern bool tally_settle(void);
 extern void tally_claim(uint64 queryid, Oid userid);
-extern void tally_clear_statements(void);
+extern void tally_clear_statements(const StatementBatchItem *left, int count);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
