@@ -50,7 +50,6 @@ slot_shmem_init(void)
 		return;
 	memset(base, 0, slot_shmem_size());
 	pg_atomic_init_u64(&slot_control->sessions, 0);
-	pg_atomic_init_u64(&slot_control->records_dropped, 0);
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();
 	for (int i = 0; i < slot_count(); i++)

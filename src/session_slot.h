@@ -194,7 +194,6 @@ typedef struct SlotControl
 	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
 									 * seen */
 				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions; /* attached so far */
-	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
 } SlotControl;
 
 /* read in the hot path: not through the table of exported symbols */

@@ -424,7 +424,7 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 	row_int64(&row, entries);
 	row_int64(&row, pgnetlat_max_clients);
 	row_int64(&row, evicted);
-	row_int64(&row, pg_atomic_read_u64(&slot_control->records_dropped));
+	row_int64(&row, 0);			/* records_dropped: none since 1.1 */
 	row_int64(&row, shmem_size());
 	row_timestamp(&row, slot_reset_timestamp());
 	rows_check_columns(row.column, desc->natts);
