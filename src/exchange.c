@@ -32,12 +32,6 @@ OwnSession	my_session = {
 	.state = STATE_ANY
 };
 
-/* Work space: what the kernel has said, if measured_at is not 0, ... */
-static TcpInfo kernel_info;
-
-/* ... and how long the latest response took to leave. */
-static LedgerDrain measured_drain;
-
 /*
  * What the sampler has seen of the exchange in progress, or of the wait after
  * it; NULL if nothing.
@@ -61,37 +55,38 @@ is_tcp(void)
 	return my_session.slot->published.endpoints.family != 0;
 }
 
+/* What the kernel has not been asked. */
+#define NOT_ASKED				{.measured_at = 0}
+
 /*
- * Ask about the connection, if that is wanted, into kernel_info: its counters
- * continue those that are published.
+ * Ask about the connection, if that is wanted: counters continue those that are
+ * published.
  */
 static bool
-ask_kernel(int64 now)
+ask_kernel(int64 now, TcpInfo *info)
 {
 	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
-		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now,
-						  &kernel_info);
+		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now, info);
 }
 
 /* Publish what the kernel has said, if it was asked; in a write section. */
 static void
-publish_kernel_info(void)
+publish_kernel_info(const TcpInfo *info)
 {
-	if (kernel_info.measured_at != 0)
-	{
-		tcpstate_latest(&my_session.slot->published.tcp, &kernel_info);
-		kernel_info.measured_at = 0;
-	}
+	if (info->measured_at != 0)
+		tcpstate_latest(&my_session.slot->published.tcp, info);
 }
 
 /* Ask before what has been counted so far is booked for good. */
 static void
 settle_kernel_info(void)
 {
-	if (!my_session.counting || !ask_kernel(clock_now()))
+	TcpInfo		info = NOT_ASKED;
+
+	if (!my_session.counting || !ask_kernel(clock_now(), &info))
 		return;
 	exchange_write_begin();
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	slot_write_end(my_session.slot);
 }
 
@@ -127,6 +122,7 @@ refresh_clock_offset(void)
 void
 exchange_refresh_kernel_info(int64 now)
 {
+	TcpInfo		info = NOT_ASKED;
 	int64		run_queue_time;
 	bool		asked;
 
@@ -146,29 +142,29 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
 	run_queue_time = process_run_queue_time();
-	asked = ask_kernel(now);
+	asked = ask_kernel(now, &info);
 	exchange_write_begin();
-	if (asked && my_session.record_counts && kernel_info.rtt > 0)
-		tally_observe(METRIC_RTT, kernel_info.rtt);
-	publish_kernel_info();
+	if (asked && my_session.record_counts && info.rtt > 0)
+		tally_observe(METRIC_RTT, info.rtt);
+	publish_kernel_info(&info);
 	publish_run_queue_time(run_queue_time);
 	slot_write_end(my_session.slot);
 }
 
 /*
  * How long the kernel went on sending the response that the wait in progress
- * followed: the kernel's own clocks tell.
+ * followed, if it can tell: its own clocks do.
  */
-static const LedgerDrain *
-measure_drain(int64 now)
+static bool
+measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
 {
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
-	if (!ask_kernel(now))
-		return NULL;
-	measured_drain.total = kernel_info.busy - before->busy;
-	measured_drain.client = kernel_info.rwnd_limited - before->rwnd_limited;
-	return &measured_drain;
+	if (!ask_kernel(now, info))
+		return false;
+	drain->total = info->busy - before->busy;
+	drain->client = info->rwnd_limited - before->rwnd_limited;
+	return true;
 }
 
 /*
@@ -190,20 +186,20 @@ shown_drain(const LedgerDrain *measured)
  * are lost on their way here show as well: they carried the acknowledgement of
  * the response, for want of which that is sent again.
  */
-static const LedgerDrain *
-measure_retransmission(int64 now)
+static bool
+measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 {
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
 	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
-		before->measured_at == 0 || !ask_kernel(now) ||
-		kernel_info.counters.retransmits <= before->counters.retransmits ||
-		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS)
-		return NULL;
-	measured_drain.total = kernel_info.data_sent_at - ledger->since + kernel_info.rtt;
-	measured_drain.client = 0;
-	return &measured_drain;
+		before->measured_at == 0 || !ask_kernel(now, info) ||
+		info->counters.retransmits <= before->counters.retransmits ||
+		info->data_sent_at - ledger->since < LONG_WAIT_NS)
+		return false;
+	drain->total = info->data_sent_at - ledger->since + info->rtt;
+	drain->client = 0;
+	return true;
 }
 
 /* Until when has a reader looked at the wait in progress?  In a write section. */
@@ -233,15 +229,15 @@ request_came_later(int64 at)
  * kernel knows?  It is asked only where sending took long.
  */
 static int64
-blocked_by_client(int64 now)
+blocked_by_client(int64 now, TcpInfo *info)
 {
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
 	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
-		before->measured_at == 0 || !ask_kernel(now))
+		before->measured_at == 0 || !ask_kernel(now, info))
 		return 0;
-	return kernel_info.rwnd_limited - before->rwnd_limited;
+	return info->rwnd_limited - before->rwnd_limited;
 }
 
 /* The request behind the wait that begins has arrived already. */
@@ -273,10 +269,10 @@ publish_sent(int64 bytes)
 
 /* Will the response go on leaving the kernel in the wait that begins? */
 static bool
-response_drains(int64 now, int64 bytes)
+response_drains(int64 now, int64 bytes, TcpInfo *info)
 {
 	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
-		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && ask_kernel(now);
+		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && ask_kernel(now, info);
 }
 
 /* ---------------------------------------------------------------------------
@@ -464,11 +460,15 @@ exchange_begin(int64 at, bool is_request)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	const LedgerDrain *drain;
+	TcpInfo		info = NOT_ASKED;
+	LedgerDrain measured;
+	const LedgerDrain *drain = NULL;
 	LedgerWait	wait;
 	bool		later = request_came_later(at);
 
-	drain = ledger->wait.draining ? measure_drain(at) : measure_retransmission(at);
+	if (ledger->wait.draining ? measure_drain(at, &info, &measured) :
+		measure_retransmission(at, &info, &measured))
+		drain = &measured;
 
 	exchange_write_begin();
 	if (later)
@@ -482,7 +482,7 @@ exchange_begin(int64 at, bool is_request)
 		ledger_request_begin(ledger, at, drain, &wait);
 	else
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
 	slot_write_end(slot);
@@ -646,13 +646,14 @@ exchange_end_send(int64 now, int64 bytes)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	int64		began = ledger->since;
-	int64		client = blocked_by_client(now);
+	TcpInfo		info = NOT_ASKED;
+	int64		client = blocked_by_client(now, &info);
 
 	exchange_write_begin();
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
 	publish_sent(bytes);
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	slot_write_end(slot);
 	if (my_session.recording)
 		exchange_record()->send += ledger->since - began;
@@ -672,9 +673,10 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	LedgerWaitTerms terms = wait_terms(pipelined, xact_status);
 	const LedgerSampled *sampled;
 	int64		began = ledger->since;
-	int64		client = blocked_by_client(now);
+	TcpInfo		info = NOT_ASKED;
+	int64		client = blocked_by_client(now, &info);
 
-	terms.draining = response_drains(now, bytes);
+	terms.draining = response_drains(now, bytes, &info);
 	if (my_session.record_counts)
 		exchange_find_statement();
 	exchange_write_begin();
@@ -682,7 +684,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
 	publish_sent(bytes);
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	if (my_session.record_counts)
 	{
@@ -742,6 +744,8 @@ stop_counting(void)
 	LedgerWait	wait;
 	LedgerTurn	turn;
 	const LedgerSampled *sampled;
+	TcpInfo		info = NOT_ASKED;
+	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
 	int64		now;
@@ -752,17 +756,17 @@ stop_counting(void)
 		exchange_find_statement();
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
-	if (phase == LEDGER_WAITING && ledger->wait.draining)
-		drain = measure_drain(now);
-	else
-		(void) ask_kernel(now);
+	if (phase != LEDGER_WAITING || !ledger->wait.draining)
+		(void) ask_kernel(now, &info);
+	else if (measure_drain(now, &info, &measured))
+		drain = &measured;
 	exchange_write_begin();
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
 	publish_sent(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	if (my_session.record_counts)
 		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);
@@ -882,6 +886,5 @@ exchange_housekeeping(void)
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')
 		exchange_set_state(STATE_SUSPENDED, false);
-	my_session.fetch = FETCH_UNKNOWN;
 	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED);
 }

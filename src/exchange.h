@@ -45,15 +45,6 @@
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
 
-/* What an Execute message fetches; known only where portals are suspended. */
-typedef enum FetchKind
-{
-	FETCH_UNKNOWN = 0,
-	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
-	FETCH_FIRST,				/* it began to run */
-	FETCH_FURTHER				/* it went on: counted before */
-} FetchKind;
-
 typedef struct OwnSession
 {
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
@@ -69,7 +60,6 @@ typedef struct OwnSession
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
 									 * something of its own accord */
 
-	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
 	bool		plain;			/* it may end on the plain path, see below */
@@ -305,6 +295,75 @@ exchange_record_finish(const LedgerWait *wait)
 	record->idle = wait->idle;
 	record->flags |= RECORD_ENDS_EXCHANGE;
 	recorder_push(&my_session.recorder);
+}
+
+/* ---------------------------------------------------------------------------
+ * What messages and hooks say
+ * ---------------------------------------------------------------------------
+ */
+
+/* A statement is complete. */
+static inline void
+exchange_note_statement(void)
+{
+	my_session.statements++;
+	if (my_session.recording)
+	{
+		exchange_record()->statements++;
+		my_session.state |= STATE_STATEMENT_DONE;
+	}
+}
+
+/* What comes next is not the statement that was in progress, if one was. */
+static inline void
+exchange_note_end_of_statement(void)
+{
+	exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
+}
+
+/* A portal is left that was not read to its end, until its transaction ends. */
+static inline void
+exchange_note_suspended(void)
+{
+	my_session.state |= STATE_SUSPENDED;
+	pgnetlat_housekeeping = true;
+}
+
+/* A statement was prepared: if nothing else is, this exchange is about it. */
+static inline void
+exchange_note_prepared(uint64 queryid)
+{
+	if (!my_session.recording || exchange_record()->queryid != 0)
+		return;
+	exchange_record()->queryid = queryid;
+	my_session.statement_prepared = true;
+}
+
+/* The response ends with ReadyForQuery, which has this status. */
+static inline void
+exchange_note_ready(char xact_status)
+{
+	my_session.xact_status = xact_status;
+}
+
+static inline void
+exchange_note_transaction(void)
+{
+	my_session.transactions++;
+}
+
+/* A parameter has changed: perhaps application_name. */
+static inline void
+exchange_note_parameter(void)
+{
+	pgnetlat_housekeeping = my_session.renamed = true;
+}
+
+/* In the wait in progress the backend has sent something of its own accord. */
+static inline void
+exchange_note_unsolicited(void)
+{
+	my_session.unsolicited_after = my_ledger()->exchange_number;
 }
 
 /* ---------------------------------------------------------------------------

@@ -94,6 +94,15 @@
  */
 #define COPY_PATIENCE_NS			NS_PER_S
 
+/* What an Execute message fetches; known only where portals are suspended. */
+typedef enum FetchKind
+{
+	FETCH_UNKNOWN = 0,
+	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
+	FETCH_FIRST,				/* it began to run */
+	FETCH_FURTHER				/* it went on: counted before */
+} FetchKind;
+
 /* This backend's view of the wire. */
 typedef struct Wire
 {
@@ -105,6 +114,7 @@ typedef struct Wire
 	size_t		noted_at;		/* when they were so many ... */
 	char		noted;			/* ... this message was put last */
 
+	FetchKind	fetch;			/* what the Execute in progress is */
 	bool		flush_wait;		/* the wait followed a Flush message */
 	bool		more_in_kernel; /* before the response left, behind core's
 								 * buffer */
@@ -137,7 +147,7 @@ message_in_wait(char type)
 		case MSG_NOTIFICATION:
 			break;				/* of its own accord */
 		case MSG_PARAMETER_STATUS:
-			pgnetlat_housekeeping = my_session.renamed = true;
+			exchange_note_parameter();
 			break;
 		case MSG_ERROR:
 			exchange_begin(clock_now(), false); /* about to end */
@@ -190,18 +200,6 @@ last_message(void)
 	return wire.noted_at == wire.buffered ? wire.noted : 0;
 }
 
-/* A statement is complete, for the first time. */
-static inline void
-note_statement(void)
-{
-	my_session.statements++;
-	if (my_session.recording)
-	{
-		exchange_record()->statements++;
-		my_session.state |= STATE_STATEMENT_DONE;
-	}
-}
-
 /*
  * A statement is complete, or its portal is suspended, where that may have
  * happened before: then it has been counted.
@@ -210,15 +208,12 @@ static void
 note_end_of_fetch(char type)
 {
 	if (!exchange_state(STATE_SUSPENDED) || type == MSG_FUNCTION_RESULT ||
-		my_session.fetch == FETCH_BOUND || my_session.fetch == FETCH_FIRST)
-		note_statement();
-	exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
-	my_session.fetch = FETCH_UNKNOWN;
+		wire.fetch == FETCH_BOUND || wire.fetch == FETCH_FIRST)
+		exchange_note_statement();
+	exchange_note_end_of_statement();
+	wire.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-	{
-		exchange_set_state(STATE_SUSPENDED, true);
-		pgnetlat_housekeeping = true;
-	}
+		exchange_note_suspended();
 }
 
 /*
@@ -235,18 +230,6 @@ message_after_statement(void)
 		exchange_next_statement(at, wire.buffered);
 }
 
-/* A statement was prepared: if nothing else is, this exchange is about it. */
-static void
-note_parse(void)
-{
-	FlightRecord *record = exchange_record();
-
-	if (!my_session.recording || record->queryid != 0)
-		return;
-	record->queryid = pgstat_get_my_query_id();
-	my_session.statement_prepared = true;
-}
-
 /* What a message in a response says, other than a row. */
 static void
 note_message(char type, const char *body)
@@ -259,11 +242,11 @@ note_message(char type, const char *body)
 			note_end_of_fetch(type);
 			return;
 		case MSG_READY_FOR_QUERY:
-			my_session.xact_status = body[0];
+			exchange_note_ready(body[0]);
 			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
-			pgnetlat_housekeeping = my_session.renamed = true;
+			exchange_note_parameter();
 			return;
 		case MSG_NOTICE:
 		case MSG_ERROR:
@@ -273,7 +256,7 @@ note_message(char type, const char *body)
 			/* of what is complete */
 			return;
 		case MSG_BIND_COMPLETE:
-			my_session.fetch = FETCH_BOUND;
+			wire.fetch = FETCH_BOUND;
 			break;
 		default:
 			break;
@@ -281,7 +264,7 @@ note_message(char type, const char *body)
 	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
 	if (type == MSG_PARSE_COMPLETE)
-		note_parse();
+		exchange_note_prepared(pgstat_get_my_query_id());
 }
 
 /* Core's send buffer takes the message, and may be sent to make room for it. */
@@ -329,9 +312,9 @@ static pg_noinline int
 interesting_message(char type, const char *body, size_t length, size_t buffered)
 {
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
-		note_statement();
+		exchange_note_statement();
 	else if (likely(type == MSG_READY_FOR_QUERY))
-		my_session.xact_status = body[0];
+		exchange_note_ready(body[0]);
 	else
 		return special_message(type, body, length);
 	wire.noted = type;
@@ -608,7 +591,7 @@ flush_out_of_response(void)
 	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
-			my_session.unsolicited_after = my_ledger()->exchange_number;
+			exchange_note_unsolicited();
 		else
 			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
 	}
@@ -631,9 +614,11 @@ wire_flush(void)
 	else
 		result = flush_event_by_event(last);
 
-	if (likely(ready) &&
-		unlikely(pgnetlat_housekeeping))
+	if (likely(ready) && unlikely(pgnetlat_housekeeping))
+	{
 		exchange_housekeeping();
+		wire.fetch = FETCH_UNKNOWN;
+	}
 	return result;
 }
 
@@ -664,7 +649,7 @@ wire_work_begins_in_wait(void)
 	{
 		exchange_begin(clock_now(), true);
 		/* and Sync has no statement of its own */
-		exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
+		exchange_note_end_of_statement();
 	}
 }
 
@@ -692,8 +677,8 @@ wire_next_statement(void)
 void
 wire_fetches(bool further)
 {
-	if (my_session.fetch == FETCH_UNKNOWN || my_session.fetch == FETCH_BOUND)
-		my_session.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
+	if (wire.fetch == FETCH_UNKNOWN || wire.fetch == FETCH_BOUND)
+		wire.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
 }
 
 static void
@@ -709,7 +694,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 			/* not the ones in which notifications are read during a wait */
 			if (exchange_in_progress())
-				my_session.transactions++;
+				exchange_note_transaction();
 			break;
 		default:
 			break;
