@@ -25,6 +25,7 @@
 
 StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
 				 "who was quiet must not be on the plain path");
+StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
 
 OwnSession	my_session = {
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
@@ -728,6 +729,7 @@ stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *s
 		close_record(phase == LEDGER_TURNING ? began : now, my_session.response_bytes,
 					 sampled);
 		record->recv += turn->recv;
+		record->xact_status = 0;
 		count_exchange(now - my_session.began - turn->network, false);
 	}
 	wait->network += turn->network;
