@@ -5,7 +5,7 @@ import contextlib
 import pathlib
 import subprocess
 
-import server
+from harness import postgres, workspace
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "loadgen.c"
 
@@ -15,21 +15,21 @@ Slice = collections.namedtuple("Slice", "number side start end responses cpu")
 
 def build(cluster):
     """The compiled program."""
-    server.require_program("cc")
+    workspace.require_program("cc")
     program = cluster.directory / "loadgen"
-    include, library = server.pg_config("--includedir"), server.pg_config("--libdir")
+    include, library = postgres.config("--includedir"), postgres.config("--libdir")
     result = subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", program, SOURCE, f"-I{include}",
                              f"-L{library}", f"-Wl,-rpath,{library}", "-lpq"],
                             text=True, capture_output=True)
     if result.returncode != 0:
-        raise server.Unavailable(f"loadgen.c cannot be compiled: {result.stderr.strip()}")
+        raise workspace.Unavailable(f"loadgen.c cannot be compiled: {result.stderr.strip()}")
     return program
 
 
-def slices(cluster, program, clients, pairs, length, a, b, seed):
+def slices(server, program, clients, pairs, length, a, b, seed):
     """Run pairs of slices with sides A and B; "length" in seconds."""
-    output = cluster.run_as_user([program, "-c", clients, "-n", 2 * pairs, "-t", length * 1000,
-                                  "-a", a, "-b", b, "-s", seed])
+    output = server.space.run([program, "-c", clients, "-n", 2 * pairs, "-t", length * 1000,
+                               "-a", a, "-b", b, "-s", seed], environment=server.environment())
     found = []
     for line in output.splitlines():
         number, side, start, end, responses, cpu = line.split()
@@ -39,17 +39,14 @@ def slices(cluster, program, clients, pairs, length, a, b, seed):
 
 
 @contextlib.contextmanager
-def steady(cluster, program, clients, rate):
+def steady(server, program, clients, rate):
     """Connections that are idle, or run "rate" queries a second in all, for the block's time."""
     command = [program, "-c", clients] + (["-r", rate] if rate else ["-i"])
-    process = subprocess.Popen(cluster.as_user(command), cwd=cluster.directory, text=True,
-                               env=cluster.environment(), stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE)
+    process = server.space.start(command, environment=server.environment(), text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if process.stdout.readline() != "ready\n":
             raise RuntimeError("the load generator does not start")
         yield
     finally:
-        process.stdin.close()
-        process.wait()
-        process.stdout.close()
+        server.space.close_input(process)

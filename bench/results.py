@@ -1,7 +1,10 @@
 """What a bench found: tables, verdicts on budgets, what was skipped."""
 
+import json
 import os
 import sys
+
+from harness.tally import FAIL, MISS, OK, OPEN, Tally
 
 
 def number(value, digits=0):
@@ -74,19 +77,15 @@ class Results:
     def skip(self, what, why):
         self.skipped.append({"what": what, "why": why})
 
-    def print(self, details=False):
+    def finish(self, file=None, details=False):
+        """Print everything, and write it into a file for bench/report; the exit status."""
         for table in self.tables:
             if details or not table.detail:
                 print("\n" + "\n".join(table.lines()))
         print()
-        for verdict in self.verdicts:
-            print(verdict_line(verdict))
-        for skipped in self.skipped:
-            print(f"skipped: {skipped['what']}: {skipped['why']}")
-
-    def finish(self):
-        """Print the last line; the exit status."""
-        return print_tally(self.verdicts, self.skipped)
+        if file:
+            file.write_text(json.dumps(self.as_dict()))
+        return tell(self.verdicts, self.skipped)
 
     def as_dict(self):
         options = sys.argv[1:]
@@ -99,11 +98,13 @@ class Results:
                 "verdicts": self.verdicts, "skipped": self.skipped, "figures": self.figures}
 
 
-def verdict_line(verdict):
-    mark = ("ok  " if verdict["met"] else "open" if verdict["open"] else
-            "FAIL" if verdict["required"] else "miss")
-    return (f"{mark} {verdict['what']}: {value_text(verdict)} (budget {limit_text(verdict)}, "
-            f"{margin_text(verdict)})")
+def mark(verdict):
+    return (OK if verdict["met"] else OPEN if verdict["open"] else
+            FAIL if verdict["required"] else MISS)
+
+
+def verdict_text(verdict):
+    return f"{verdict['what']}: {value_text(verdict)} (budget {limit_text(verdict)}, {margin_text(verdict)})"
 
 
 def margin_text(verdict):
@@ -125,17 +126,14 @@ def limit_text(verdict):
     return f"{verdict['limit']:g}{unit}"
 
 
-def print_tally(verdicts, skipped, crashed=0):
-    """The line that ends every bench; the exit status."""
-    passed = sum(verdict["met"] for verdict in verdicts)
-    failed = sum(not verdict["met"] and not verdict["open"] and verdict["required"]
-                 for verdict in verdicts)
-    undecided = sum(verdict["open"] for verdict in verdicts)
-    missed = len(verdicts) - passed - failed - undecided
-    failed += crashed
-    if undecided:
-        print(f"{undecided} budgets neither met nor missed for sure: more pairs, or a calmer machine")
-    if missed:
-        print(f"{missed} budgets missed: they depend on the machine, or are known and have got no worse")
-    print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
-    return 1 if failed else 0
+def tell(verdicts, skipped, crashed=()):
+    """Print how a bench, or all of them, came out; the exit status."""
+    tally = Tally()
+    for verdict in verdicts:
+        tally.add(mark(verdict), verdict_text(verdict))
+    for one in skipped:
+        tally.skip(one["what"], one["why"])
+    for bench in crashed:
+        tally.add(FAIL, bench, "it did not finish")
+    return tally.finish(missed="budgets missed: they depend on the machine, or are known and have got no worse",
+                        undecided="budgets neither met nor missed for sure: more pairs, or a calmer machine")

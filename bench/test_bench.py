@@ -2,12 +2,15 @@
 """Tests of what the benches compute with; needs no server."""
 
 import collections
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "test" / "lib")]
 sys.dont_write_bytecode = True
 
 import callgrind
@@ -112,9 +115,17 @@ class TestResults(unittest.TestCase):
         found.judge("b", 11, 10, "ms", required=False)
         found.judge("c", 11, 10, "")
         self.assertEqual([v["met"] for v in found.verdicts], [True, False, False])
-        self.assertIn("miss b: 11 ms (budget 10 ms, 10 % above)", results.verdict_line(found.verdicts[1]))
         self.assertEqual(results.margin_text(found.verdicts[0]), "just met")
-        self.assertTrue(results.verdict_line(found.verdicts[2]).startswith("FAIL"))
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertEqual(found.finish(), 1)
+        self.assertIn("miss b: 11 ms (budget 10 ms, 10 % above)\nFAIL c: 11 (budget 10, 10 % above)\n", output.getvalue())
+        self.assertTrue(output.getvalue().endswith("1 passed, 1 failed, 0 skipped\n"))
+
+    def test_bench_that_did_not_finish(self):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertEqual(results.tell([], [{"what": "a", "why": "b"}], ["scale"]), 1)
+        self.assertEqual(output.getvalue(), "skipped: a: b\nFAIL scale: it did not finish\n"
+                                            "0 passed, 1 failed, 1 skipped\n")
 
 
 if __name__ == "__main__":

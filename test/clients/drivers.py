@@ -11,12 +11,10 @@ import pathlib
 import shutil
 import subprocess
 
+from harness.workspace import Unavailable, require_program
+
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("CLIENTS_CACHE", "/var/cache/pgnetlat-clients"))
-
-
-class Unavailable(Exception):
-    """The driver cannot be installed or run here; the text says why."""
 
 
 class Language:
@@ -41,9 +39,7 @@ class Language:
         if self.ready:
             return
         try:
-            for program in self.needs:
-                if shutil.which(program) is None:
-                    raise Unavailable(f"needs the program {program}")
+            require_program(*self.needs)
             self._install_once()
         except Unavailable as reason:
             self.ready = reason

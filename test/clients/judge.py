@@ -3,7 +3,8 @@
 import collections
 import dataclasses
 import re
-import time
+
+from harness import poll
 
 import conversation
 
@@ -101,13 +102,10 @@ def read_shown(lab, normalise):
 def wait_for_end(lab, roles, seconds=20):
     """Until the sessions of these roles have ended."""
     names = ", ".join(f"'{role}'" for role in roles)
-    deadline = time.monotonic() + seconds
-    while lab.admin.query(f"SELECT 1 FROM pg_stat_activity WHERE usename IN ({names})"
-                          " UNION ALL SELECT 1 FROM pgnetlat_clients c JOIN pg_roles r"
-                          f" ON r.oid = c.usesysid WHERE c.sessions > 0 AND rolname IN ({names})"):
-        if time.monotonic() > deadline:
-            raise RuntimeError("sessions do not end")
-        time.sleep(0.05)
+    left = (f"SELECT 1 FROM pg_stat_activity WHERE usename IN ({names})"
+            " UNION ALL SELECT 1 FROM pgnetlat_clients c JOIN pg_roles r"
+            f" ON r.oid = c.usesysid WHERE c.sessions > 0 AND rolname IN ({names})")
+    poll.until(lambda: not lab.admin.query(left), "sessions end", seconds)
 
 
 def draining(wait):

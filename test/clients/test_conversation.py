@@ -11,10 +11,11 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "netlab")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "netlab"), str(HERE.parent / "lib")]
+
+from harness import pgclient as pg
 
 import capture
-import pgclient as pg
 import test_truth
 
 import conversation
@@ -29,10 +30,6 @@ def done(tag):
 
 def ready(status="I"):
     return pg.message(b"Z", status.encode())
-
-
-def execute(limit=0):
-    return pg.message(b"E", b"\0" + struct.pack("!I", limit))
 
 
 PARSED, BOUND, CLOSED, SUSPENDED = (pg.message(kind) for kind in (b"1", b"2", b"3", b"s"))
@@ -101,19 +98,19 @@ class Turns(unittest.TestCase):
     def test_flush_behind_sync_belongs_to_nothing(self):
         talk = Talk()
         for _ in range(3):
-            talk.client(pg.parse("SELECT 1"), pg.bind(), execute(), pg.sync(), pg.flush()) \
+            talk.client(pg.parse("SELECT 1"), pg.bind(), pg.execute(), pg.sync(), pg.flush()) \
                 .server(PARSED, BOUND, ROW, done("SELECT 1"), ready())
         self.check(talk.end(), 3, 3, 3, 3)
 
     def test_flush_and_wait_is_a_turn(self):
         talk = Talk().client(pg.parse("SELECT 1"), pg.describe_statement(), pg.flush()) \
             .server(PARSED, PARAMETERS, NO_DATA) \
-            .client(pg.bind(), execute(), pg.sync()).server(BOUND, ROW, done("SELECT 1"), ready()).end()
+            .client(pg.bind(), pg.execute(), pg.sync()).server(BOUND, ROW, done("SELECT 1"), ready()).end()
         self.check(talk, 2, 2, 1, 1)
         self.assertEqual([wait.owner for wait in talk.waits], [None, "SELECT ?"])
 
     def test_pipeline_is_one_turn(self):
-        one = pg.parse("SELECT 1") + pg.bind() + execute() + pg.sync()
+        one = pg.parse("SELECT 1") + pg.bind() + pg.execute() + pg.sync()
         answer = PARSED + BOUND + ROW + done("SELECT 1") + ready()
         talk = Talk().client(one, one, one).server(answer, answer, answer).end()
         self.check(talk, 1, 3, 3, 3)
@@ -158,23 +155,23 @@ class Turns(unittest.TestCase):
         self.check(talk, 3, 2, 1, 2)
 
     def test_sync_that_copy_swallows(self):
-        talk = Talk().client(pg.parse("COPY t FROM STDIN"), pg.bind(), execute(), pg.sync()) \
+        talk = Talk().client(pg.parse("COPY t FROM STDIN"), pg.bind(), pg.execute(), pg.sync()) \
             .server(PARSED, BOUND, COPY_IN) \
             .client(pg.copy_data(b"1\n"), pg.copy_done(), pg.sync()).server(done("COPY 1"), ready()).end()
         self.check(talk, 2, 1, 1, 1)
 
     def test_error_skips_to_sync(self):
-        talk = Talk().client(pg.parse("SELECT 1/0"), pg.bind(), execute(), pg.parse("SELECT 2"), pg.bind(), execute(),
-                             pg.sync()).server(PARSED, ERROR, ready()).end()
+        talk = Talk().client(pg.parse("SELECT 1/0"), pg.bind(), pg.execute(), pg.parse("SELECT 2"), pg.bind(),
+                             pg.execute(), pg.sync()).server(PARSED, ERROR, ready()).end()
         self.check(talk, 1, 1, 0, 1)
 
 
 class Statements(unittest.TestCase):
     def test_suspended_portal_is_one_statement(self):
         talk = Talk().client(pg.query("BEGIN")).server(done("BEGIN"), ready("T")) \
-            .client(pg.parse("SELECT i FROM t"), pg.bind(), execute(2), pg.sync()) \
+            .client(pg.parse("SELECT i FROM t"), pg.bind(), pg.execute(2), pg.sync()) \
             .server(PARSED, BOUND, ROW, ROW, SUSPENDED, ready("T")) \
-            .client(execute(2), pg.sync()).server(ROW, done("SELECT 1"), ready("T")) \
+            .client(pg.execute(2), pg.sync()).server(ROW, done("SELECT 1"), ready("T")) \
             .client(pg.query("COMMIT")).server(done("COMMIT"), ready()).end()
         self.assertEqual([(e.text, e.rows) for e in talk.executions],
                          [("BEGIN", 0), ("SELECT i FROM t", 3), ("COMMIT", 0)])
@@ -183,7 +180,7 @@ class Statements(unittest.TestCase):
     def test_closing_the_portal_is_of_the_statement(self):
         talk = Talk()
         for _ in range(2):
-            talk.client(pg.parse("SELECT 1"), pg.bind(), execute(), CLOSE_PORTAL, pg.sync()) \
+            talk.client(pg.parse("SELECT 1"), pg.bind(), pg.execute(), CLOSE_PORTAL, pg.sync()) \
                 .server(PARSED, BOUND, ROW, done("SELECT 1"), CLOSED, ready())
         talk = talk.end()
         self.assertEqual([wait.owner for wait in talk.waits], [None, "SELECT ?"])

@@ -16,8 +16,9 @@ import contextlib
 import dataclasses
 import time
 
+from harness import pgclient, poll
+
 import lab as lab_module
-import pgclient
 import syscalls
 import truth
 
@@ -64,17 +65,18 @@ class Result:
 class Results(list):
     """The results of a run; knows which scenario and case is being run."""
 
-    scenario = 0
-    case = ""
-    skipped = 0
+    def __init__(self, tally):
+        super().__init__()
+        self.tally = tally
+        self.scenario = 0
+        self.case = ""
 
     def add(self, quantity, truth, shown, **kwargs):
         self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
 
     def skip(self, reason):
         """The case cannot be measured here."""
-        print(f"skipped: {self.case}: {reason}")
-        self.skipped += 1
+        self.tally.skip(self.case, reason)
 
     def at_least(self, quantity, least, shown, **kwargs):
         """A relation instead of a value: shown >= least."""
@@ -351,23 +353,21 @@ class ProgramMeasurement:
                 if syscalls.available() else None
             capture = stack.enter_context(self.lab.capture(self.capture_path)) \
                 if self.path != "unix" else None
-            log = stack.enter_context(open(self.lab.directory / "program.log", "a"))
-            program = self.lab.start(self.path, self.command, port=self.port,
-                                     stdout=log, stderr=log)
+            program = self.lab.start(self.path, self.command, port=self.port, log="program")
             condition = f"application_name = '{self.application}'"
-            deadline = time.monotonic() + 60
-            while len(snapshots(self.lab, condition)) < self.count:
-                if program.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
-                                       + (self.lab.directory / "program.log").read_text())
-                time.sleep(0.02)
+            # however this ends, so that it is not in the next measurement
+            stack.callback(self.lab.stop, program)
+            appeared = poll.wait_for(lambda: program.poll() is not None
+                                     or len(snapshots(self.lab, condition)) >= self.count, 60, interval=0.02)
+            if not appeared or program.poll() is not None:
+                raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
+                                   + self.lab.space.log("program"))
             time.sleep(self.settle)
             self.before = snapshots(self.lab, condition)
             time.sleep(self.seconds)
             self.after = snapshots(self.lab, condition)
             # Let what is under way come to its end, so that the packets show it whole.
             time.sleep(0.05 + 2 * self.lab.rtt)
-            self.lab.stop(program)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace
         self.late = False

@@ -4,13 +4,18 @@
 """
 
 import os
+import pathlib
 import struct
+import sys
 import tempfile
 import types
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+
+from harness import pgclient as pg
+
 import capture
-import pgclient as pg
 import syscalls
 import truth
 

@@ -23,7 +23,7 @@ def attempt(results, body):
     judged from packets and system calls, never from what pgnetlat shows.
     """
     for number in range(ATTEMPTS):
-        own = measure.Results()
+        own = measure.Results(results.tally)
         own.scenario, own.case = results.scenario, results.case
         measurement = body(own)
         if not any(r.failed for r in own) or not measurement.disturbed():

@@ -5,7 +5,8 @@ pgbench's read-only and TPC-B scripts in its three protocol modes. Truth: packet
 the Unix-domain socket, where there are no packets, system calls alone.
 """
 
-import pgclient
+from harness import pgclient
+
 from scenarios.common import ask, label, program
 
 TITLE = "Statements over a Unix-domain socket, loopback and round trips up to 320 ms"

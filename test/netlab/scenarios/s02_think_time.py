@@ -5,7 +5,8 @@ request there. For comparison, the kernel's smoothed round trip (`srtt`) is show
 acknowledgement rides on its next request, so that it contains the think time.
 """
 
-import pgclient
+from harness import pgclient
+
 from scenarios.common import ask, label
 
 TITLE = "Think time between statements: network and client told apart"

@@ -4,7 +4,8 @@ Truth: packets. The time in which the client's advertised window left no room fo
 client's part of sending; what remains of the exchange is the server's work and the network's.
 """
 
-import pgclient
+from harness import pgclient
+
 from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT, attempt
 

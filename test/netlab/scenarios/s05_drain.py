@@ -6,8 +6,9 @@ next request. Everything else is the server and the network. The server knows th
 arrived when it is acknowledged, and the client's kernel may delay that for 40 ms or so.
 """
 
+from harness import pgclient
+
 import measure
-import pgclient
 from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT, attempt
 

@@ -9,9 +9,10 @@ import contextlib
 import math
 import time
 
+from harness import pgclient
+
 import lab as lab_module
 import measure
-import pgclient
 import syscalls
 import truth
 from measure import NS_PER_MS, Measurement

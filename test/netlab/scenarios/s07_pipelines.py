@@ -4,7 +4,8 @@ Truth: packets. What is under one Sync is one exchange; a request that had arriv
 response left is pipelined and has no wait.
 """
 
-import pgclient
+from harness import pgclient
+
 from scenarios.common import ask, label, program
 
 TITLE = "Pipelines"

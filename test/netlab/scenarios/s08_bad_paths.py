@@ -12,8 +12,9 @@ acknowledged late, so that the kernel does not let it raise the minimum.
 
 import time
 
+from harness import pgclient
+
 import measure
-import pgclient
 from measure import Measurement
 from scenarios.common import ask, attempt
 

@@ -9,7 +9,8 @@ import os
 import subprocess
 import time
 
-import pgclient
+from harness import pgclient
+
 from measure import NS_PER_MS
 from scenarios.common import ask, label
 

@@ -5,7 +5,8 @@ path of 20 ms and 40 Mbit/s. The table shows each column's part of the account; 
 article's pictures show: which time grows on the slow network.
 """
 
-import pgclient
+from harness import pgclient
+
 import measure
 from measure import Measurement, TIMES
 from scenarios.common import DEEP_QUEUE, MBIT

@@ -6,6 +6,7 @@ pipelines and slow readers are known.  Only "trust" authentication.
 """
 
 import select
+import socket
 import ssl
 import struct
 import time
@@ -48,8 +49,9 @@ def describe_statement(name=""):
     return message(b"D", b"S" + name.encode() + b"\0")
 
 
-def execute():
-    return message(b"E", b"\0\0\0\0\0")
+def execute(limit=0):
+    """The unnamed portal; at most so many rows, or all."""
+    return message(b"E", b"\0" + struct.pack("!I", limit))
 
 
 def sync():
@@ -89,6 +91,21 @@ def think(seconds):
 
 
 # -- the connection ----------------------------------------------------------------
+
+def connect(target, receive_buffer=None, **parameters):
+    """A client that is connected to (address, port), or to a socket's path."""
+    sock = socket.socket(socket.AF_INET if isinstance(target, tuple) else socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if isinstance(target, tuple):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.connect(target)
+        return Client(sock, **parameters)
+    except BaseException:
+        sock.close()
+        raise
+
 
 class Client:
     def __init__(self, sock, user, database, tls=False, **parameters):

@@ -1,0 +1,17 @@
+"""What the tests and benches written in Python share: bench/, monitoring/test, test/netlab, test/clients.
+
+    poll        wait until something is true, with a deadline
+    tally       the result: one line for each check, the counts, the exit status
+    program     what the commands share: options, the end on a signal
+    workspace   a temporary directory, and processes in it as an unprivileged user
+    postgres    the PostgreSQL of PG_CONFIG, private servers, queries by psql
+    network     network namespaces
+    pgclient    a client of the raw protocol that does exactly what it is told
+
+A program puts test/lib into its path and imports what it needs:
+
+    sys.path.insert(0, str(HERE.parent / "test" / "lib"))
+    from harness import postgres, program, tally, workspace
+
+Nothing here knows pgnetlat, and nothing needs more than Python's own library.
+"""
