@@ -410,7 +410,7 @@ next_record(int64 at, int64 network)
 	FlightRecord *record = exchange_record();
 
 	if (my_session.record_counts)
-		exchange_find_statement();
+		(void) exchange_find_statement();
 	exchange_write_begin();
 	if (my_session.record_counts)
 	{
@@ -679,7 +679,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 
 	terms.draining = response_drains(now, bytes, &info);
 	if (my_session.record_counts)
-		exchange_find_statement();
+		(void) exchange_find_statement();
 	exchange_write_begin();
 	sampled = sampled_of_exchange();
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
@@ -755,7 +755,7 @@ stop_counting(void)
 	if (phase == LEDGER_OFF)
 		return;
 	if (my_session.record_counts && phase != LEDGER_WAITING)
-		exchange_find_statement();
+		(void) exchange_find_statement();
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)

@@ -207,9 +207,10 @@ exchange_record_begin(int64 at, uint8 flags)
 
 /*
  * Find the place in the tally for the statement that the record is about.
- * Where there is none, it may take locks to get one, so none may be held.
+ * Where there is none, it may take locks to get one, so none may be held, and a
+ * reset may show.  Returns whether what was plain still is.
  */
-static inline void
+static inline bool
 exchange_find_statement(void)
 {
 	uint64		queryid = exchange_record()->queryid;
@@ -217,8 +218,10 @@ exchange_find_statement(void)
 
 	if (unlikely(queryid == 0))
 		userid = my_session.slot->published.userid;
-	if (unlikely(!tally_find(queryid, userid)))
-		exchange_claim_statement(userid);
+	if (likely(tally_find(queryid, userid)))
+		return true;
+	exchange_claim_statement(userid);
+	return my_session.plain;
 }
 
 /* What of an exchange was one statement's, but what was received. */
@@ -542,8 +545,8 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms;
 
-	if (my_session.record_counts)
-		exchange_find_statement();
+	if (my_session.record_counts && unlikely(!exchange_find_statement()))
+		return false;
 	if (unlikely(!exchange_write_begin_plain()))
 		return false;
 	sending_since = slot_not_before_busy_shown(slot, sending_since);
