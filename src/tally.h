@@ -50,7 +50,7 @@
 #define TALLY_STATEMENTS		24
 
 /* When there are so few places left, the session takes its tally itself. */
-#define TALLY_RESERVE			4
+#define TALLY_RESERVE			1
 
 /* Of one statement; of what has no identifier, too. */
 typedef struct TallyStatement
