@@ -9,20 +9,26 @@ OBJS = \
 	$(WIN32RES) \
 	src/active_sessions.o \
 	src/aggregate_views.o \
+	src/blockers.o \
 	src/burst.o \
 	src/client_key.o \
 	src/clients.o \
 	src/accumulate.o \
+	src/exec_samples.o \
+	src/exec_split.o \
 	src/settings.o \
 	src/histogram.o \
 	src/history.o \
 	src/ledger.o \
+	src/lock_graph.o \
+	src/lock_waits.o \
 	src/locks.o \
 	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
 	src/process.o \
 	src/recorder.o \
+	src/request_log.o \
 	src/rows.o \
 	src/sampler.o \
 	src/exchange.o \
@@ -57,7 +63,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config

@@ -76,7 +76,18 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT bytes_received bigint,
 	OUT packets_sent bigint,
 	OUT packets_received bigint,
-	OUT run_queue_time double precision)
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT lock_wait_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -127,7 +138,18 @@ SELECT s.pid,
 	   s.bytes_received,
 	   s.packets_sent,
 	   s.packets_received,
-	   s.run_queue_time
+	   s.run_queue_time,
+	   s.run_queue_wait_time,
+	   s.exec_cpu_time,
+	   s.exec_io_time,
+	   s.exec_lock_time,
+	   s.exec_replication_time,
+	   s.exec_remote_time,
+	   s.exec_other_time,
+	   s.exec_unsampled_time,
+	   s.lock_wait_time,
+	   s.blocking_time,
+	   s.blocked_by
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -163,9 +185,9 @@ COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attri
 COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
 COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
 COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
-COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which contains delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was asked; NULL if it was not';
@@ -175,6 +197,17 @@ COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; 
 COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_sessions.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
+COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
+COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: of exec_time, waiting for heavyweight locks that the sampler has seen; of a wait in progress all of it';
+COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: what other sessions have waited for locks because of this one, the root of what they waited for';
+COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the root of the lock waits that this session is waiting behind now; 0 for a prepared transaction, NULL if it is not waiting or not known';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -219,6 +252,17 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT packets_sent bigint,
 	OUT packets_received bigint,
 	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT lock_wait_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -262,7 +306,84 @@ COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how lo
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'behind which backend it waits for a lock, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'whom it waits for, with a lock, and what that one is doing, that it waits for a standby or another server, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+
+-- ---------------------------------------------------------------------------
+-- Who holds up whom
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_blockers(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT backend_type text,
+	OUT queryid bigint,
+	OUT blocked_sessions bigint,
+	OUT blocked_sessions_max bigint,
+	OUT blocked_time double precision,
+	OUT blocked_by_exec_time double precision,
+	OUT blocked_by_send_time double precision,
+	OUT blocked_by_recv_time double precision,
+	OUT blocked_by_network_time double precision,
+	OUT blocked_by_client_time double precision,
+	OUT blocked_by_other_time double precision,
+	OUT blocked_time_max double precision,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_blockers'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_blockers() IS
+	'who held up others with a lock: by database, role, application, address, type of process and statement; times in milliseconds; NULL but for who it is where the caller may not see it';
+
+CREATE VIEW pgnetlat_blockers AS
+SELECT b.datid,
+	   d.datname,
+	   b.usesysid,
+	   u.rolname AS usename,
+	   b.application_name,
+	   b.client_addr,
+	   b.backend_type,
+	   b.queryid,
+	   b.blocked_sessions,
+	   b.blocked_sessions_max,
+	   b.blocked_time,
+	   b.blocked_by_exec_time,
+	   b.blocked_by_send_time,
+	   b.blocked_by_recv_time,
+	   b.blocked_by_network_time,
+	   b.blocked_by_client_time,
+	   b.blocked_by_other_time,
+	   b.blocked_time_max,
+	   b.stats_since
+  FROM pgnetlat_blockers() b
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = b.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = b.usesysid;
+
+GRANT SELECT ON pgnetlat_blockers TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_blockers IS
+	'who held up others with a lock, after which statement, and what the holder did with that time';
+COMMENT ON COLUMN pgnetlat_blockers.datid IS 'database''s OID of the holder; NULL if it is in none';
+COMMENT ON COLUMN pgnetlat_blockers.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'role''s OID of the holder; NULL if it has none';
+COMMENT ON COLUMN pgnetlat_blockers.usename IS 'role''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'that of the holder; (evicted) in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
+COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'client backend or as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that wait for it now';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most that waited for it at a time';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: what sessions have waited for it, each of them, in waits longer than a tenth of a second; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: it was handing bytes to its socket';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: it was waiting for more data from its client inside a request';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: it was waiting for its client, for a round trip';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: it was waiting for its client, which was thinking';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest: not known, or not yet; the only time here that can fall';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest that one session has waited for it';
+COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'since when the row counts';
 
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
@@ -302,7 +423,16 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT bytes_received bigint,
 	OUT packets_sent bigint,
 	OUT packets_received bigint,
-	OUT stats_since timestamptz)
+	OUT stats_since timestamptz,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -346,7 +476,16 @@ SELECT c.datid,
 	   c.bytes_received,
 	   c.packets_sent,
 	   c.packets_received,
-	   c.stats_since
+	   c.stats_since,
+	   c.run_queue_time,
+	   c.run_queue_wait_time,
+	   c.exec_cpu_time,
+	   c.exec_io_time,
+	   c.exec_lock_time,
+	   c.exec_replication_time,
+	   c.exec_remote_time,
+	   c.exec_other_time,
+	   c.exec_unsampled_time
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -377,9 +516,9 @@ COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attrib
 COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
 COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
 COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
-COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the round-trip time that was measured last; NULL if none was';
 COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
@@ -387,6 +526,15 @@ COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: ready to run without getting a processor';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it';
+COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_clients.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
+COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
+COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -424,6 +572,15 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT packets_sent bigint,
 	OUT packets_received bigint,
 	OUT stats_since timestamptz,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
@@ -521,7 +678,16 @@ CREATE FUNCTION pgnetlat_history(
 	OUT client_share double precision,
 	OUT retransmits bigint,
 	OUT bytes_sent bigint,
-	OUT bytes_received bigint)
+	OUT bytes_received bigint,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_history_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
@@ -556,7 +722,16 @@ SELECT h.bucket_start,
 	   h.client_share,
 	   h.retransmits,
 	   h.bytes_sent,
-	   h.bytes_received
+	   h.bytes_received,
+	   h.run_queue_time,
+	   h.run_queue_wait_time,
+	   h.exec_cpu_time,
+	   h.exec_io_time,
+	   h.exec_lock_time,
+	   h.exec_replication_time,
+	   h.exec_remote_time,
+	   h.exec_other_time,
+	   h.exec_unsampled_time
   FROM pgnetlat_history() h
   LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
  ORDER BY h.bucket_start, h.datid;
@@ -582,12 +757,85 @@ COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a t
 COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
 COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
 COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
-COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
+COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: ready to run without getting a processor';
+COMMENT ON COLUMN pgnetlat_history.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it';
+COMMENT ON COLUMN pgnetlat_history.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_history.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_history.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
+COMMENT ON COLUMN pgnetlat_history.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
+COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+
+-- ---------------------------------------------------------------------------
+-- Statements
+-- ---------------------------------------------------------------------------
+
+ALTER FUNCTION pgnetlat_statements() RENAME TO pgnetlat_statements_1_0;
+
+CREATE FUNCTION pgnetlat_statements(
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT rows bigint,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT bytes_sent bigint,
+	OUT repeats bigint,
+	OUT repeat_network_time double precision,
+	OUT stats_since timestamptz,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_statements_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+
+COMMENT ON FUNCTION pgnetlat_statements() IS
+	'time in milliseconds by statement, waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+
+CREATE OR REPLACE VIEW pgnetlat_statements AS
+SELECT * FROM pgnetlat_statements();
+
+COMMENT ON VIEW pgnetlat_statements IS
+	'where time went by role, database and query identifier, waits booked to the statement before them';
+COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions that were completed, or read from for the first time';
+COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: of its executions, the server works';
+COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: of its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: of these waits, inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that came again within one burst';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
+COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'since when the row counts';
+COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
+COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
+COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
 
 -- ---------------------------------------------------------------------------
 -- Resets of one session, or of some clients
@@ -712,14 +960,11 @@ COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat
 -- what sessions have counted is added first.
 ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
 ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
-ALTER FUNCTION pgnetlat_statements() COST 1000 ROWS 1000;
 ALTER FUNCTION pgnetlat_info() COST 100;
 ALTER FUNCTION pgnetlat_reset() COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_recent(integer) IS
 	'the last exchanges of the session with this process ID that its flight recorder holds as a whole, oldest first, each with the wait after it; times in milliseconds';
-COMMENT ON FUNCTION pgnetlat_statements() IS
-	'time in milliseconds by statement, waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
 
 COMMENT ON VIEW pgnetlat_waits IS
 	'sampled wait events of each connected session, by state; no rows for other roles'' sessions without pg_read_all_stats';
@@ -729,24 +974,6 @@ COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU
 COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those a session has room for';
 COMMENT ON COLUMN pgnetlat_waits.samples IS 'number of samples';
 COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time they stand for';
-
-COMMENT ON VIEW pgnetlat_statements IS
-	'where time went by role, database and query identifier, waits booked to the statement before them';
-COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
-COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions that were completed, or read from for the first time';
-COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
-COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: of its executions, the server works';
-COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: of its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
-COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: of these waits, inside a transaction';
-COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
-COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that came again within one burst';
-COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
-COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'since when the row counts';
 
 COMMENT ON VIEW pgnetlat_info IS
 	'the extension itself: version, health of its worker, evictions and memory';
@@ -826,4 +1053,5 @@ DROP FUNCTION pgnetlat_sessions_1_0();
 DROP FUNCTION pgnetlat_clients_1_0();
 DROP FUNCTION pgnetlat_histogram_1_0();
 DROP FUNCTION pgnetlat_history_1_0();
+DROP FUNCTION pgnetlat_statements_1_0();
 DROP FUNCTION pgnetlat_top_statements_1_0(integer);

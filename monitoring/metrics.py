@@ -74,6 +74,8 @@ SINCE = """coalesce(to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:M
 
 PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
 STATEMENT_PARTS = PARTS[:-1]
+EXEC_PARTS = ['cpu', 'io', 'lock', 'replication', 'remote', 'other', 'unsampled']
+BLOCKER_PARTS = ['exec', 'send', 'recv', 'network', 'client']
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
 
 
@@ -82,8 +84,25 @@ def seconds(column):
     return f'(sum({column}::numeric) * 0.001)::float8'
 
 
+def seconds_as(column, parts):
+    return ',\n       '.join(f'{seconds(column.format(part))} AS {part}' for part in parts)
+
+
 def seconds_of(parts):
-    return ',\n       '.join(f'{seconds(part + "_time")} AS {part}' for part in parts)
+    return seconds_as('{}_time', parts)
+
+
+# What pgnetlat_clients has since 1.1.  Where the extension has not been updated
+# yet, each name is not found in the view, but beside it: a zero.
+SINCE_1_1 = ['run_queue_time', 'run_queue_wait_time'] + [f'exec_{part}_time' for part in EXEC_PARTS]
+
+
+def clients_with(columns):
+    """pgnetlat_clients of either version; the columns of 1.1 as x_..."""
+    return f"""(VALUES ({', '.join('0::float8' for _ in columns)}))
+         absent({', '.join(columns)})
+ CROSS JOIN LATERAL (SELECT c.*, {', '.join(f'{column} AS x_{column}' for column in columns)}
+                       FROM pgnetlat_clients c) clients"""
 
 
 EXPORTER = Query(
@@ -190,13 +209,15 @@ SELECT {DATNAME} AS datname,
        {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
        {seconds('send_blocked_time')} AS blocked_send_seconds_total,
        {seconds('send_client_time')} AS client_limited_send_seconds_total,
+       {seconds('x_run_queue_time')} AS run_queue_seconds_total,
+       {seconds('x_run_queue_wait_time')} AS run_queue_wait_seconds_total,
        sum(retransmits) AS retransmits_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(bytes_received) AS received_bytes_total,
        sum(packets_sent) AS sent_packets_total,
        sum(packets_received) AS received_packets_total,
        {seconds_of(PARTS)}
-  FROM pgnetlat_clients
+  FROM {clients_with(SINCE_1_1[:2])}
  WHERE {NOT_MYSELF}
  GROUP BY 1""",
     metrics=[
@@ -210,6 +231,8 @@ SELECT {DATNAME} AS datname,
                 'Of the waits (network and client): spent inside a transaction, with its locks held.'),
         counter('blocked_send_seconds_total', 'Of part send: sends that took longer than a system call does.'),
         counter('client_limited_send_seconds_total', 'Of these: the client would take no more.'),
+        counter('run_queue_seconds_total', 'Ready to run, without getting a processor: in all parts.'),
+        counter('run_queue_wait_seconds_total', 'Of that, and of part client, estimated: a request had come.'),
         counter('retransmits_total', 'TCP segments sent again.'),
         counter('sent_bytes_total', 'Bytes handed to the socket.'),
         counter('received_bytes_total', 'Bytes received over TCP.'),
@@ -218,6 +241,20 @@ SELECT {DATNAME} AS datname,
     ],
     parts=PARTS,
     parts_help="Sessions' wall-clock time by where it went.")
+
+EXECUTION = Query(
+    key='pgnetlat_database_exec',
+    rows='databases',
+    labels=['datname'],
+    sql=f"""
+SELECT {DATNAME} AS datname,
+       {seconds_as('x_exec_{}_time', EXEC_PARTS)}
+  FROM {clients_with(SINCE_1_1[2:])}
+ WHERE {NOT_MYSELF}
+ GROUP BY 1""",
+    metrics=[],
+    parts=EXEC_PARTS,
+    parts_help='Of part exec: what the server did, sampled; lock, replication and remote are waits for others.')
 
 HISTOGRAMS = Query(
     key='pgnetlat',
@@ -321,9 +358,10 @@ CLIENT = Query(
            datid IS NULL OR usesysid IS NULL AS evicted,
            {SINCE} AS since,
            sessions, requests, transactions, round_trips, rtt,
-           in_xact_wait_time, send_blocked_time, send_client_time, retransmits, bytes_sent, packets_sent,
+           in_xact_wait_time, send_blocked_time, send_client_time, x_run_queue_wait_time, retransmits,
+           bytes_sent, packets_sent,
            {', '.join(part + '_time' for part in PARTS)}
-      FROM pgnetlat_clients
+      FROM {clients_with(['run_queue_wait_time'])}
      WHERE {NOT_MYSELF}""",
         'exec_time + send_time + recv_time + network_time + client_time',
         f"""sum(sessions) AS sessions,
@@ -334,6 +372,7 @@ CLIENT = Query(
        {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
        {seconds('send_blocked_time')} AS blocked_send_seconds_total,
        {seconds('send_client_time')} AS client_limited_send_seconds_total,
+       {seconds('x_run_queue_wait_time')} AS run_queue_wait_seconds_total,
        sum(retransmits) AS retransmits_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(packets_sent) AS sent_packets_total,
@@ -348,6 +387,8 @@ CLIENT = Query(
                 'Of the waits (network and client): spent inside a transaction, with its locks held.'),
         counter('blocked_send_seconds_total', 'Of part send: sends that took longer than a system call does.'),
         counter('client_limited_send_seconds_total', 'Of these: the client would take no more.'),
+        counter('run_queue_wait_seconds_total',
+                'Of part client, estimated: a request had come, and no processor was free.'),
         counter('retransmits_total', 'TCP segments sent again.'),
         counter('sent_bytes_total', 'Bytes handed to the socket.'),
         counter('sent_packets_total', 'TCP segments sent.'),
@@ -392,11 +433,45 @@ STATEMENT = Query(
     parts=STATEMENT_PARTS,
     parts_help='Wall-clock time by where it went; a wait is booked to the statement before it.')
 
+BLOCKER = Query(
+    key='pgnetlat_blocker',
+    rows=f'{TOP} + 1',
+    labels=['datname', 'usename', 'application_name', 'client_addr', 'backend_type', 'queryid', 'since', 'members'],
+    sql=top_sql(
+        ['datname', 'usename', 'application_name', 'client_addr', 'backend_type', 'queryid'],
+        f"""    SELECT {DATNAME} AS datname,
+           coalesce(usename, 'oid:' || usesysid, {UNSEEN.format('none')}) AS usename,
+           coalesce(application_name, 'other') AS application_name,
+           coalesce(host(client_addr), {UNSEEN.format('local')})
+             AS client_addr,
+           coalesce(backend_type, {UNSEEN.format('other')})
+             AS backend_type,
+           coalesce(queryid::text, {UNSEEN.format('none')})
+             AS queryid,
+           backend_type IS NULL AS evicted,
+           {SINCE} AS since,
+           coalesce(blocked_sessions, 0) AS blocked_sessions,
+           coalesce(blocked_time, 0) AS blocked_time,
+           {', '.join(f'coalesce(blocked_by_{part}_time, 0) AS {part}_time' for part in BLOCKER_PARTS)}
+      FROM pgnetlat_blockers""",
+        'blocked_time',
+        f"""sum(blocked_sessions) AS blocked_sessions,
+       {seconds('blocked_time')} AS blocked_seconds_total,
+       {seconds_of(BLOCKER_PARTS)}"""),
+    metrics=[
+        gauge('blocked_sessions', 'Sessions that wait for a lock of these, now.'),
+        counter('blocked_seconds_total', 'What sessions have waited for their locks.'),
+    ],
+    parts=BLOCKER_PARTS,
+    parts_help='Of that, what the holder of the lock did meanwhile.')
+
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
-              [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, HISTOGRAMS]),
+              [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, HISTOGRAMS]),
     Collector('pgnetlat_clients', f'Opt-in: the {TOP} client groups that matter most, and the others',
               [CLIENT]),
     Collector('pgnetlat_statements', f'Opt-in: the {TOP} statements that matter most, and the others',
               [STATEMENT]),
+    Collector('pgnetlat_blockers', f'Opt-in: the {TOP} clients and statements that held up others most, and the others',
+              [BLOCKER]),
 ]

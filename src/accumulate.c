@@ -22,6 +22,7 @@
 #include "accumulate.h"
 #include "client_key.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "recorder.h"
@@ -89,6 +90,24 @@ accumulate_end(int slot)
 	locks_release(LOCK_RESET, 0);
 }
 
+/*
+ * What was sampled of a statement whose execution is in the table by now: the
+ * records before that number were counted in a tally that has been taken.
+ */
+static void
+add_samples_of_statement(int slot, const Accumulated *state, uint64 number)
+{
+	ExecStatement sampled;
+	StatementKey key;
+
+	if (!exec_samples_take_statement(slot, number, &sampled))
+		return;
+	key.userid = sampled.record.queryid != 0 ? sampled.record.userid : state->key.userid;
+	key.dbid = state->key.datid;
+	key.queryid = sampled.record.queryid;
+	statements_add_samples(&key, sampled.part);
+}
+
 /* What of an account is attributed. */
 static inline int64
 attributed(const LedgerTotals *totals)
@@ -106,7 +125,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	ClientCounters *counters = &group->counters;
 
 	group->usage += totals->requests;
-	ledger_totals_add(&counters->totals, totals);
+	ledger_totals_add_fitting(&counters->totals, totals);
 	tcpstate_counters_add(&counters->tcp, tcp);
 	for (int i = 0; tally && i < NUM_METRICS; i++)
 		tally_histogram(tally, i, &counters->histogram[i]);
@@ -169,20 +188,22 @@ accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_fre
 
 /* Accumulate a session whose lock is held, if there is one. */
 static void
-accumulate_locked(int slot)
+accumulate_locked(int slot, ExecPurpose purpose)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
 	StatementBatchItem items[TALLY_STATEMENTS];
 	Tally		tally;
+	uint64		number;
 	bool		taken;
 	TimestampTz now;
 
 	if (state->session == 0 || state->session != slot_get(slot)->published.session)
 		return;
 	/* first the tally: what it has counted must not be more than the account */
+	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
-	if (!slot_observe(slot, &observation))
+	if (!slot_observe_for(slot, purpose, 0, &observation))
 		return;
 	now = GetCurrentTimestamp();
 	if (taken)
@@ -192,6 +213,7 @@ accumulate_locked(int slot)
 		if (count > 0)
 			statements_accumulate(items, count, now);
 	}
+	add_samples_of_statement(slot, state, number);
 	accumulate_account(state, &observation, taken ? &tally : NULL, now);
 }
 
@@ -205,15 +227,24 @@ accumulate_session(int slot)
 	if (states[slot].session == 0)
 		return;
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot);
+	accumulate_locked(slot, EXEC_ACCUMULATE);
 	accumulate_end(slot);
 }
 
+/*
+ * Accumulate all sessions, for somebody to show the tables, or to keep a snapshot.
+ */
 void
 accumulate_all(void)
 {
 	for (int i = 0; i < slot_count(); i++)
-		accumulate_session(i);
+	{
+		if (states[i].session == 0)
+			continue;
+		(void) accumulate_begin(i, false);
+		accumulate_locked(i, EXEC_SHOW);
+		accumulate_end(i);
+	}
 }
 
 /*
@@ -248,7 +279,7 @@ accumulate_rename(int slot)
 	if (state->renamed)
 	{
 		state->next_key = key;
-		accumulate_locked(slot);
+		accumulate_locked(slot, EXEC_ACCUMULATE);
 	}
 	accumulate_end(slot);
 }
@@ -263,7 +294,7 @@ accumulate_detach(int slot)
 	ClientEntry *group;
 
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot);
+	accumulate_locked(slot, EXEC_ACCUMULATE);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
@@ -288,6 +319,7 @@ accumulate_reset(void)
 	{
 		/* nobody accumulates while the reset lock is held exclusively */
 		recorder_discard(i);
+		exec_samples_forget_statement(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
@@ -296,6 +328,7 @@ accumulate_reset(void)
 	clients_reset();
 	statements_reset();
 	history_reset(timestamp);
+	lock_waits_reset();
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

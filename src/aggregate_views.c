@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "access/htup_details.h"
+#include "blockers.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
 #include "commands/dbcommands.h"
@@ -21,6 +22,7 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "statements.h"
@@ -47,6 +49,16 @@ metric_name(ClientMetric metric, ApiVersion api)
 	return metric_names[metric];
 }
 
+/* The parts of exec_time; all of it is booked when an entry is shown. */
+static void
+row_statement_parts(RowBuilder *row, const ExecSplit *split)
+{
+	LedgerTotals totals = {.exec = exec_split_sum(split)};
+
+	memcpy(totals.exec_part, split->part, sizeof(totals.exec_part));
+	row_exec_parts(row, &totals);
+}
+
 static void
 statement_row(RowBuilder *row, const StatementEntry *entry)
 {
@@ -71,6 +83,8 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	row_int64(row, counters->repeats);
 	row_ms(row, counters->repeat_network);
 	row_timestamp(row, entry->since);
+	if (row->api >= API_1_1)
+		row_statement_parts(row, &counters->split);
 	row_emit(row);
 }
 
@@ -94,6 +108,7 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 }
 
 SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_statements_1_1, statements, API_1_1);
 
 /*
  * datid, usesysid, application_name, client_addr; names of the first two where
@@ -118,6 +133,13 @@ client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 }
 
 static void
+row_run_queue(RowBuilder *row, const LedgerTotals *totals)
+{
+	row_ms(row, totals->run_queue);
+	row_ms(row, totals->run_queue_wait);
+}
+
+static void
 client_account(RowBuilder *row, const ClientEntry *entry)
 {
 	const ClientCounters *counters = &entry->counters;
@@ -136,6 +158,11 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_int64(row, counters->tcp.packets_sent);
 	row_int64(row, counters->tcp.packets_received);
 	row_timestamp(row, entry->since);
+	if (row->api >= API_1_1)
+	{
+		row_run_queue(row, totals);
+		row_exec_parts(row, totals);
+	}
 }
 
 /*
@@ -227,6 +254,66 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 	accumulate_all();
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }
+
+/*
+ * Who held up others is for the eyes of those who may see that session; others
+ * learn that there is something.
+ */
+static void
+blocker_row(RowBuilder *row, const BlockerEntry *entry)
+{
+	const ClientKey *client = &entry->key.client;
+	const BlockerCounters *counters = &entry->counters;
+	bool		evicted = entry->key.backend_type[0] == '\0';
+
+	row_oid(row, client->datid);
+	row_oid(row, client->userid);
+	row_text(row, evicted ? "(evicted)" : client->application_name);
+	if (!rows_may_see(client->userid))
+	{
+		row_null_rest(row);
+		row_emit(row);
+		return;
+	}
+	row_address(row, client->family, client->address);
+	row_text(row, evicted ? NULL : entry->key.backend_type);
+	if (entry->key.queryid != 0)
+		row_int64(row, (int64) entry->key.queryid);
+	else
+		row_null(row);
+	row_int64(row, entry->live.sessions);
+	row_int64(row, counters->sessions_max);
+	row_ms(row, counters->blocked);
+	row_ms(row, counters->exec);
+	row_ms(row, counters->send);
+	row_ms(row, counters->recv);
+	row_ms(row, counters->network);
+	row_ms(row, counters->client);
+	row_ms(row, counters->blocked - counters->exec - counters->send - counters->recv -
+		   counters->network - counters->client);
+	row_ms(row, counters->blocked_max);
+	row_timestamp(row, entry->since);
+	row_emit(row);
+}
+
+/*
+ * One row per holder's client group, or type of process, and statement.
+ */
+static Datum
+blockers(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	BlockerEntry *entries;
+	int			count;
+
+	rows_begin(fcinfo, api, &row);
+	entries = lock_waits_copy_blockers(&count);
+	for (int i = 0; i < count; i++)
+		blocker_row(&row, &entries[i]);
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_blockers, blockers, API_1_1);
 
 /*
  * Where we are in the histograms.  They are many rows, so they are returned
@@ -381,6 +468,11 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_int64(row, values->retransmits);
 	row_int64(row, totals->bytes_sent);
 	row_int64(row, values->bytes_received);
+	if (row->api >= API_1_1)
+	{
+		row_run_queue(row, totals);
+		row_exec_parts(row, totals);
+	}
 	row_emit(row);
 }
 

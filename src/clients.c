@@ -24,6 +24,9 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "clients.h"
 #include "clock.h"
 #include "common/hashfn.h"
@@ -291,6 +294,22 @@ clients_counts(int64 *entries, int64 *evicted)
 {
 	*entries = table_entries(&table);
 	*evicted = table_evicted(&table);
+}
+
+/* The address of a key; none on a Unix-domain socket. */
+void
+clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET)
+	{
+		key->family = AF_INET;
+		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
+	}
+	else if (address->ss_family == AF_INET6)
+	{
+		key->family = AF_INET6;
+		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
+	}
 }
 
 static uint32
@@ -571,6 +590,7 @@ subtract_snapshot(ClientEntry *copy, const ClientGroup *group,
 	snapshot_subtract((ClientSnapshot *) &copy->counters, &group->kept[place]);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&copy->counters.totals);
+	ledger_totals_fit(&copy->counters.totals);
 }
 
 static void

@@ -84,6 +84,8 @@ typedef struct ClientMember
 	int64		pending;		/* its part of the group's */
 } ClientMember;
 
+extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);
+
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);
 

@@ -18,7 +18,9 @@
 
 #include "fmgr.h"
 #include "libpq/libpq.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
+#include "utils/backend_status.h"
 #include "utils/hsearch.h"
 #include "utils/wait_event.h"
 
@@ -72,6 +74,30 @@ WaitEventExtensionNew(const char *wait_event_name)
 	return PG_WAIT_EXTENSION;
 }
 #endif
+
+/*
+ * Does a backend with this wait event wait for a standby?  17 lets logical
+ * decoding wait for one, and 19 has WAIT FOR LSN.
+ */
+static inline bool
+compat_waits_for_standby(uint32 wait_event)
+{
+	switch (wait_event)
+	{
+		case WAIT_EVENT_SYNC_REP:
+#if PG_VERSION_NUM >= 170000
+		case WAIT_EVENT_WAIT_FOR_STANDBY_CONFIRMATION:
+#endif
+#if PG_VERSION_NUM >= 190000
+		case WAIT_EVENT_WAIT_FOR_WAL_FLUSH:
+		case WAIT_EVENT_WAIT_FOR_WAL_REPLAY:
+		case WAIT_EVENT_WAIT_FOR_WAL_WRITE:
+#endif
+			return true;
+		default:
+			return false;
+	}
+}
 
 /*
  * 16 exports what is marked, and marks what SQL calls.  We are built with
@@ -129,6 +155,52 @@ WaitEventExtensionNew(const char *wait_event_name)
 	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
 #define PROCESS_UTILITY_ARGS \
 	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
+
+/* 17 put the two parts of a virtual transaction identifier together. */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_LXID(proc)			((proc)->vxid.lxid)
+#define COMPAT_PROC_BACKEND(proc)	((proc)->vxid.procNumber)
+#define COMPAT_LOCK_LXID(lock)		((lock)->vxid.localTransactionId)
+#define COMPAT_LOCK_BACKEND(lock)	((lock)->vxid.procNumber)
+#else
+#define COMPAT_LXID(proc)			((proc)->lxid)
+#define COMPAT_PROC_BACKEND(proc)	((proc)->backendId)
+#define COMPAT_LOCK_LXID(lock)		((lock)->lxid)
+#define COMPAT_LOCK_BACKEND(lock)	((lock)->backend)
+#endif
+
+/* The transaction that a process is in; it may end at any time. */
+static inline LocalTransactionId
+compat_lxid(const PGPROC *proc)
+{
+	return COMPAT_LXID((const volatile PGPROC *) proc);
+}
+
+static inline bool
+compat_proc_has_vxid(const PGPROC *proc, int backend, LocalTransactionId local)
+{
+	return COMPAT_PROC_BACKEND(proc) == backend && COMPAT_LXID(proc) == local;
+}
+
+static inline void
+compat_lock_vxid(const LockInstanceData *lock, int *backend, LocalTransactionId *local)
+{
+	*backend = COMPAT_LOCK_BACKEND(lock);
+	*local = COMPAT_LOCK_LXID(lock);
+}
+
+/* 16 renamed the access to the snapshot of all backends' status, by number. */
+static inline const PgBackendStatus *
+compat_local_beentry(int number)
+{
+#if PG_VERSION_NUM >= 160000
+	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(number + 1);
+#else
+	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(number + 1);
+#endif
+
+	return local ? &local->backendStatus : NULL;
+}
 
 /* 19 dropped the initial size of a shared hash table. */
 static inline HTAB *

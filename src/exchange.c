@@ -17,8 +17,10 @@
 #include "active_sessions.h"
 #include "exchange.h"
 #include "persist.h"
+#include "request_log.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
+#include "utils/backend_status.h"
 
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
@@ -91,17 +93,26 @@ settle_kernel_info(void)
 	slot_write_end(my_session.slot);
 }
 
-/* Run-queue time since the session was attached or reset. */
+/*
+ * Book for how long the session was ready to run without getting a processor,
+ * since the latest time; in a write section.
+ */
 static void
-publish_run_queue_time(int64 total)
+publish_run_queue(int64 time, int64 runs)
 {
 	SlotPublished *published = &my_session.slot->published;
+	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
-	if (total < 0)
-		return;
-	if (published->run_queue_base < 0)
-		published->run_queue_base = total;
-	published->run_queue_total = total;
+	/* a reset has come in between */
+	if (round_trips < my_session.round_trips)
+		my_session.round_trips = 0;
+	if (published->run_queue_known)
+		ledger_run_queue(&published->ledger, time - my_session.run_queue,
+						 round_trips - my_session.round_trips, runs - my_session.runs);
+	published->run_queue_known = true;
+	my_session.run_queue = time;
+	my_session.runs = runs;
+	my_session.round_trips = round_trips;
 }
 
 /* Has the wall clock stepped? */
@@ -124,7 +135,9 @@ void
 exchange_refresh_kernel_info(int64 now)
 {
 	TcpInfo		info = NOT_ASKED;
-	int64		run_queue_time;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 	bool		asked;
 
 	/*
@@ -142,13 +155,14 @@ exchange_refresh_kernel_info(int64 now)
 		return;
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
-	run_queue_time = process_run_queue_time();
+	known = process_run_queue(&run_queue, &runs);
 	asked = ask_kernel(now, &info);
 	exchange_write_begin();
 	if (asked && my_session.record_counts && info.rtt > 0)
 		tally_observe(METRIC_RTT, info.rtt);
 	publish_kernel_info(&info);
-	publish_run_queue_time(run_queue_time);
+	if (known)
+		publish_run_queue(run_queue, runs);
 	slot_write_end(my_session.slot);
 }
 
@@ -425,8 +439,7 @@ next_record(int64 at, int64 network)
 	if (my_session.record_counts)
 		recorder_push(&my_session.recorder);
 	my_session.record_counts = true;
-	my_session.userid = GetUserId();
-	exchange_record_begin(at, RECORD_CONTINUES);
+	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	if (pgnetlat_housekeeping)
 		make_room_in_tally();
@@ -487,12 +500,12 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
 	slot_write_end(slot);
+	my_session.wait_before = wait.length;
 	active_announce(my_session.index);
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	my_session.userid = GetUserId();
-	exchange_enter(ledger->since);
+	exchange_enter(ledger->since, GetUserId());
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
 	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
@@ -538,6 +551,8 @@ exchange_wait_was_work(void)
 	if (was_shown && my_session.record_counts)
 		count_wait(&wait, true);
 	slot_write_end(my_session.slot);
+	/* the exchange goes on, under another number */
+	my_session.notes.exchange_number++;
 	active_announce(my_session.index);
 
 	if (was_shown && my_session.recording)
@@ -545,7 +560,7 @@ exchange_wait_was_work(void)
 		if (my_session.record_counts)
 			exchange_record_finish(&wait);
 		my_session.record_counts = true;
-		exchange_record_begin(ledger->since, 0);
+		exchange_record_begin(ledger->since, GetUserId(), 0);
 		exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	}
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
@@ -595,6 +610,20 @@ exchange_count_turn(void)
 	slot_write_end(my_session.slot);
 }
 
+/* The notes on the exchange in progress. */
+static ExchangeNotes *
+notes_of_exchange(void)
+{
+	ExchangeNotes *notes = &my_session.notes;
+
+	if (notes->exchange_number != my_ledger()->exchange_number)
+	{
+		memset(notes, 0, sizeof(*notes));
+		notes->exchange_number = my_ledger()->exchange_number;
+	}
+	return notes;
+}
+
 /*
  * The first data came at "now", or something else that must be seen to.  The
  * record of the statement ends here, and goes on in another: only so can each
@@ -613,7 +642,8 @@ exchange_end_turn(int64 now, bool data_came)
 	exchange_write_begin();
 	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
 	slot_write_end(slot);
-	my_session.began += turn.network;
+	notes_of_exchange()->turn_network += turn.network;
+	notes_of_exchange()->turn_recv += turn.recv;
 	if (!my_session.recording)
 		return;
 
@@ -624,8 +654,11 @@ exchange_end_turn(int64 now, bool data_came)
 	exchange_set_state(STATE_STATEMENT_BEGUN, true);
 }
 
+/*
+ * So many bytes of the response are about to be handed to the socket.
+ */
 void
-exchange_begin_send(int64 now)
+exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
 
@@ -636,7 +669,7 @@ exchange_begin_send(int64 now)
 
 	exchange_write_begin();
 	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
-					  !exchange_response_cannot_block());
+					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
 }
 
@@ -646,18 +679,63 @@ exchange_end_send(int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
+	ExchangeNotes *notes = notes_of_exchange();
 	int64		began = ledger->since;
 	TcpInfo		info = NOT_ASKED;
 	int64		client = blocked_by_client(now, &info);
 
 	exchange_write_begin();
+	notes->send_blocked -= ledger->totals.send_blocked;
+	notes->send_client -= ledger->totals.send_client;
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
 	publish_sent(bytes);
 	publish_kernel_info(&info);
+	notes->send_blocked += ledger->totals.send_blocked;
+	notes->send_client += ledger->totals.send_client;
 	slot_write_end(slot);
+	notes->send += ledger->since - began;
 	if (my_session.recording)
 		exchange_record()->send += ledger->since - began;
+}
+
+/*
+ * Is the exchange that has ended at "now", with these last bytes sent, one for
+ * the log?  Then its account is written there, and returned is when that was
+ * done: until then the session goes on executing.
+ */
+static int64
+log_if_slow(int64 now, int64 *bytes)
+{
+	const ExchangeNotes *notes = &my_session.notes;
+	const LedgerSampled *sampled;
+	RequestLine line = {0};
+
+	if (likely(now - my_session.began < pgnetlat_log_limit))
+		return now;
+	exchange_end_send(now, *bytes);
+	*bytes = 0;
+	sampled = sampled_of_exchange();
+	line.duration = my_ledger()->since - my_session.began;
+	line.send = notes->send;
+	line.send_blocked = notes->send_blocked;
+	line.send_client = notes->send_client;
+	line.network = notes->turn_network;
+	line.exec = Max(line.duration - line.send - line.network - notes->turn_recv, 0);
+	line.recv = sampled ? Min(sampled->recv, line.exec) : 0;
+	line.exec -= line.recv;
+	line.recv += notes->turn_recv;
+	line.bytes = my_session.response_bytes;
+	line.wait = my_session.wait_before;
+	line.wait_in_xact = my_ledger()->wait.in_xact;
+	line.rtt = my_session.slot->published.tcp.rtt;
+	line.queryid = my_session.recording ? exchange_record()->queryid : 0;
+	if (line.queryid == 0)
+		line.queryid = pgstat_get_my_query_id();
+	request_log_write(now, &line);
+	now = clock_now();
+	exchange_begin_send(now, 0);
+	return now;
 }
 
 /*
@@ -671,12 +749,16 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
-	LedgerWaitTerms terms = wait_terms(pipelined, xact_status);
+	LedgerWaitTerms terms;
 	const LedgerSampled *sampled;
-	int64		began = ledger->since;
 	TcpInfo		info = NOT_ASKED;
-	int64		client = blocked_by_client(now, &info);
+	int64		began;
+	int64		client;
 
+	now = log_if_slow(now, &bytes);
+	terms = wait_terms(pipelined, xact_status);
+	began = ledger->since;
+	client = blocked_by_client(now, &info);
 	terms.draining = response_drains(now, bytes, &info);
 	if (my_session.record_counts)
 		(void) exchange_find_statement();
@@ -692,7 +774,8 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 		close_record(began, my_session.response_bytes, sampled);
 		record->send += ledger->since - began;
 		record->xact_status = xact_status;
-		my_session.length = ledger->since - my_session.began;
+		my_session.length = ledger->since - my_session.began -
+			notes_of_exchange()->turn_network;
 		if (is_over)
 			count_exchange(my_session.length, terms.in_xact);
 		else
@@ -708,6 +791,17 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	my_session.in_block = terms.in_xact;
 	my_session.response_bytes = 0;
 	my_session.not_counted = false;
+}
+
+/*
+ * A response that cannot block, and yet must go event by event: its sending took
+ * from "sending_since" to "now".
+ */
+void
+exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+{
+	exchange_begin_send(sending_since, bytes);
+	exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 }
 
 /* ---------------------------------------------------------------------------
@@ -730,7 +824,8 @@ stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *s
 					 sampled);
 		record->recv += turn->recv;
 		record->xact_status = 0;
-		count_exchange(now - my_session.began - turn->network, false);
+		count_exchange(now - my_session.began - turn->network -
+					   notes_of_exchange()->turn_network, false);
 	}
 	wait->network += turn->network;
 	count_wait(wait, false);
@@ -750,12 +845,16 @@ stop_counting(void)
 	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
+	int64		run_queue;
+	int64		runs;
+	bool		known;
 	int64		now;
 
 	if (phase == LEDGER_OFF)
 		return;
 	if (my_session.record_counts && phase != LEDGER_WAITING)
 		(void) exchange_find_statement();
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)
@@ -769,6 +868,8 @@ stop_counting(void)
 	publish_sent(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info(&info);
+	if (known)
+		publish_run_queue(run_queue, runs);
 	if (my_session.record_counts)
 		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);

@@ -45,6 +45,17 @@
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
 
+/* Of an exchange, for its line in the log: what is not of the plain kind. */
+typedef struct ExchangeNotes
+{
+	uint64		exchange_number;	/* valid for this one only */
+	int64		send;
+	int64		send_blocked;
+	int64		send_client;
+	int64		turn_network;
+	int64		turn_recv;
+} ExchangeNotes;
+
 typedef struct OwnSession
 {
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
@@ -65,7 +76,8 @@ typedef struct OwnSession
 	bool		plain;			/* it may end on the plain path, see below */
 	bool		not_counted;	/* as a request: nobody asked for it, or it
 								 * has been already */
-	int64		began;			/* when it did, moved on by the turns in it */
+	int64		began;
+	int64		wait_before;
 	int64		statements;		/* completed and not yet published, as the
 								 * next */
 	int64		transactions;
@@ -79,7 +91,6 @@ typedef struct OwnSession
 								 * message only what comes next shows */
 	bool		statement_prepared; /* that was what the exchange was about */
 	bool		in_block;		/* the exchange begins in a transaction block */
-	Oid			userid;			/* who runs it */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
@@ -90,8 +101,12 @@ typedef struct OwnSession
 	int64		next_kernel_info;	/* do not ask the kernel before */
 	int64		clock_base;		/* of core's timestamps, see
 								 * exchange_time_of() */
+	int64		run_queue;		/* when it was asked last: time, ... */
+	int64		runs;			/* ... how often it ended, ... */
+	int64		round_trips;	/* ... and how many of the account there were */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt
 								 * with */
+	ExchangeNotes notes;
 } OwnSession;
 
 /* read for each message: not through the table of exported symbols */
@@ -168,10 +183,11 @@ extern void exchange_note_pipelined(bool pipelined);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);
-extern void exchange_begin_send(int64 now);
+extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
 extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
 						 bool is_over);
+extern void exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
@@ -192,11 +208,12 @@ exchange_record(void)
 
 /* Field by field; what is not set here is when the record is finished. */
 static inline void
-exchange_record_begin(int64 at, uint8 flags)
+exchange_record_begin(int64 at, Oid userid, uint8 flags)
 {
 	FlightRecord *record = exchange_record();
 
 	record->start = at;
+	record->userid = userid;
 	record->send = record->recv = 0;
 	record->queryid = 0;
 	record->rows = 0;
@@ -214,7 +231,7 @@ static inline bool
 exchange_find_statement(void)
 {
 	uint64		queryid = exchange_record()->queryid;
-	Oid			userid = my_session.userid;
+	Oid			userid = exchange_record()->userid;
 
 	if (unlikely(queryid == 0))
 		userid = my_session.slot->published.userid;
@@ -261,7 +278,7 @@ static pg_attribute_always_inline void
 exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
 	TallyStatement *statement = my_tally.current;
-	StatementCounters *counters = &statement->counters;
+	TallyCounters *counters = &statement->counters;
 
 	record->exec = part->exec;
 	record->send = part->send;
@@ -278,7 +295,7 @@ exchange_count_statement(FlightRecord *record, const StatementPart *part)
 static inline void
 exchange_count_wait(const LedgerWait *wait)
 {
-	StatementCounters *counters = &my_tally.current->counters;
+	TallyCounters *counters = &my_tally.current->counters;
 
 	counters->network += wait->network;
 	counters->client += wait->client;
@@ -423,7 +440,7 @@ exchange_time_of(TimestampTz stamp)
 
 /* What follows in this process when an exchange has begun at "at". */
 static inline void
-exchange_enter(int64 at)
+exchange_enter(int64 at, Oid userid)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.began = at;
@@ -432,7 +449,8 @@ exchange_enter(int64 at)
 	if (my_session.recording)
 	{
 		my_session.record_bytes = 0;
-		exchange_record_begin(at, my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
+		exchange_record_begin(at, userid,
+							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
 }
 
@@ -446,9 +464,8 @@ exchange_begin_plain(int64 at)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
+	Oid			userid = GetUserId();	/* at top level still */
 
-	/* at top level still; the exchange before has no more need of it */
-	my_session.userid = GetUserId();
 	if (unlikely(!exchange_write_begin_plain()))
 		return false;
 	at = slot_not_before_wait_shown(slot, at);
@@ -461,6 +478,7 @@ exchange_begin_plain(int64 at)
 	}
 	Assert(ledger_wait_is_plain(ledger, at));
 	wait = ledger_request_begin_plain(ledger, at);
+	my_session.wait_before = wait.length;
 	if (my_session.record_counts)
 	{
 		exchange_count_wait(&wait);
@@ -470,7 +488,7 @@ exchange_begin_plain(int64 at)
 	}
 	else
 		slot_write_end(slot);
-	exchange_enter(at);
+	exchange_enter(at, userid);
 	return true;
 }
 
@@ -545,6 +563,8 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms;
 
+	if (unlikely(now - my_session.began >= pgnetlat_log_limit))
+		return false;
 	if (my_session.record_counts && unlikely(!exchange_find_statement()))
 		return false;
 	if (unlikely(!exchange_write_begin_plain()))

@@ -114,7 +114,7 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	row = row_for_adding(interval_get(shared->current), datid);
-	ledger_totals_add(&row->totals, &growth);
+	ledger_totals_add_fitting(&row->totals, &growth);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
 	if (unlikely(late > 0))

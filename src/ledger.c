@@ -549,6 +549,31 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 	}
 }
 
+/*
+ * The session was ready to run for so long without getting a processor, before
+ * it ran "runs" times; "waits" of these were because a request had come.
+ *
+ * Nobody says how long each time was, so those after a wait get their share by
+ * number.  It is of the client's time at most: a wait's round trip was over when
+ * the request came.
+ */
+void
+ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs)
+{
+	LedgerTotals *totals = &ledger->totals;
+	int64_t		after_waits;
+
+	if (time <= 0)
+		return;
+	totals->run_queue += time;
+	if (waits <= 0 || runs <= 0)
+		return;
+	after_waits = waits >= runs ? time : (int64_t) ((double) time * waits / runs);
+	totals->run_queue_wait = max64(totals->run_queue_wait,
+								   min64(totals->run_queue_wait + after_waits,
+										 totals->client));
+}
+
 /* Turns of the conversation, each of which cost a round trip. */
 int64_t
 ledger_round_trips(const LedgerTotals *totals)
@@ -567,12 +592,13 @@ ledger_busy_total(const LedgerTotals *totals)
 /*
  * Whose was the time that was not idle?  The three parts of it.  Blocked
  * sending is the network's, but for what is known to be the client's; sending
- * that did not block is a system call, and the server's.
+ * that did not block is a system call, and the server's.  So is the time in
+ * which a request was there, and the session got no processor to read it.
  */
 int64_t
 ledger_server_part(const LedgerTotals *totals)
 {
-	return totals->exec + totals->send - totals->send_blocked;
+	return totals->exec + totals->send - totals->send_blocked + totals->run_queue_wait;
 }
 
 int64_t
@@ -584,7 +610,14 @@ ledger_network_part(const LedgerTotals *totals)
 int64_t
 ledger_client_part(const LedgerTotals *totals)
 {
-	return totals->client + totals->recv + totals->send_client;
+	return totals->client - totals->run_queue_wait + totals->recv + totals->send_client;
+}
+
+/* Of execution, what no sample tells. */
+int64_t
+ledger_exec_unsampled(const LedgerTotals *totals)
+{
+	return totals->exec - exec_parts_sum(totals->exec_part);
 }
 
 #define TOTALS_FIELDS	(sizeof(LedgerTotals) / sizeof(int64_t))
@@ -607,6 +640,35 @@ ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
 
 	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
 		to[i] -= from[i];
+}
+
+/*
+ * What is sampled, or estimated, may be known a moment later than what it is a
+ * part of: in a difference of two accounts it may be too much.  Cut that.
+ */
+void
+ledger_totals_fit(LedgerTotals *difference)
+{
+	exec_parts_fit(difference->exec_part, difference->exec);
+	difference->run_queue_wait =
+		max64(min64(difference->run_queue_wait,
+					min64(difference->client, difference->run_queue)), 0);
+}
+
+/*
+ * The same for a sum that is shown between two additions, of what is counted in
+ * an interval, or in a group that a session may leave.
+ */
+void
+ledger_totals_add_fitting(LedgerTotals *sum, const LedgerTotals *term)
+{
+	LedgerTotals before = *sum;
+
+	ledger_totals_add(sum, term);
+	memcpy(sum->exec_part, before.exec_part, sizeof(sum->exec_part));
+	exec_parts_add_fitting(sum->exec_part, term->exec_part, sum->exec);
+	sum->run_queue_wait = max64(before.run_queue_wait,
+								min64(sum->run_queue_wait, sum->client));
 }
 
 /*

@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exec_split.h"
+
 typedef enum LedgerPhase
 {
 	LEDGER_OFF = 0,				/* nothing is being counted */
@@ -71,9 +73,12 @@ typedef enum LedgerState
 #define LEDGER_BLOCKED_NS	INT64_C(1000000)
 
 /*
- * What has been counted.  Times in nanoseconds.  send_blocked, send_client
- * and in_xact_wait are "of which" columns: parts of send, of send_blocked, and
- * of network + client.
+ * What has been counted.  Times in nanoseconds.  send_blocked, send_client,
+ * in_xact_wait, run_queue_wait and exec_part are "of which" columns: parts of
+ * send, of send_blocked, of network + client, of client, and of exec.
+ *
+ * exec_part is what samples say: no event fills it in, but who observes a
+ * session.
  */
 typedef struct LedgerTotals
 {
@@ -92,6 +97,9 @@ typedef struct LedgerTotals
 	int64_t		pipelined;
 	int64_t		turns;			/* round trips inside exchanges */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
+	int64_t		run_queue;		/* ready to run, without getting a processor */
+	int64_t		run_queue_wait; /* of that, estimated: after a request had come */
+	int64_t		exec_part[NUM_EXEC_PARTS];
 } LedgerTotals;
 
 /*
@@ -210,6 +218,7 @@ extern void ledger_turn_end(Ledger *ledger, int64_t at, bool data_came, LedgerTu
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 								int64_t client, const LedgerWaitTerms *terms);
 
+extern void ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs);
 extern int64_t ledger_round_trips(const LedgerTotals *totals);
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);
@@ -221,8 +230,11 @@ extern int64_t ledger_busy_total(const LedgerTotals *totals);
 extern int64_t ledger_server_part(const LedgerTotals *totals);
 extern int64_t ledger_network_part(const LedgerTotals *totals);
 extern int64_t ledger_client_part(const LedgerTotals *totals);
+extern int64_t ledger_exec_unsampled(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
+extern void ledger_totals_fit(LedgerTotals *difference);
+extern void ledger_totals_add_fitting(LedgerTotals *sum, const LedgerTotals *term);
 extern int64_t ledger_totals_cut_late(LedgerTotals *growth);
 extern int64_t ledger_totals_add_late(LedgerTotals *interval, int64_t late);
 

@@ -21,6 +21,8 @@ static const char *const names[LOCK_KINDS] = {
 	[LOCK_CLIENTS] = "pgnetlat_clients",
 	[LOCK_STATEMENTS] = "pgnetlat_statements",
 	[LOCK_HISTORY] = "pgnetlat_history",
+	[LOCK_LOCK_WAITS] = "pgnetlat_lock_waits",
+	[LOCK_BLOCKERS] = "pgnetlat_blockers",
 };
 
 LWLockPadded *locks_of_kind[LOCK_KINDS];

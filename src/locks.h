@@ -26,6 +26,8 @@ typedef enum PgnetlatLock
 	LOCK_CLIENTS,				/* partitions of tables */
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
+	LOCK_LOCK_WAITS,			/* who waits for a lock, and whom for */
+	LOCK_BLOCKERS,				/* partitions of a table */
 	LOCK_KINDS
 } PgnetlatLock;
 

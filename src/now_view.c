@@ -21,6 +21,7 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "lib/stringinfo.h"
+#include "lock_waits.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -62,6 +63,8 @@ typedef struct NowWidths
 typedef struct NowRow
 {
 	int			pid;
+	int			slot;
+	uint64		session;
 	bool		stuck;
 	int64		age;			/* ns in its state */
 	LedgerState session_state;
@@ -83,6 +86,23 @@ static const char *const state_words[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_WAITING] = "waiting",
 	[LEDGER_STATE_WAITING_IN_XACT] = "in xact",
 	[LEDGER_STATE_IDLE] = "idle",
+};
+
+/* What the holder of a lock is doing. */
+typedef struct Deed
+{
+	const char *long_text;
+	const char *short_text;
+} Deed;
+
+static const Deed deeds[LEDGER_NUM_STATES] = {
+	[LEDGER_STATE_DISABLED] = {"is not counted", "not counted"},
+	[LEDGER_STATE_EXECUTING] = {"executes", "executes"},
+	[LEDGER_STATE_SENDING] = {"sends", "sends"},
+	[LEDGER_STATE_RECEIVING] = {"waits for more of its request", "receives"},
+	[LEDGER_STATE_WAITING] = {"waits for its client", "waits"},
+	[LEDGER_STATE_WAITING_IN_XACT] = {"thinks in its transaction", "thinks"},
+	[LEDGER_STATE_IDLE] = {"is idle", "idle"},
 };
 
 /* ---------------------------------------------------------------------------
@@ -227,16 +247,16 @@ copy_status(const SlotObservation *observation, char *application, char *query)
 	}
 }
 
-/* application or role, and address */
-static void
-set_client(NowRow *row, const SlotObservation *observation, const char *application)
+/* Application or role, and address; returns how many columns that takes. */
+static int
+append_client(StringInfo buffer, const SlotObservation *observation, const char *application)
 {
 	const TcpEndpoints *endpoints = &observation->endpoints;
 	char		text[INET6_ADDRSTRLEN] = "";
 	const char *address = text;
 	const char *name = application;
 	int			length;
-	StringInfoData buffer;
+	int			columns;
 
 	if (name[0] == '\0')
 		name = GetUserNameFromId(observation->userid, true);
@@ -250,14 +270,23 @@ set_client(NowRow *row, const SlotObservation *observation, const char *applicat
 		length = ADDRESS_WIDTH;
 	}
 
-	initStringInfo(&buffer);
-	row->client_width = append_clipped(&buffer, name ? name : "",
-									   CLIENT_WIDTH - (length > 0 ? length + 1 : 0));
+	columns = append_clipped(buffer, name ? name : "",
+							 CLIENT_WIDTH - (length > 0 ? length + 1 : 0));
 	if (length > 0)
 	{
-		appendStringInfo(&buffer, "@%s", address);
-		row->client_width += length + 1;
+		appendStringInfo(buffer, "@%s", address);
+		columns += length + 1;
 	}
+	return columns;
+}
+
+static void
+set_client(NowRow *row, const SlotObservation *observation, const char *application)
+{
+	StringInfoData buffer;
+
+	initStringInfo(&buffer);
+	row->client_width = append_client(&buffer, observation, application);
 	row->client = buffer.data;
 }
 
@@ -275,7 +304,7 @@ static bool
 waits_for_lock(const NowRow *row)
 {
 	return row->session_state == LEDGER_STATE_EXECUTING &&
-		(row->wait_event & 0xFF000000) == PG_WAIT_LOCK;
+		slot_waits_for_lock(row->wait_event);
 }
 
 /* In a state in which it holds up others, or is held up, for long enough? */
@@ -296,7 +325,7 @@ is_stuck(const NowRow *row)
 }
 
 static void
-make_row(NowRow *row, const SlotObservation *observation)
+make_row(NowRow *row, int slot, const SlotObservation *observation)
 {
 	const LedgerTotals *totals = &observation->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
@@ -306,6 +335,8 @@ make_row(NowRow *row, const SlotObservation *observation)
 
 	memset(row, 0, sizeof(*row));
 	row->pid = observation->pid;
+	row->slot = slot;
+	row->session = observation->session;
 	row->session_state = observation->account.state;
 	row->age = Max(observation->observed_at - observation->account.state_since, 0);
 	row->wait_event = observation->wait_event;
@@ -330,6 +361,7 @@ collect_rows(int *count)
 	NowRow	   *rows = palloc(room * sizeof(NowRow));
 
 	*count = 0;
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		SlotObservation observation;
@@ -343,7 +375,7 @@ collect_rows(int *count)
 			room *= 2;
 			rows = repalloc_huge(rows, room * sizeof(NowRow));
 		}
-		make_row(&rows[(*count)++], &observation);
+		make_row(&rows[(*count)++], i, &observation);
 	}
 	return rows;
 }
@@ -367,6 +399,61 @@ compare_rows(const void *a, const void *b)
  * ---------------------------------------------------------------------------
  */
 
+/* What a session is doing, and for how long, in words; and in few words. */
+static void
+format_deed(const SlotObservation *observation, char *long_text, char *short_text,
+			size_t size)
+{
+	const Deed *deed = &deeds[observation->account.state];
+	char		age[16];
+
+	format_age(age, sizeof(age),
+			   Max(observation->observed_at - observation->account.state_since, 0));
+	snprintf(long_text, size, "%s%s%s", deed->long_text, age[0] != '\0' ? ", " : "", age);
+	snprintf(short_text, size, "%s%s%s", deed->short_text, age[0] != '\0' ? " " : "", age);
+}
+
+/*
+ * Which session it waits for, and what that one is doing, if that is for the
+ * caller's eyes; as much as fits into so many columns.
+ */
+static void
+append_session(StringInfo buffer, const LockHolder *holder, int columns)
+{
+	SlotObservation observation;
+	SlotStatus	status;
+	StringInfoData client;
+	char		long_text[64];
+	char		short_text[64];
+	int			width;
+
+	appendStringInfo(buffer, "waits for %d", holder->pid);
+	if (!slot_observe(holder->slot, &observation) ||
+		observation.session != holder->session || !rows_may_see(observation.userid))
+		return;
+	slot_copy_status(&observation, &status);
+	format_deed(&observation, long_text, short_text, sizeof(long_text));
+	initStringInfo(&client);
+	width = append_client(&client, &observation, status.application_name);
+	if (buffer->len + 1 + width + 2 + (int) strlen(long_text) <= columns)
+		appendStringInfo(buffer, " %s: %s", client.data, long_text);
+	else
+		appendStringInfo(buffer, ": %s", short_text);
+}
+
+/* Whom it waits for, at the root of a chain of lock waits. */
+static void
+append_holder(StringInfo buffer, const LockHolder *holder, int columns)
+{
+	if (holder->pid == 0)
+		appendStringInfoString(buffer, "waits for prepared xact");
+	else if (holder->slot < 0)
+		appendStringInfo(buffer, "waits for %d %s", holder->pid, holder->key.backend_type);
+	else
+		append_session(buffer, holder, columns);
+	appendStringInfoString(buffer, "; ");
+}
+
 /* Who holds the lock that it waits for, or stands before it in the queue? */
 static void
 append_blockers(StringInfo buffer, int pid)
@@ -388,16 +475,39 @@ append_blockers(StringInfo buffer, int pid)
 	appendStringInfoString(buffer, ": ");
 }
 
+/* Waits for others, which no EXPLAIN will show, are called what they are. */
 static void
-append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers)
+append_wait_event(StringInfo buffer, uint32 wait_event)
 {
+	switch (exec_samples_part(wait_event))
+	{
+		case EXEC_CPU:
+			break;
+		case EXEC_REPLICATION:
+			appendStringInfoString(buffer, "for standby: ");
+			break;
+		case EXEC_REMOTE:
+			appendStringInfoString(buffer, "for other server: ");
+			break;
+		default:
+			appendStringInfo(buffer, "%s: ", pgstat_get_wait_event(wait_event));
+	}
+}
+
+static void
+append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int columns)
+{
+	LockHolder	holder;
+
 	switch (row->session_state)
 	{
 		case LEDGER_STATE_EXECUTING:
-			if (waits_for_lock(row) && ask_for_blockers)
+			if (waits_for_lock(row) && lock_waits_holder(row->slot, row->session, &holder))
+				append_holder(buffer, &holder, columns);
+			else if (waits_for_lock(row) && ask_for_blockers)
 				append_blockers(buffer, row->pid);
-			if (buffer->len == 0 && row->wait_event != 0)
-				appendStringInfo(buffer, "%s: ", pgstat_get_wait_event(row->wait_event));
+			if (buffer->len == 0)
+				append_wait_event(buffer, row->wait_event);
 			break;
 		case LEDGER_STATE_WAITING:
 		case LEDGER_STATE_WAITING_IN_XACT:
@@ -416,7 +526,7 @@ doing(const NowRow *row, bool ask_for_blockers, int columns)
 	StringInfoData clipped;
 
 	initStringInfo(&what);
-	append_wait(&what, row, ask_for_blockers);
+	append_wait(&what, row, ask_for_blockers, columns);
 	appendStringInfoString(&what, row->query);
 	initStringInfo(&clipped);
 	append_clipped(&clipped, what.data, columns);

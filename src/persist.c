@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blockers.h"
 #include "catalog/pg_control.h"
 #include "clients.h"
 #include "common/controldata_utils.h"
@@ -52,6 +53,7 @@ typedef enum PersistSection
 	SECTION_STATEMENTS,
 	SECTION_CLIENTS,
 	SECTION_HISTORY,
+	SECTION_BLOCKERS,
 	NUM_SECTIONS
 } PersistSection;
 
@@ -138,6 +140,14 @@ counters_are_valid(const void *counters, size_t size)
 	return true;
 }
 
+/* Nothing is more than what it is a part of. */
+static bool
+totals_are_valid(const LedgerTotals *totals)
+{
+	return counters_are_valid(totals, sizeof(*totals)) &&
+		ledger_exec_unsampled(totals) >= 0 && totals->run_queue_wait <= totals->client;
+}
+
 static bool
 usage_is_valid(double usage)
 {
@@ -172,7 +182,8 @@ statement_is_valid(const void *saved)
 
 	return (evicted || (OidIsValid(entry->key.userid) && OidIsValid(entry->key.dbid))) &&
 		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
-		counters_are_valid(&entry->counters, sizeof(entry->counters));
+		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
+		exec_split_sum(&entry->counters.split) <= entry->counters.exec;
 }
 
 /* Keys are hashed as bytes: what is unused must be zero. */
@@ -207,6 +218,7 @@ client_is_valid(const void *saved)
 		return false;
 	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		is_zero(&entry->live, sizeof(entry->live)) &&
+		totals_are_valid(&entry->counters.totals) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters));
 }
 
@@ -215,7 +227,7 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 {
 	return flag_is_valid(&row->used) &&
 		OidIsValid(row->datid) == (row->used && has_database) &&
-		counters_are_valid(&row->totals, sizeof(row->totals)) &&
+		totals_are_valid(&row->totals) &&
 		row->retransmits >= 0 && row->bytes_received >= 0;
 }
 
@@ -233,6 +245,32 @@ interval_is_valid(const void *saved)
 			return false;
 	}
 	return true;
+}
+
+/* Its parts are no more than the whole. */
+static bool
+blocker_counters_are_valid(const BlockerCounters *counters)
+{
+	return counters_are_valid(counters, sizeof(*counters)) &&
+		counters->exec + counters->send + counters->recv + counters->network +
+		counters->client <= counters->blocked;
+}
+
+static bool
+blocker_is_valid(const void *saved)
+{
+	const BlockerEntry *entry = saved;
+	const BlockerKey *key = &entry->key;
+	size_t		type = strnlen(key->backend_type, NAMEDATALEN);
+	bool		evicted = is_zero(key, sizeof(*key));
+
+	if (!client_key_is_valid(&key->client) || key->unused != 0 || type == NAMEDATALEN ||
+		!is_zero(key->backend_type + type, NAMEDATALEN - type))
+		return false;
+	return (evicted || type > 0) &&
+		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
+		is_zero(&entry->live, sizeof(entry->live)) &&
+		blocker_counters_are_valid(&entry->counters);
 }
 
 /* ---------------------------------------------------------------------------
@@ -281,6 +319,23 @@ restore_interval(const void *saved)
 	history_restore(saved);
 }
 
+/* Nobody waits any more. */
+static void *
+copy_blockers(int *count)
+{
+	BlockerEntry *entries = blockers_copy(count);
+
+	for (int i = 0; i < *count; i++)
+		memset(&entries[i].live, 0, sizeof(entries[i].live));
+	return entries;
+}
+
+static void
+restore_blocker(const void *saved)
+{
+	blockers_restore(saved);
+}
+
 typedef struct SectionSpec
 {
 	uint32		entry_size;
@@ -296,6 +351,8 @@ static const SectionSpec sections[NUM_SECTIONS] = {
 	client_is_valid, restore_client},
 	[SECTION_HISTORY] = {sizeof(HistoryInterval), copy_history,
 	interval_is_valid, restore_interval},
+	[SECTION_BLOCKERS] = {sizeof(BlockerEntry), copy_blockers,
+	blocker_is_valid, restore_blocker},
 };
 
 /* ---------------------------------------------------------------------------

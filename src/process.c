@@ -17,29 +17,35 @@
 
 /*
  * The time for which this process was ready to run and did not get a
- * processor, since it started; -1 where the kernel does not say.
+ * processor, since it started, and how often it got one; false where the kernel
+ * does not say.
  */
-int64
-process_run_queue_time(void)
+bool
+process_run_queue(int64 *time, int64 *runs)
 {
 #ifdef __linux__
 	char		text[96];
 	long long	on_cpu;
 	long long	waiting;
+	long long	count;
 	int			fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
 	ssize_t		length;
 
 	if (fd < 0)
-		return -1;
+		return false;
 	length = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (length <= 0)
-		return -1;
+		return false;
 	text[length] = '\0';
-	if (sscanf(text, "%lld %lld", &on_cpu, &waiting) == 2)
-		return waiting;
+	if (sscanf(text, "%lld %lld %lld", &on_cpu, &waiting, &count) == 3)
+	{
+		*time = waiting;
+		*runs = count;
+		return true;
+	}
 #endif
-	return -1;
+	return false;
 }
 
 /*

@@ -12,7 +12,7 @@
 #ifndef PGNETLAT_PROCESS_H
 #define PGNETLAT_PROCESS_H
 
-extern int64 process_run_queue_time(void);	/* ns; -1: unknown */
+extern bool process_run_queue(int64 *time, int64 *runs);	/* ns, times */
 extern long process_times_blocked(void);
 
 #endif							/* PGNETLAT_PROCESS_H */

@@ -87,6 +87,32 @@ recorder_attach(int slot, RecorderWriter *writer)
 	pg_atomic_write_u64(&recorder->first, number);
 }
 
+/*
+ * The number of the record that is being built: those before it are complete.
+ */
+uint64
+recorder_number(int slot)
+{
+	return pg_atomic_read_u64(&recorder_get(slot)->head);
+}
+
+/*
+ * The record that is being built, and whose statement it says it is.  Read while
+ * the session may change it: a hint.
+ */
+void
+recorder_in_progress(int slot, ExecRecord *in_progress)
+{
+	Recorder   *recorder = recorder_get(slot);
+	uint64		number = pg_atomic_read_u64(&recorder->head);
+	const volatile FlightRecord *record =
+		&recorder->records[number % pgnetlat_recorder_size];
+
+	in_progress->number = number;
+	in_progress->queryid = record->queryid;
+	in_progress->userid = record->userid;
+}
+
 /* Hide all records from readers. */
 void
 recorder_discard(int slot)

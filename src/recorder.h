@@ -30,6 +30,7 @@
 #ifndef PGNETLAT_RECORDER_H
 #define PGNETLAT_RECORDER_H
 
+#include "exec_samples.h"
 #include "port/atomics.h"
 
 /* flags of a record */
@@ -56,6 +57,7 @@ typedef struct FlightRecord
 	int64		recv;
 	uint64		queryid;		/* 0: no statement, or none that has one */
 	int64		rows;
+	Oid			userid;			/* who runs it */
 	uint32		statements;		/* completed */
 	char		xact_status;	/* as in ReadyForQuery: I, T, E; or 0 */
 
@@ -87,6 +89,10 @@ recorder_push(RecorderWriter *writer)
 	if (unlikely(++writer->next == writer->end))
 		writer->next = writer->records;
 }
+
+/* Functions for the sampler, and for the holder of the accumulation lock */
+extern uint64 recorder_number(int slot);
+extern void recorder_in_progress(int slot, ExecRecord *in_progress);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

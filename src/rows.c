@@ -214,6 +214,21 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 }
 
 /*
+ * exec_cpu_time to exec_unsampled_time: the parts of exec_time.
+ */
+void
+row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
+{
+	row_ms(row, totals->exec_part[EXEC_CPU]);
+	row_ms(row, totals->exec_part[EXEC_IO]);
+	row_ms(row, totals->exec_part[EXEC_LOCK]);
+	row_ms(row, totals->exec_part[EXEC_REPLICATION]);
+	row_ms(row, totals->exec_part[EXEC_REMOTE]);
+	row_ms(row, totals->exec_part[EXEC_OTHER]);
+	row_ms(row, ledger_exec_unsampled(totals));
+}
+
+/*
  * The columns that all accounts have: counts, times with their sum, and shares.
  * "pending" may be NULL: that account has no such column.
  */

@@ -73,6 +73,7 @@ extern void row_text(RowBuilder *row, const char *value);	/* NULL if NULL */
 extern void row_timestamp(RowBuilder *row, TimestampTz value);	/* NULL if 0 */
 extern void row_ms(RowBuilder *row, int64 nanoseconds);
 extern void row_address(RowBuilder *row, int family, const uint8 *address);
+extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
 extern int64 rows_window_length(const Interval *duration);

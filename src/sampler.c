@@ -39,11 +39,13 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "recorder.h"
 #include "sampler.h"
 #include "session_slot.h"
 #include "storage/ipc.h"
@@ -92,6 +94,8 @@ typedef struct SlotNotes
 
 	PGPROC	   *proc;
 
+	ExecNoted	noted;			/* samples of executions that are some
+								 * statement's */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -272,6 +276,27 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 	}
 	ledger->visited = tick->now;
 	seen_end(slot);
+}
+
+/*
+ * The session executes: what of?  And which statement?
+ */
+static void
+sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
+{
+	ExecNoted  *noted = &tick->notes[index].noted;
+	ExecLook	look;
+	ExecRecord	record;
+
+	look.now = tick->now;
+	look.wait_event = event;
+	look.sampled_before = tick->last;
+	recorder_in_progress(index, &record);
+	if (!slot_look_at_execution(index, view->changecount, &look) ||
+		exec_samples_tick(index, &look, noted, &record) != EXEC_TICK_FULL)
+		return;
+	accumulate_session(index);
+	(void) exec_samples_tick(index, &look, noted, &record);
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -535,10 +560,16 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	SessionSlot *slot = slot_get(index);
 	LedgerState state = state_of(view, event, tick->now);
 
+	if (slot_waits_for_lock(event))
+		lock_waits_note(index);
 	wait_events_add(index, view->session, view->generation, state, event, 1,
 					tick->now - tick->last);
 	if (view->phase == LEDGER_EXECUTING)
+	{
 		sample_exchange(slot, view, state, tick);
+		if (state == LEDGER_STATE_EXECUTING)
+			sample_execution(index, view, event, tick);
+	}
 	else if (view->phase == LEDGER_SENDING)
 	{
 		if (view->since < tick->last)
@@ -590,6 +621,7 @@ prefetch_session(int index, const Tick *tick)
 	__builtin_prefetch(&slot->published.ledger.since);
 	__builtin_prefetch(&slot->sampled_lock, 1);
 	wait_events_prefetch(index);
+	exec_samples_prefetch(index);
 	if (tick->notes[index].proc)
 		__builtin_prefetch(&tick->notes[index].proc->wait_event_info);
 }
@@ -620,6 +652,7 @@ sample_all(Tick *tick)
 		first++;
 	sample_range(first, count, count, tick);
 	sample_range(0, first, count, tick);
+	exec_samples_end_tick(tick->now);
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }
@@ -668,6 +701,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
+		lock_waits_tick();
 		take_snapshots_if_due(tick->now);
 		rotate_history_if_due();
 	}
@@ -789,6 +823,8 @@ pgnetlat_sampler_main(Datum arg)
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
 	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	for (int i = 0; i < slot_count(); i++)
+		exec_samples_begin_notes(i, &tick.notes[i].noted);
 	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();

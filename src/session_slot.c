@@ -17,6 +17,12 @@
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
 
+/*
+ * So often an observation is repeated because others have seen more of the
+ * execution than there is.
+ */
+#define OBSERVE_ATTEMPTS	1000
+
 SlotControl *slot_control = NULL;
 static SessionSlot *slots = NULL;
 
@@ -115,7 +121,6 @@ slot_attach(void)
 	fresh.stats_since = GetCurrentTimestamp();
 	fresh.generation = slot_control->generation;
 	fresh.clock_offset = clock_measure_offset();
-	fresh.run_queue_base = -1;
 
 	seqlock_write_begin(&slot->lock);
 	slot->published = fresh;
@@ -189,8 +194,6 @@ apply_reset(SlotPublished *published)
 		return;
 	ledger_reset(&published->ledger, at);
 	published->tcp_base = published->tcp.counters;
-	if (published->run_queue_base >= 0)
-		published->run_queue_base = published->run_queue_total;
 	/* an event may have slipped in between, see ledger_reset() */
 	published->stats_since = published->ledger.counted_from == at ? timestamp :
 		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
@@ -295,7 +298,7 @@ request_has_begun(const SlotPublished *published, int64 *at)
  */
 static bool
 observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sampled,
-			 int64 now, LedgerAccount *account)
+			 int64 now, uint32 wait_event, LedgerAccount *account)
 {
 	bool		begun = false;
 	LedgerBlocked blocked = LEDGER_NOT_BLOCKED;
@@ -318,7 +321,7 @@ observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sample
 				raise_watermark(&slot->wait_shown, now);
 			break;
 		case LEDGER_EXECUTING:
-			blocked = slot_blocked_in(*(volatile uint32 *) &copy->proc->wait_event_info);
+			blocked = slot_blocked_in(wait_event);
 			if (blocked)
 			{
 				/* what the sampler has told apart will be shown */
@@ -384,6 +387,149 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 	return copy->session != 0;
 }
 
+/* What is not told by "published" alone. */
+static void
+copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
+{
+	for (;;)
+	{
+		uint32		changecount = seqlock_read_begin(&slot->locks_lock);
+
+		*copy = slot->locks;
+		if (seqlock_read_valid(&slot->locks_lock, changecount))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (copy->session != published->session || copy->generation != published->generation)
+	{
+		memset(copy, 0, sizeof(*copy));
+		copy->blocked_by = SLOT_NOT_BLOCKED;
+	}
+}
+
+static void
+fill_observation(SessionSlot *slot, const SlotPublished *published,
+				 const SlotSampled *sampled, int64 now, uint32 wait_event,
+				 SlotObservation *observation)
+{
+	observation->session = published->session;
+	observation->pid = published->pid;
+	observation->datid = published->datid;
+	observation->userid = published->userid;
+	observation->transport = published->transport;
+	observation->endpoints = published->endpoints;
+	observation->status = published->status;
+	observation->backend_start = published->backend_start;
+	observation->stats_since = published->stats_since;
+	observation->closed = published->closed;
+	observation->generation = published->generation;
+	observation->clock_offset = published->clock_offset;
+	observation->observed_at = now;
+	observation->wait_event = wait_event;
+	observation->run_queue_known = published->run_queue_known;
+	observation->tcp = published->tcp;
+	if (sampled->tcp_session == published->session)
+		tcpstate_latest(&observation->tcp, &sampled->tcp);
+	observation->tcp_counters = observation->tcp.counters;
+	tcpstate_counters_subtract(&observation->tcp_counters, &published->tcp_base);
+	copy_locks(slot, published, &observation->locks);
+}
+
+/* Who looks at a session, and what for. */
+typedef struct Look
+{
+	ExecPurpose purpose;
+	int64		sampled_before; /* when the sampler sampled it before */
+	int64		moment;			/* what was the account then? */
+	LedgerTotals *then;			/* NULL: never mind */
+} Look;
+
+/*
+ * What the session's execution consists of; false if that is known of more of it
+ * than was seen now.  That others have seen more is over with the next look; but
+ * should it ever not be, nobody hangs here.
+ */
+static bool
+observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_event,
+				  const Look *who, int attempts,
+				  LedgerAccount *account)
+{
+	ExecLook	look = {
+		.session = copy->session,
+		.generation = copy->generation,
+		.now = now,
+		.exec = account->totals.exec,
+		.executing = account->state == LEDGER_STATE_EXECUTING,
+		.wait_event = wait_event,
+		.sampled_before = who->sampled_before,
+		.proc = copy->proc,
+		.clock_offset = copy->clock_offset
+	};
+
+	if (exec_samples_look(index, &look, who->purpose, account->totals.exec_part))
+		return true;
+	if (attempts < OBSERVE_ATTEMPTS)
+		return false;
+	memset(account->totals.exec_part, 0, sizeof(account->totals.exec_part));
+	return true;
+}
+
+/*
+ * What the account was at an earlier moment, or when the present phase began if
+ * that was later; "ledger" is the one published, and "before" that of before a
+ * request had begun that is not published yet.
+ */
+static void
+account_at(const Ledger *ledger, const Ledger *before, int64 moment, LedgerTotals *then)
+{
+	LedgerAccount account;
+
+	ledger_project(moment >= ledger->since ? ledger : before, NULL, moment,
+				   LEDGER_NOT_BLOCKED, 0, &account);
+	*then = account.totals;
+}
+
+static bool
+observe(int index, const Look *who, SlotObservation *observation)
+{
+	SessionSlot *slot = &slots[index];
+	int			attempts = 0;
+
+	for (;;)
+	{
+		SlotPublished copy;
+		SlotSampled sampled;
+		Ledger		before;
+		uint32		changecount;
+		uint32		sampled_changecount;
+		bool		matches;
+		uint32		wait_event;
+		int64		now;
+
+		if (!copy_published(slot, &copy, &changecount))
+			return false;
+		apply_reset(&copy);
+		if (who->then)
+			before = copy.ledger;
+		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
+		now = clock_now();
+		wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
+		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now, wait_event,
+						 &observation->account) &&
+			seqlock_read_valid(&slot->lock, changecount) &&
+			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
+			observe_execution(index, &copy, now, wait_event, who, ++attempts,
+							  &observation->account))
+		{
+			fill_observation(slot, &copy, &sampled, now, wait_event, observation);
+			if (who->then)
+				account_at(&copy.ledger, &before, Min(who->moment, now), who->then);
+			return true;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 /*
  * The session in a slot as of now; false if there is none.  Every time in it
  * is at least what any earlier observation showed, except pending.
@@ -391,52 +537,95 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 bool
 slot_observe(int index, SlotObservation *observation)
 {
-	SessionSlot *slot = &slots[index];
+	Look		who = {.purpose = EXEC_SHOW};
+
+	return observe(index, &who, observation);
+}
+
+/*
+ * The same, for who does not show it.  The sampler says when it sampled the
+ * session before.
+ */
+bool
+slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+				 SlotObservation *observation)
+{
+	Look		who = {.purpose = purpose,.sampled_before = sampled_before};
+
+	return observe(index, &who, observation);
+}
+
+/*
+ * As slot_observe(), and what its account was at an earlier moment: as far as
+ * that is known, which is back to the beginning of what the session is doing
+ * now.
+ */
+bool
+slot_observe_since(int index, int64 moment, SlotObservation *observation,
+				   LedgerTotals *then)
+{
+	Look		who = {.purpose = EXEC_SHOW,.moment = moment,.then = then};
+
+	return observe(index, &who, observation);
+}
+
+/*
+ * What core's status says of a session that was observed, copied by core's
+ * protocol.
+ */
+void
+slot_copy_status(const SlotObservation *observation, SlotStatus *copy)
+{
+	volatile PgBackendStatus *status = observation->status;
 
 	for (;;)
 	{
-		SlotPublished copy;
-		SlotSampled sampled;
-		uint32		changecount;
-		uint32		sampled_changecount;
-		bool		matches;
-		int64		now;
+		int			before;
+		int			after;
 
-		if (!copy_published(slot, &copy, &changecount))
-			return false;
-		apply_reset(&copy);
-		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
-		now = clock_now();
-		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now,
-						 &observation->account) &&
-			seqlock_read_valid(&slot->lock, changecount) &&
-			seqlock_read_valid(&slot->sampled_lock, sampled_changecount))
+		memset(copy, 0, sizeof(*copy));
+		pgstat_begin_read_activity(status, before);
+		if (status->st_procpid == observation->pid)
 		{
-			observation->session = copy.session;
-			observation->pid = copy.pid;
-			observation->datid = copy.datid;
-			observation->userid = copy.userid;
-			observation->transport = copy.transport;
-			observation->endpoints = copy.endpoints;
-			observation->status = copy.status;
-			observation->backend_start = copy.backend_start;
-			observation->stats_since = copy.stats_since;
-			observation->closed = copy.closed;
-			observation->generation = copy.generation;
-			observation->clock_offset = copy.clock_offset;
-			observation->observed_at = now;
-			observation->wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-			observation->run_queue_time = copy.run_queue_base < 0 ? -1 :
-				copy.run_queue_total - copy.run_queue_base;
-			observation->tcp = copy.tcp;
-			if (sampled.tcp_session == copy.session)
-				tcpstate_latest(&observation->tcp, &sampled.tcp);
-			observation->tcp_counters = observation->tcp.counters;
-			tcpstate_counters_subtract(&observation->tcp_counters, &copy.tcp_base);
-			return true;
+			strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
+			copy->queryid = (uint64) status->st_query_id;
+			copy->xact_start = status->st_xact_start_timestamp;
 		}
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			break;
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/*
+ * Begin to write what is known of the session's locks.  NULL if it is not in
+ * this slot any more.
+ */
+SlotLocks *
+slot_locks_begin(int index, uint64 session)
+{
+	SessionSlot *slot = &slots[index];
+	SlotLocks  *locks = &slot->locks;
+	uint32		generation = slot_control->generation;
+
+	if (slot->published.session != session)
+		return NULL;
+	seqlock_write_begin(&slot->locks_lock);
+	if (locks->session != session || locks->generation != generation)
+	{
+		memset(locks, 0, sizeof(*locks));
+		locks->session = session;
+		locks->generation = generation;
+		locks->blocked_by = SLOT_NOT_BLOCKED;
+	}
+	return locks;
+}
+
+void
+slot_locks_end(int index)
+{
+	seqlock_write_end(&slots[index].locks_lock);
 }
 
 /*
@@ -451,6 +640,51 @@ slot_request_began(int index, int64 *at)
 
 	return copy_published(&slots[index], &copy, &changecount) &&
 		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
+}
+
+/*
+ * For the sampler: a session that executes, and is not blocked by its client, as
+ * of "look->now".  False if it has published something since its change count was
+ * read, or need not be looked at.  It is what slot_observe() does, without all
+ * that is not needed for that.
+ */
+bool
+slot_look_at_execution(int index, uint32 changecount, ExecLook *look)
+{
+	SessionSlot *slot = &slots[index];
+	const SlotPublished *published = &slot->published;
+	const Ledger *ledger = &published->ledger;
+	const SlotSampled *sampled = &slot->sampled;
+	int64		exec = ledger->exec;
+	int64		from = Max(ledger->since, ledger->counted_from);
+
+	look->session = published->session;
+	look->generation = published->generation;
+	look->executing = true;
+	look->exec = ledger->totals.exec;
+	look->proc = published->proc;
+	look->clock_offset = published->clock_offset;
+	if (unlikely(look->generation != slot_control->generation))
+	{
+		/*
+		 * the session has not heard of the reset: the long way, without
+		 * statement
+		 */
+		SlotObservation observation;
+
+		(void) slot_observe_for(index, EXEC_SAMPLE, look->sampled_before, &observation);
+		return false;
+	}
+	exec += Max(look->now - from, 0);
+	if (sampled->session == look->session && sampled->generation == look->generation &&
+		sampled->exchange_number == ledger->exchange_number)
+		exec -= Min(Max(sampled->ledger.recv, 0), exec);
+	look->exec += exec;
+
+	/* as an observation does */
+	raise_watermark(&slot->busy_shown, look->now);
+	pg_memory_barrier();
+	return seqlock_read_valid(&slot->lock, changecount);
 }
 
 /* The slot of the session with this process ID, or -1. */

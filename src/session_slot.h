@@ -3,11 +3,12 @@
  * session_slot.h
  *	  The session slots: what each session publishes, and how others read it.
  *
- * There is one slot per possible backend, and each of its three parts has one
+ * There is one slot per possible backend, and each of its four parts has one
  * kind of writer and cache lines of its own:
  *
  *	published	written by the session alone, under its seqlock
  *	sampled		written by the sampler alone, under its seqlock
+ *	locks		written under the lock and the seqlock of lock waits
  *	shown		raised by readers: promises made to users; and what they have
  *				made of the session's tally (tally.h)
  *
@@ -33,6 +34,7 @@
 #define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
+#include "exec_samples.h"
 #include "ledger.h"
 #include "port/atomics.h"
 #include "seqlock.h"
@@ -72,9 +74,7 @@ typedef struct SlotPublished
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	int64		run_queue_base; /* at the beginning, or the latest reset; -1:
-								 * unknown */
-	int64		run_queue_total;
+	bool		run_queue_known;	/* the kernel says so */
 } SlotPublished;
 
 typedef struct SlotSampled
@@ -89,6 +89,20 @@ typedef struct SlotSampled
 	uint64		tcp_session;
 } SlotSampled;
 
+/* It does not wait for a lock, or nobody knows whom for. */
+#define SLOT_NOT_BLOCKED	(-1)
+
+/* What the session has waited for locks, and others for it: see lock_waits.h. */
+typedef struct SlotLocks
+{
+	uint64		session;		/* valid for this session ... */
+	uint32		generation;		/* ... and reset generation only */
+	int			blocked_by;		/* process ID of whom it is waiting for; 0: a
+								 * prepared transaction; or SLOT_NOT_BLOCKED */
+	int64		waited;			/* ns */
+	int64		held_up;		/* ns that others have waited for it */
+} SlotLocks;
+
 typedef struct SessionSlot
 {
 	SeqLock		lock;			/* protects published */
@@ -100,6 +114,10 @@ typedef struct SessionSlot
 				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
 	pg_atomic_uint64 busy_shown;
 	pg_atomic_uint32 tally_state;
+
+	/* beside what is as seldom written to, and to save a line */
+	SeqLock		locks_lock;
+	SlotLocks	locks;
 } SessionSlot;
 
 /* What has become of what the session has in its tally: see tally.h. */
@@ -131,8 +149,19 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
-	int64		run_queue_time; /* ns since attached or reset; -1: unknown */
+	bool		run_queue_known;	/* else run_queue in the account says
+									 * nothing */
+	SlotLocks	locks;			/* as of when lock waits were accumulated last */
 } SlotObservation;
+
+/* What core's status says of a session; nothing if it has ended. */
+typedef struct SlotStatus
+{
+	char		application_name[NAMEDATALEN];
+	uint64		queryid;		/* of the latest statement; 0: none, or not
+								 * known yet */
+	TimestampTz xact_start;		/* 0: in no transaction */
+} SlotStatus;
 
 /*
  * What an executing backend with this wait event is blocked in.  In writing
@@ -152,6 +181,13 @@ slot_blocked_in(uint32 wait_event)
 	}
 }
 
+/* Is it in the lock manager, waiting? */
+static inline bool
+slot_waits_for_lock(uint32 wait_event)
+{
+	return (wait_event & 0xFF000000) == PG_WAIT_LOCK;
+}
+
 /* Functions for shared memory's assembler */
 extern Size slot_shmem_size(void);
 extern void slot_shmem_init(void);
@@ -168,10 +204,20 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
+extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
+							 SlotObservation *observation);
+extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
+							   LedgerTotals *then);
 extern int	slot_find_pid(int pid);
+extern void slot_copy_status(const SlotObservation *observation, SlotStatus *copy);
+
+/* Functions for the holder of the lock of lock waits */
+extern SlotLocks *slot_locks_begin(int index, uint64 session);
+extern void slot_locks_end(int index);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
+extern bool slot_look_at_execution(int index, uint32 changecount, ExecLook *look);
 extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */

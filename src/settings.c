@@ -23,6 +23,8 @@ int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
 int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
 int64		pgnetlat_plain_wait_ns = LONG_WAIT_NS;
+int64		pgnetlat_log_limit = PG_INT64_MAX;
+int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 int			pgnetlat_recorder_size = 32;
@@ -33,6 +35,9 @@ bool		pgnetlat_track_statements = true;
 
 /* the session is to be attached */
 bool		pgnetlat_housekeeping = true;
+
+/* what users set, in milliseconds; see pgnetlat_log_limit */
+static int	log_min_duration = -1;
 
 static void
 assign_enabled(bool newval, void *extra)
@@ -48,8 +53,15 @@ assign_idle_threshold(int newval, void *extra)
 	pgnetlat_plain_wait_ns = Min(pgnetlat_idle_threshold_ns, LONG_WAIT_NS);
 }
 
-void
-settings_define(void)
+static void
+assign_log_min_duration(int newval, void *extra)
+{
+	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * NS_PER_MS;
+}
+
+/* In two parts, for the alphabet is long. */
+static void
+define_up_to_l(void)
 {
 	DefineCustomBoolVariable("pgnetlat.enabled",
 							 "Enables counting where sessions spend their time.",
@@ -74,6 +86,22 @@ settings_define(void)
 							NULL,
 							&pgnetlat_idle_threshold, 1000, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, assign_idle_threshold, NULL);
+
+	DefineCustomIntVariable("pgnetlat.log_min_duration",
+							"Sets the duration of an exchange from which on it is logged.",
+							"-1 disables logging exchanges. 0 logs all of them.",
+							&log_min_duration, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, assign_log_min_duration, NULL);
+}
+
+static void
+define_from_m(void)
+{
+	DefineCustomIntVariable("pgnetlat.max_blockers",
+							"Sets the number of entries that pgnetlat_blockers keeps.",
+							NULL,
+							&pgnetlat_max_blockers, 500, 10, 100000,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.max_clients",
 							"Sets the number of client groups that pgnetlat_clients keeps.",
@@ -116,6 +144,12 @@ settings_define(void)
 							 "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
 							 &pgnetlat_track_statements, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+}
 
+void
+settings_define(void)
+{
+	define_up_to_l();
+	define_from_m();
 	MarkGUCPrefixReserved("pgnetlat");
 }

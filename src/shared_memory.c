@@ -12,13 +12,17 @@
 #include "postgres.h"
 
 #include "active_sessions.h"
+#include "blockers.h"
 #include "clients.h"
 #include "accumulate.h"
+#include "exec_samples.h"
 #include "history.h"
+#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "recorder.h"
+#include "request_log.h"
 #include "sampler.h"
 #include "shared_memory.h"
 #include "session_slot.h"
@@ -38,6 +42,7 @@ static const struct
 }			modules[] = {
 	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
+	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{tally_shmem_size, tally_shmem_init},
@@ -47,6 +52,9 @@ static const struct
 	{statements_shmem_size, statements_shmem_init},
 	{clients_shmem_size, clients_shmem_init},
 	{history_shmem_size, history_shmem_init},
+	{blockers_shmem_size, blockers_shmem_init},
+	{lock_waits_shmem_size, lock_waits_shmem_init},
+	{request_log_shmem_size, request_log_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 
@@ -81,6 +89,7 @@ request_locks(void)
 	counts[LOCK_ACCUMULATE] = LOCK_ACCUMULATE_PARTITIONS;
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
+	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
 	locks_request(counts);
 }
 

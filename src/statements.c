@@ -39,6 +39,9 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 	sum->bytes += term->bytes;
 	sum->repeats += term->repeats;
 	sum->repeat_network += term->repeat_network;
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		sum->split.part[i] += term->split.part[i];
+	sum->split.unsampled += term->split.unsampled;
 }
 
 /* "own" is the row of what was evicted of a partition; its key stays zero. */
@@ -200,6 +203,22 @@ statements_accumulate_if_free(StatementBatchItem *items, int count, TimestampTz 
 }
 
 /*
+ * Add what was sampled of a statement, as far as it fits into its execution.
+ */
+void
+statements_add_samples(const StatementKey *key, const int64 *part)
+{
+	uint32		hash = statements_hash(key);
+	StatementEntry *entry;
+
+	table_lock(&table, hash);
+	entry = table_find(&table, hash, key);
+	for (int i = 0; entry && i < NUM_EXEC_PARTS; i++)
+		exec_split_book(&entry->counters.split, entry->counters.exec, i, part[i]);
+	table_unlock(&table, hash);
+}
+
+/*
  * Put back a saved entry.  Where there is no room it goes to the evicted.
  */
 void
@@ -232,9 +251,28 @@ statements_counts(int64 *entries, int64 *evicted)
 	*evicted = table_evicted(&table);
 }
 
+/*
+ * All that was executed is about to be shown, and what is not sampled by now
+ * stays so.  Of a row that others may be reading, in shared mode, too: they
+ * all write the same.
+ */
+static void
+show(const StatementEntry *entry)
+{
+	exec_split_show((ExecSplit *) &entry->counters.split, entry->counters.exec);
+}
+
+static void
+copy_entry(void *copy, const void *entry, const void *own, void *arg)
+{
+	show(entry);
+	memcpy(copy, entry, sizeof(StatementEntry));
+}
+
 static void
 read_evicted(const void *own, void *sum)
 {
+	show(own);
 	add_up_evicted(sum, own);
 }
 
@@ -246,6 +284,7 @@ forget_evicted(void *sum)
 
 static const TableReader reader = {
 	.copy_size = sizeof(StatementEntry),
+	.copy = copy_entry,
 	.own = read_evicted,
 	.restart = forget_evicted,
 	.extra = 1,

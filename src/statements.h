@@ -16,6 +16,7 @@
 
 #include "chains.h"
 #include "datatype/timestamp.h"
+#include "exec_split.h"
 
 /* Compared as bytes: no padding; see the assertion in statements.c. */
 typedef struct StatementKey
@@ -39,6 +40,7 @@ typedef struct StatementCounters
 	int64		bytes;
 	int64		repeats;
 	int64		repeat_network;
+	ExecSplit	split;			/* of exec */
 } StatementCounters;
 
 typedef struct StatementEntry
@@ -68,6 +70,7 @@ extern void statements_shmem_init(void);
 
 extern void statements_accumulate(const StatementBatchItem *items, int count,
 								  TimestampTz now);
+extern void statements_add_samples(const StatementKey *key, const int64 *part);
 extern int	statements_accumulate_if_free(StatementBatchItem *items, int count,
 										  TimestampTz now);
 extern void statements_reset(void);

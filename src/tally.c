@@ -69,7 +69,7 @@ clear_counters(void)
 
 	memset(tally->histogram, 0, sizeof(tally->histogram));
 	for (int i = 0; i < tally->count; i++)
-		memset(&tally->statements[i].counters, 0, sizeof(StatementCounters));
+		memset(&tally->statements[i].counters, 0, sizeof(TallyCounters));
 }
 
 /*
@@ -158,7 +158,7 @@ tally_clear_statements(const StatementBatchItem *left, int count)
 	for (int i = 0; i < count; i++)
 	{
 		tally_claim(left[i].key.queryid, left[i].key.userid);
-		my_tally.current->counters = left[i].delta;
+		memcpy(&my_tally.current->counters, &left[i].delta, sizeof(TallyCounters));
 	}
 	my_tally.current = NULL;
 	if (OidIsValid(current.userid) && !tally_look_up(current.queryid, current.userid))
@@ -209,9 +209,9 @@ tally_take(int slot, Tally *taken)
 }
 
 static inline bool
-is_zero(const StatementCounters *counters)
+is_zero(const TallyCounters *counters)
 {
-	static const StatementCounters zero;
+	static const TallyCounters zero;
 
 	return memcmp(counters, &zero, sizeof(zero)) == 0;
 }
@@ -236,7 +236,8 @@ tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items)
 		item->key.dbid = dbid;
 		item->key.queryid = statement->queryid;
 		item->hash = statements_hash(&item->key);
-		item->delta = statement->counters;
+		memset(&item->delta, 0, sizeof(item->delta));
+		memcpy(&item->delta, &statement->counters, sizeof(TallyCounters));
 		count++;
 	}
 	return count;

@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "accumulate.h"
 #include "settings.h"
+#include "lock_waits.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -139,8 +140,30 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 		row_null(row);
 		row_null(row);
 	}
-	if (observation->run_queue_time >= 0)
-		row_ms(row, observation->run_queue_time);
+	if (observation->run_queue_known)
+		row_ms(row, observation->account.totals.run_queue);
+	else
+		row_null(row);
+	if (row->api < API_1_1)
+		return;
+	if (observation->run_queue_known)
+		row_ms(row, observation->account.totals.run_queue_wait);
+	else
+		row_null(row);
+	row_exec_parts(row, &observation->account.totals);
+}
+
+/*
+ * What it has waited for locks and others for it; and whom it waits for now.
+ * What was waited is a part of the execution, whoever looked first.
+ */
+static void
+session_locks(RowBuilder *row, const SlotObservation *observation)
+{
+	row_ms(row, Min(observation->locks.waited, observation->account.totals.exec));
+	row_ms(row, observation->locks.held_up);
+	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
+		row_int32(row, observation->locks.blocked_by);
 	else
 		row_null(row);
 }
@@ -155,6 +178,8 @@ session_account(RowBuilder *row, const SlotObservation *observation)
 	session_state(row, observation);
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
+	if (row->api >= API_1_1)
+		session_locks(row, observation);
 }
 
 static void
@@ -178,6 +203,7 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 	SlotObservation observation;
 
 	rows_begin(fcinfo, api, &row);
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
@@ -202,6 +228,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 
 	rows_begin(fcinfo, api, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (!windows_observe(i, length, &observation) || observation.closed)
@@ -447,6 +474,7 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 	int			slot;
 
 	rows_require_preload();
+	lock_waits_accumulate();
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !windows_reset(slot, pid, &since))
 		PG_RETURN_NULL();

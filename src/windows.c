@@ -16,6 +16,42 @@
 #include "wait_events.h"
 #include "windows.h"
 
+/*
+ * Snapshots take most of the memory that a session costs, and are only there to
+ * be subtracted, a few minutes later.  So of what grows slowly they keep the
+ * last 32 bits, in units: these last for hours.
+ */
+#define SNAPSHOT_UNIT_NS	4096
+#define SNAPSHOT_LIFE_NS	(NS_PER_S * 4 * 3600)
+
+typedef struct WindowSnapshot
+{
+	int64		exec;
+	int64		send;
+	int64		recv;
+	int64		network;
+	int64		client;
+	int64		idle;
+	int64		in_xact_wait;
+	int64		send_blocked;
+	int64		send_client;
+	int64		bytes_sent;
+	int64		bytes_received;
+	uint32		requests;
+	uint32		statements;
+	uint32		transactions;
+	uint32		pipelined;
+	uint32		turns;
+	uint32		retransmits;
+	uint32		packets_sent;
+	uint32		packets_received;
+	uint32		run_queue;		/* units, as what follows */
+	uint32		run_queue_wait;
+	uint32		exec_part[NUM_EXEC_PARTS];
+	uint32		lock_waited;
+	uint32		lock_held_up;
+} WindowSnapshot;
+
 /* A reset of one session. */
 typedef struct WindowReset
 {
@@ -81,12 +117,95 @@ windows_next_due(void)
 	return snapshots_next_due(&shared->schedule);
 }
 
+static inline uint32
+units(int64 time)
+{
+	return (uint32) (time / SNAPSHOT_UNIT_NS);
+}
+
+/* A count as it was when these were its last bits, not longer than 2^32 ago. */
+static inline int64
+count_before(int64 now, uint32 before)
+{
+	return now - (uint32) ((uint32) now - before);
+}
+
+/* The same for a time, to the unit; never more than now. */
+static inline int64
+time_before(int64 now, uint32 before)
+{
+	return now - (int64) (uint32) (units(now) - before) * SNAPSHOT_UNIT_NS;
+}
+
 static void
 take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 {
-	snapshot->totals = observation->account.totals;
-	snapshot->tcp = observation->tcp_counters;
-	snapshot->run_queue_time = Max(observation->run_queue_time, 0);
+	const LedgerTotals *totals = &observation->account.totals;
+	const TcpCounters *tcp = &observation->tcp_counters;
+
+	snapshot->exec = totals->exec;
+	snapshot->send = totals->send;
+	snapshot->recv = totals->recv;
+	snapshot->network = totals->network;
+	snapshot->client = totals->client;
+	snapshot->idle = totals->idle;
+	snapshot->in_xact_wait = totals->in_xact_wait;
+	snapshot->send_blocked = totals->send_blocked;
+	snapshot->send_client = totals->send_client;
+	snapshot->bytes_sent = totals->bytes_sent;
+	snapshot->bytes_received = tcp->bytes_received;
+	snapshot->requests = (uint32) totals->requests;
+	snapshot->statements = (uint32) totals->statements;
+	snapshot->transactions = (uint32) totals->transactions;
+	snapshot->pipelined = (uint32) totals->pipelined;
+	snapshot->turns = (uint32) totals->turns;
+	snapshot->retransmits = (uint32) tcp->retransmits;
+	snapshot->packets_sent = (uint32) tcp->packets_sent;
+	snapshot->packets_received = (uint32) tcp->packets_received;
+	snapshot->run_queue = units(totals->run_queue);
+	snapshot->run_queue_wait = units(totals->run_queue_wait);
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		snapshot->exec_part[i] = units(totals->exec_part[i]);
+	snapshot->lock_waited = units(observation->locks.waited);
+	snapshot->lock_held_up = units(observation->locks.held_up);
+}
+
+/* What it was taken of, given a later account of the same. */
+static void
+read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation,
+			  WindowAccount *before)
+{
+	LedgerTotals *totals = &before->totals;
+	TcpCounters *tcp = &before->tcp;
+	const LedgerTotals *now = &observation->account.totals;
+	const TcpCounters *tcp_now = &observation->tcp_counters;
+
+	totals->exec = snapshot->exec;
+	totals->send = snapshot->send;
+	totals->recv = snapshot->recv;
+	totals->network = snapshot->network;
+	totals->client = snapshot->client;
+	totals->idle = snapshot->idle;
+	totals->in_xact_wait = snapshot->in_xact_wait;
+	totals->send_blocked = snapshot->send_blocked;
+	totals->send_client = snapshot->send_client;
+	totals->bytes_sent = snapshot->bytes_sent;
+	tcp->bytes_received = snapshot->bytes_received;
+	totals->requests = count_before(now->requests, snapshot->requests);
+	totals->statements = count_before(now->statements, snapshot->statements);
+	totals->transactions = count_before(now->transactions, snapshot->transactions);
+	totals->pipelined = count_before(now->pipelined, snapshot->pipelined);
+	totals->turns = count_before(now->turns, snapshot->turns);
+	tcp->retransmits = count_before(tcp_now->retransmits, snapshot->retransmits);
+	tcp->packets_sent = count_before(tcp_now->packets_sent, snapshot->packets_sent);
+	tcp->packets_received = count_before(tcp_now->packets_received,
+										 snapshot->packets_received);
+	totals->run_queue = time_before(now->run_queue, snapshot->run_queue);
+	totals->run_queue_wait = time_before(now->run_queue_wait, snapshot->run_queue_wait);
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		totals->exec_part[i] = time_before(now->exec_part[i], snapshot->exec_part[i]);
+	before->lock_waited = time_before(observation->locks.waited, snapshot->lock_waited);
+	before->lock_held_up = time_before(observation->locks.held_up, snapshot->lock_held_up);
 }
 
 /*
@@ -118,9 +237,12 @@ windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
 	seqlock_write_end(&own->lock);
 }
 
-/* Where the window begins that contains all since then; false if not known. */
+/*
+ * Where the window begins that contains all since then; false if not known.  What
+ * was counted before that is left to be read from the snapshot.
+ */
 static bool
-find_start(int slot, int64 since, WindowStart *start)
+find_start(int slot, int64 since, WindowStart *start, WindowSnapshot *snapshot)
 {
 	SessionSnapshots *own = &shared->sessions[slot];
 
@@ -134,10 +256,10 @@ find_start(int slot, int64 since, WindowStart *start)
 			start->session = own->session;
 			start->generation = own->generation;
 			start->at = own->times.at[place];
-			start->snapshot = own->snapshots[place];
+			*snapshot = own->snapshots[place];
 		}
 		if (seqlock_read_valid(&own->lock, changecount))
-			return place >= 0;
+			return place >= 0 && clock_now() - start->at < SNAPSHOT_LIFE_NS;
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -168,14 +290,15 @@ is_start_of(const WindowStart *start, const SlotObservation *observation)
 static void
 subtract_start(SlotObservation *observation, const WindowStart *start)
 {
-	const WindowSnapshot *before = &start->snapshot;
+	const WindowAccount *before = &start->before;
 
 	ledger_totals_subtract(&observation->account.totals, &before->totals);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&observation->account.totals);
+	ledger_totals_fit(&observation->account.totals);
 	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
-	if (observation->run_queue_time >= 0)
-		observation->run_queue_time -= before->run_queue_time;
+	observation->locks.waited -= before->lock_waited;
+	observation->locks.held_up -= before->lock_held_up;
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
@@ -189,11 +312,12 @@ bool
 windows_observe(int slot, int64 length, SlotObservation *observation)
 {
 	WindowStart start;
+	WindowSnapshot snapshot;
 	WindowReset reset;
 	bool		found;
 
 	/* first, so that no snapshot is later than the observation */
-	found = length != WINDOW_WHOLE && find_start(slot, clock_now() - length, &start);
+	found = length != WINDOW_WHOLE && find_start(slot, clock_now() - length, &start, &snapshot);
 	copy_reset(slot, &reset);
 	if (!slot_observe(slot, observation))
 		return false;
@@ -204,7 +328,10 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 		observation->stats_since = reset.since;
 	}
 	else if (found)
+	{
+		read_snapshot(&snapshot, observation, &start.before);
 		subtract_start(observation, &start);
+	}
 	return true;
 }
 
@@ -228,7 +355,10 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		reset.start.session = observation.session;
 		reset.start.generation = observation.generation;
 		reset.start.at = observation.observed_at - observation.account.pending;
-		take_snapshot(&reset.start.snapshot, &observation);
+		reset.start.before.totals = observation.account.totals;
+		reset.start.before.tcp = observation.tcp_counters;
+		reset.start.before.lock_waited = observation.locks.waited;
+		reset.start.before.lock_held_up = observation.locks.held_up;
 		reset.since = clock_to_timestamp(observation.clock_offset, reset.start.at);
 		*since = reset.since;
 		seqlock_write_begin(&own->reset_lock);

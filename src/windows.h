@@ -26,12 +26,14 @@
 #include "snapshots.h"
 #include "tcpinfo.h"
 
-typedef struct WindowSnapshot
+/* All that windows are about. */
+typedef struct WindowAccount
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
-	int64		run_queue_time; /* ns; 0 where the kernel does not say */
-} WindowSnapshot;
+	int64		lock_waited;	/* ns, see SlotLocks */
+	int64		lock_held_up;
+} WindowAccount;
 
 /* Where a window over a session's account begins. */
 typedef struct WindowStart
@@ -39,7 +41,7 @@ typedef struct WindowStart
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
 	int64		at;
-	WindowSnapshot snapshot;
+	WindowAccount before;
 } WindowStart;
 
 extern Size windows_shmem_size(void);

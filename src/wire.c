@@ -281,7 +281,7 @@ pass_on(char type, const char *body, size_t length)
 		wire.buffered = left;
 		return wire.next_putmessage(type, body, length);
 	}
-	exchange_begin_send(clock_now());
+	exchange_begin_send(clock_now(), sent);
 	result = wire.next_putmessage(type, body, length);
 	wire.buffered = left;
 	exchange_end_send(clock_now(), sent);
@@ -524,7 +524,7 @@ flush_event_by_event(char last)
 	bool		in_buffer;
 	int			result;
 
-	exchange_begin_send(now);
+	exchange_begin_send(now, bytes);
 	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
 		kernel_has_request(now, in_buffer);
@@ -573,10 +573,7 @@ flush_response(void)
 	wire.more_in_kernel = in_kernel & in_buffer;
 	wire.flush_wait = false;
 	if (unlikely(!exchange_end_plain(sending_since, now, bytes, in_kernel | in_buffer)))
-	{
-		exchange_begin_send(sending_since);
-		exchange_end(now, bytes, in_kernel | in_buffer, my_session.xact_status, true);
-	}
+		exchange_end_slow(sending_since, now, bytes, in_kernel | in_buffer);
 	return result;
 }
 

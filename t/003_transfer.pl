@@ -211,6 +211,16 @@ foreach my $tcp (0, 1)
 	$slow->finish;
 }
 
+# a single row is sent in one go
+my $row = PgNetlat::Client->connect($node, receive_buffer => 65536);
+$row->put(query(q{SELECT repeat('x', 30000000)}));
+$observer->await($row->pid, sub { $_->{state} eq 'sending' });
+my $not_read = pause(500);
+$row->responses;
+at_least($observer->settled($row->pid, 1)->{send_client_time},
+	$not_read, 'a large row: its client did not read');
+$row->finish;
+
 # the profile knows the state as well
 my $reader =
   PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536);

@@ -155,18 +155,22 @@ foreach my $name (sort keys %session)
 # Column by column, so that a new one is covered as well: rows of the functions
 # (the views add no more than names), with the columns that everybody may see;
 # of the sums, there are those over all sessions of a role, and no single one.
-my @sums =
-  qw(requests statements transactions pipelined round_trips total_time
-  exec_time send_time recv_time network_time client_time idle_time pending_time
-  in_xact_wait_time send_blocked_time send_client_time exec_share server_share
-  network_share client_share retransmits bytes_sent bytes_received);
+my @exec_parts =
+  map { "exec_${_}_time" } qw(cpu io lock replication remote other unsampled);
+my @sums = (
+	qw(requests statements transactions pipelined round_trips total_time
+	  exec_time send_time recv_time network_time client_time idle_time pending_time
+	  in_xact_wait_time send_blocked_time send_client_time exec_share server_share
+	  network_share client_share retransmits bytes_sent bytes_received
+	  run_queue_time run_queue_wait_time),
+	@exec_parts);
 my %public = (
 	sessions => [qw(pid datid usesysid application_name)],
 	waits => [],
 	statements => [
 		qw(userid dbid calls rows exec_time send_time recv_time network_time
 		  client_time in_xact_wait_time bytes_sent repeats repeat_network_time
-		  stats_since)
+		  stats_since), @exec_parts
 	],
 	top_statements => [
 		qw(userid dbid calls rows exec_time send_time network_time client_time

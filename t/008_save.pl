@@ -35,6 +35,28 @@ sub run_statements
 	return $observer->ended($name);
 }
 
+# Lets a session of this name hold up another one.
+sub hold_up
+{
+	my ($name) = @_;
+	my ($holder, $victim) =
+	  map { PgNetlat::Client->connect($node, application_name => $_) }
+	  $name, 'held up';
+
+	$holder->run('SELECT pg_advisory_lock(1)');
+	$victim->put(query('SELECT pg_advisory_lock(1)'));
+	$observer->poll(
+		sub {
+			$observer->value('SELECT blocked_time > 200 FROM pgnetlat_blockers'
+				  . " WHERE application_name = '$name' AND blocked_sessions = 1") eq 't';
+		});
+	$holder->finish;
+	$victim->responses;
+	$victim->finish;
+	my ($row) = $observer->blockers("application_name = '$name'");
+	return $row;
+}
+
 sub restart
 {
 	my ($mode) = @_;
@@ -61,6 +83,7 @@ sub saved_statement
 
 my $sum = run_statements('keeper');
 is(saved_statement(), '10 calls, 70 rows', 'statements are counted');
+my $blocker = hold_up('holder');
 my ($histogram) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
 	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
@@ -79,6 +102,10 @@ my ($histogram_after) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
 	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
 is($histogram_after->{count}, $histogram->{count}, 'histograms are kept');
+my ($blocker_after) = $observer->blockers(q{application_name = 'holder'});
+is($blocker_after->{$_}, $blocker->{$_}, "blockers are kept: $_")
+  foreach grep { $_ ne 'blocked_sessions' } sort keys %$blocker;
+is($blocker_after->{blocked_sessions}, 0, 'but nobody waits');
 is( $observer->value(
 		q{SELECT count(*) > 0 FROM pgnetlat_history WHERE bucket_start <
 		  pg_postmaster_start_time()}),
@@ -243,6 +270,7 @@ my %damage = (
 	});
 
 my $saved = run_statements('keeper')->{requests};
+hold_up('holder');
 $node->stop('fast');
 ok(-s $file, 'file is there while the server is down');
 my $good = read_file();
@@ -299,7 +327,7 @@ is( complaint_about('1LNP' . substr($good, 4)),
 # Every byte of the header, and some of what follows.
 srand(1);
 my @accepted;
-foreach my $at (0 .. 47, map { 48 + int(rand(length($good) - 48)) } 1 .. 12)
+foreach my $at (0 .. 55, map { 56 + int(rand(length($good) - 56)) } 1 .. 12)
 {
 	my $content = $good;
 
@@ -332,13 +360,13 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
-# The header: magic, major, size of a statement, a client, a bucket; their
-# numbers; the latest reset; the header's own size.  Then the checksum, over the
-# body and these.
-my $header_length = 44;
-my (undef, undef, @sizes_and_counts) = unpack('L8', $good);
-my ($statement_size, $client_size, $bucket_size, $statements, $clients,
-	$buckets)
+# The header: magic, major, size of a statement, a client, an interval, a
+# blocker; their numbers; the latest reset; the header's own size.  Then the
+# checksum, over the body and these.
+my $header_length = 52;
+my (undef, undef, @sizes_and_counts) = unpack('L10', $good);
+my ($statement_size, $client_size, $bucket_size, $blocker_size, $statements,
+	$clients, $buckets, $blockers)
   = @sizes_and_counts;
 
 sub with_checksum
@@ -346,15 +374,17 @@ sub with_checksum
 	my ($content) = @_;
 
 	substr($content, $header_length, 4) = pack('L',
-		crc32c(substr($content, 48) . substr($content, 0, $header_length)));
+		crc32c(substr($content, 56) . substr($content, 0, $header_length)));
 	return $content;
 }
 
 is(with_checksum($good), $good, 'the test knows the checksum');
 
-my $statement = 48;
+my $statement = 56;
 my $group = $statement + $statements * $statement_size;
 my $bucket = $group + $clients * $client_size;
+$blocker = $bucket + $buckets * $bucket_size;
+is($blockers, 1, 'there is a blocker');
 
 # an interval in which there was something to count: its first row is used
 my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
@@ -391,7 +421,17 @@ my %untrue = (
 	'an interval that ends before it begins' => [ $bucket + 8, pack('q', 0) ],
 	'an interval without its database' => [ $used + 16, pack('L', 0) ],
 	'negative time in an interval' => [ $used + 24, $negative ],
-	'a reset at the end of time' => [ 32, $endless ]);
+	'a blocker without a type' => [ $blocker + 92, "\0" x 64 ],
+	'something behind its type' => [ $blocker + 155, 'x' ],
+	'something that is not used' => [ $blocker + 156, 'x' ],
+	'a blocker with an address of no family' => [ $blocker + 8, pack('l', 99) ],
+	'a blocker since the end of time' => [ $blocker + 176, $endless ],
+	'a blocker with usage that is none' => [ $blocker + 168, pack('d', -1) ],
+	'a blocker for whom others wait' => [ $blocker + 192, pack('q', 1) ],
+	'negative time of a blocker' => [ $blocker + 200, $negative ],
+	'a part that is more than the whole' =>
+	  [ $blocker + 208, pack('q', 1_000_000_000_000_000) ],
+	'a reset at the end of time' => [ 40, $endless ]);
 
 foreach my $name (sort keys %untrue)
 {
@@ -412,7 +452,7 @@ substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
 my $content =
   substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
-substr($content, 24, 4) = pack('L', scalar @others);
+substr($content, 28, 4) = pack('L', scalar @others);
 write_file(with_checksum($content));
 $node->start;
 $observer = PgNetlat::Observer->connect($node);

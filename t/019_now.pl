@@ -133,14 +133,17 @@ is($row->{client}, 'postgres',
 	'a role without application name, on a socket');
 is($row->{rtt}, undef, 'which has no round trip');
 like($row->{state}, qr/^executing \d/, 'it executes');
-is( $row->{doing},
-	'behind ' . $holder->pid . ': DELETE FROM t',
-	'behind whom, and what, on one line');
+ok( $observer->poll(
+		sub {
+			row_of($victim->pid)->{doing} =~
+			  /^waits for @{[ $holder->pid ]}: thinks (\d+|\d\.\d) (s|min)(;|$)/;
+		}),
+	'whom it waits for, and what that one is doing');
 is($row->{rate}, 0, 'no request was completed');
 like(
 	row_of($queued->pid)->{doing},
-	qr/^behind @{[ $victim->pid ]}: /,
-	'behind the one before it in the queue');
+	qr/^waits for @{[ $holder->pid ]}: /,
+	'the root, and not the one before it in the queue');
 
 $row = row_of($sleeper->pid);
 like($row->{doing}, qr/^PgSleep: SELECT pg_sleep/, 'its wait event');
@@ -157,12 +160,33 @@ ok( $observer->poll(
 $holder->run(q{PREPARE TRANSACTION 'held'});
 ok( $observer->poll(
 		sub {
-			row_of($victim->pid)->{doing} =~ /^behind prepared xact: /;
+			row_of($victim->pid)->{doing} =~ /^waits for prepared xact(;|$)/;
 		}),
-	'behind a prepared transaction');
+	'for a prepared transaction');
 $observer->run(q{ROLLBACK PREPARED 'held'});
 $victim->responses;
 $queued->responses;
+
+# ---------------------------------------------------------------------------
+# In a deadlock there is no root
+# ---------------------------------------------------------------------------
+
+my @deadlocked = map { client("deadlocked $_", dbname => 'utf8') } 0, 1;
+$deadlocked[$_]->run(
+	q{SET deadlock_timeout = '1h'},
+	'BEGIN', "SELECT pg_advisory_xact_lock($_)")
+  foreach 0, 1;
+$deadlocked[$_]->put(query('SELECT pg_advisory_xact_lock(' . (1 - $_) . ')'))
+  foreach 0, 1;
+ok( $observer->poll(
+		sub {
+			$row = row_of($deadlocked[0]->pid);
+			$row->{state} =~ / [1-9](\.\d)? s$/
+			  && $row->{doing} =~ /^behind @{[ $deadlocked[1]->pid ]}: /;
+		}),
+	'it waits behind the other one');
+$_->cancel, $_->until('Z') foreach @deadlocked;
+$_->finish foreach @deadlocked;
 
 # ---------------------------------------------------------------------------
 # Whatever there is to be shown, it fits

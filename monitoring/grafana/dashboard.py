@@ -51,14 +51,16 @@ def side(name, family='database', labels=DATABASE, by='', offset=''):
 
     As the view's shares have it: a send is the server's work, but where it was
     blocked the network's, but where the client would take no more the client's.
+    Where a request had come and there was no processor to read it, the server's.
     """
     blocked = total(f'pgnetlat_{family}_blocked_send_seconds_total', labels, by, offset)
     limited = total(f'pgnetlat_{family}_client_limited_send_seconds_total', labels, by, offset)
+    queued = total(f'pgnetlat_{family}_run_queue_wait_seconds_total', labels, by, offset)
     if name == 'server':
-        return f'clamp_min({parts("exec|send", family, labels, by, offset)} - {blocked}, 0)'
+        return f'clamp_min({parts("exec|send", family, labels, by, offset)} - {blocked} + {queued}, 0)'
     if name == 'network':
         return f'clamp_min({parts("network", family, labels, by, offset)} + {blocked} - {limited}, 0)'
-    return f'({parts("client|recv", family, labels, by, offset)} + {limited})'
+    return f'clamp_min({parts("client|recv", family, labels, by, offset)} + {limited} - {queued}, 0)'
 
 
 def busy(family='database', labels=DATABASE, by='', offset=''):
@@ -164,6 +166,15 @@ def is_it(board):
         'suffix: sessions', [(parts('exec|send|recv|network|client', by=' by (part)'), '{{part}}')],
         stacked=True, axis='busy sessions',
         colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
+    board.with_panel(graph(
+        'What the server does meanwhile',
+        'The part "exec" of it, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a standby '
+        '(replication), as a client of another server (remote), for anything else (other), or not sampled. And beside it '
+        'how long sessions were ready to run and got no processor.',
+        'suffix: sessions',
+        [(total('pgnetlat_database_exec_time_seconds_total', by=' by (part)'), '{{part}}'),
+         (total('pgnetlat_database_run_queue_seconds_total'), 'no processor')],
+        stacked=False, axis='executing sessions'))
     board.with_panel(graph(
         'What one request costs',
         'Mean time per request and answer, by where it went. Compare the network with the server: where it is several '

@@ -30,12 +30,21 @@ use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
 our @PARTS = qw(exec_time send_time recv_time network_time client_time
   idle_time pending_time);
 
+# those of exec_time
+our @EXEC_PARTS =
+  qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
+  exec_remote_time exec_other_time exec_unsampled_time);
+
 # columns that never fall
 our @GROWING = (
-	(grep { $_ ne 'pending_time' } @PARTS), qw(total_time in_xact_wait_time
+	(grep { $_ ne 'pending_time' } @PARTS), @EXEC_PARTS, qw(run_queue_time
+	  run_queue_wait_time total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received));
+
+# what sessions have beside
+our @SESSION_GROWING = qw(lock_wait_time blocking_time);
 
 # Milliseconds: what adding and printing floating point numbers may cost.
 my $ROUNDING = 1e-6;
@@ -46,6 +55,15 @@ my $CLOCK_ERROR = 0.1;
 
 # The same between the wall clock and the monotonic one, over some seconds.
 my $WALL_CLOCK_ERROR = 5;
+
+# Of pgnetlat_blockers: the parts, of which the last may fall; and what never
+# does.
+our @BLOCKER_PARTS = qw(blocked_by_exec_time blocked_by_send_time
+  blocked_by_recv_time blocked_by_network_time blocked_by_client_time
+  blocked_by_other_time);
+our @BLOCKER_GROWING = (
+	(grep { $_ ne 'blocked_by_other_time' } @BLOCKER_PARTS),
+	qw(blocked_time blocked_time_max blocked_sessions_max));
 
 # Its own statements are not recorded, so that tests can count all others.
 sub connect
@@ -82,7 +100,7 @@ sub _check_row
 	$self->_complain($row, "parts sum to $sum, not $row->{total_time}")
 	  if abs($sum - $row->{total_time}) > $ROUNDING + 1e-9 * $sum;
 
-	foreach my $column (@GROWING, 'pending_time')
+	foreach my $column (@GROWING, @SESSION_GROWING, 'pending_time')
 	{
 		$self->_complain($row, "$column is $row->{$column}")
 		  if defined $row->{$column} and $row->{$column} < 0;
@@ -100,6 +118,23 @@ sub _check_row
 		  if $row->{$_} > $row->{send_time} + $ROUNDING;
 	}
 
+	my $executed = 0;
+
+	$executed += $row->{$_} foreach @EXEC_PARTS;
+	$self->_complain($row,
+		"exec_time is $row->{exec_time}, its parts $executed")
+	  if abs($executed - $row->{exec_time}) > $ROUNDING + 1e-9 * $executed;
+	if (defined $row->{run_queue_wait_time})
+	{
+		$self->_complain($row, "run_queue_wait_time exceeds $_")
+		  foreach
+		  grep { $row->{run_queue_wait_time} > $row->{$_} + $ROUNDING }
+		  qw(run_queue_time client_time);
+	}
+	$self->_complain($row, 'lock_wait_time exceeds exec_time')
+	  if defined $row->{lock_wait_time}
+	  and $row->{lock_wait_time} > $row->{exec_time} + $ROUNDING;
+
 	if (defined $row->{server_share})
 	{
 		my $shares =
@@ -113,9 +148,9 @@ sub _check_row
 # One row against the same one seen earlier.
 sub _check_growth
 {
-	my ($self, $old, $new) = @_;
+	my ($self, $old, $new, @columns) = @_;
 
-	foreach my $column (@GROWING)
+	foreach my $column (@columns ? @columns : (@GROWING, @SESSION_GROWING))
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
 		$self->_complain($new,
@@ -240,6 +275,38 @@ sub clients
 		$self->_check_row($row);
 		$self->_check_growth($old, $row) if $old;
 		$self->{seen_clients}{$key} = $row;
+	}
+	return @rows;
+}
+
+# The rows of pgnetlat_blockers, checked.
+sub blockers
+{
+	my ($self, $condition) = @_;
+	my @rows = $self->rows('SELECT * FROM pgnetlat_blockers'
+		  . (defined $condition ? " WHERE $condition" : ''));
+
+	foreach my $row (@rows)
+	{
+		my $key = join(' ',
+			map { $row->{$_} // 'NULL' }
+			  qw(datid usesysid application_name client_addr backend_type queryid stats_since));
+		my $old = $self->{seen_blockers}{$key};
+		my $sum = 0;
+
+		$sum += $row->{$_} foreach @BLOCKER_PARTS;
+		$self->_complain($row, "parts sum to $sum, not $row->{blocked_time}")
+		  if abs($sum - $row->{blocked_time}) > $ROUNDING + 1e-9 * $sum;
+		foreach my $column (@BLOCKER_PARTS, @BLOCKER_GROWING, 'blocked_sessions')
+		{
+			$self->_complain($row, "$column is $row->{$column}") if $row->{$column} < 0;
+		}
+		$self->_complain($row, 'blocked_time_max exceeds blocked_time')
+		  if $row->{blocked_time_max} > $row->{blocked_time} + $ROUNDING;
+		$self->_complain($row, 'blocked_sessions exceeds blocked_sessions_max')
+		  if $row->{blocked_sessions} > $row->{blocked_sessions_max};
+		$self->_check_growth($old, $row, @BLOCKER_GROWING) if $old;
+		$self->{seen_blockers}{$key} = $row;
 	}
 	return @rows;
 }

@@ -25,7 +25,8 @@ import truth
 NS_PER_MS = 1_000_000
 
 TIMES = ("exec_time", "send_time", "recv_time", "network_time", "client_time", "idle_time",
-         "pending_time", "total_time", "in_xact_wait_time", "send_client_time", "run_queue_time")
+         "pending_time", "total_time", "in_xact_wait_time", "send_client_time", "run_queue_time",
+         "run_queue_wait_time")
 COUNTS = ("requests", "statements", "transactions", "pipelined", "round_trips", "retransmits",
           "bytes_sent", "bytes_received", "packets_sent", "packets_received")
 

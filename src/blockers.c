@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * blockers.c
+ *	  See blockers.h.
+ *
+ * When the table is full, entries for which others waited least are removed,
+ * and their counters added to one that has no key, so that the sums stay true.
+ *
+ * How many wait for somebody now is counted anew in each pass over the waits,
+ * and nobody goes through the entries for that: one that was not come across in
+ * the latest pass has none.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "blockers.h"
+#include "clock.h"
+#include "common/hashfn.h"
+#include "port/atomics.h"
+#include "settings.h"
+#include "storage/shmem.h"
+#include "table.h"
+
+StaticAssertDecl(sizeof(BlockerKey) ==
+				 sizeof(ClientKey) + NAMEDATALEN + sizeof(uint32) + sizeof(uint64),
+				 "BlockerKey must not have padding: it is compared as bytes");
+
+/* How often to make room for an entry that others have taken then. */
+#define MAX_TRIES		3
+
+static pg_atomic_uint64 *latest_pass = NULL;
+
+static void
+counters_add(BlockerCounters *sum, const BlockerCounters *term)
+{
+	sum->blocked += term->blocked;
+	sum->exec += term->exec;
+	sum->send += term->send;
+	sum->recv += term->recv;
+	sum->network += term->network;
+	sum->client += term->client;
+	sum->blocked_max = Max(sum->blocked_max, term->blocked_max);
+	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
+}
+
+/* "own" is the row of what was evicted of a partition; its key stays zero. */
+static void
+add_up_evicted(void *own, const void *evicted)
+{
+	BlockerEntry *sum = own;
+	const BlockerEntry *entry = evicted;
+
+	counters_add(&sum->counters, &entry->counters);
+	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
+		sum->since = entry->since;
+}
+
+/* Whom others wait for stays: it would come back at once, from zero. */
+static bool
+may_be_evicted(const void *entry)
+{
+	return ((const BlockerEntry *) entry)->live.pass + 1 < pg_atomic_read_u64(latest_pass);
+}
+
+static const TableSpec spec = {
+	.name = "pgnetlat blockers",
+	.lock = LOCK_BLOCKERS,
+	.key_size = sizeof(BlockerKey),
+	.entry_size = sizeof(BlockerEntry),
+	.usage_offset = offsetof(BlockerEntry, usage),
+	.since_offset = offsetof(BlockerEntry, since),
+	.own_size = sizeof(BlockerEntry),
+	.may_go = may_be_evicted,
+	.evict = add_up_evicted,
+};
+
+static Table table;
+
+Size
+blockers_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(pg_atomic_uint64)),
+					table_shmem_size(&spec, pgnetlat_max_blockers));
+}
+
+void
+blockers_shmem_init(void)
+{
+	bool		found;
+
+	latest_pass = ShmemInitStruct("pgnetlat blockers control", sizeof(pg_atomic_uint64),
+								  &found);
+	if (!found)
+		pg_atomic_init_u64(latest_pass, 1);
+	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
+}
+
+uint32
+blockers_hash(const BlockerKey *key)
+{
+	return hash_bytes((const unsigned char *) key, sizeof(*key));
+}
+
+/*
+ * The waits are gone through once more: from now on none is in progress.
+ */
+void
+blockers_begin_pass(void)
+{
+	pg_atomic_fetch_add_u64(latest_pass, 1);
+}
+
+/* The entry of a key, or that of evicted ones; its partition is locked. */
+static BlockerEntry *
+lock_entry(const BlockerKey *key, uint32 hash, TimestampTz now)
+{
+	BlockerEntry *entry;
+
+	for (int try = 0;; try++)
+	{
+		table_lock(&table, hash);
+		entry = table_find_or_add(&table, hash, key, now);
+		if (entry)
+			return entry;
+		if (try == MAX_TRIES)
+			break;
+		table_unlock(&table, hash);
+		if (!table_make_room(&table, true))
+			try = MAX_TRIES - 1;
+	}
+	entry = table_own(&table, hash);
+	table_count_evicted(&table, hash);
+	if (entry->since == 0)
+		entry->since = now;
+	return entry;
+}
+
+/*
+ * A wait is in progress, and "delta" is what is new of it; blocked_max in there
+ * is how long it has been in progress for this key.  What has no room goes to
+ * the evicted.
+ */
+void
+blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
+			 TimestampTz now)
+{
+	BlockerEntry *entry = lock_entry(key, hash, now);
+	uint64		pass = pg_atomic_read_u64(latest_pass);
+
+	if (entry->live.pass != pass)
+	{
+		entry->live.pass = pass;
+		entry->live.sessions = 0;
+	}
+	entry->live.sessions++;
+	counters_add(&entry->counters, delta);
+	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
+	entry->usage += delta->blocked / (double) NS_PER_S;
+	table_unlock(&table, hash);
+}
+
+void
+blockers_reset(void)
+{
+	table_clear(&table);
+}
+
+/*
+ * Put back a saved entry.  Where there is no room it goes to the evicted.
+ */
+void
+blockers_restore(const BlockerEntry *saved)
+{
+	uint32		hash = blockers_hash(&saved->key);
+	BlockerEntry *entry = NULL;
+
+	table_lock(&table, hash);
+	if (saved->key.backend_type[0] != '\0')
+		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
+	if (entry)
+		*entry = *saved;
+	else
+		add_up_evicted(table_own(&table, hash), saved);
+	table_unlock(&table, hash);
+}
+
+/* Nobody waits in a copy who does not any more. */
+static void
+copy_entry(void *copy, const void *entry, const void *own, void *arg)
+{
+	BlockerEntry *result = copy;
+
+	memcpy(result, entry, sizeof(*result));
+	if (result->live.pass != pg_atomic_read_u64(latest_pass))
+		result->live.sessions = 0;
+}
+
+static void
+read_evicted(const void *own, void *sum)
+{
+	BlockerEntry row;
+
+	copy_entry(&row, own, own, NULL);
+	add_up_evicted(sum, &row);
+	((BlockerEntry *) sum)->live.sessions += row.live.sessions;
+}
+
+static void
+forget_evicted(void *sum)
+{
+	memset(sum, 0, sizeof(BlockerEntry));
+}
+
+static const TableReader reader = {
+	.copy_size = sizeof(BlockerEntry),
+	.copy = copy_entry,
+	.own = read_evicted,
+	.restart = forget_evicted,
+	.extra = 1,
+};
+
+/*
+ * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
+ * there is any, is the last.
+ */
+BlockerEntry *
+blockers_copy(int *count)
+{
+	BlockerEntry evicted;
+	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
+
+	if (evicted.since != 0)
+		copies[(*count)++] = evicted;
+	return copies;
+}

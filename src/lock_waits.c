@@ -1,0 +1,782 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_waits.c
+ *	  See lock_waits.h.
+ *
+ * What is known of the waits is in shared memory, protected by a lock, because
+ * readers bring it up to date as well.  Nothing in there is
+ * believed without looking at the backend again: while PGPROC says that it
+ * waits, and since the same moment, all of the time in between was waited.
+ * When it does not, the wait ended at some time after the last look; it is
+ * counted up to there.
+ *
+ * Finding a holder takes all of the lock manager's partition locks (core's
+ * GetBlockerStatusData(), as in pg_blocking_pids()), so only the sampler does
+ * that, and seldom: in rounds, each of which answers for all waits.  One
+ * question answers for all who wait for the same lock.  Between rounds a holder
+ * is one as long as its transaction lasts.  If that ends while others go on
+ * waiting, the next round finds out whom for, and who that is cannot have held
+ * them up before its transaction began, or its own wait ended: for what is
+ * before that, if it is after the end of the former holder, nobody is blamed.
+ *
+ * The split.  Each wait keeps what the holder's account was when something was
+ * booked last (at first: when the wait began, as far back as the holder's
+ * account can tell), so that all of it is the difference of two observations.
+ * What the holder has pending is not split yet; it is told apart when it is
+ * attributed, if the wait has not ended by then.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "compat.h"
+#include "lock_waits.h"
+#include "locks.h"
+#include "miscadmin.h"
+#include "session_slot.h"
+#include "storage/shmem.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* A holder is looked for again after so long, ... */
+#define HOLDER_VALID_NS			NS_PER_S
+
+/* ... and where it is not known, as often as this, ... */
+#define ROUND_INTERVAL_NS		(250 * NS_PER_MS)
+
+/* ... but for no more than this part of the time. */
+#define ROUND_SHARE				1000
+
+/* What a holder did, of LedgerTotals: idle is its client's, too. */
+typedef struct HolderParts
+{
+	int64		exec;
+	int64		send;
+	int64		recv;
+	int64		network;
+	int64		client;
+} HolderParts;
+
+/*
+ * A session's wait for a lock: the one in progress, or else the last one.  There
+ * is one for each possible session: keep it small.
+ */
+typedef struct LockWait
+{
+	uint64		session;
+	TimestampTz started;		/* as in PGPROC, which tells it from others */
+	int64		began;			/* the same, monotonic */
+	int64		counted;		/* up to here, in the session's own account */
+	bool		waits;
+
+	/* whom for: */
+	bool		held;			/* by this one, as far as is known */
+	int16		other;			/* if it is no session, its place; or -1 */
+	int			holder_slot;	/* if it is one */
+	int			holder_pid;		/* 0: a prepared transaction */
+	LocalTransactionId holder_lxid;
+	uint64		holder_session;
+	PGPROC	   *holder_proc;	/* NULL: a prepared transaction */
+	int64		looked;			/* when the lock manager was asked; 0: never */
+	int64		booked;			/* up to here, on whoever it was; or when it
+								 * ended */
+
+	/* what is booked on a session under one key: */
+	uint64		queryid;
+	uint32		key_hash;		/* with the queryid, enough to tell it from
+								 * others */
+	uint32		generation;		/* of resets, of what follows */
+	int64		on_key;			/* so much is booked ... */
+	int64		unsplit;		/* ... of which so much is not told apart */
+	HolderParts before;			/* the holder's account, as of then */
+} LockWait;
+
+/* Holders that are no sessions: the key is kept, as nothing else tells it. */
+#define OTHER_HOLDERS	64
+
+typedef struct OtherHolder
+{
+	int			waits;			/* that refer to it, also if they have ended */
+	BlockerKey	key;
+} OtherHolder;
+
+/* protected by its lock */
+typedef struct LockWaitsShared
+{
+	OtherHolder others[OTHER_HOLDERS];
+	int			count;			/* how many wait, ... */
+	int		   *slots;			/* ... and which */
+	LockWait   *waits;			/* one for each slot */
+} LockWaitsShared;
+
+static LockWaitsShared *shared = NULL;
+
+/* Of the sampler alone: whom it has seen waiting in this tick. */
+static int *noted = NULL;
+static int	noted_count = 0;
+
+/* Work space for the holder of the lock: a holder as just observed. */
+typedef struct HolderView
+{
+	uint64		session;		/* 0: none */
+	bool		found;
+	SlotObservation observation;
+	HolderParts parts;
+	BlockerKey	key;
+	uint32		hash;			/* of the key */
+} HolderView;
+
+static HolderView view;
+
+Size
+lock_waits_shmem_size(void)
+{
+	Size		size = MAXALIGN(sizeof(LockWaitsShared));
+
+	size = add_size(size, MAXALIGN(mul_size(slot_count(), sizeof(int))));
+	return add_size(size, mul_size(slot_count(), sizeof(LockWait)));
+}
+
+void
+lock_waits_shmem_init(void)
+{
+	bool		found;
+	char	   *base = ShmemInitStruct("pgnetlat lock waits", lock_waits_shmem_size(),
+									   &found);
+
+	shared = (LockWaitsShared *) base;
+	if (found)
+		return;
+	memset(base, 0, lock_waits_shmem_size());
+	base += MAXALIGN(sizeof(LockWaitsShared));
+	shared->slots = (int *) base;
+	base += MAXALIGN(slot_count() * sizeof(int));
+	shared->waits = (LockWait *) base;
+	for (int i = 0; i < slot_count(); i++)
+		shared->waits[i].other = -1;
+}
+
+/* ---------------------------------------------------------------------------
+ * Who waits
+ * ---------------------------------------------------------------------------
+ */
+
+/* Does the wait go on?  Where it does, it has since it was looked at last. */
+static bool
+still_waits(int slot, const LockWait *wait)
+{
+	SlotPublished *published = &slot_get(slot)->published;
+	volatile PGPROC *proc = published->proc;
+
+	return published->session == wait->session && proc->waitLock != NULL &&
+		(TimestampTz) pg_atomic_read_u64(&published->proc->waitStart) == wait->started;
+}
+
+/* A wait forgets its holder. */
+static void
+leave_holder(LockWait *wait)
+{
+	if (wait->other >= 0)
+		shared->others[wait->other].waits--;
+	wait->other = -1;
+	wait->held = false;
+	wait->looked = 0;
+}
+
+/*
+ * A session was seen waiting: since when?  False if it does not wait any more.
+ * That it was before its exchange began, or is later than now, only the wall
+ * clock believes.
+ */
+static bool
+look_at_backend(int slot, int64 now, LockWait *fresh)
+{
+	SessionSlot *session = slot_get(slot);
+	SlotPublished *published = &session->published;
+	uint32		changecount = seqlock_read_begin(&session->lock);
+	int64		since = published->ledger.since;
+	int64		offset = published->clock_offset;
+	PGPROC	   *proc = published->proc;
+
+	memset(fresh, 0, sizeof(*fresh));
+	fresh->session = published->session;
+	if (!seqlock_read_valid(&session->lock, changecount) || fresh->session == 0 ||
+		((volatile PGPROC *) proc)->waitLock == NULL)
+		return false;
+	fresh->started = (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
+	if (fresh->started == 0)
+		return false;
+	fresh->began = clock_from_timestamp(offset, fresh->started);
+	fresh->began = Min(Max(fresh->began, since), now);
+	fresh->counted = fresh->booked = fresh->began;
+	fresh->other = -1;
+	return true;
+}
+
+static void
+begin_wait(int slot, int64 now)
+{
+	LockWait   *wait = &shared->waits[slot];
+	LockWait	fresh;
+
+	if (wait->waits || !look_at_backend(slot, now, &fresh))
+		return;
+	/* or has it only looked as if it had ended? */
+	if (wait->session != fresh.session || wait->started != fresh.started)
+	{
+		leave_holder(wait);
+		*wait = fresh;
+	}
+	wait->waits = true;
+	shared->slots[shared->count++] = slot;
+}
+
+/* The session's own account, and whom it waits for. */
+static void
+count_wait(int slot, LockWait *wait, int64 now)
+{
+	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
+	int64		from = Max(wait->counted, slot_control->reset_at);
+
+	if (locks == NULL)
+		return;
+	locks->waited += Max(now - from, 0);
+	locks->blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
+	slot_locks_end(slot);
+	wait->counted = Max(wait->counted, now);
+}
+
+/*
+ * It waits no more.  Since the latest look at it, that is; but before now it is
+ * not to be blamed for what others wait.
+ */
+static void
+end_wait(int slot, LockWait *wait, int64 now)
+{
+	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
+
+	if (locks)
+	{
+		locks->blocked_by = SLOT_NOT_BLOCKED;
+		slot_locks_end(slot);
+	}
+	wait->waits = wait->held = false;
+	wait->booked = Max(wait->booked, now);
+}
+
+/* ---------------------------------------------------------------------------
+ * What the holder did
+ * ---------------------------------------------------------------------------
+ */
+
+static HolderParts
+parts_of(const LedgerTotals *totals)
+{
+	HolderParts parts = {
+		.exec = totals->exec,
+		.send = totals->send,
+		.recv = totals->recv,
+		.network = totals->network,
+		.client = totals->client + totals->idle
+	};
+
+	return parts;
+}
+
+static void
+session_key(const SlotObservation *observation, const SlotStatus *status, BlockerKey *key)
+{
+	const TcpEndpoints *endpoints = &observation->endpoints;
+
+	memset(key, 0, sizeof(*key));
+	key->client.datid = observation->datid;
+	key->client.userid = observation->userid;
+	key->client.family = endpoints->family;
+	if (endpoints->family != 0)
+		memcpy(key->client.address, endpoints->remote_address,
+			   endpoints->family == AF_INET ? 4 : 16);
+	strlcpy(key->client.application_name, status->application_name, NAMEDATALEN);
+	strlcpy(key->backend_type, GetBackendTypeDesc(B_BACKEND), NAMEDATALEN);
+	key->queryid = status->queryid;
+}
+
+/* Observe a holder; many waits in a row tend to have the same. */
+static bool
+observe_holder(const LockWait *wait)
+{
+	SlotStatus	status;
+
+	if (view.session == wait->holder_session)
+		return view.found;
+	view.session = wait->holder_session;
+	view.found = slot_observe(wait->holder_slot, &view.observation) &&
+		view.observation.session == wait->holder_session && !view.observation.closed;
+	if (!view.found)
+		return false;
+	view.parts = parts_of(&view.observation.account.totals);
+	slot_copy_status(&view.observation, &status);
+	session_key(&view.observation, &status, &view.key);
+	view.hash = blockers_hash(&view.key);
+	return true;
+}
+
+/* Take as much of what the holder's account has gained as there is to split. */
+static int64
+take(int64 *left, int64 after, int64 before)
+{
+	int64		part = Min(Max(after - before, 0), *left);
+
+	*left -= part;
+	return part;
+}
+
+/*
+ * Split what is not told apart of a wait.  Its holder's client comes last: what
+ * an idle session has pending lasts the longest, and may be of the time before.
+ */
+static void
+split(LockWait *wait, BlockerCounters *delta)
+{
+	const HolderParts *after = &view.parts;
+	HolderParts *before = &wait->before;
+
+	if (wait->generation != view.observation.generation)
+	{
+		memset(before, 0, sizeof(*before));
+		wait->generation = view.observation.generation;
+	}
+	delta->exec = take(&wait->unsplit, after->exec, before->exec);
+	delta->send = take(&wait->unsplit, after->send, before->send);
+	delta->recv = take(&wait->unsplit, after->recv, before->recv);
+	delta->network = take(&wait->unsplit, after->network, before->network);
+	delta->client = take(&wait->unsplit, after->client, before->client);
+	*before = *after;
+}
+
+/* The key under which a session is booked: core may not know the query yet. */
+static void
+refresh_key(LockWait *wait)
+{
+	if (view.key.queryid == 0 && wait->queryid != 0)
+	{
+		view.key.queryid = wait->queryid;
+		view.hash = blockers_hash(&view.key);
+	}
+	if (view.key.queryid == wait->queryid && view.hash == wait->key_hash)
+		return;
+	wait->queryid = view.key.queryid;
+	wait->key_hash = view.hash;
+	wait->on_key = wait->unsplit = 0;
+}
+
+static bool
+still_holds(const LockWait *wait)
+{
+	if (wait->holder_proc == NULL)
+		return true;
+	return ((volatile PGPROC *) wait->holder_proc)->pid == wait->holder_pid &&
+		compat_lxid(wait->holder_proc) == wait->holder_lxid;
+}
+
+/*
+ * Is somebody still holding up the wait?  If so, look at what that one has done
+ * up to now, and say when that is.
+ */
+static bool
+look_at_holder(LockWait *wait, int64 *now)
+{
+	wait->held = wait->held && still_holds(wait) &&
+		(wait->other >= 0 || observe_holder(wait));
+	if (wait->held && wait->other < 0)
+		*now = view.observation.observed_at;
+	return wait->held;
+}
+
+/* The same in the account of a session, and split by what that one did. */
+static void
+book_on_session(LockWait *wait, BlockerCounters *delta)
+{
+	SlotLocks  *locks;
+
+	refresh_key(wait);
+	wait->unsplit += delta->blocked;
+	split(wait, delta);
+	locks = slot_locks_begin(wait->holder_slot, wait->holder_session);
+	if (locks == NULL)
+		return;
+	locks->held_up += delta->blocked;
+	slot_locks_end(wait->holder_slot);
+}
+
+/* What was waited since the last time is the holder's. */
+static void
+book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
+{
+	BlockerCounters delta = {0};
+	const BlockerKey *key = &view.key;
+
+	delta.blocked = Max(now - Max(wait->booked, slot_control->reset_at), 0);
+	if (wait->other < 0)
+		book_on_session(wait, &delta);
+	else
+		key = &shared->others[wait->other].key;
+	wait->on_key += delta.blocked;
+	delta.blocked_max = wait->on_key;
+	blockers_add(key, wait->key_hash, &delta, timestamp);
+	wait->booked = Max(wait->booked, now);
+}
+
+/*
+ * Bring everything up to date.  The lock is held exclusively.
+ */
+static void
+accumulate(void)
+{
+	int64		now = clock_now();
+	TimestampTz timestamp = GetCurrentTimestamp();
+	int			left = 0;
+
+	blockers_begin_pass();
+	view.session = 0;
+	for (int i = 0; i < shared->count; i++)
+	{
+		int			slot = shared->slots[i];
+		LockWait   *wait = &shared->waits[slot];
+		int64		holder_now = now;
+		bool		held = look_at_holder(wait, &holder_now);
+
+		/* behind all looks at the clock: then it has waited up to there */
+		if (!still_waits(slot, wait))
+		{
+			end_wait(slot, wait, now);
+			continue;
+		}
+		shared->slots[left++] = slot;
+		if (held)
+			book_wait(wait, holder_now, timestamp);
+		count_wait(slot, wait, now);
+	}
+	shared->count = left;
+}
+
+/*
+ * Count what is waited up to now, before it is shown.
+ */
+void
+lock_waits_accumulate(void)
+{
+	if (*(volatile int *) &shared->count == 0)
+		return;
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
+	accumulate();
+	locks_release(LOCK_LOCK_WAITS, 0);
+}
+
+/*
+ * A palloc'd copy of all blockers, as of now.  Nobody goes through the waits
+ * while it is made: so all who wait are in it.
+ */
+BlockerEntry *
+lock_waits_copy_blockers(int *count)
+{
+	BlockerEntry *entries;
+
+	lock_waits_accumulate();
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	entries = blockers_copy(count);
+	locks_release(LOCK_LOCK_WAITS, 0);
+	return entries;
+}
+
+/*
+ * Whom does a session wait for, as of when waits were accumulated last?  False
+ * if for nobody, or nobody who is known.
+ */
+bool
+lock_waits_holder(int slot, uint64 session, LockHolder *holder)
+{
+	LockWait   *wait = &shared->waits[slot];
+	bool		held;
+
+	if (*(volatile int *) &shared->count == 0)
+		return false;
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	held = wait->waits && wait->held && wait->session == session;
+	if (held)
+	{
+		memset(holder, 0, sizeof(*holder));
+		holder->pid = wait->holder_pid;
+		holder->slot = wait->holder_slot;
+		holder->session = wait->holder_session;
+		if (wait->other >= 0)
+			holder->key = shared->others[wait->other].key;
+	}
+	locks_release(LOCK_LOCK_WAITS, 0);
+	return held;
+}
+
+void
+lock_waits_reset(void)
+{
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
+	blockers_reset();
+	for (int i = 0; i < shared->count; i++)
+	{
+		LockWait   *wait = &shared->waits[shared->slots[i]];
+
+		wait->on_key = wait->unsplit = 0;
+	}
+	accumulate();
+	locks_release(LOCK_LOCK_WAITS, 0);
+}
+
+/* ---------------------------------------------------------------------------
+ * Whom for: rounds, which only the sampler makes
+ * ---------------------------------------------------------------------------
+ */
+
+/* A wait for which a holder is looked for, and what is found. */
+typedef struct LockQuestion
+{
+	int			slot;
+	uint64		session;
+	int			pid;
+	TimestampTz started;
+	bool		found;
+	LockRoot	root;
+} LockQuestion;
+
+static MemoryContext round_context = NULL;
+static int64 next_round = 0;
+
+/*
+ * Since when may a holder have held up others?  Since it has been in this
+ * transaction, unless its lock is one that may be older; and not while it
+ * waited itself.
+ */
+static int64
+holder_since(const LockQuestion *found, const SlotObservation *observation,
+			 const SlotStatus *status)
+{
+	const LockWait *own = &shared->waits[found->root.holder.slot];
+	int64		since = 0;
+
+	if (!found->root.advisory && status->xact_start != 0)
+		since = clock_from_timestamp(observation->clock_offset, status->xact_start);
+	if (own->session == found->root.holder.session)
+		since = Max(since, own->booked);
+	return since;
+}
+
+/* A holder that is no session; false if there is no place for another. */
+static bool
+join_other(LockWait *wait, const BlockerKey *key)
+{
+	int			place = -1;
+
+	for (int i = 0; i < OTHER_HOLDERS; i++)
+	{
+		const OtherHolder *other = &shared->others[i];
+
+		if (other->waits > 0 && memcmp(&other->key, key, sizeof(*key)) == 0)
+		{
+			place = i;
+			break;
+		}
+		if (other->waits == 0 && place < 0)
+			place = i;
+	}
+	if (place < 0)
+		return false;
+	shared->others[place].key = *key;
+	shared->others[place].waits++;
+	wait->other = place;
+	wait->queryid = key->queryid;
+	wait->key_hash = blockers_hash(key);
+	return true;
+}
+
+/* A session that holds up the wait: what has it done since? */
+static bool
+join_session(LockWait *wait, const LockQuestion *found)
+{
+	const LockHolder *holder = &found->root.holder;
+	SlotObservation observation;
+	SlotStatus	status;
+	LedgerTotals then;
+	BlockerKey	key;
+
+	if (!slot_observe(holder->slot, &observation) || observation.session != holder->session)
+		return false;
+	slot_copy_status(&observation, &status);
+	wait->booked = Max(wait->booked, holder_since(found, &observation, &status));
+	if (!slot_observe_since(holder->slot, wait->booked, &observation, &then) ||
+		observation.session != holder->session)
+		return false;
+	wait->generation = observation.generation;
+	wait->before = parts_of(&then);
+	session_key(&observation, &status, &key);
+	wait->queryid = key.queryid;
+	wait->key_hash = blockers_hash(&key);
+	return true;
+}
+
+/* Another holder than before. */
+static void
+change_holder(LockWait *wait, const LockQuestion *found, int64 now)
+{
+	const LockHolder *holder = &found->root.holder;
+
+	leave_holder(wait);
+	wait->holder_pid = holder->pid;
+	wait->holder_slot = holder->slot;
+	wait->holder_session = holder->session;
+	wait->holder_proc = found->root.proc;
+	wait->on_key = wait->unsplit = 0;
+	wait->held = holder->slot >= 0 ? join_session(wait, found) :
+		join_other(wait, &holder->key);
+	wait->looked = now;
+}
+
+/* Is the holder that was found the one that is known? */
+static bool
+is_same_holder(const LockWait *wait, const LockRoot *root)
+{
+	return wait->looked != 0 && wait->holder_pid == root->holder.pid &&
+		wait->holder_session == root->holder.session && wait->holder_proc == root->proc &&
+		(root->holder.slot < 0) == (wait->other >= 0) &&
+		(wait->other < 0 || memcmp(&shared->others[wait->other].key, &root->holder.key,
+								   sizeof(BlockerKey)) == 0) &&
+		(root->advisory || wait->holder_lxid == root->lxid);
+}
+
+/* The answer to a question, unless the wait has ended since it was asked. */
+static void
+set_holder(const LockQuestion *found, int64 now)
+{
+	LockWait   *wait = &shared->waits[found->slot];
+
+	if (!wait->waits || wait->session != found->session || wait->started != found->started)
+		return;
+	if (is_same_holder(wait, &found->root))
+	{
+		wait->looked = now;
+		wait->held = true;
+	}
+	else
+		change_holder(wait, found, now);
+	wait->holder_lxid = found->root.lxid;
+}
+
+/* The waits for which a holder is to be found; returns how many there are. */
+static int
+collect_questions(LockQuestion *waits, int64 now)
+{
+	int			count = 0;
+
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	for (int i = 0; i < shared->count; i++)
+	{
+		int			slot = shared->slots[i];
+		const LockWait *wait = &shared->waits[slot];
+		LockQuestion *question = &waits[count];
+
+		if (now - wait->began < LOCK_WAIT_BLAMED_NS)
+			continue;
+		question->slot = slot;
+		question->session = wait->session;
+		question->pid = slot_get(slot)->published.pid;
+		question->started = wait->started;
+		count++;
+	}
+	locks_release(LOCK_LOCK_WAITS, 0);
+	return count;
+}
+
+static void
+make_round(int64 now)
+{
+	LockQuestion *waits;
+	int			count;
+	MemoryContext old;
+
+	if (round_context == NULL)
+		round_context = AllocSetContextCreate(TopMemoryContext, "pgnetlat lock waits",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(round_context);
+	old = MemoryContextSwitchTo(round_context);
+	waits = palloc_extended(mul_size(slot_count(), sizeof(LockQuestion)), MCXT_ALLOC_HUGE);
+	count = collect_questions(waits, now);
+	lock_graph_begin_round(round_context);
+	for (int i = 0; i < count; i++)
+		waits[i].found = lock_graph_root(waits[i].pid, &waits[i].root);
+
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
+	for (int i = 0; i < count; i++)
+	{
+		if (waits[i].found)
+			set_holder(&waits[i], now);
+	}
+	accumulate();
+	locks_release(LOCK_LOCK_WAITS, 0);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(round_context);
+}
+
+/* Is there a wait that has been in progress for long and has no fresh holder? */
+static bool
+round_is_needed(int64 now)
+{
+	for (int i = 0; i < shared->count; i++)
+	{
+		const LockWait *wait = &shared->waits[shared->slots[i]];
+
+		if (now - wait->began >= LOCK_WAIT_BLAMED_NS &&
+			(!wait->held || now - wait->looked >= HOLDER_VALID_NS))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The session in a slot has just been seen waiting for a lock.
+ */
+void
+lock_waits_note(int slot)
+{
+	if (noted == NULL)
+		noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	if (noted_count < slot_count())
+		noted[noted_count++] = slot;
+}
+
+/*
+ * All sessions that wait have been noted.
+ */
+void
+lock_waits_tick(void)
+{
+	int64		now;
+	bool		needed;
+
+	if (noted_count == 0 && *(volatile int *) &shared->count == 0)
+		return;
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
+	now = clock_now();
+	for (int i = 0; i < noted_count; i++)
+		begin_wait(noted[i], now);
+	noted_count = 0;
+	accumulate();
+	needed = now >= next_round && round_is_needed(now);
+	locks_release(LOCK_LOCK_WAITS, 0);
+	if (!needed)
+		return;
+
+	next_round = now + ROUND_INTERVAL_NS;
+	make_round(now);
+	next_round = Max(next_round, now + ROUND_SHARE * (clock_now() - now));
+}

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * request_log.c
+ *	  See request_log.h.
+ *
+ * The line is written when the client has its response, in the middle of what
+ * core does to send that.  Nothing may go to the client there, so the line is
+ * for the server's log only; nor may an error be raised.  Interrupts wait,
+ * because core looks for them behind each message.
+ *
+ * A server on which everything has become slow must not become slower by saying
+ * so.  Each session writes a few lines in a second at most, and all of them
+ * together some more.  What a session has left out is counted in its next line.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clock.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "request_log.h"
+#include "storage/shmem.h"
+
+/* Lines in a second, of a session and of the server. */
+#define SESSION_LINES		10
+#define SERVER_LINES		100
+
+/* The second in which lines were written last, and how many: in one word. */
+#define SECOND_SHIFT		16
+#define LINES_MASK			((UINT64CONST(1) << SECOND_SHIFT) - 1)
+
+static pg_atomic_uint64 *server_lines = NULL;
+static pg_atomic_uint64 session_lines;	/* nobody else's */
+static int64 left_out = 0;
+
+Size
+request_log_shmem_size(void)
+{
+	return MAXALIGN(sizeof(pg_atomic_uint64));
+}
+
+void
+request_log_shmem_init(void)
+{
+	bool		found;
+
+	server_lines = ShmemInitStruct("pgnetlat request log", request_log_shmem_size(),
+								   &found);
+	if (!found)
+		pg_atomic_init_u64(server_lines, 0);
+}
+
+/* One line more in this second, if that makes no more than "most" of them. */
+static bool
+count_line(pg_atomic_uint64 *lines, uint64 second, uint64 most)
+{
+	uint64		old = pg_atomic_read_u64(lines);
+
+	for (;;)
+	{
+		uint64		count = old >> SECOND_SHIFT == second ? old & LINES_MASK : 0;
+
+		if (count >= most)
+			return false;
+		if (pg_atomic_compare_exchange_u64(lines, &old,
+										   second << SECOND_SHIFT | (count + 1)))
+			return true;
+	}
+}
+
+/* As pg_size_pretty() has it. */
+static void
+format_bytes(char *buffer, size_t size, int64 bytes)
+{
+	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+	int			unit = 0;
+	int64		value = bytes;
+
+	while (value >= 10 * 1024 && unit < (int) lengthof(units) - 1)
+	{
+		value = (value + 512) / 1024;
+		unit++;
+	}
+	snprintf(buffer, size, INT64_FORMAT " %s", value, units[unit]);
+}
+
+static double
+ms(int64 time)
+{
+	return time / (double) NS_PER_MS;
+}
+
+/* Why did sending take long, if it did? */
+static const char *
+reason_of_send(const RequestLine *line)
+{
+	if (line->send_blocked * 2 < line->send || line->send_blocked == 0)
+		return "";
+	return line->send_client * 2 >= line->send_blocked ?
+		" (client not reading)" : " (network)";
+}
+
+static void
+write_line(const RequestLine *line)
+{
+	char		network[40] = "";
+	char		bytes[40];
+	char		rtt[40] = "";
+	char		queryid[60] = "";
+	char		others[60] = "";
+
+	format_bytes(bytes, sizeof(bytes), line->bytes);
+	if (line->network > 0)
+		snprintf(network, sizeof(network), ", network %.1f", ms(line->network));
+	if (line->rtt > 0)
+		snprintf(rtt, sizeof(rtt), "; rtt %.1f ms", ms(line->rtt));
+	if (line->queryid != 0)
+		snprintf(queryid, sizeof(queryid), "; query identifier " INT64_FORMAT,
+				 (int64) line->queryid);
+	if (left_out > 0)
+		snprintf(others, sizeof(others), "; " INT64_FORMAT " more were not logged",
+				 left_out);
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("duration %.1f ms: exec %.1f, send %.1f%s, recv %.1f%s, %s; wait before it %.1f ms%s%s%s%s",
+					ms(line->duration), ms(line->exec), ms(line->send),
+					reason_of_send(line), ms(line->recv), network, bytes,
+					ms(line->wait), line->wait_in_xact ? " in transaction" : "",
+					rtt, queryid, others),
+			 errhidestmt(true),
+			 errhidecontext(true)));
+}
+
+/*
+ * Write the line of an exchange that has just ended.  Never raises an error.
+ */
+void
+request_log_write(int64 now, const RequestLine *line)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint64		second = now / NS_PER_S;
+
+	if (!count_line(&session_lines, second, SESSION_LINES) ||
+		!count_line(server_lines, second, SERVER_LINES))
+	{
+		left_out++;
+		return;
+	}
+	HOLD_INTERRUPTS();
+	PG_TRY();
+	{
+		write_line(line);
+		left_out = 0;
+	}
+	PG_CATCH();
+	{
+		/* there was no memory, or some other library's hook has failed */
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	RESUME_INTERRUPTS();
+}

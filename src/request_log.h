@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * request_log.h
+ *	  A line in the server's log for each exchange that took long.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_REQUEST_LOG_H
+#define PGNETLAT_REQUEST_LOG_H
+
+/* An exchange; times in nanoseconds. */
+typedef struct RequestLine
+{
+	int64		duration;		/* the sum of the four that follow */
+	int64		exec;
+	int64		send;
+	int64		recv;
+	int64		network;		/* of turns inside the exchange */
+	int64		send_blocked;	/* of send */
+	int64		send_client;	/* of that: the client would take no more */
+	int64		bytes;			/* of the response */
+	int64		wait;			/* before it */
+	bool		wait_in_xact;
+	int64		rtt;			/* 0: none, or not known */
+	uint64		queryid;		/* 0: none */
+} RequestLine;
+
+extern Size request_log_shmem_size(void);
+extern void request_log_shmem_init(void);
+
+extern void request_log_write(int64 now, const RequestLine *line);
+
+#endif							/* PGNETLAT_REQUEST_LOG_H */

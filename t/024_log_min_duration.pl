@@ -1,0 +1,265 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# A line in the server's log for each exchange that took long: what it says is
+# what the client has made it do; it comes in each of core's formats, never to
+# the client, and not more often than a log can bear.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use JSON::PP qw(decode_json);
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('log', conf => <<'EOC');
+logging_collector = on
+log_destination = 'stderr,csvlog,jsonlog'
+log_directory = log
+log_filename = 'server.log'
+log_rotation_age = 0
+log_rotation_size = 0
+log_line_prefix = '[%p] %Q '
+pgnetlat.rtt_interval = 0
+EOC
+$node->start;
+my $log = $node->data_dir . '/log/server';
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE t (v text)');
+
+my $number = qr/\d+\.\d/;
+my $format = qr{
+	duration\ (?<duration>$number)\ ms:
+	\ exec\ (?<exec>$number),
+	\ send\ (?<send>$number)(?:\ \((?<why>[^)]*)\))?,
+	\ recv\ (?<recv>$number)(?:,\ network\ (?<network>$number))?,
+	\ (?<bytes>\d+\ (?:bytes|kB|MB));
+	\ wait\ before\ it\ (?<wait>$number)\ ms(?<in_xact>\ in\ transaction)?
+	(?:;\ rtt\ (?<rtt>$number)\ ms)?
+	(?:;\ query\ identifier\ (?<queryid>-?\d+))?
+	(?:;\ (?<more>\d+)\ more\ were\ not\ logged)?
+	$}x;
+
+# The lines of a session, taken apart and checked.
+sub lines_of
+{
+	my ($pid) = @_;
+	my @lines;
+
+	foreach my $text (split /\n/, slurp_file("$log.log"))
+	{
+		my ($message) = $text =~ /^\[$pid\] \S+ LOG:  (duration .*)$/ or next;
+
+		if ($message =~ $format)
+		{
+			my %line = (%+, text => $message);
+			my $sum = $line{exec} + $line{send} + $line{recv} + ($line{network} // 0);
+
+			push @lines, \%line;
+			cmp_ok(abs($sum - $line{duration}), '<', 0.3, 'its parts sum up')
+			  or diag($message);
+		}
+		else
+		{
+			fail("a line of another form: $message");
+		}
+	}
+	return @lines;
+}
+
+# Waits for so many lines of a client, with what was left out; the latest.
+sub line_of
+{
+	my ($client, $count) = @_;
+	my @lines;
+	my $seen = $observer->poll(
+		sub {
+			my @matches = slurp_file("$log.log") =~ /^\[@{[ $client->pid ]}\].*duration /gm;
+			return @matches >= $count;
+		});
+
+	ok($seen, 'there is a line');
+	@lines = lines_of($client->pid);
+	is(scalar(@lines), $count, 'and one only');
+	return $lines[-1];
+}
+
+my %count;
+
+sub next_line
+{
+	my ($client) = @_;
+
+	return line_of($client, ++$count{ $client->pid });
+}
+
+sub client
+{
+	my ($name, %options) = @_;
+
+	return PgNetlat::Client->connect($node, application_name => $name, %options);
+}
+
+# ---------------------------------------------------------------------------
+# Off
+# ---------------------------------------------------------------------------
+
+is($observer->value('SHOW pgnetlat.log_min_duration'), '-1', 'off by default');
+my $client = client('unix');
+$client->run('SELECT pg_sleep(0.3)');
+$observer->settled($client->pid, 1);
+
+# ---------------------------------------------------------------------------
+# What takes long
+# ---------------------------------------------------------------------------
+
+$client->run(q{SET pgnetlat.log_min_duration = '200ms'}, 'SELECT 1');
+pause(150);
+my $queryid;
+{
+	my $asked = now();
+	$client->run('SELECT pg_sleep(0.3)');
+	my $took = now() - $asked;
+	my $line = next_line($client);
+
+	cmp_ok($line->{duration}, '>=', 300, 'executes: as long as it did');
+	cmp_ok($line->{duration}, '<=', $took + 0.1, 'and no longer');
+	at_least($line->{exec}, 300, 'which was execution');
+	cmp_ok($line->{wait}, '>=', 150 - 1, 'after a pause');
+	is($line->{in_xact}, undef, 'outside a transaction');
+	is($line->{rtt}, undef, 'there is no round trip');
+	$queryid = $observer->value(
+		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
+	is($line->{queryid}, $queryid, 'of which statement');
+}
+
+$client->run('BEGIN');
+pause(100);
+$client->run('SELECT pg_sleep(0.3)');
+{
+	my $line = next_line($client);
+
+	cmp_ok($line->{wait}, '>=', 100 - 1, 'in a transaction: a pause');
+	ok($line->{in_xact}, 'in it');
+}
+$client->run('COMMIT');
+
+foreach my $tcp (0, 1)
+{
+	my $reader = client('reader', tcp => $tcp, receive_buffer => 4096);
+
+	$reader->run('SELECT 1', q{SET pgnetlat.log_min_duration = '200ms'});
+	$reader->put(query(q{SELECT repeat('x', 30000000)}));
+	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }), 'a slow reader');
+	pause(500);
+	$reader->responses;
+	my $line = next_line($reader);
+
+	cmp_ok($line->{send}, '>=', 500 - 1, 'sending took as long as it did not read');
+	is($line->{why}, 'client not reading', 'which is why');
+	is($line->{bytes}, '29 MB', 'so much');
+	is(defined $line->{rtt}, $tcp == 1, 'round trip, if there is one');
+	$reader->finish;
+}
+
+{
+	my $writer = client('writer');
+
+	$writer->run(q{SET pgnetlat.log_min_duration = '200ms'});
+	$writer->put(query('COPY t FROM STDIN'));
+	$writer->until('G');
+	pause(400);
+	$writer->put(copy_data("x\n") . copy_done());
+	$writer->responses;
+	my $line = next_line($writer);
+
+	cmp_ok($line->{recv}, '>=', 400 - 1, 'an upload: it waited for data');
+	$writer->finish;
+}
+
+# ---------------------------------------------------------------------------
+# The client does not see it
+# ---------------------------------------------------------------------------
+
+$client->run('SET client_min_messages = debug5');
+$client->put(query('SELECT pg_sleep(0.3)'));
+is(join('', map { $_->{type} } grep { $_->{type} eq 'N' && $_->{body} =~ /duration/ } $client->until('Z')),
+	'', 'nothing of it goes to the client');
+next_line($client);
+$client->run('SET client_min_messages = error');
+
+# nor does what would interrupt the writing of the line
+$client->run('SET pgnetlat.log_min_duration = 0');
+for my $i (1 .. 100)
+{
+	$client->put(query("SELECT $i"));
+	$client->cancel;
+	$client->until('Z');
+}
+is($observer->poll(sub { eval { $client->value('SELECT 42') } }), 42, 'no response too much');
+
+# ---------------------------------------------------------------------------
+# Not more than a log can bear
+# ---------------------------------------------------------------------------
+
+my $chatty = client('chatty');
+my $began = now();
+$chatty->run('SET pgnetlat.log_min_duration = 0');
+$chatty->run(('SELECT 1') x 500);
+my $took = now() - $began;
+pause(1100);
+$chatty->run('SELECT 2');
+my $lines = 0;
+my $left_out = 0;
+ok( $observer->poll(
+		sub {
+			my @texts = slurp_file("$log.log") =~ /^\[@{[ $chatty->pid ]}\].*duration (.*)$/gm;
+
+			$lines = @texts;
+			$left_out = 0;
+			/; (\d+) more were not logged$/ && ($left_out += $1) foreach @texts;
+			return $lines + $left_out >= 502;
+		}),
+	'what was left out is counted');
+is($lines + $left_out, 502, 'all of it, once');
+cmp_ok($lines, '<=', 10 * (2 + int($took / 1000)) + 10, 'ten lines in a second at most');
+
+# ---------------------------------------------------------------------------
+# In core's formats
+# ---------------------------------------------------------------------------
+
+my @json =
+  map { decode_json($_) } grep { /"message":"duration / } split /\n/, slurp_file("$log.json");
+cmp_ok(scalar(@json), '>=', 5, 'jsonlog has the lines');
+my ($first) = grep { $_->{pid} == $client->pid } @json;
+like($first->{message}, $format, 'as they are elsewhere');
+is($first->{error_severity}, 'LOG', 'of that level');
+is($first->{query_id}, $queryid, 'and with the identifier');
+is($first->{statement}, undef, 'without the statement');
+
+$observer->run(
+	'CREATE TABLE log (' . join(', ', map { "c$_ text" } 1 .. 26) . ')');
+ok( $observer->poll(
+		sub {
+			eval {
+				$observer->run('TRUNCATE log', "COPY log FROM '$log.csv' WITH (FORMAT csv)");
+				1;
+			};
+		}),
+	'csvlog can be read back');
+is( $observer->value(
+		"SELECT c14 FROM log WHERE c4 = '@{[ $client->pid ]}' AND c14 LIKE 'duration %'
+		  ORDER BY c7::int LIMIT 1"),
+	$first->{message},
+	'and has the same');
+
+no_violations($observer);
+$node->stop;
+done_testing();

@@ -1,0 +1,453 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# What execution consists of: processor, files, locks, standbys, other servers.
+# Sampled, so what is known to have taken a second is looked for, with some
+# samples' room.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node(
+	'execution',
+	init => { allows_streaming => 1 },
+	conf => q{synchronous_standby_names = ''});
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	'CREATE TABLE t AS SELECT 0 AS i',
+	q{CREATE FUNCTION compute(seconds float) RETURNS void LANGUAGE plpgsql AS
+	  $$ DECLARE ends timestamptz := clock_timestamp() + seconds * interval '1 s';
+	  BEGIN WHILE clock_timestamp() < ends LOOP END LOOP; END $$});
+
+my @parts =
+  grep { $_ ne 'exec_unsampled_time' } @PgNetlat::Observer::EXEC_PARTS;
+
+# A part is most of so much execution.  A sample may come late on a busy machine,
+# and then stands for what was before.
+sub is_most
+{
+	my ($account, $part, $milliseconds, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	cmp_ok($account->{$part}, '>=', 0.9 * $milliseconds, "$name: $part")
+	  or diag(
+		join(', ',
+			map { "$_=$account->{$_}" } 'exec_time',
+			@PgNetlat::Observer::EXEC_PARTS));
+	return;
+}
+
+# Nobody looks while it runs.
+sub after
+{
+	my ($client, @queries) = @_;
+	my $before = $observer->settled($client->pid, 0);
+
+	$client->run(@queries);
+	return delta($before,
+		$observer->settled($client->pid, $before->{requests} + @queries));
+}
+
+# ---------------------------------------------------------------------------
+# Seen only afterwards
+# ---------------------------------------------------------------------------
+
+my $client =
+  PgNetlat::Client->connect($node, tcp => 1, application_name => 'client');
+is_most(after($client, 'SELECT pg_sleep(1)'),
+	'exec_other_time', 1000, 'pg_sleep');
+is_most(after($client, 'SELECT compute(1)'), 'exec_cpu_time', 1000, 'a loop');
+
+# ---------------------------------------------------------------------------
+# Seen meanwhile, often
+# ---------------------------------------------------------------------------
+
+my $before = $observer->settled($client->pid, 0);
+$client->put(query('SELECT pg_sleep(1)'));
+my $looks = 0;
+$observer->poll(
+	sub {
+		$looks++;
+		my $now = $observer->account($client->pid);
+		$now->{requests} > $before->{requests};
+	});
+cmp_ok($looks, '>', 5, 'looked at while it executes');
+is_most(
+	delta($before, $observer->settled($client->pid, $before->{requests} + 1)),
+	'exec_other_time', 1000, 'pg_sleep, looked at');
+$client->responses;
+
+# ---------------------------------------------------------------------------
+# Locks: exact while they are waited for
+# ---------------------------------------------------------------------------
+
+my $holder = PgNetlat::Client->connect($node, application_name => 'holder');
+$holder->run('BEGIN', 'UPDATE t SET i = 1');
+$before = $observer->settled($client->pid, 0);
+$client->put(query('UPDATE t SET i = 2'));
+$observer->poll(
+	sub {
+		$observer->value(
+			'SELECT count(*) FROM pg_locks WHERE NOT granted AND waitstart IS NOT NULL AND pid = '
+			  . $client->pid);
+	});
+pause(300);
+for (1 .. 5)
+{
+	pause(50);
+	my ($row) = $observer->rows(
+		'SELECT s.*, extract(epoch FROM statement_timestamp() - l.waitstart) * 1000 AS waited_at_least,
+				extract(epoch FROM clock_timestamp() - a.query_start) * 1000 AS asked_for
+		   FROM pg_locks l JOIN pgnetlat_sessions s USING (pid) JOIN pg_stat_activity a USING (pid)
+		  WHERE NOT l.granted AND s.pid = ' . $client->pid);
+	my $lock = $row->{exec_lock_time} - $before->{exec_lock_time};
+
+	cmp_ok(
+		$lock, '>=',
+		$row->{waited_at_least} - 0.1,
+		'a lock is waited for, and all of it is seen');
+	cmp_ok(
+		$lock, '<=',
+		$row->{asked_for} + 0.1,
+		'and not more than there was');
+}
+pause(500);
+$holder->run('ROLLBACK');
+$client->responses;
+my $gain =
+  delta($before, $observer->settled($client->pid, $before->{requests} + 1));
+is_most($gain, 'exec_lock_time', 1000, 'a lock');
+is( $gain->{exec_other_time} +
+	  $gain->{exec_remote_time} +
+	  $gain->{exec_replication_time},
+	0,
+	'and no other wait');
+
+# ---------------------------------------------------------------------------
+# A standby that does not answer
+# ---------------------------------------------------------------------------
+
+sub set
+{
+	my ($name, $value) = @_;
+
+	$node->adjust_conf('postgresql.conf', $name, $value);
+	$node->reload;
+	$observer->poll(
+		sub { $observer->value("SHOW $name") eq $value =~ s/^'|'$//gr; })
+	  or die "$name is not set";
+	return;
+}
+
+# Something that takes a second, released by a function.
+sub released
+{
+	my ($query, $release) = @_;
+
+	$before = $observer->settled($client->pid, 0);
+	$client->put(query($query));
+	pause(1000);
+	my $meanwhile = delta($before, $observer->account($client->pid));
+	$meanwhile->{doing} =
+	  $observer->value(
+		'SELECT doing FROM pgnetlat_now WHERE pid = ' . $client->pid);
+	$release->();
+	$client->responses;
+	return (
+		$meanwhile,
+		delta(
+			$before, $observer->settled($client->pid, $before->{requests} + 1)
+		));
+}
+
+# the checkpointer tells all others, when it has read the setting
+set('synchronous_standby_names', q{'gone'});
+my $probe = PgNetlat::Client->connect($node, application_name => 'probe');
+ok( $observer->poll(
+		sub {
+			my $waits = $observer->value(
+				q{SELECT concat(state, ' ', wait_event) FROM pg_stat_activity WHERE pid = }
+				  . $probe->pid);
+
+			return $waits eq 'active SyncRep' if $waits =~ /^active/;
+			$probe->responses if $probe->{asked};
+			$probe->put(query('INSERT INTO t VALUES (4)'));
+			$probe->{asked} = 1;
+			pause(10);
+			return 0;
+		}),
+	'a standby is waited for');
+my ($meanwhile, $afterwards) = released('INSERT INTO t VALUES (3)',
+	sub { set('synchronous_standby_names', q{''}); });
+is_most($meanwhile, 'exec_replication_time', 900,
+	'COMMIT without its standby, meanwhile');
+is_most(
+	$afterwards, 'exec_replication_time',
+	1000, 'COMMIT without its standby');
+like($meanwhile->{doing}, qr/^for standby: INSERT/, 'as pgnetlat_now says');
+$probe->responses;
+$probe->finish;
+
+# ---------------------------------------------------------------------------
+# Another server
+# ---------------------------------------------------------------------------
+
+my $extensions = $observer->value(
+	q{SELECT string_agg(name, ' ') FROM pg_available_extensions WHERE name IN ('postgres_fdw', 'dblink')}
+);
+my $connection =
+  sprintf('host=%s port=%s dbname=postgres', $node->host, $node->port);
+SKIP:
+{
+	skip 'postgres_fdw is not installed', 1
+	  unless $extensions =~ /postgres_fdw/;
+	$observer->run(
+		'CREATE EXTENSION postgres_fdw',
+		sprintf(
+			q{CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%s', port '%s', dbname 'postgres')},
+			$node->host, $node->port),
+		'CREATE USER MAPPING FOR CURRENT_USER SERVER other',
+		'CREATE VIEW slow AS SELECT pg_sleep(1)::text AS nothing',
+		q{CREATE FOREIGN TABLE slow_there (nothing text) SERVER other OPTIONS (table_name 'slow')}
+	);
+	is_most(after($client, 'SELECT * FROM slow_there'),
+		'exec_remote_time', 1000, 'postgres_fdw');
+}
+SKIP:
+{
+	skip 'dblink is not installed, or has no wait event', 1
+	  unless $extensions =~ /dblink/ && $node->pg_version >= 17;
+	$observer->run('CREATE EXTENSION dblink');
+	is_most(
+		after(
+			$client,
+			"SELECT * FROM dblink('$connection', 'SELECT pg_sleep(1)::text') d(x text)"
+		),
+		'exec_remote_time',
+		1000, 'dblink');
+}
+
+# ---------------------------------------------------------------------------
+# Statements
+# ---------------------------------------------------------------------------
+
+# The parts of a statement that a session runs, when it has run another one.
+sub statement_of
+{
+	my ($client, $query) = @_;
+	my $old = statement_row($client, $query);
+
+	# its record is complete when the wait after it is over
+	$client->run($query, 'SELECT 1');
+	$observer->settled($client->pid, 0);
+	my $new = statement_row($client, $query);
+
+	return {
+		map { $_ => $new->{$_} - ($old->{$_} // 0) } 'exec_time',
+		@PgNetlat::Observer::EXEC_PARTS
+	};
+}
+
+my %queryid;
+
+sub statement_row
+{
+	my ($client, $query) = @_;
+
+	unless ($queryid{$query})
+	{
+		$queryid{$query} = 0;
+		foreach my $row ($client->rows("EXPLAIN (VERBOSE) $query"))
+		{
+			$queryid{$query} = $1
+			  if $row->{'QUERY PLAN'} =~ /Query Identifier: (-?\d+)/;
+		}
+	}
+	my ($row) = statements("queryid = $queryid{$query}");
+	return $row // {};
+}
+
+# Rows of pgnetlat_statements, checked.
+my %seen;
+
+sub statements
+{
+	my ($condition) = @_;
+	my @rows =
+	  $observer->rows("SELECT * FROM pgnetlat_statements WHERE $condition");
+
+	foreach my $row (@rows)
+	{
+		my $key = join(' ',
+			map { $_ // 'NULL' } @$row{qw(userid dbid queryid stats_since)});
+		my $sum = 0;
+
+		$sum += $row->{$_} foreach @PgNetlat::Observer::EXEC_PARTS;
+		$observer->_complain($row,
+			"statement: exec_time is $row->{exec_time}, its parts $sum")
+		  if abs($sum - $row->{exec_time}) > 1e-6;
+		foreach my $part (@PgNetlat::Observer::EXEC_PARTS)
+		{
+			$observer->_complain($row,
+				"statement: $part fell to $row->{$part}")
+			  if $row->{$part} < ($seen{$key}{$part} // 0) - 1e-9;
+		}
+		$seen{$key} = $row;
+	}
+	return @rows;
+}
+
+is_most(statement_of($client, 'SELECT pg_sleep(1.0)'),
+	'exec_other_time', 1000, 'statement: pg_sleep');
+is_most(statement_of($client, 'SELECT compute(1.0)'),
+	'exec_cpu_time', 1000, 'statement: a loop');
+
+# several in one exchange, each with what was sampled of it
+my $sleep = statement_row($client, 'SELECT pg_sleep(1.0)');
+my $loop = statement_row($client, 'SELECT compute(1.0)');
+$client->run('SELECT pg_sleep(0.7); SELECT compute(0.7)', 'SELECT 1');
+$observer->settled($client->pid, 0);
+my $sleep_after = statement_row($client, 'SELECT pg_sleep(1.0)');
+my $loop_after = statement_row($client, 'SELECT compute(1.0)');
+cmp_ok($sleep_after->{exec_other_time} - $sleep->{exec_other_time},
+	'>=', 0.8 * 700, 'two in one exchange: the first slept');
+cmp_ok($loop_after->{exec_cpu_time} - $loop->{exec_cpu_time},
+	'>=', 0.8 * 700, 'and the second computed');
+cmp_ok($loop_after->{exec_other_time} - $loop->{exec_other_time},
+	'<=', 0.3 * 700, 'but did not sleep');
+
+# ---------------------------------------------------------------------------
+# Sums
+# ---------------------------------------------------------------------------
+
+# Many short ones, which a sample stands for in proportion.
+$before = $observer->settled($client->pid, 0);
+my $short = 0;
+my $until = now() + 2000;
+while (now() < $until)
+{
+	$client->run('SELECT compute(0.002)');
+	$short++;
+}
+$gain = delta($before,
+	$observer->settled($client->pid, $before->{requests} + $short));
+cmp_ok(
+	$gain->{exec_cpu_time},
+	'>=',
+	0.6 * $gain->{exec_time},
+	'many short executions are seen'
+) or diag("$gain->{exec_cpu_time} of $gain->{exec_time}");
+
+# A group is the sum of its sessions; statements have what sessions have.
+my $account = $observer->settled($client->pid, 0);
+my $group = $observer->client('client');
+cmp_ok(abs($group->{$_} - $account->{$_}), '<', 1e-3, "group: $_")
+  foreach @parts;
+$client->finish;
+$holder->finish;
+$observer->ended($_) foreach qw(client holder);
+$group = $observer->client('client');
+my %sessions;
+my %statements;
+
+foreach my $row ($observer->clients(q{application_name <> 'observer'}))
+{
+	$sessions{$_} += $row->{$_} foreach @parts;
+}
+
+foreach my $row (statements('true'))
+{
+	$statements{$_} += $row->{$_} foreach @parts, 'exec_time';
+}
+foreach my $part (@parts)
+{
+	my $sum = $sessions{$part};
+
+	cmp_ok(
+		$statements{$part}, '<=',
+		$sum + 1e-3,
+		"statements: not more $part than sessions had");
+	cmp_ok(
+		$statements{$part}, '>=',
+		0.8 * $sum - 100,
+		"statements: nearly all $part of sessions");
+}
+my ($history) = $observer->rows(
+	'SELECT '
+	  . join(', ',
+		map { "sum($_) AS $_" } 'exec_time',
+		@PgNetlat::Observer::EXEC_PARTS)
+	  . q{, bool_and(abs(}
+	  . join(' + ', @PgNetlat::Observer::EXEC_PARTS)
+	  . q{ - exec_time) < 1e-6) AS exact FROM pgnetlat_history WHERE datname = 'postgres'}
+);
+is($history->{exact}, 't', 'history: parts add up in each interval');
+cmp_ok($history->{$_}, '>=', 0.95 * $group->{$_} - 20, "history: $_")
+  foreach @parts;
+
+# windows, of which each is checked
+foreach my $duration ('1 us', '1 s', '10 s', '15 min')
+{
+	my ($row) =
+	  $observer->clients_window($duration, q{application_name = 'client'});
+
+	ok(defined $row, "window of $duration");
+}
+
+# ---------------------------------------------------------------------------
+# What is saved, and what is forgotten
+# ---------------------------------------------------------------------------
+
+no_violations($observer);
+$observer->finish;
+$node->restart;
+$observer = PgNetlat::Observer->connect($node);
+my $saved = $observer->client('client');
+is($saved->{$_}, $group->{$_}, "restart: $_ is kept") foreach @parts;
+is( sprintf(
+		'%.3f',
+		$observer->value(
+			"SELECT sum(exec_other_time) FROM pgnetlat_statements")),
+	sprintf('%.3f', $statements{exec_other_time}),
+	'restart: of statements, too');
+
+$client =
+  PgNetlat::Client->connect($node, tcp => 1, application_name => 'client');
+$client->put(query('SELECT pg_sleep(600)'));
+$observer->await($client->pid, sub { $_->{exec_other_time} > 100 });
+$observer->run('SELECT pgnetlat_reset()');
+$account = $observer->account($client->pid);
+cmp_ok($account->{exec_other_time},
+	'<=', $account->{exec_time}, 'a reset while it executes');
+ok($observer->await($client->pid, sub { $_->{exec_other_time} > 100 }),
+	'and it is sampled further');
+$observer->run('SELECT pgnetlat_reset_session(' . $client->pid . ')');
+$account = $observer->account($client->pid);
+cmp_ok($account->{exec_other_time},
+	'<=', $account->{exec_time}, 'the same of one session');
+ok( $observer->await(
+		$client->pid,
+		sub {
+			$_->{exec_other_time} > 100
+			  && $_->{exec_other_time} > 0.9 * $_->{exec_time};
+		}),
+	'and its parts begin from zero');
+$observer->window($_, $client->pid) foreach '1 us', '1 s', '15 min';
+$client->cancel;
+
+no_violations($observer);
+$node->stop;
+done_testing();
