@@ -11,6 +11,7 @@ OBJS = \
 	src/aggregate_views.o \
 	src/blockers.o \
 	src/burst.o \
+	src/client_key.o \
 	src/clients.o \
 	src/accumulate.o \
 	src/exec_samples.o \
@@ -37,6 +38,7 @@ OBJS = \
 	src/statement_hooks.o \
 	src/statements.o \
 	src/table.o \
+	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
 	src/views.o \
@@ -59,7 +61,7 @@ PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)
 PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.  What is marked PGDLLEXPORT is
 # exported and nothing else, on majors that do not see to that by themselves, too.
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
 EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate

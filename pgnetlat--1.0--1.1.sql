@@ -990,7 +990,7 @@ COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';
 COMMENT ON COLUMN pgnetlat_info.clients IS 'entries in use for pgnetlat_clients';
 COMMENT ON COLUMN pgnetlat_info.clients_max IS 'room for them: pgnetlat.max_clients';
 COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
-COMMENT ON COLUMN pgnetlat_info.records_dropped IS 'records that found no place in a flight recorder; should be 0';
+COMMENT ON COLUMN pgnetlat_info.records_dropped IS '0 since 1.1: nothing is dropped';
 COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
 COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'the latest reset';
 

@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * accumulate.h
- *	  From the sessions' slots into the tables.
+ *	  From the sessions' slots and tallies into the tables.
  *
- * Accumulating a session adds what it has counted since it was accumulated last to its
- * client group and to the history, and consumes its flight recorder for the
+ * To accumulate a session is to add what it has counted since the last time to
+ * its client group and to the history, and to take its tally for the
  * statements and histograms.  Whoever needs the aggregates accumulates: a reader
  * before it reads, the sampler when it closes an interval of the history or
- * finds a recorder half full, a session when its own is nearly full, when its
- * application_name changes and when it ends.  So nothing is lost and nothing
- * is stale, whether the sampler runs or not.
+ * takes snapshots, a session when its application_name changes and when it
+ * ends.  A session that uses more statements than its tally has places adds
+ * those to their table itself, many executions at a time.  So nothing is lost
+ * and nothing is stale, whether the sampler runs or not.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,9 +19,8 @@
 #ifndef PGNETLAT_ACCUMULATE_H
 #define PGNETLAT_ACCUMULATE_H
 
-#include "clients.h"
-#include "recorder.h"
-#include "session_slot.h"
+#include "datatype/timestamp.h"
+#include "tally.h"
 
 extern Size accumulate_shmem_size(void);
 extern void accumulate_shmem_init(void);
@@ -28,9 +28,11 @@ extern void accumulate_shmem_init(void);
 /* Functions for the session itself */
 extern void accumulate_attach(int slot, uint64 session);
 extern bool accumulate_is_renamed(void);
-extern void accumulate_rename(int slot, FlightRecord *open);
+extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
-extern void accumulate_session_if_free(int slot);
+extern bool accumulate_begin(int slot, bool if_free);
+extern int	accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free);
+extern void accumulate_end(int slot);
 
 /* Functions for everybody */
 extern void accumulate_session(int slot);

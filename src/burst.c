@@ -11,11 +11,12 @@
 
 #include <string.h>
 
-/* Forget all statements: a new burst begins. */
+/* A new burst: no statement has been executed in it. */
 void
-burst_forget(Burst *burst)
+burst_begin(Burst *burst)
 {
-	burst->count = burst->guess = 0;
+	burst->number++;
+	burst->count = 0;
 	if (burst->count_more > 0)
 	{
 		memset(burst->more, 0, sizeof(burst->more));
@@ -24,59 +25,71 @@ burst_forget(Burst *burst)
 }
 
 /*
- * Look a statement up in the hash table, and add it unless it is there.  The
+ * Where a statement is in the hash table, or else the free place for it.  The
  * table is never full, so that a free place ends each search.
  *
  * What is kept of a statement is half of its hash, of which the other half
  * tells where to begin: that two statements are taken for one takes the same
  * hash, all but some bits.
  */
-static bool
-find_more(Burst *burst, uint64_t statement, bool add)
+static unsigned
+find_place(const Burst *burst, uint64_t statement, uint32_t *tag)
 {
-	/* identifiers are hashes already, but those of others than core may not be */
+	/*
+	 * identifiers are hashes already, but those of others than core may not
+	 * be
+	 */
 	uint64_t	hash = statement * UINT64_C(0x9E3779B97F4A7C15);
-	uint32_t	tag = (uint32_t) (hash >> 32);
 	unsigned	place = (uint32_t) hash % BURST_PLACES;
 
-	if (tag == 0)
-		tag = 1;
-	for (; burst->more[place] != 0; place = (place + 1) % BURST_PLACES)
+	*tag = (uint32_t) (hash >> 32);
+	if (*tag == 0)
+		*tag = 1;
+	while (burst->more[place] != 0 && burst->more[place] != *tag)
+		place = (place + 1) % BURST_PLACES;
+	return place;
+}
+
+/* The statement has been executed in the burst. */
+void
+burst_remember(Burst *burst, uint64_t statement)
+{
+	uint32_t	tag;
+	unsigned	place;
+
+	for (unsigned i = 0; i < burst->count; i++)
 	{
-		if (burst->more[place] == tag)
-			return true;
+		if (burst->few[i] == statement)
+			return;
 	}
-	if (!add)
-		return false;
+	if (burst->count < BURST_FEW)
+	{
+		burst->few[burst->count++] = statement;
+		return;
+	}
+	place = find_place(burst, statement, &tag);
+	if (burst->more[place] != 0)
+		return;
 	if (burst->count_more == BURST_MORE)
 	{
 		memset(burst->more, 0, sizeof(burst->more));
 		burst->count_more = 0;
-		place = (uint32_t) hash % BURST_PLACES;
+		place = find_place(burst, statement, &tag);
 	}
 	burst->more[place] = tag;
 	burst->count_more++;
-	return false;
 }
 
-/*
- * Has the statement been executed in the burst?  If not, and "add", it is from
- * now on.
- */
+/* Has it, as far as is remembered here? */
 bool
-burst_find(Burst *burst, uint64_t statement, bool add)
+burst_knows(const Burst *burst, uint64_t statement)
 {
+	uint32_t	tag;
+
 	for (unsigned i = 0; i < burst->count; i++)
 	{
 		if (burst->few[i] == statement)
-		{
-			burst->guess = (i + 1) % BURST_FEW;
 			return true;
-		}
 	}
-	if (burst->count == BURST_FEW)
-		return find_more(burst, statement, add);
-	if (add)
-		burst->few[burst->count++] = statement;
-	return false;
+	return burst->count == BURST_FEW && burst->more[find_place(burst, statement, &tag)] != 0;
 }

@@ -11,11 +11,12 @@
  * before it and, where the client prepares it anew each time, before that) are
  * what one statement for all would have saved.
  *
- * The first statements of a burst are remembered in the order in which they
- * appeared, for they tend to come in the same order again: most lookups are
- * one comparison.  Further ones go into a small hash table.  When that is full
- * it is forgotten: a loop of more than BURST_STATEMENTS different statements
- * shows repeats of the first BURST_FEW of them only.
+ * Bursts are numbered.  Whoever keeps something for each statement keeps the
+ * number of the burst in which it was last executed there: most questions are
+ * one comparison.  What is not kept any longer is remembered here, until the
+ * burst ends: the first statements in the order in which they came, further
+ * ones in a small hash table.  When that is full it is forgotten: a loop of
+ * too many different statements shows repeats of some of them only.
  *
  * Plain C, no server headers.
  *
@@ -37,20 +38,30 @@
 #define BURST_MORE			224 /* statements that it may hold */
 #define BURST_STATEMENTS	(BURST_FEW + BURST_MORE)
 
+/* Which statement continues the burst in progress? */
+typedef enum BurstContinues
+{
+	BURST_ENDS = 0,				/* none */
+	BURST_OUTSIDE,				/* one outside of a transaction block */
+	BURST_IN_BLOCK				/* one in a transaction block */
+} BurstContinues;
+
 typedef struct Burst
 {
-	uint64_t	few[BURST_FEW];
-	uint32_t	more[BURST_PLACES]; /* halves of hashes; 0: free */
+	uint32_t	number;			/* of the burst in progress; 0: there was none */
+	BurstContinues continues;
+	int64_t		trip;			/* round trips that brought the next statement */
+
+	/* executed in it, and kept nowhere else */
 	unsigned	count;			/* of statements in few */
 	unsigned	count_more;		/* and in more */
-	unsigned	guess;			/* where in few the next one is looked for */
-	bool		in_block;
-	bool		open;			/* the next statement may continue it */
-	int64_t		trip;			/* round trips that brought the next statement */
+	uint64_t	few[BURST_FEW];
+	uint32_t	more[BURST_PLACES]; /* halves of hashes; 0: free */
 } Burst;
 
-extern bool burst_find(Burst *burst, uint64_t statement, bool add);
-extern void burst_forget(Burst *burst);
+extern void burst_begin(Burst *burst);
+extern void burst_remember(Burst *burst, uint64_t statement);
+extern bool burst_knows(const Burst *burst, uint64_t statement);
 
 /*
  * Before a statement: begin a new burst if it does not continue the one in
@@ -59,29 +70,43 @@ extern void burst_forget(Burst *burst);
 static inline void
 burst_enter(Burst *burst, bool in_block)
 {
-	if (!burst->open || burst->in_block != in_block)
-		burst_forget(burst);
-	burst->in_block = in_block;
-	burst->open = true;
+	BurstContinues where = in_block ? BURST_IN_BLOCK : BURST_OUTSIDE;
+
+	if (burst->continues == where)
+		return;
+	burst_begin(burst);
+	burst->continues = where;
 }
 
-/* The statement is executed: is it a repeat?  Takes note of it. */
+/*
+ * The statement is executed: is it a repeat?  "executed_in" is when it was last
+ * executed, which the caller keeps.
+ */
 static inline bool
-burst_repeats(Burst *burst, uint64_t statement)
+burst_repeats(const Burst *burst, uint32_t *executed_in)
 {
-	unsigned	guess = burst->guess;
-
-	if (guess >= burst->count || burst->few[guess] != statement)
-		return burst_find(burst, statement, true);
-	burst->guess = (guess + 1) % BURST_FEW;
-	return true;
+	if (*executed_in == burst->number)
+		return true;
+	*executed_in = burst->number;
+	return false;
 }
 
-/* The statement is only prepared: has it been executed before? */
-static inline bool
-burst_knows(Burst *burst, uint64_t statement)
+/*
+ * The exchange of a statement that was in a transaction block is over: what
+ * comes next is in that, too, if "in_xact".
+ */
+static inline void
+burst_leave_block(Burst *burst, bool in_xact)
 {
-	return burst_find(burst, statement, false);
+	burst->continues = in_xact ? BURST_IN_BLOCK : BURST_ENDS;
+}
+
+/* The client has thought for long. */
+static inline void
+burst_pause(Burst *burst)
+{
+	if (burst->continues == BURST_OUTSIDE)
+		burst->continues = BURST_ENDS;
 }
 
 #endif							/* PGNETLAT_BURST_H */

@@ -33,18 +33,13 @@
 
 StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
 				 "who was quiet must not be on the plain path");
+StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
 
-OwnSession my_session = {
-	.housekeeping = true,				/* the session is to be attached */
+OwnSession	my_session = {
 	.row_limit = ROW_LIMIT_NOT_COUNTING,
-	.xact_status = 'I'
+	.xact_status = 'I',
+	.state = STATE_ANY
 };
-
-/* Work space: what the kernel has said, if measured_at is not 0, ... */
-static TcpInfo kernel_info;
-
-/* ... and how long the latest response took to leave. */
-static LedgerDrain measured_drain;
 
 /*
  * What the sampler has seen of the exchange in progress, or of the wait after
@@ -69,37 +64,38 @@ is_tcp(void)
 	return my_session.slot->published.endpoints.family != 0;
 }
 
+/* What the kernel has not been asked. */
+#define NOT_ASKED				{.measured_at = 0}
+
 /*
- * Ask about the connection, if that is wanted, into kernel_info: its counters
- * continue those that are published.
+ * Ask about the connection, if that is wanted: counters continue those that are
+ * published.
  */
 static bool
-ask_kernel(int64 now)
+ask_kernel(int64 now, TcpInfo *info)
 {
 	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
-		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now,
-						  &kernel_info);
+		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now, info);
 }
 
 /* Publish what the kernel has said, if it was asked; in a write section. */
 static void
-publish_kernel_info(void)
+publish_kernel_info(const TcpInfo *info)
 {
-	if (kernel_info.measured_at != 0)
-	{
-		tcpstate_latest(&my_session.slot->published.tcp, &kernel_info);
-		kernel_info.measured_at = 0;
-	}
+	if (info->measured_at != 0)
+		tcpstate_latest(&my_session.slot->published.tcp, info);
 }
 
 /* Ask before what has been counted so far is booked for good. */
 static void
 settle_kernel_info(void)
 {
-	if (!my_session.counting || !ask_kernel(clock_now()))
+	TcpInfo		info = NOT_ASKED;
+
+	if (!my_session.counting || !ask_kernel(clock_now(), &info))
 		return;
-	slot_write_begin(my_session.slot);
-	publish_kernel_info();
+	exchange_write_begin();
+	publish_kernel_info(&info);
 	slot_write_end(my_session.slot);
 }
 
@@ -134,20 +130,26 @@ refresh_clock_offset(void)
 
 	if (!clock_refresh_offset(&offset))
 		return;
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	published->clock_offset = offset;
 	slot_write_end(my_session.slot);
+	my_session.clock_base = clock_from_timestamp(offset, 0);
 }
 
 /* Once in a while, at the beginning of a request: ask what the kernel knows. */
 void
 exchange_refresh_kernel_info(int64 now)
 {
+	TcpInfo		info = NOT_ASKED;
 	int64		run_queue;
 	int64		runs;
 	bool		known;
+	bool		asked;
 
-	/* the sampler has seen the wall clock step, by less perhaps than shows here */
+	/*
+	 * the sampler has seen the wall clock step, by less perhaps than shows
+	 * here
+	 */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;
@@ -160,11 +162,11 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
 	known = process_run_queue(&run_queue, &runs);
-	if (ask_kernel(now) && my_session.recording)
-		exchange_record()->rtt_us = kernel_info.rtt / NS_PER_US;
-
-	slot_write_begin(my_session.slot);
-	publish_kernel_info();
+	asked = ask_kernel(now, &info);
+	exchange_write_begin();
+	if (asked && my_session.record_counts && info.rtt > 0)
+		tally_observe(METRIC_RTT, info.rtt);
+	publish_kernel_info(&info);
 	if (known)
 		publish_run_queue(run_queue, runs);
 	slot_write_end(my_session.slot);
@@ -172,18 +174,18 @@ exchange_refresh_kernel_info(int64 now)
 
 /*
  * How long the kernel went on sending the response that the wait in progress
- * followed: the kernel's own clocks tell.
+ * followed, if it can tell: its own clocks do.
  */
-static const LedgerDrain *
-measure_drain(int64 now)
+static bool
+measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
 {
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
-	if (!ask_kernel(now))
-		return NULL;
-	measured_drain.total = kernel_info.busy - before->busy;
-	measured_drain.client = kernel_info.rwnd_limited - before->rwnd_limited;
-	return &measured_drain;
+	if (!ask_kernel(now, info))
+		return false;
+	drain->total = info->busy - before->busy;
+	drain->client = info->rwnd_limited - before->rwnd_limited;
+	return true;
 }
 
 /*
@@ -205,12 +207,12 @@ shown_drain(const LedgerDrain *measured)
  * for longer, and acknowledges late, had it all along and says so.
  */
 static bool
-was_probe(const TcpInfo *before, int64 since)
+was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
 {
-	int64		again = kernel_info.counters.retransmits - before->counters.retransmits;
-	uint32		duplicates = (uint32) (kernel_info.duplicates - before->duplicates);
+	int64		again = info->counters.retransmits - before->counters.retransmits;
+	uint32		duplicates = (uint32) (info->duplicates - before->duplicates);
 
-	return duplicates >= again && kernel_info.data_sent_at - since < DELAYED_ACK_NS;
+	return duplicates >= again && info->data_sent_at - since < DELAYED_ACK_NS;
 }
 
 /*
@@ -220,21 +222,21 @@ was_probe(const TcpInfo *before, int64 since)
  * are lost on their way here show as well: they carried the acknowledgement of
  * the response, for want of which that is sent again.
  */
-static const LedgerDrain *
-measure_retransmission(int64 now)
+static bool
+measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 {
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
 	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
-		before->measured_at == 0 || !ask_kernel(now) ||
-		kernel_info.counters.retransmits <= before->counters.retransmits ||
-		kernel_info.data_sent_at - ledger->since < LONG_WAIT_NS ||
-		was_probe(before, ledger->since))
-		return NULL;
-	measured_drain.total = kernel_info.data_sent_at - ledger->since + kernel_info.rtt;
-	measured_drain.client = 0;
-	return &measured_drain;
+		before->measured_at == 0 || !ask_kernel(now, info) ||
+		info->counters.retransmits <= before->counters.retransmits ||
+		info->data_sent_at - ledger->since < LONG_WAIT_NS ||
+		was_probe(before, info, ledger->since))
+		return false;
+	drain->total = info->data_sent_at - ledger->since + info->rtt;
+	drain->client = 0;
+	return true;
 }
 
 /* Until when has a reader looked at the wait in progress?  In a write section. */
@@ -255,7 +257,7 @@ request_came_later(int64 at)
 {
 	const Ledger *ledger = my_ledger();
 
-	return ledger->wait.pipelined && at - ledger->since > my_session.long_wait &&
+	return ledger->wait.pipelined && at - ledger->since > my_session.late_request &&
 		process_times_blocked() != my_session.times_blocked;
 }
 
@@ -264,23 +266,50 @@ request_came_later(int64 at)
  * kernel knows?  It is asked only where sending took long.
  */
 static int64
-blocked_by_client(int64 now)
+blocked_by_client(int64 now, TcpInfo *info)
 {
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
 	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
-		before->measured_at == 0 || !ask_kernel(now))
+		before->measured_at == 0 || !ask_kernel(now, info))
 		return 0;
-	return kernel_info.rwnd_limited - before->rwnd_limited;
+	return info->rwnd_limited - before->rwnd_limited;
+}
+
+/* The request behind the wait that begins has arrived already. */
+void
+exchange_is_pipelined(int64 rtt)
+{
+	my_session.late_request = Max(rtt, LATE_REQUEST_NS);
+	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
+	my_session.plain = false;
+	my_session.times_blocked = process_times_blocked();
+}
+
+/* The same as where the exchange before was plain. */
+static LedgerWaitTerms
+wait_terms(bool pipelined, char xact_status)
+{
+	my_session.plain = true;
+	return exchange_wait_terms(my_session.slot, pipelined, xact_status);
+}
+
+/* A part of the response has been sent, or all of it; in a write section. */
+static void
+publish_sent(int64 bytes)
+{
+	my_ledger()->totals.bytes_sent += bytes;
+	my_session.response_bytes += bytes;
+	exchange_publish_counters(&my_ledger()->totals);
 }
 
 /* Will the response go on leaving the kernel in the wait that begins? */
 static bool
-response_drains(int64 now, int64 bytes)
+response_drains(int64 now, int64 bytes, TcpInfo *info)
 {
 	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
-		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && ask_kernel(now);
+		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && ask_kernel(now, info);
 }
 
 /* ---------------------------------------------------------------------------
@@ -310,32 +339,132 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 }
 
 /*
- * See to it that the recorder has room.  Takes locks, so it is called only
- * where none can be held.
+ * Somebody has taken the tally, or is about to, or it is older than a reset: in
+ * that case the statement in progress does not count, and nothing is plain
+ * until both the wait and the exchange in progress are over.
  */
-static void
-make_room_for_records(void)
+void
+exchange_settle(void)
 {
-	if (!recorder_find_room(&my_session.recorder))
+	if (!tally_settle())
 		return;
-	if (recorder_room(&my_session.recorder) > RECORDER_LAST_RESERVE)
-		accumulate_session_if_free(my_session.index);
-	else
-		accumulate_session(my_session.index);
-	recorder_find_room(&my_session.recorder);
+	my_session.record_counts = my_session.uncounted = false;
+	my_session.plain = false;
+	my_session.plain_limit = 0;
 }
 
 /*
- * The record of the exchange that has just ended, which is open until its wait
- * is over; NULL if there is none, or a reset has made it void.
+ * Add what is in the tally's statements to the tables, so that there are places
+ * for others; only if nobody has to be waited for, unless it is full.
+ * Takes locks, so it is called only where none can be held.
  */
-static FlightRecord *
-open_record(void)
+static void
+make_room_in_tally(void)
 {
-	if (!exchange_in_wait() || !my_session.recording ||
-		my_session.record_generation != slot_generation())
-		return NULL;
-	return exchange_record();
+	StatementBatchItem items[TALLY_STATEMENTS];
+	bool		if_free = tally_room() > 0;
+	int			left;
+
+	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
+		return;
+	/* what somebody has taken is not there any more */
+	exchange_write_begin();
+	slot_write_end(my_session.slot);
+	left = accumulate_statements(my_tally.tally, items, if_free);
+	exchange_write_begin();
+	tally_clear_statements(items, left);
+	slot_write_end(my_session.slot);
+	accumulate_end(my_session.index);
+}
+
+/*
+ * The statement of the record, run by "userid", gets a place in the tally.
+ */
+void
+exchange_claim_statement(Oid userid)
+{
+	if (tally_room() == 0)
+		make_room_in_tally();
+	exchange_write_begin();
+	tally_claim(exchange_record()->queryid, userid);
+	slot_write_end(my_session.slot);
+	if (tally_room() <= TALLY_RESERVE)
+		pgnetlat_housekeeping = true;
+}
+
+/* Add the record, whose statement has its place; in a write section. */
+static void
+count_record(bool in_block)
+{
+	FlightRecord *record = exchange_record();
+	StatementPart part = {record->exec, record->send, record->bytes, in_block};
+
+	exchange_count_statement(record, &part);
+	my_tally.current->counters.recv += record->recv;
+}
+
+/*
+ * The exchange in progress has ended, and with it its last statement, which has
+ * its place; in a write section.  "length" is without the turns in it.
+ */
+static void
+count_exchange(int64 length, bool in_xact)
+{
+	bool		part_is_in_block = my_session.in_block || my_session.xact_status != 'I';
+
+	count_record(part_is_in_block);
+	if (part_is_in_block)
+		burst_leave_block(&my_tally.burst, in_xact);
+	if (!my_session.not_counted)
+		tally_observe(METRIC_REQUEST, length);
+	my_session.uncounted = false;
+	my_session.not_counted = true;
+}
+
+/*
+ * The wait after it has ended, by a request or not; in a write section.
+ */
+static void
+count_wait(const LedgerWait *wait, bool is_request)
+{
+	if (my_session.uncounted)
+		count_exchange(my_session.length, wait->in_xact);
+	exchange_count_wait(wait);
+	if (is_request && wait->idle == 0)
+		tally_observe_wait(wait->network, wait->client);
+	if (wait->idle > 0 || wait->client > BURST_THINK_NS)
+		burst_pause(&my_tally.burst);
+}
+
+/*
+ * A part of the exchange has ended, with a turn of so long a round trip (0: with
+ * a statement): the record is complete, and the next one begins at "at".
+ */
+static void
+next_record(int64 at, int64 network)
+{
+	FlightRecord *record = exchange_record();
+
+	if (my_session.record_counts)
+		(void) exchange_find_statement();
+	exchange_write_begin();
+	if (my_session.record_counts)
+	{
+		count_record(my_session.in_block);
+		my_tally.current->counters.network += network;
+		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
+	}
+	slot_write_end(my_session.slot);
+	record->network = network;
+	record->client = record->idle = 0;
+	record->xact_status = 0;
+	if (my_session.record_counts)
+		recorder_push(&my_session.recorder);
+	my_session.record_counts = true;
+	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
+	exchange_set_state(STATE_STATEMENT_BEGUN, false);
+	if (pgnetlat_housekeeping)
+		make_room_in_tally();
 }
 
 /*
@@ -350,13 +479,8 @@ exchange_next_statement(int64 at, int64 unsent_bytes)
 
 	at = Max(at, record->start + record->send);
 	close_record(at, my_session.response_bytes + unsent_bytes, sampled_of_exchange());
-	record->network = record->client = record->idle = 0;
-	exchange_record_push();
-	if (my_session.housekeeping)
-		make_room_for_records();
-	exchange_record_begin(at);
-	exchange_record()->flags |= RECORD_CONTINUES;
-	my_session.statement_done = false;
+	next_record(at, 0);
+	exchange_set_state(STATE_STATEMENT_DONE, false);
 }
 
 /* ---------------------------------------------------------------------------
@@ -372,13 +496,17 @@ exchange_begin(int64 at, bool is_request)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	const LedgerDrain *drain;
+	TcpInfo		info = NOT_ASKED;
+	LedgerDrain measured;
+	const LedgerDrain *drain = NULL;
 	LedgerWait	wait;
 	bool		later = request_came_later(at);
 
-	drain = ledger->wait.draining ? measure_drain(at) : measure_retransmission(at);
+	if (ledger->wait.draining ? measure_drain(at, &info, &measured) :
+		measure_retransmission(at, &info, &measured))
+		drain = &measured;
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	if (later)
 		ledger->wait.pipelined = false;
 	if (ledger->wait.draining)
@@ -390,34 +518,40 @@ exchange_begin(int64 at, bool is_request)
 		ledger_request_begin(ledger, at, drain, &wait);
 	else
 		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
-	publish_kernel_info();
+	publish_kernel_info(&info);
+	if (my_session.record_counts)
+		count_wait(&wait, is_request);
 	slot_write_end(slot);
 	my_session.wait_before = wait.length;
 	active_announce(my_session.index);
 
-	if (my_session.recording)
-	{
-		if (!is_request)
-			exchange_record()->flags |= RECORD_ABANDONED;
+	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	}
-	exchange_enter(ledger->since);
-	if (!is_request && my_session.recording)
-		exchange_record()->flags |= RECORD_NO_EXCHANGE;
+	exchange_enter(ledger->since, GetUserId());
+	my_session.response_bytes = 0;
+	my_session.not_counted = !is_request;
+	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
+		!ledger->wait.pipelined && !ledger->wait.draining;
+	if (ledger->since >= my_session.next_kernel_info)
+		exchange_refresh_kernel_info(ledger->since);
 }
 
 /*
- * A request was read after a wait that was long, or had a negative length:
- * perhaps the wall clock has stepped, and the offset is out of date.
+ * The wait in progress is over: a request was read, when core took "stamp".  If
+ * the wait seems long, or to have had a negative length, perhaps the wall clock
+ * has stepped, and the offset is out of date.
  */
 void
-exchange_begin_after_long_wait(TimestampTz stamp)
+exchange_begin_request(TimestampTz stamp)
 {
-	int64		at;
+	int64		at = exchange_time_of(stamp);
 
-	refresh_clock_offset();
-	at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
-	exchange_begin(Min(at, clock_now()), true);
+	if ((uint64) (at - my_ledger()->since) >= LONG_WAIT_NS)
+	{
+		refresh_clock_offset();
+		at = Min(exchange_time_of(stamp), clock_now());
+	}
+	exchange_begin(at, true);
 }
 
 /*
@@ -431,19 +565,28 @@ exchange_wait_was_work(void)
 	Ledger	   *ledger = my_ledger();
 	int64		began = ledger->since;
 	LedgerWait	wait;
+	bool		was_shown;
 
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
+	was_shown = ledger->since > began;
+	if (was_shown && my_session.record_counts)
+		count_wait(&wait, true);
 	slot_write_end(my_session.slot);
 	/* the exchange goes on, under another number */
 	my_session.notes.exchange_number++;
 	active_announce(my_session.index);
-	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
-	if (my_session.recording && ledger->since > began)
+
+	if (was_shown && my_session.recording)
 	{
-		exchange_record_finish(&wait);
-		exchange_record_begin(ledger->since);
+		if (my_session.record_counts)
+			exchange_record_finish(&wait);
+		my_session.record_counts = true;
+		exchange_record_begin(ledger->since, GetUserId(), 0);
+		exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	}
+	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
+	my_session.plain = my_session.uncounted = false;
 }
 
 /*
@@ -457,9 +600,10 @@ exchange_note_pipelined(bool pipelined)
 
 	if (ledger->wait.pipelined == pipelined)
 		return;
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	ledger->wait.pipelined = pipelined;
 	slot_write_end(my_session.slot);
+	my_session.plain = my_session.plain && !pipelined;
 }
 
 /*
@@ -471,7 +615,7 @@ exchange_begin_turn(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_turn_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
 					  slot->published.tcp.rtt);
 	slot_write_end(slot);
@@ -483,7 +627,7 @@ exchange_begin_turn(int64 now)
 void
 exchange_count_turn(void)
 {
-	slot_write_begin(my_session.slot);
+	exchange_write_begin();
 	my_ledger()->totals.turns++;
 	slot_write_end(my_session.slot);
 }
@@ -513,11 +657,11 @@ exchange_end_turn(int64 now, bool data_came)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
-	FlightRecord begun;
+	uint64		queryid = record->queryid;
 	int64		began = ledger->since;
 	LedgerTurn	turn;
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
 	slot_write_end(slot);
 	notes_of_exchange()->turn_network += turn.network;
@@ -527,19 +671,9 @@ exchange_end_turn(int64 now, bool data_came)
 
 	close_record(began, my_session.response_bytes, sampled_of_exchange());
 	record->recv += turn.recv;
-	record->network = turn.network;
-	record->client = record->idle = 0;
-	record->flags |= RECORD_TURN;
-	begun = *record;
-	exchange_record_push();
-	if (my_session.housekeeping)
-		make_room_for_records();
-	exchange_record_begin(ledger->since);
-	record = exchange_record();
-	record->flags |= RECORD_CONTINUES;
-	record->queryid = begun.queryid;
-	record->userid = begun.userid;
-	my_session.statement_begun = true;
+	next_record(ledger->since, turn.network);
+	exchange_record()->queryid = queryid;
+	exchange_set_state(STATE_STATEMENT_BEGUN, true);
 }
 
 /*
@@ -550,11 +684,12 @@ exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
 
+	my_session.plain = false;
 	/* the request seems to be from the future: the wall clock has stepped */
 	if (unlikely(my_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
 		refresh_clock_offset();
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
 					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
@@ -568,15 +703,16 @@ exchange_end_send(int64 now, int64 bytes)
 	Ledger	   *ledger = my_ledger();
 	ExchangeNotes *notes = notes_of_exchange();
 	int64		began = ledger->since;
-	int64		client = blocked_by_client(now);
+	TcpInfo		info = NOT_ASKED;
+	int64		client = blocked_by_client(now, &info);
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	notes->send_blocked -= ledger->totals.send_blocked;
 	notes->send_client -= ledger->totals.send_client;
 	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
 					sampled_of_exchange(), client);
-	exchange_publish_counters(bytes);
-	publish_kernel_info();
+	publish_sent(bytes);
+	publish_kernel_info(&info);
 	notes->send_blocked += ledger->totals.send_blocked;
 	notes->send_client += ledger->totals.send_client;
 	slot_write_end(slot);
@@ -626,40 +762,57 @@ log_if_slow(int64 now, int64 *bytes)
 
 /*
  * The socket has taken the last "bytes" of the response: a wait begins.  The
- * next request had arrived before, if "pipelined".
+ * next request had arrived before, if "pipelined".  Unless "is_over" it may still
+ * turn out to be no wait.
  */
 void
-exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status)
+exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_over)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
 	FlightRecord *record = exchange_record();
-	LedgerWaitTerms terms = exchange_wait_terms(pipelined, xact_status);
+	LedgerWaitTerms terms;
 	const LedgerSampled *sampled;
+	TcpInfo		info = NOT_ASKED;
 	int64		began;
 	int64		client;
 
 	now = log_if_slow(now, &bytes);
+	terms = wait_terms(pipelined, xact_status);
 	began = ledger->since;
-	client = blocked_by_client(now);
-	terms.draining = response_drains(now, bytes);
-	slot_write_begin(slot);
+	client = blocked_by_client(now, &info);
+	terms.draining = response_drains(now, bytes, &info);
+	if (my_session.record_counts)
+		(void) exchange_find_statement();
+	exchange_write_begin();
 	sampled = sampled_of_exchange();
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
-	exchange_publish_counters(bytes);
-	publish_kernel_info();
+	publish_sent(bytes);
+	publish_kernel_info(&info);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
+	if (my_session.record_counts)
+	{
+		close_record(began, my_session.response_bytes, sampled);
+		record->send += ledger->since - began;
+		record->xact_status = xact_status;
+		my_session.length = ledger->since - my_session.began -
+			notes_of_exchange()->turn_network;
+		if (is_over)
+			count_exchange(my_session.length, terms.in_xact);
+		else
+			my_session.uncounted = true;
+	}
 	slot_write_end(slot);
-
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	if (!my_session.recording)
-		return;
-	close_record(began, my_session.response_bytes, sampled);
 	my_session.record_recv = 0;
-	record->send += ledger->since - began;
-	record->xact_status = xact_status;
-	record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	if (terms.draining || !is_over)
+		my_session.plain_limit = 0;
+	if (!is_over)
+		return;
+	my_session.in_block = terms.in_xact;
+	my_session.response_bytes = 0;
+	my_session.not_counted = false;
 }
 
 /*
@@ -670,7 +823,7 @@ void
 exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
 	exchange_begin_send(sending_since, bytes);
-	exchange_end(now, bytes, pipelined, my_session.xact_status);
+	exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 }
 
 /* ---------------------------------------------------------------------------
@@ -678,27 +831,26 @@ exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
  * ---------------------------------------------------------------------------
  */
 
-/* Finish the record that is open when counting stops. */
+/* Finish what is recorded and counted when counting stops; in a write section. */
 static void
 stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *sampled,
-			   const LedgerWait *wait, const LedgerTurn *turn)
+			   const LedgerTurn *turn, LedgerWait *wait)
 {
 	FlightRecord *record = exchange_record();
-	LedgerWait	after = *wait;
 
-	if (!my_session.recording)
-		return;
 	if (phase == LEDGER_SENDING)
 		record->send += now - began;
 	if (phase != LEDGER_WAITING)
+	{
 		close_record(phase == LEDGER_TURNING ? began : now, my_session.response_bytes,
 					 sampled);
-	record->recv += turn->recv;
-	after.network += turn->network;
-	record->flags |= RECORD_ABANDONED;
-	exchange_record_finish(&after);
-	my_session.recording = my_session.statement_done = false;
-	my_session.record_recv = 0;
+		record->recv += turn->recv;
+		record->xact_status = 0;
+		count_exchange(now - my_session.began - turn->network -
+					   notes_of_exchange()->turn_network, false);
+	}
+	wait->network += turn->network;
+	count_wait(wait, false);
 }
 
 /* Close the account, wherever it is; it may be started again. */
@@ -711,6 +863,8 @@ stop_counting(void)
 	LedgerWait	wait;
 	LedgerTurn	turn;
 	const LedgerSampled *sampled;
+	TcpInfo		info = NOT_ASKED;
+	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
 	int64		began = ledger->since;
 	int64		run_queue;
@@ -720,25 +874,33 @@ stop_counting(void)
 
 	if (phase == LEDGER_OFF)
 		return;
+	if (my_session.record_counts && phase != LEDGER_WAITING)
+		(void) exchange_find_statement();
 	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
-	if (phase == LEDGER_WAITING && ledger->wait.draining)
-		drain = measure_drain(now);
-	else
-		(void) ask_kernel(now);
-	slot_write_begin(slot);
+	if (phase != LEDGER_WAITING || !ledger->wait.draining)
+		(void) ask_kernel(now, &info);
+	else if (measure_drain(now, &info, &measured))
+		drain = &measured;
+	exchange_write_begin();
 	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
-	exchange_publish_counters(0);
+	publish_sent(0);
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
-	publish_kernel_info();
+	publish_kernel_info(&info);
 	if (known)
 		publish_run_queue(run_queue, runs);
+	if (my_session.record_counts)
+		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);
 
-	stop_recording(phase, began, now, sampled, &wait, &turn);
+	if (my_session.record_counts)
+		exchange_record_finish(&wait);
+	my_session.recording = my_session.record_counts = false;
+	exchange_set_state(STATE_STATEMENT_DONE, false);
+	my_session.record_recv = 0;
 	my_session.counting = false;
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
 }
@@ -753,14 +915,17 @@ start_counting(void)
 	my_session.counting = true;
 	my_session.response_bytes = 0;
 	my_session.statements = my_session.transactions = 0;
-	my_session.recording = my_session.suspended = false;
+	my_session.recording = my_session.record_counts = false;
+	exchange_set_state(STATE_SUSPENDED, false);
 	my_session.unsolicited_after = 0;
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	exchange_refresh_kernel_info(now);
-	terms = exchange_wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
+	my_session.in_block = my_session.xact_status != 'I';
+	my_session.not_counted = my_session.uncounted = false;
+	terms = wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
-	slot_write_begin(slot);
+	exchange_write_begin();
 	ledger_start(&slot->published.ledger, clock_now(),
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
@@ -798,7 +963,10 @@ attach(void)
 	if (my_session.slot == NULL)
 		return;
 	my_session.index = slot_my_index();
-	recorder_open(my_session.index, &my_session.recorder);
+	recorder_attach(my_session.index, &my_session.recorder);
+	tally_attach(my_session.index);
+	my_session.clock_base =
+		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	if (pgnetlat_enabled)
 		start_counting();
 	session = slot_open(my_session.slot);
@@ -817,7 +985,7 @@ attach(void)
 void
 exchange_housekeeping(void)
 {
-	my_session.housekeeping = false;
+	pgnetlat_housekeeping = false;
 	if (my_session.slot == NULL)
 	{
 		attach();
@@ -835,14 +1003,13 @@ exchange_housekeeping(void)
 	if (my_session.renamed && accumulate_is_renamed())
 	{
 		settle_kernel_info();
-		accumulate_rename(my_session.index, open_record());
+		accumulate_rename(my_session.index);
 	}
 	my_session.renamed = false;
-	make_room_for_records();
+	make_room_in_tally();
 
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')
-		my_session.suspended = false;
-	my_session.fetch = FETCH_UNKNOWN;
-	my_session.housekeeping |= my_session.suspended;
+		exchange_set_state(STATE_SUSPENDED, false);
+	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED);
 }

@@ -34,13 +34,7 @@
 #include "process.h"
 #include "recorder.h"
 #include "session_slot.h"
-
-/*
- * Behind a wait longer than this there is time to look closer: has the wall
- * clock stepped, in which core's timestamp is?  Was the response lost and sent
- * again?
- */
-#define LONG_WAIT_NS				(10 * NS_PER_MS)
+#include "tally.h"
 
 /*
  * What has arrived is read at once.  If a request that seemed to have arrived
@@ -50,15 +44,6 @@
 
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
-
-/* What an Execute message fetches; known only where portals are suspended. */
-typedef enum FetchKind
-{
-	FETCH_UNKNOWN = 0,
-	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
-	FETCH_FIRST,				/* it began to run */
-	FETCH_FURTHER				/* it went on: counted before */
-} FetchKind;
 
 /* Of an exchange, for its line in the log: what is not of the plain kind. */
 typedef struct ExchangeNotes
@@ -76,42 +61,51 @@ typedef struct OwnSession
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
 	int			index;			/* the slot's number */
 	bool		counting;		/* the ledger is not off */
-	bool		housekeeping;			/* there is something to do between exchanges */
 	bool		renamed;		/* application_name may have changed */
 	char		xact_status;	/* of the latest ReadyForQuery */
-	size_t		row_limit;		/* up to this fill of core's send buffer a row is
-								 * no event; tells where we are, see below */
-	int			depth;			/* of nested statements in this exchange */
-	int64		long_wait;		/* behind a longer one there is time, see above */
-	long		times_blocked;	/* when the wait began, if it is pipelined */
-	uint64		unsolicited_after;	/* exchange in whose wait the backend sent something
-								 * of its own accord */
+	size_t		row_limit;		/* up to this fill of core's send buffer a row
+								 * is no event; tells where we are, see below */
+	int64		plain_limit;	/* a wait is plain if it is shorter */
+	int64		late_request;	/* if it is pipelined: behind a longer one ... */
+	long		times_blocked;	/* ... than this; as it was when it began */
+	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
+									 * something of its own accord */
 
-	/* of the portals in this transaction, see wire.c */
-	bool		suspended;		/* one was not read to its end */
-	FetchKind	fetch;			/* what the Execute in progress is */
 
 	/* of the exchange in progress */
+	bool		plain;			/* it may end on the plain path, see below */
+	bool		not_counted;	/* as a request: nobody asked for it, or it
+								 * has been already */
 	int64		began;
 	int64		wait_before;
-	int64		statements;		/* completed and not yet published, as the next */
+	int64		statements;		/* completed and not yet published, as the
+								 * next */
 	int64		transactions;
 	int64		response_bytes; /* sent and published */
+	int64		length;			/* when it has ended: without the turns in it */
 
 	/* the statement in progress, and when the exchange has ended, the last */
-	bool		recording;		/* there is such a record */
-	bool		statement_begun;	/* its hook has been called */
-	bool		statement_done; /* it is complete; what follows is the next */
-	uint32		record_generation;
+	bool		record_counts;	/* there is such a record, not older than a
+								 * reset */
+	bool		uncounted;		/* has the exchange ended?  After a Flush
+								 * message only what comes next shows */
+	bool		statement_prepared; /* that was what the exchange was about */
+	bool		in_block;		/* the exchange begins in a transaction block */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
 	RecorderWriter recorder;	/* the record itself is recorder.next */
 
+	bool		recording;		/* the exchange is recorded */
+	uint8		state;			/* bits, see below */
+
 	int64		next_kernel_info;	/* do not ask the kernel before */
+	int64		clock_base;		/* of core's timestamps, see
+								 * exchange_time_of() */
 	int64		run_queue;		/* when it was asked last: time, ... */
 	int64		runs;			/* ... how often it ended, ... */
 	int64		round_trips;	/* ... and how many of the account there were */
-	uint32		clock_steps;	/* of the wall clock, which have been dealt with */
+	uint32		clock_steps;	/* of the wall clock, which have been dealt
+								 * with */
 	ExchangeNotes notes;
 } OwnSession;
 
@@ -143,6 +137,33 @@ exchange_in_progress(void)
 	return my_session.row_limit == ROW_LIMIT_IN_EXCHANGE;
 }
 
+/*
+ * What of a statement is in progress.  Bits of one byte, for each message and
+ * each statement asks for several of them.
+ */
+#define STATE_ANY				0x01	/* always set */
+#define STATE_STATEMENT_DONE	0x02	/* it is complete; what follows is the
+										 * next */
+#define STATE_SUSPENDED			0x04	/* a portal of this transaction was
+										 * not read to its end: see wire.c */
+#define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
+#define STATE_NESTED			0x10	/* what runs is inside of a statement */
+
+static inline bool
+exchange_state(uint8 bits)
+{
+	return (my_session.state & bits) != 0;
+}
+
+static inline void
+exchange_set_state(uint8 bits, bool value)
+{
+	if (value)
+		my_session.state |= bits;
+	else
+		my_session.state &= ~bits;
+}
+
 /* In an exchange that is recorded? */
 static inline bool
 exchange_is_recording(void)
@@ -155,7 +176,7 @@ exchange_is_recording(void)
  * ---------------------------------------------------------------------------
  */
 
-extern void exchange_begin_after_long_wait(TimestampTz stamp);
+extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_pipelined(bool pipelined);
@@ -164,14 +185,18 @@ extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);
 extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
-extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status);
+extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
+						 bool is_over);
 extern void exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
+extern void exchange_settle(void);
+extern void exchange_is_pipelined(int64 rtt);
+extern void exchange_claim_statement(Oid userid);
 
 /* ---------------------------------------------------------------------------
- * Records: one statement's part of an exchange each
+ * Records and tally: one statement's part of an exchange each
  * ---------------------------------------------------------------------------
  */
 
@@ -183,34 +208,103 @@ exchange_record(void)
 
 /* Field by field; what is not set here is when the record is finished. */
 static inline void
-exchange_record_begin(int64 at)
+exchange_record_begin(int64 at, Oid userid, uint8 flags)
 {
 	FlightRecord *record = exchange_record();
 
 	record->start = at;
+	record->userid = userid;
 	record->send = record->recv = 0;
 	record->queryid = 0;
 	record->rows = 0;
-	record->userid = InvalidOid;
-	record->rtt_us = 0;
 	record->statements = 0;
-	record->flags = (my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0) |
-		(my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
-	record->xact_status = 0;
-	my_session.record_generation = my_session.slot->published.generation;
-	my_session.statement_begun = false;
+	record->flags = flags;
+	my_session.statement_prepared = false;
 }
 
-/* Done with, unless a reset has come in between: then it never was. */
-static inline void
-exchange_record_push(void)
+/*
+ * Find the place in the tally for the statement that the record is about.
+ * Where there is none, it may take locks to get one, so none may be held, and a
+ * reset may show.  Returns whether what was plain still is.
+ */
+static inline bool
+exchange_find_statement(void)
 {
-	if (likely(my_session.record_generation == my_session.slot->published.generation) &&
-		unlikely(recorder_push(&my_session.recorder)))
-		my_session.housekeeping = true;
+	uint64		queryid = exchange_record()->queryid;
+	Oid			userid = exchange_record()->userid;
+
+	if (unlikely(queryid == 0))
+		userid = my_session.slot->published.userid;
+	if (likely(tally_find(queryid, userid)))
+		return true;
+	exchange_claim_statement(userid);
+	return my_session.plain;
 }
 
-/* The exchange's last statement, with the wait that followed it. */
+/* What of an exchange was one statement's, but what was received. */
+typedef struct StatementPart
+{
+	int64		exec;
+	int64		send;
+	int64		bytes;
+	bool		in_block;		/* in a transaction block */
+} StatementPart;
+
+/* The statement was executed, or prepared: does it repeat one? */
+static inline void
+exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bool in_block)
+{
+	Burst	   *burst = &my_tally.burst;
+
+	burst_enter(burst, in_block);
+	if (unlikely(record->queryid == 0))
+		return;
+	if (likely(record->statements > 0))
+	{
+		if (!burst_repeats(burst, &statement->executed_in))
+			return;
+		statement->counters.repeats++;
+		statement->counters.repeat_network += burst->trip;
+	}
+	else if (my_session.statement_prepared && statement->executed_in == burst->number)
+		statement->counters.repeat_network += burst->trip;
+}
+
+/*
+ * Complete a statement's record with its part of the exchange, and add it to its
+ * place in the tally; in a write section.
+ */
+static pg_attribute_always_inline void
+exchange_count_statement(FlightRecord *record, const StatementPart *part)
+{
+	TallyStatement *statement = my_tally.current;
+	TallyCounters *counters = &statement->counters;
+
+	record->exec = part->exec;
+	record->send = part->send;
+	record->bytes = part->bytes;
+	counters->calls += record->statements;
+	counters->rows += record->rows;
+	counters->exec += part->exec;
+	counters->send += part->send;
+	counters->bytes += part->bytes;
+	exchange_count_repeats(record, statement, part->in_block);
+}
+
+/* The same for the wait after the exchange, if a request ended it. */
+static inline void
+exchange_count_wait(const LedgerWait *wait)
+{
+	TallyCounters *counters = &my_tally.current->counters;
+
+	counters->network += wait->network;
+	counters->client += wait->client;
+	if (wait->in_xact)
+		counters->in_xact_wait += wait->network + wait->client;
+	my_tally.burst.trip = wait->network;
+}
+
+/* The record of the exchange's last statement, with the wait that followed it. */
 static inline void
 exchange_record_finish(const LedgerWait *wait)
 {
@@ -219,8 +313,111 @@ exchange_record_finish(const LedgerWait *wait)
 	record->network = wait->network;
 	record->client = wait->client;
 	record->idle = wait->idle;
-	record->flags |= RECORD_ENDS_EXCHANGE | (wait->in_xact ? RECORD_WAIT_IN_XACT : 0);
-	exchange_record_push();
+	record->flags |= RECORD_ENDS_EXCHANGE;
+	recorder_push(&my_session.recorder);
+}
+
+/* ---------------------------------------------------------------------------
+ * What messages and hooks say
+ * ---------------------------------------------------------------------------
+ */
+
+/* A statement is complete. */
+static inline void
+exchange_note_statement(void)
+{
+	my_session.statements++;
+	if (my_session.recording)
+	{
+		exchange_record()->statements++;
+		my_session.state |= STATE_STATEMENT_DONE;
+	}
+}
+
+/* What comes next is not the statement that was in progress, if one was. */
+static inline void
+exchange_note_end_of_statement(void)
+{
+	exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
+}
+
+/* A portal is left that was not read to its end, until its transaction ends. */
+static inline void
+exchange_note_suspended(void)
+{
+	my_session.state |= STATE_SUSPENDED;
+	pgnetlat_housekeeping = true;
+}
+
+/* A statement was prepared: if nothing else is, this exchange is about it. */
+static inline void
+exchange_note_prepared(uint64 queryid)
+{
+	if (!my_session.recording || exchange_record()->queryid != 0)
+		return;
+	exchange_record()->queryid = queryid;
+	my_session.statement_prepared = true;
+}
+
+/* The response ends with ReadyForQuery, which has this status. */
+static inline void
+exchange_note_ready(char xact_status)
+{
+	my_session.xact_status = xact_status;
+}
+
+static inline void
+exchange_note_transaction(void)
+{
+	my_session.transactions++;
+}
+
+/* A parameter has changed: perhaps application_name. */
+static inline void
+exchange_note_parameter(void)
+{
+	pgnetlat_housekeeping = my_session.renamed = true;
+}
+
+/* In the wait in progress the backend has sent something of its own accord. */
+static inline void
+exchange_note_unsolicited(void)
+{
+	my_session.unsolicited_after = my_ledger()->exchange_number;
+}
+
+/* ---------------------------------------------------------------------------
+ * Write sections
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * Begin to publish and to count, until slot_write_end(): nothing in between may
+ * raise an error, block or return.  Somebody may have come in between: then
+ * what is recorded may not count any more, and what comes is not plain.
+ */
+static inline void
+exchange_write_begin(void)
+{
+	slot_write_begin(my_session.slot);
+	if (unlikely(slot_tally_was_touched(my_session.slot)))
+		exchange_settle();
+}
+
+/*
+ * The same where everything is as it should be, which is the hot path; else
+ * false, and there is no write section.
+ */
+static inline bool
+exchange_write_begin_plain(void)
+{
+	SessionSlot *slot = my_session.slot;
+
+	seqlock_write_begin(&slot->lock);
+	if (likely(slot_reset_is_applied(slot) && !slot_tally_was_touched(slot)))
+		return true;
+	slot_write_end(slot);
+	return false;
 }
 
 /* ---------------------------------------------------------------------------
@@ -234,69 +431,65 @@ exchange_request_was_read(TimestampTz stamp)
 	return stamp != my_session.slot->published.request_stamp;
 }
 
+/* When was it that core took "stamp"? */
+static inline int64
+exchange_time_of(TimestampTz stamp)
+{
+	return stamp * NS_PER_US + my_session.clock_base;
+}
+
 /* What follows in this process when an exchange has begun at "at". */
 static inline void
-exchange_enter(int64 at)
+exchange_enter(int64 at, Oid userid)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
-	my_session.depth = 0;
 	my_session.began = at;
-	my_session.response_bytes = 0;
-	my_session.recording = pgnetlat_track_statements;
-	my_session.statement_done = false;
+	my_session.state &= STATE_ANY | STATE_SUSPENDED;
+	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
 	if (my_session.recording)
 	{
 		my_session.record_bytes = 0;
-		exchange_record_begin(at);
+		exchange_record_begin(at, userid,
+							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
-	if (unlikely(at >= my_session.next_kernel_info))
-		exchange_refresh_kernel_info(at);
 }
 
 /*
- * The wait in progress ends at "at", or when a reader has shown it up to: false
- * if that is not a plain one, and nothing has happened.
+ * The plain wait in progress is over: a request was read at "at".  False if the
+ * wait is not a plain one, or there is something else to do.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain_wait(int64 *at, LedgerWait *wait)
+exchange_begin_plain(int64 at)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
-	bool		plain;
-
-	slot_write_begin(slot);
-	*at = slot_not_before_wait_shown(slot, *at);
-	plain = ledger_wait_is_plain(ledger, *at);
-	if (likely(plain))
-		*wait = ledger_request_begin_plain(ledger, *at);
-	slot_write_end(slot);
-	return likely(plain);
-}
-
-/*
- * The wait in progress is over: a request was read, when core took "stamp".
- */
-static pg_attribute_always_inline void
-exchange_begin_request(TimestampTz stamp)
-{
 	LedgerWait	wait;
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset, stamp);
+	Oid			userid = GetUserId();	/* at top level still */
 
+	if (unlikely(!exchange_write_begin_plain()))
+		return false;
+	at = slot_not_before_wait_shown(slot, at);
 	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - my_ledger()->since) > (uint64) my_session.long_wait))
+	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit ||
+				 at >= my_session.next_kernel_info))
 	{
-		exchange_begin_after_long_wait(stamp);
-		return;
+		slot_write_end(slot);
+		return false;
 	}
-	if (unlikely(!exchange_end_plain_wait(&at, &wait)))
-	{
-		exchange_begin(at, true);
-		return;
-	}
+	Assert(ledger_wait_is_plain(ledger, at));
+	wait = ledger_request_begin_plain(ledger, at);
 	my_session.wait_before = wait.length;
-	if (my_session.recording)
+	if (my_session.record_counts)
+	{
+		exchange_count_wait(&wait);
+		tally_observe_wait(wait.network, wait.client);
+		slot_write_end(slot);
 		exchange_record_finish(&wait);
-	exchange_enter(at);
+	}
+	else
+		slot_write_end(slot);
+	exchange_enter(at, userid);
+	return true;
 }
 
 /* ---------------------------------------------------------------------------
@@ -320,105 +513,95 @@ exchange_response_cannot_block(void)
 static inline bool
 exchange_request_has_arrived(int64 now)
 {
-	return unlikely(my_ledger()->wait.pipelined ||
-					now - my_session.began > PIPELINE_CHECK_NS) &&
+	/* an exchange that was pipelined is not plain */
+	return unlikely(now - my_session.began > PIPELINE_CHECK_NS ||
+					(!my_session.plain && my_ledger()->wait.pipelined)) &&
 		tcpinfo_has_input(MyProcPort->sock);
 }
 
-/* How the wait that begins will be split, but for a response that may drain. */
+/*
+ * How the wait that begins will be split, but for a response that may drain, and
+ * what is plain of it and of the exchange behind it.
+ */
 static inline LedgerWaitTerms
-exchange_wait_terms(bool pipelined, char xact_status)
+exchange_wait_terms(const SessionSlot *slot, bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms;
 
-	terms.rtt = my_session.slot->published.tcp.rtt;
-	terms.idle_threshold = pgnetlat_idle_threshold * NS_PER_MS;
+	terms.rtt = slot->published.tcp.rtt;
+	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;
 	terms.draining = false;
-	my_session.long_wait = LONG_WAIT_NS;
+	my_session.plain_limit = pgnetlat_plain_wait_ns;
 	if (unlikely(pipelined))
-	{
-		my_session.long_wait = Max(terms.rtt, LATE_REQUEST_NS);
-		my_session.times_blocked = process_times_blocked();
-	}
+		exchange_is_pipelined(terms.rtt);
 	return terms;
 }
 
 /* What was counted since the last time is published with an event. */
 static inline void
-exchange_publish_counters(int64 bytes)
+exchange_publish_counters(LedgerTotals *totals)
 {
-	LedgerTotals *totals = &my_ledger()->totals;
-
-	totals->bytes_sent += bytes;
 	totals->statements += my_session.statements;
 	totals->transactions += my_session.transactions;
-	my_session.response_bytes += bytes;
 	my_session.statements = 0;
 	my_session.transactions = 0;
 }
 
 /*
- * The response was sent from "sending_since", or from when a reader has shown
- * the execution up to: false if it is not a plain one, and nothing has happened.
+ * A plain response, of "bytes", was sent from "sending_since" to "now"; the
+ * exchange is over.  The next request had arrived before, if "pipelined".  False
+ * if it was not plain after all.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain_response(int64 *sending_since, int64 *now, int64 bytes,
-							const LedgerWaitTerms *terms, TimestampTz stamp)
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
-	bool		plain;
-
-	slot_write_begin(slot);
-	*sending_since = slot_not_before_busy_shown(slot, *sending_since);
-	plain = ledger_response_is_plain(ledger, *sending_since) &&
-		slot->sampled.exchange_number != ledger->exchange_number;
-	if (likely(plain))
-	{
-		*now = Max(*now, *sending_since);
-		ledger_response_plain(ledger, *sending_since, *now, terms);
-		exchange_publish_counters(bytes);
-		slot->published.request_stamp = stamp;
-	}
-	slot_write_end(slot);
-	return likely(plain);
-}
-
-/*
- * A response of "bytes" that cannot block was sent from "sending_since" to
- * "now"; the exchange is over.  The next request had arrived before, if
- * "pipelined".
- */
-static inline void
-exchange_end_response(int64 sending_since, int64 now, int64 bytes, bool pipelined)
-{
 	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	LedgerWaitTerms terms;
 
 	if (unlikely(now - my_session.began >= pgnetlat_log_limit))
+		return false;
+	if (my_session.record_counts && unlikely(!exchange_find_statement()))
+		return false;
+	if (unlikely(!exchange_write_begin_plain()))
+		return false;
+	sending_since = slot_not_before_busy_shown(slot, sending_since);
+	if (unlikely(sending_since < ledger->since ||
+				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
-		exchange_end_slow(sending_since, now, bytes, pipelined);
-		return;
+		slot_write_end(slot);
+		return false;
 	}
-	terms = exchange_wait_terms(pipelined, my_session.xact_status);
-	if (unlikely(!exchange_end_plain_response(&sending_since, &now, bytes, &terms, stamp)))
+	Assert(ledger_response_is_plain(ledger, sending_since));
+	now = Max(now, sending_since);
+	terms = exchange_wait_terms(slot, pipelined, my_session.xact_status);
+	ledger_response_plain(ledger, sending_since, now, &terms);
+	ledger->totals.bytes_sent += bytes;
+	exchange_publish_counters(&ledger->totals);
+	slot->published.request_stamp = stamp;
+	if (my_session.record_counts)
 	{
-		exchange_end_slow(sending_since, now, bytes, pipelined);
-		return;
-	}
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	if (my_session.recording)
-	{
+		StatementPart part;
+
 		/* a next statement's timestamp is some fraction of a microsecond off */
-		record->exec = Max(sending_since - record->start - record->send, 0);
-		record->send += now - sending_since;
-		record->bytes = my_session.response_bytes - my_session.record_bytes;
+		part.exec = Max(sending_since - record->start, 0);
+		part.send = now - sending_since;
+		part.bytes = bytes - my_session.record_bytes;
+		part.in_block = terms.in_xact || my_session.in_block;
 		record->xact_status = my_session.xact_status;
-		record->flags |= my_session.xact_status != 'I' ? RECORD_IN_BLOCK : 0;
+		exchange_count_statement(record, &part);
+		if (part.in_block)
+			burst_leave_block(&my_tally.burst, terms.in_xact);
+		tally_observe(METRIC_REQUEST, now - my_session.began);
 	}
+	slot_write_end(slot);
+	my_session.in_block = terms.in_xact;
+	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	return true;
 }
 
 #endif							/* PGNETLAT_EXCHANGE_H */

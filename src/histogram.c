@@ -9,19 +9,26 @@
  */
 #include "histogram.h"
 
-/* Upper bounds in nanoseconds. */
-const int64_t histogram_bounds[HISTOGRAM_BUCKETS] = {
-	INT64_C(10000), INT64_C(25000), INT64_C(50000),
-	INT64_C(100000), INT64_C(250000), INT64_C(500000),
-	INT64_C(1000000), INT64_C(2500000), INT64_C(5000000),
-	INT64_C(10000000), INT64_C(25000000), INT64_C(50000000),
-	INT64_C(100000000), INT64_C(250000000), INT64_C(500000000),
-	INT64_C(1000000000), INT64_C(2500000000), INT64_C(5000000000),
-	INT64_C(10000000000), INT64_MAX,
+const HistogramScale histogram_scale = {
+	.bound = {
+		INT64_C(10000), INT64_C(25000), INT64_C(50000),
+		INT64_C(100000), INT64_C(250000), INT64_C(500000),
+		INT64_C(1000000), INT64_C(2500000), INT64_C(5000000),
+		INT64_C(10000000), INT64_C(25000000), INT64_C(50000000),
+		INT64_C(100000000), INT64_C(250000000), INT64_C(500000000),
+		INT64_C(1000000000), INT64_C(2500000000), INT64_C(5000000000),
+		INT64_C(10000000000), INT64_MAX,
+	},
+	.first = {
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2,
+		3, 4, 5, 6, 7, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16,
+		17, 18, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
+		19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
+	},
 };
 
 /*
- * The same in seconds, as Prometheus spells them: shortest form, exponent
+ * The bounds in seconds, as Prometheus spells them: shortest form, exponent
  * below 0.0001, ".0" on whole numbers.
  */
 static const char *const les[HISTOGRAM_BUCKETS] = {
@@ -32,14 +39,6 @@ static const char *const les[HISTOGRAM_BUCKETS] = {
 	"0.1", "0.25", "0.5",
 	"1.0", "2.5", "5.0",
 	"10.0", "+Inf",
-};
-
-/* The first bucket whose bound is at least 2^n. */
-const unsigned char histogram_first[64] = {
-	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2,
-	3, 4, 5, 6, 7, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16,
-	17, 18, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
-	19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19,
 };
 
 /*

@@ -23,25 +23,31 @@ typedef struct Histogram
 	int64_t		sum;			/* nanoseconds */
 } Histogram;
 
+/* How buckets are found. */
+typedef struct HistogramScale
+{
+	int64_t		bound[HISTOGRAM_BUCKETS];	/* upper ones, in nanoseconds */
+	unsigned char first[64];	/* bucket whose bound is at least 2^n */
+} HistogramScale;
+
 /* read in a hot path: not through the table of exported symbols */
 #pragma GCC visibility push(hidden)
-extern const int64_t histogram_bounds[HISTOGRAM_BUCKETS];
-extern const unsigned char histogram_first[64];
+extern const HistogramScale histogram_scale;
 #pragma GCC visibility pop
 
 /*
- * The bucket for a duration.  Bounds grow about as powers of two do, so the
- * magnitude tells where to begin, and two or three comparisons find it.
+ * The bucket for a duration, which is not negative.  Between two powers of two
+ * there is one bound at the most, so the magnitude tells which of two buckets it
+ * is.
  */
 static inline unsigned
 histogram_bucket(int64_t nanoseconds)
 {
-	unsigned	bucket = nanoseconds > 0 ?
-		histogram_first[63 ^ __builtin_clzll((unsigned long long) nanoseconds)] : 0;
+	uint64_t	duration = (uint64_t) nanoseconds;
+	unsigned	magnitude = 63 ^ (unsigned) __builtin_clzll(duration | 1);
+	unsigned	bucket = histogram_scale.first[magnitude];
 
-	while (nanoseconds > histogram_bounds[bucket])
-		bucket++;
-	return bucket;
+	return bucket + ((uint64_t) histogram_scale.bound[bucket] < duration);
 }
 
 /* Count a duration whose bucket is known. */

@@ -45,8 +45,8 @@ typedef enum LedgerPhase
 	LEDGER_OFF = 0,				/* nothing is being counted */
 	LEDGER_EXECUTING,			/* in an exchange: the server works */
 	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
-	LEDGER_TURNING,				/* in an exchange: the client was asked for data,
-								 * and nothing of it has come */
+	LEDGER_TURNING,				/* in an exchange: the client was asked for
+								 * data, and nothing of it has come */
 	LEDGER_WAITING				/* between exchanges */
 } LedgerPhase;
 
@@ -140,10 +140,11 @@ typedef struct Ledger
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
 	bool		local;			/* no network: who blocks a send is the client */
-	bool		may_block;		/* the sending in progress is of more than what
-								 * always finds room in the kernel */
+	bool		may_block;		/* the sending in progress is of more than
+								 * what always finds room in the kernel */
 	LedgerWaitTerms wait;		/* of the wait in progress */
-	uint64_t	exchange_number;		/* number of the latest exchange; never reset */
+	uint64_t	exchange_number;	/* number of the latest exchange; never
+									 * reset */
 	int64_t		since;			/* when the current phase began */
 	int64_t		counted_from;	/* nothing before this counts */
 	int64_t		exec;			/* closed execution of this exchange: becomes
@@ -160,7 +161,8 @@ typedef struct LedgerSampled
 {
 	int64_t		recv;			/* waited for the client inside the exchange */
 	int64_t		visited;		/* recv is known up to here */
-	int64_t		send_began;		/* send_client is of the sending that began then */
+	int64_t		send_began;		/* send_client is of the sending that began
+								 * then */
 	int64_t		send_client;	/* of it, the client's window was closed */
 	bool		drained;		/* drain below is known */
 	LedgerDrain drain;
@@ -244,9 +246,10 @@ extern int64_t ledger_totals_cut_late(LedgerTotals *growth);
 extern int64_t ledger_totals_add_late(LedgerTotals *interval, int64_t late);
 
 /* ---------------------------------------------------------------------------
- * The plain exchange: a wait that is not idle and whose response had left, and
- * a response so small that sending it cannot block.  That is most of them, and
- * what the hot path pays for.  The shortcuts do what the functions above do.
+ * The plain exchange: a wait that is not idle and whose response had left, of
+ * one request, and a response so small that sending it cannot block.  That is
+ * most of them, and what the hot path pays for.  The shortcuts do what the
+ * functions above do.
  * ---------------------------------------------------------------------------
  */
 
@@ -294,26 +297,30 @@ ledger_request_begin_plain(Ledger *ledger, int64_t at)
 static inline bool
 ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
-	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts;
+	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts &&
+		ledger->exec == 0 && !ledger->wait.pipelined && !ledger->wait.draining;
 }
 
 /*
  * ledger_send_begin() and ledger_exchange_end() in one, for a response that
- * could not block, of an exchange of which the sampler has seen nothing.
+ * could not block, of an exchange of which the sampler has seen nothing.  The
+ * wait that begins is not draining.
  */
 static inline void
 ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
-					const LedgerWaitTerms *terms)
+					  const LedgerWaitTerms *terms)
 {
-	ledger->totals.exec += ledger->exec + (sending_since - ledger->since);
+	ledger->totals.exec += sending_since - ledger->since;
 	ledger->totals.send += at - sending_since;
 	ledger->totals.requests++;
-	ledger->totals.pipelined += ledger->wait.pipelined;
-	ledger->exec = 0;
 	ledger->counts = false;
 	ledger->phase = LEDGER_WAITING;
 	ledger->since = at;
-	ledger->wait = *terms;
+	ledger->wait.rtt = terms->rtt;
+	ledger->wait.idle_threshold = terms->idle_threshold;
+	ledger->wait.in_xact = terms->in_xact;
+	if (__builtin_expect(terms->pipelined, false))
+		ledger->wait.pipelined = true;
 }
 
 #endif							/* PGNETLAT_LEDGER_H */

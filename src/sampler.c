@@ -19,9 +19,7 @@
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
- * And it accumulates: all sessions when it closes an interval of the history, and
- * between those the ones whose recorder is half full, so that a session has to
- * do that itself only if it fills a recorder within a few ticks.
+ * And it accumulates all sessions when it closes an interval of the history.
  *
  * Every few seconds it keeps a snapshot of all accounts, where windows begin.
  *
@@ -102,7 +100,6 @@ typedef struct SlotNotes
 	int64		sampled_at;		/* ... at this moment */
 	bool		quiet;			/* and it has been so since then */
 
-	uint64		exchanges;		/* when its recorder was looked at */
 	ExecNoted	noted;			/* samples of executions that are some
 								 * statement's */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
@@ -401,22 +398,6 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	seen_end(slot);
 }
 
-/*
- * Accumulate a session whose recorder is half full.  How many exchanges it has had
- * is known already; only if they are many is its recorder looked at.
- */
-static void
-accumulate_if_filling(int index, const Peek *view, Tick *tick)
-{
-	uint64		enough = recorder_capacity() / 2;
-
-	if (view->exchange_number - tick->notes[index].exchanges < enough)
-		return;
-	tick->notes[index].exchanges = view->exchange_number;
-	if ((uint64) recorder_pending(index) >= enough)
-		accumulate_session(index);
-}
-
 /* ---------------------------------------------------------------------------
  * Quiet sessions
  * ---------------------------------------------------------------------------
@@ -636,7 +617,6 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	/* behind the write section above: its barrier waits for what is written */
 	wait_events_add(index, view->session, view->generation, state, event, 1,
 					tick->now - tick->last);
-	accumulate_if_filling(index, view, tick);
 }
 
 static void

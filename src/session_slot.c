@@ -56,13 +56,13 @@ slot_shmem_init(void)
 		return;
 	memset(base, 0, slot_shmem_size());
 	pg_atomic_init_u64(&slot_control->sessions, 0);
-	pg_atomic_init_u64(&slot_control->records_dropped, 0);
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		pg_atomic_init_u64(&slots[i].wait_shown, 0);
 		pg_atomic_init_u64(&slots[i].busy_shown, 0);
+		pg_atomic_init_u32(&slots[i].tally_state, TALLY_KEPT);
 	}
 }
 
@@ -204,6 +204,7 @@ void
 slot_apply_reset(SessionSlot *slot)
 {
 	apply_reset(&slot->published);
+	pg_atomic_write_u32(&slot->tally_state, TALLY_VOID);
 }
 
 /* What the sampler knows of an exchange, if it is of that exchange. */
@@ -729,7 +730,10 @@ slot_look_at_execution(int index, uint32 changecount, ExecLook *look)
 	look->clock_offset = published->clock_offset;
 	if (unlikely(look->generation != slot_control->generation))
 	{
-		/* the session has not heard of the reset: the long way, without statement */
+		/*
+		 * the session has not heard of the reset: the long way, without
+		 * statement
+		 */
 		SlotObservation observation;
 
 		(void) slot_observe_for(index, EXEC_SAMPLE, look->sampled_before, &observation);

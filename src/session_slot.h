@@ -9,7 +9,8 @@
  *	published	written by the session alone, under its seqlock
  *	sampled		written by the sampler alone, under its seqlock
  *	locks		written under the lock and the seqlock of lock waits
- *	shown		raised by readers: promises made to users
+ *	shown		raised by readers: promises made to users; and what they have
+ *				made of the session's tally (tally.h)
  *
  * The watermarks are what keeps every column monotonic although readers look
  * into intervals in progress.  A reader who is about to show the session's
@@ -53,7 +54,8 @@ typedef enum SessionTransport
 typedef struct SlotPublished
 {
 	/* set by slot_attach(), constant while the session lasts */
-	uint64		session;		/* unique while the server runs; 0: nobody is here */
+	uint64		session;		/* unique while the server runs; 0: nobody is
+								 * here */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
@@ -78,12 +80,12 @@ typedef struct SlotPublished
 typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session, ... */
-	uint64		exchange_number;		/* ... exchange ... */
+	uint64		exchange_number;	/* ... exchange ... */
 	uint32		generation;		/* ... and reset generation only */
 	LedgerSampled ledger;
-	TcpInfo		tcp;			/* over socket diagnosis; valid for the session.
-								 * Neither this one nor the published one is
-								 * always the later: readers merge them */
+	TcpInfo		tcp;			/* over socket diagnosis; valid for the
+								 * session. Neither this one nor the published
+								 * one is always the later: readers merge them */
 	uint64		tcp_session;
 } SlotSampled;
 
@@ -105,16 +107,26 @@ typedef struct SessionSlot
 	SeqLock		lock;			/* protects published */
 	SlotPublished published;
 
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
 	SlotSampled sampled;
 
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
 	pg_atomic_uint64 busy_shown;
+	pg_atomic_uint32 tally_state;
 
 	/* beside what is as seldom written to, and to save a line */
 	SeqLock		locks_lock;
 	SlotLocks	locks;
 } SessionSlot;
+
+/* What has become of what the session has in its tally: see tally.h. */
+typedef enum TallyState
+{
+	TALLY_KEPT = 0,				/* the session's */
+	TALLY_PROPOSED,				/* somebody is about to take it */
+	TALLY_TAKEN,				/* somebody has taken it */
+	TALLY_VOID					/* it is older than a reset */
+} TallyState;
 
 /* A session as seen at one moment. */
 typedef struct SlotObservation
@@ -136,7 +148,8 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
-	bool		run_queue_known;	/* else run_queue in the account says nothing */
+	bool		run_queue_known;	/* else run_queue in the account says
+									 * nothing */
 	SlotLocks	locks;			/* as of when lock waits were accumulated last */
 } SlotObservation;
 
@@ -144,7 +157,8 @@ typedef struct SlotObservation
 typedef struct SlotStatus
 {
 	char		application_name[NAMEDATALEN];
-	uint64		queryid;		/* of the latest statement; 0: none, or not known yet */
+	uint64		queryid;		/* of the latest statement; 0: none, or not
+								 * known yet */
 	TimestampTz xact_start;		/* 0: in no transaction */
 } SlotStatus;
 
@@ -222,15 +236,29 @@ typedef struct SlotControl
 	volatile uint32 generation;
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;
-	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has seen */
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions;	/* attached so far */
-	pg_atomic_uint64 records_dropped;	/* found no place in a recorder */
+	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
+									 * seen */
+				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions; /* attached so far */
 } SlotControl;
 
 /* read in the hot path: not through the table of exported symbols */
 #pragma GCC visibility push(hidden)
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
+
+/* Has the session seen the latest reset?  In a write section. */
+static inline bool
+slot_reset_is_applied(const SessionSlot *slot)
+{
+	return slot->published.generation == slot_control->generation;
+}
+
+/* Has somebody come to the session's tally?  In a write section. */
+static inline bool
+slot_tally_was_touched(SessionSlot *slot)
+{
+	return pg_atomic_read_u32(&slot->tally_state) != TALLY_KEPT;
+}
 
 /*
  * Begin to publish.  Returns with the latest reset applied.  Until
@@ -240,7 +268,7 @@ static inline void
 slot_write_begin(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
-	if (unlikely(slot->published.generation != slot_control->generation))
+	if (unlikely(!slot_reset_is_applied(slot)))
 		slot_apply_reset(slot);
 }
 

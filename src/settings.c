@@ -24,23 +24,42 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
+int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
+int64		pgnetlat_plain_wait_ns = LONG_WAIT_NS;
 int64		pgnetlat_log_limit = PG_INT64_MAX;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
-int			pgnetlat_recorder_size = 48;
+int			pgnetlat_recorder_size = 32;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
+/* the session is to be attached */
+bool		pgnetlat_housekeeping = true;
+
 /* what users set, in milliseconds; see pgnetlat_log_limit */
 static int	log_min_duration = -1;
 
 static void
+assign_enabled(bool newval, void *extra)
+{
+	pgnetlat_housekeeping = true;
+}
+
+/* The hot path multiplies nothing. */
+static void
+assign_idle_threshold(int newval, void *extra)
+{
+	pgnetlat_idle_threshold_ns = newval * NS_PER_MS;
+	pgnetlat_plain_wait_ns = Min(pgnetlat_idle_threshold_ns, LONG_WAIT_NS);
+}
+
+static void
 assign_log_min_duration(int newval, void *extra)
 {
-	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * INT64CONST(1000000);
+	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * NS_PER_MS;
 }
 
 /* Either a flag or a number; its default is the variable's value above. */
@@ -55,6 +74,7 @@ typedef struct Setting
 	int			min;
 	int			max;
 	int			unit;			/* GUC_UNIT_... */
+	GucBoolAssignHook assign_flag;
 	GucIntAssignHook assign;
 } Setting;
 
@@ -65,6 +85,7 @@ static const Setting settings[] = {
 		.long_desc = "A change takes effect when the exchange in progress ends.",
 		.context = PGC_SUSET,
 		.flag = &pgnetlat_enabled,
+		.assign_flag = assign_enabled,
 	},
 	{
 		.name = "pgnetlat.history_interval",
@@ -91,6 +112,7 @@ static const Setting settings[] = {
 		.min = 0,
 		.max = INT_MAX,
 		.unit = GUC_UNIT_MS,
+		.assign = assign_idle_threshold,
 	},
 	{
 		.name = "pgnetlat.log_min_duration",
@@ -179,7 +201,7 @@ settings_define(void)
 
 		if (s->flag)
 			DefineCustomBoolVariable(s->name, s->short_desc, s->long_desc, s->flag, *s->flag,
-									 s->context, s->unit, NULL, NULL, NULL);
+									 s->context, s->unit, NULL, s->assign_flag, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
 									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);

@@ -10,6 +10,15 @@
 #ifndef PGNETLAT_SETTINGS_H
 #define PGNETLAT_SETTINGS_H
 
+#include "clock.h"
+
+/*
+ * Behind a wait longer than this there is time to look closer: has the wall
+ * clock stepped, in which core's timestamp is?  Was the response lost and sent
+ * again?
+ */
+#define LONG_WAIT_NS				(10 * NS_PER_MS)
+
 /*
  * Read in the hot path: not through the table of exported symbols.  (The
  * compiler's -fvisibility=hidden is about definitions; what is only declared
@@ -20,6 +29,8 @@ extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
 extern int	pgnetlat_idle_threshold;	/* milliseconds */
+extern int64 pgnetlat_idle_threshold_ns;	/* the same */
+extern int64 pgnetlat_plain_wait_ns;	/* or less: see LONG_WAIT_NS */
 extern int64 pgnetlat_log_limit;	/* nanoseconds; PG_INT64_MAX: off */
 extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_clients;
@@ -29,6 +40,12 @@ extern int	pgnetlat_rtt_interval;	/* milliseconds */
 extern int	pgnetlat_sample_interval;	/* milliseconds */
 extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
+
+/*
+ * There is something to do between two exchanges, for example because a setting
+ * has changed: see exchange.c.
+ */
+extern bool pgnetlat_housekeeping;
 #pragma GCC visibility pop
 
 extern void settings_define(void);

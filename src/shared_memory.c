@@ -31,6 +31,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "table.h"
+#include "tally.h"
 #include "wait_events.h"
 #include "windows.h"
 
@@ -44,6 +45,7 @@ static const struct
 	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
+	{tally_shmem_size, tally_shmem_init},
 	{wait_events_shmem_size, wait_events_shmem_init},
 	{windows_shmem_size, windows_shmem_init},
 	{accumulate_shmem_size, accumulate_shmem_init},

@@ -14,10 +14,10 @@
  * Under Sync that comes when the statement is complete, and still belongs to
  * it.
  *
- * The depth of nesting is restored on normal return only, which spares the
+ * The state of being nested is restored on normal return only, which spares the
  * hot path a PG_TRY.  After an error at top level the exchange runs nothing
- * else, and the depth starts from zero with the next one; after an error that
- * was caught inside, whoever called the catcher restores its own depth.
+ * else, and the next one begins at top level; after an error that
+ * was caught inside, whoever called the catcher restores its own.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -39,51 +39,59 @@
 #include "wire.h"
 
 static planner_hook_type prev_planner = NULL;
-static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+static ExecutorRun_hook_type next_ExecutorRun = NULL;	/* or the standard one */
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
 static PlannedStmt *
 pgnetlat_planner(PLANNER_PARAMS)
 {
 	PlannedStmt *result;
-	int			outer;
+	bool		outer;
 
 	wire_work_begins();
-	outer = my_session.depth;
-	if (outer == 0 && exchange_is_recording())
+	outer = exchange_state(STATE_NESTED);
+	if (!outer && exchange_is_recording())
 		wire_statement_is_planned(parse->queryId);
-	my_session.depth = outer + 1;
+	exchange_set_state(STATE_NESTED, true);
 	if (prev_planner)
 		result = prev_planner(PLANNER_ARGS);
 	else
 		result = standard_planner(PLANNER_ARGS);
-	my_session.depth = outer;
+	exchange_set_state(STATE_NESTED, outer);
 	return result;
 }
 
-static inline void
-next_ExecutorRun(EXECUTOR_RUN_PARAMS)
+/* Run a query inside of a statement, or one that is no statement. */
+static pg_noinline void
+nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(EXECUTOR_RUN_ARGS);
-	else
-		standard_ExecutorRun(EXECUTOR_RUN_ARGS);
+	bool		outer = exchange_state(STATE_NESTED);
+
+	exchange_set_state(STATE_NESTED, true);
+	next_ExecutorRun(EXECUTOR_RUN_ARGS);
+	exchange_set_state(STATE_NESTED, outer);
 }
 
-/* Run a query that may be a statement of the client's. */
-static pg_noinline void
-track_ExecutorRun(EXECUTOR_RUN_PARAMS)
+/*
+ * Run a query that may be a statement of the client's: then this is at top
+ * level, and the first one of its record.  No call before that of the next
+ * hook, so that the arguments stay where they are.
+ */
+static inline void
+run_statement(EXECUTOR_RUN_PARAMS)
 {
-	FlightRecord *record = NULL;
-	int			outer = my_session.depth;
+	FlightRecord *record;
 
-	if (outer == 0 && ActivePortal != NULL)
-		record = wire_statement_begins(queryDesc->plannedstmt->queryId);
-	my_session.depth = outer + 1;
+	if (unlikely(exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL))
+	{
+		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
+		return;
+	}
+	record = wire_statement_begins(queryDesc->plannedstmt->queryId);
+	my_session.state |= STATE_NESTED;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	my_session.depth = outer;
-	if (record)
-		record->rows += queryDesc->estate->es_processed;
+	my_session.state &= ~STATE_NESTED;
+	record->rows += queryDesc->estate->es_processed;
 }
 
 /*
@@ -98,31 +106,36 @@ is_next_statement(void)
 	return ActivePortal != NULL && (ActivePortal->cursorOptions & CURSOR_OPT_HOLD) == 0;
 }
 
-/* The same, where something else has to be done before. */
+/* Run a query, where something else has to be done before. */
 static pg_noinline void
 special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
-	if (my_session.suspended)
+	if (exchange_state(STATE_SUSPENDED))
 		wire_fetches(queryDesc->already_executed);
-	if (exchange_is_recording() && (!my_session.statement_done || is_next_statement()))
+	if (exchange_is_recording() && (!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
 	{
 		wire_next_statement();
-		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+		run_statement(EXECUTOR_RUN_ARGS);
 	}
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
-/* Calls in tail position only: this is run for each statement. */
+/* Run for each statement. */
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!exchange_in_progress() || my_session.statement_done ||
-				 my_session.suspended))
-		special_ExecutorRun(EXECUTOR_RUN_ARGS);
+	if (unlikely(!exchange_in_progress() ||
+				 exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
+	{
+		if (my_session.counting)
+			special_ExecutorRun(EXECUTOR_RUN_ARGS);
+		else
+			next_ExecutorRun(EXECUTOR_RUN_ARGS);
+	}
 	else if (my_session.recording)
-		track_ExecutorRun(EXECUTOR_RUN_ARGS);
+		run_statement(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
@@ -172,29 +185,33 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
 	bool		recorded = false;
-	int			outer;
+	uint64		queryid;
+	bool		outer;
 
 	wire_work_begins();
-	if (unlikely(my_session.suspended))
+	if (unlikely(exchange_state(STATE_SUSPENDED)))
 		wire_fetches(false);
-	outer = my_session.depth;
-	if (outer == 0 && ActivePortal != NULL && !transparent && exchange_is_recording() &&
-		(!my_session.statement_done || is_next_statement()))
+	outer = exchange_state(STATE_NESTED);
+	if (!outer && ActivePortal != NULL && !transparent && exchange_is_recording() &&
+		(!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
 	{
 		wire_next_statement();
-		recorded = wire_statement_begins(utility_queryid(pstmt)) != NULL;
+		queryid = utility_queryid(pstmt);
+		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
+		if (recorded)
+			wire_statement_begins(queryid);
 	}
-	my_session.depth = transparent ? outer : outer + 1;
+	exchange_set_state(STATE_NESTED, outer || !transparent);
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
 	if (prev_ProcessUtility)
 		prev_ProcessUtility(PROCESS_UTILITY_ARGS);
 	else
 		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
-	my_session.depth = outer;
+	exchange_set_state(STATE_NESTED, outer);
 
 	/* another record than before, if the statement was a COPY from the client */
-	if (recorded && qc && command_tag_display_rowcount(qc->commandTag))
+	if (recorded && qc && qc->nprocessed > 0 && command_tag_display_rowcount(qc->commandTag))
 		exchange_record()->rows += qc->nprocessed;
 }
 
@@ -207,7 +224,7 @@ statement_hooks_install(void)
 
 	prev_planner = planner_hook;
 	planner_hook = pgnetlat_planner;
-	prev_ExecutorRun = ExecutorRun_hook;
+	next_ExecutorRun = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = pgnetlat_ExecutorRun;
 	prev_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = pgnetlat_ProcessUtility;

@@ -68,13 +68,18 @@
 #define MSG_DATA_ROW				'D'
 #define MSG_ERROR					'E'
 #define MSG_COPY_IN					'G'
+#define MSG_COPY_OUT				'H'
+#define MSG_EMPTY_QUERY				'I'
 #define MSG_NOTICE					'N'
 #define MSG_PARAMETER_STATUS		'S'
+#define MSG_ROW_DESCRIPTION			'T'
 #define MSG_FUNCTION_RESULT			'V'
 #define MSG_COPY_BOTH				'W'
 #define MSG_READY_FOR_QUERY			'Z'
 #define MSG_COPY_DATA				'd'
+#define MSG_NO_DATA					'n'
 #define MSG_PORTAL_SUSPENDED		's'
+#define MSG_PARAMETERS				't'
 
 /* and from the client, which copies with MSG_COPY_DATA, too */
 #define MSG_COPY_DONE				'c'
@@ -89,6 +94,15 @@
  */
 #define COPY_PATIENCE_NS			NS_PER_S
 
+/* What an Execute message fetches; known only where portals are suspended. */
+typedef enum FetchKind
+{
+	FETCH_UNKNOWN = 0,
+	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
+	FETCH_FIRST,				/* it began to run */
+	FETCH_FURTHER				/* it went on: counted before */
+} FetchKind;
+
 /* This backend's view of the wire. */
 typedef struct Wire
 {
@@ -96,12 +110,16 @@ typedef struct Wire
 	int			(*next_putmessage) (char type, const char *body, size_t length);
 	int			(*next_flush) (void);
 
+	size_t		buffered;		/* bytes in core's send buffer */
+	size_t		noted_at;		/* when they were so many ... */
+	char		noted;			/* ... this message was put last */
+
+	FetchKind	fetch;			/* what the Execute in progress is */
 	bool		flush_wait;		/* the wait followed a Flush message */
-	char		last_message;	/* other than a row */
-	bool		more_in_kernel; /* before the response left, behind core's buffer */
+	bool		more_in_kernel; /* before the response left, behind core's
+								 * buffer */
 	bool		copied;			/* the exchange has asked for data, ... */
 	int64		before_copy;	/* ... after so many statements of the session */
-	size_t		buffered;		/* bytes in core's send buffer */
 } Wire;
 
 static Wire wire;
@@ -111,20 +129,28 @@ static Wire wire;
  * ---------------------------------------------------------------------------
  */
 
-/* A message during a wait, and no request that core has stamped. */
-static pg_noinline void
+/* A message during a wait. */
+static void
 message_in_wait(char type)
 {
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+	if (exchange_request_was_read(stamp))
+	{
+		exchange_begin_request(stamp);
+		return;
+	}
+	/* no request that core has stamped */
 	switch (type)
 	{
 		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
 			break;				/* of its own accord */
 		case MSG_PARAMETER_STATUS:
-			my_session.housekeeping = my_session.renamed = true;
+			exchange_note_parameter();
 			break;
 		case MSG_ERROR:
-			exchange_begin(clock_now(), false);	/* about to end */
+			exchange_begin(clock_now(), false); /* about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
 		case MSG_CLOSE_COMPLETE:
@@ -140,38 +166,38 @@ message_in_wait(char type)
 }
 
 /*
- * What a message in a response says, other than a row, if it is of the ordinary
- * kind.  False: see note_special_message().
+ * In which states is a message of a response of interest?  A row in none.
+ * Others may begin the next statement.  Some always say something, for example
+ * what the flush behind them is about.
  */
-static inline bool
-note_message(char type, const char *body)
+#define MAY_BEGIN_STATEMENT		(STATE_STATEMENT_DONE | STATE_SUSPENDED)
+
+static const uint8 interesting[UCHAR_MAX + 1] = {
+	[MSG_BIND_COMPLETE] = MAY_BEGIN_STATEMENT,
+	[MSG_CLOSE_COMPLETE] = MAY_BEGIN_STATEMENT,
+	[MSG_COMMAND_COMPLETE] = STATE_ANY,
+	[MSG_COPY_BOTH] = STATE_ANY,
+	[MSG_COPY_IN] = STATE_ANY,
+	[MSG_COPY_OUT] = MAY_BEGIN_STATEMENT,
+	[MSG_EMPTY_QUERY] = MAY_BEGIN_STATEMENT,
+	[MSG_ERROR] = STATE_ANY,
+	[MSG_FUNCTION_RESULT] = STATE_ANY,
+	[MSG_NOTICE] = STATE_ANY,
+	[MSG_NOTIFICATION] = STATE_ANY,
+	[MSG_NO_DATA] = MAY_BEGIN_STATEMENT,
+	[MSG_PARAMETERS] = MAY_BEGIN_STATEMENT,
+	[MSG_PARAMETER_STATUS] = STATE_ANY,
+	[MSG_PARSE_COMPLETE] = STATE_ANY,
+	[MSG_PORTAL_SUSPENDED] = STATE_ANY,
+	[MSG_READY_FOR_QUERY] = STATE_ANY,
+	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
+};
+
+/* The message that was put last, where it says what the flush is about; or 0. */
+static inline char
+last_message(void)
 {
-	switch (type)
-	{
-		case MSG_COMMAND_COMPLETE:
-		case MSG_FUNCTION_RESULT:
-			if (unlikely(my_session.suspended))
-				return false;
-			my_session.statements++;
-			if (my_session.recording)
-			{
-				exchange_record()->statements++;
-				my_session.statement_done = true;
-			}
-			break;
-		case MSG_READY_FOR_QUERY:
-			my_session.xact_status = body[0];
-			break;
-		case MSG_PARSE_COMPLETE:
-		case MSG_PARAMETER_STATUS:
-		case MSG_PORTAL_SUSPENDED:
-			return false;
-		default:
-			if (unlikely(my_session.statement_done || my_session.suspended))
-				return false;
-	}
-	wire.last_message = type;
-	return true;
+	return wire.noted_at == wire.buffered ? wire.noted : 0;
 }
 
 /*
@@ -181,17 +207,13 @@ note_message(char type, const char *body)
 static void
 note_end_of_fetch(char type)
 {
-	if (!my_session.suspended || type == MSG_FUNCTION_RESULT ||
-		my_session.fetch == FETCH_BOUND || my_session.fetch == FETCH_FIRST)
-	{
-		my_session.statements++;
-		if (my_session.recording)
-			exchange_record()->statements++;
-	}
-	my_session.statement_done = my_session.recording;
-	my_session.fetch = FETCH_UNKNOWN;
+	if (!exchange_state(STATE_SUSPENDED) || type == MSG_FUNCTION_RESULT ||
+		wire.fetch == FETCH_BOUND || wire.fetch == FETCH_FIRST)
+		exchange_note_statement();
+	exchange_note_end_of_statement();
+	wire.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-		my_session.suspended = my_session.housekeeping = true;
+		exchange_note_suspended();
 }
 
 /*
@@ -202,33 +224,16 @@ note_end_of_fetch(char type)
 static void
 message_after_statement(void)
 {
-	int64		at = clock_from_timestamp(my_session.slot->published.clock_offset,
-										  GetCurrentStatementStartTimestamp());
+	int64		at = exchange_time_of(GetCurrentStatementStartTimestamp());
 
 	if (at > exchange_record()->start)
 		exchange_next_statement(at, wire.buffered);
 }
 
-/* A statement was prepared: if nothing else is, this exchange is about it. */
+/* What a message in a response says, other than a row. */
 static void
-note_parse(void)
+note_message(char type, const char *body)
 {
-	FlightRecord *record = exchange_record();
-
-	if (!my_session.recording || record->queryid != 0)
-		return;
-	record->queryid = pgstat_get_my_query_id();
-	record->userid = GetUserId();
-	record->flags |= RECORD_PREPARES;
-}
-
-/* What any message in a response says, other than a row. */
-static void
-note_special_message(char type, const char *body)
-{
-	if (note_message(type, body))
-		return;
-	wire.last_message = type;
 	switch (type)
 	{
 		case MSG_COMMAND_COMPLETE:
@@ -236,9 +241,12 @@ note_special_message(char type, const char *body)
 		case MSG_PORTAL_SUSPENDED:
 			note_end_of_fetch(type);
 			return;
+		case MSG_READY_FOR_QUERY:
+			exchange_note_ready(body[0]);
+			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
-			my_session.housekeeping = my_session.renamed = true;
+			exchange_note_parameter();
 			return;
 		case MSG_NOTICE:
 		case MSG_ERROR:
@@ -248,15 +256,15 @@ note_special_message(char type, const char *body)
 			/* of what is complete */
 			return;
 		case MSG_BIND_COMPLETE:
-			my_session.fetch = FETCH_BOUND;
+			wire.fetch = FETCH_BOUND;
 			break;
 		default:
 			break;
 	}
-	if (my_session.statement_done)
+	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
 	if (type == MSG_PARSE_COMPLETE)
-		note_parse();
+		exchange_note_prepared(pgstat_get_my_query_id());
 }
 
 /* Core's send buffer takes the message, and may be sent to make room for it. */
@@ -280,19 +288,48 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
-static int	wire_putmessage(char type, const char *body, size_t length);
-
-/* A message that is not the ordinary case of wire_putmessage(). */
+/* Any message, step by step. */
 static pg_noinline int
 special_message(char type, const char *body, size_t length)
 {
+	int			result;
+
 	if (exchange_in_wait())
 		message_in_wait(type);
-	if (!exchange_in_progress())
-		wire.last_message = type;
-	else if (type != MSG_DATA_ROW && type != MSG_COPY_DATA)
-		note_special_message(type, body);
-	return pass_on(type, body, length);
+	if (exchange_in_progress() && interesting[(unsigned char) type] != 0)
+		note_message(type, body);
+	result = pass_on(type, body, length);
+	wire.noted = type;
+	wire.noted_at = wire.buffered;
+	return result;
+}
+
+/*
+ * A message of interest in a response, for which the buffer has room; "buffered"
+ * with it.
+ */
+static pg_noinline int
+interesting_message(char type, const char *body, size_t length, size_t buffered)
+{
+	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
+		exchange_note_statement();
+	else if (likely(type == MSG_READY_FOR_QUERY))
+		exchange_note_ready(body[0]);
+	else
+		return special_message(type, body, length);
+	wire.noted = type;
+	wire.noted_at = wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
+}
+
+/* A message in a response, for which the buffer has room. */
+static pg_attribute_always_inline int
+message_in_response(char type, const char *body, size_t length, size_t buffered)
+{
+	if (exchange_state(interesting[(unsigned char) type]))
+		return interesting_message(type, body, length, buffered);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
 }
 
 /* There is no response, or no room for the message in the buffer. */
@@ -305,8 +342,11 @@ first_message(char type, const char *body, size_t length)
 
 		if (likely(exchange_request_was_read(stamp)))
 		{
-			exchange_begin_request(stamp);
-			return wire_putmessage(type, body, length);
+			size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
+
+			if (likely(exchange_begin_plain(exchange_time_of(stamp)) &&
+					   buffered <= ROW_LIMIT_IN_EXCHANGE))
+				return message_in_response(type, body, length, buffered);
 		}
 	}
 	return special_message(type, body, length);
@@ -323,10 +363,7 @@ wire_putmessage(char type, const char *body, size_t length)
 
 	if (unlikely(buffered > my_session.row_limit))
 		return first_message(type, body, length);
-	if (type != MSG_DATA_ROW && type != MSG_COPY_DATA && !note_message(type, body))
-		return special_message(type, body, length);
-	wire.buffered = buffered;
-	return wire.next_putmessage(type, body, length);
+	return message_in_response(type, body, length, buffered);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -478,11 +515,11 @@ invited_to_copy(int64 now, bool arrived)
 
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
-flush_event_by_event(void)
+flush_event_by_event(char last)
 {
 	int64		now = clock_now();
 	size_t		bytes = wire.buffered;
-	bool		copy_in = wire.last_message == MSG_COPY_IN;
+	bool		copy_in = last == MSG_COPY_IN;
 	bool		in_kernel;
 	bool		in_buffer;
 	int			result;
@@ -495,7 +532,7 @@ flush_event_by_event(void)
 	now = clock_now();
 	wire.more_in_kernel = in_kernel && in_buffer;
 	wire.buffered = 0;
-	if (wire.last_message == MSG_READY_FOR_QUERY)
+	if (last == MSG_READY_FOR_QUERY)
 	{
 		bool		pipelined = in_kernel || in_buffer;
 
@@ -504,13 +541,13 @@ flush_event_by_event(void)
 			pipelined = in_buffer && !is_copied(next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
-		exchange_end(now, bytes, pipelined, my_session.xact_status);
+		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 	}
-	else if (ends_exchange(wire.last_message))
+	else if (ends_exchange(last))
 	{
 		wire.flush_wait = true;
 		exchange_end(now, bytes, in_kernel || in_buffer,
-					IsTransactionOrTransactionBlock() ? 'T' : 'I');
+					 IsTransactionOrTransactionBlock() ? 'T' : 'I', false);
 	}
 	else
 	{
@@ -530,11 +567,13 @@ flush_response(void)
 	bool		in_kernel = kernel_has_request(sending_since, in_buffer);
 	int			result = wire.next_flush();
 	int64		now = clock_now();
+	size_t		bytes = wire.buffered;
 
-	wire.more_in_kernel = in_kernel & in_buffer;
-	exchange_end_response(sending_since, now, wire.buffered, in_kernel | in_buffer);
 	wire.buffered = 0;
+	wire.more_in_kernel = in_kernel & in_buffer;
 	wire.flush_wait = false;
+	if (unlikely(!exchange_end_plain(sending_since, now, bytes, in_kernel | in_buffer)))
+		exchange_end_slow(sending_since, now, bytes, in_kernel | in_buffer);
 	return result;
 }
 
@@ -549,7 +588,7 @@ flush_out_of_response(void)
 	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
-			my_session.unsolicited_after = my_ledger()->exchange_number;
+			exchange_note_unsolicited();
 		else
 			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
 	}
@@ -560,21 +599,22 @@ flush_out_of_response(void)
 static int
 wire_flush(void)
 {
-	bool		ready = wire.last_message == MSG_READY_FOR_QUERY;
+	char		last = last_message();
+	bool		ready = last == MSG_READY_FOR_QUERY;
 	int			result;
 
+	wire.noted_at = 0;
 	if (unlikely(!exchange_in_progress()))
 		result = flush_out_of_response();
-	else if (likely(ready && exchange_response_cannot_block()))
+	else if (likely(ready && my_session.plain))
 		result = flush_response();
 	else
-		result = flush_event_by_event();
+		result = flush_event_by_event(last);
 
-	if (likely(ready))
+	if (likely(ready) && unlikely(pgnetlat_housekeeping))
 	{
-		wire.last_message = 0;
-		if (unlikely(my_session.housekeeping || pgnetlat_enabled != my_session.counting))
-			exchange_housekeeping();
+		exchange_housekeeping();
+		wire.fetch = FETCH_UNKNOWN;
 	}
 	return result;
 }
@@ -598,12 +638,15 @@ wire_work_begins_in_wait(void)
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_request_was_read(stamp))
-		exchange_begin_request(stamp);
+	{
+		if (!exchange_begin_plain(exchange_time_of(stamp)))
+			exchange_begin_request(stamp);
+	}
 	else if (wire.flush_wait)
 	{
 		exchange_begin(clock_now(), true);
 		/* and Sync has no statement of its own */
-		my_session.statement_done = my_session.recording;
+		exchange_note_end_of_statement();
 	}
 }
 
@@ -616,13 +659,12 @@ wire_next_statement(void)
 {
 	int64		at;
 
-	if (!my_session.statement_done || my_session.depth > 0)
+	if (!exchange_state(STATE_STATEMENT_DONE) || exchange_state(STATE_NESTED))
 		return;
-	at = clock_from_timestamp(my_session.slot->published.clock_offset,
-							  GetCurrentStatementStartTimestamp());
+	at = exchange_time_of(GetCurrentStatementStartTimestamp());
 	/* several statements in one message share its timestamp */
 	exchange_next_statement(at > exchange_record()->start ? at : clock_now(),
-						   wire.buffered);
+							wire.buffered);
 }
 
 /*
@@ -632,8 +674,8 @@ wire_next_statement(void)
 void
 wire_fetches(bool further)
 {
-	if (my_session.fetch == FETCH_UNKNOWN || my_session.fetch == FETCH_BOUND)
-		my_session.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
+	if (wire.fetch == FETCH_UNKNOWN || wire.fetch == FETCH_BOUND)
+		wire.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
 }
 
 static void
@@ -649,7 +691,7 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 			/* not the ones in which notifications are read during a wait */
 			if (exchange_in_progress())
-				my_session.transactions++;
+				exchange_note_transaction();
 			break;
 		default:
 			break;

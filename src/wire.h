@@ -36,28 +36,23 @@ wire_statement_is_planned(uint64 queryid)
 {
 	FlightRecord *record = exchange_record();
 
-	if (record->queryid != 0 || my_session.statement_done)
+	if (record->queryid != 0 || exchange_state(STATE_STATEMENT_DONE))
 		return;
 	record->queryid = queryid;
-	record->userid = GetUserId();
 }
 
 /*
  * A top-level statement begins to run, in an exchange that is recorded and
- * after wire_next_statement().  Returns the record if it is about this
- * statement, else NULL.
+ * after wire_next_statement(), and no other has begun since.  Returns the record,
+ * which is about this statement.
  */
 static inline FlightRecord *
 wire_statement_begins(uint64 queryid)
 {
-	FlightRecord *record;
+	FlightRecord *record = exchange_record();
 
-	if (my_session.statement_begun)
-		return NULL;
-	my_session.statement_begun = true;
-	record = exchange_record();
+	my_session.state |= STATE_STATEMENT_BEGUN;
 	record->queryid = queryid;
-	record->userid = GetUserId();
 	return record;
 }
 

@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * client_key.c
+ *	  See client_key.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "client_key.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "utils/backend_status.h"
+#include "utils/guc.h"
+
+/*
+ * The key of the group of this session, as of now: it may change its
+ * application_name.
+ */
+void
+client_key_of_session(ClientKey *key)
+{
+	memset(key, 0, sizeof(*key));
+	key->datid = MyDatabaseId;
+	key->userid = MyBEEntry->st_userid;
+	clients_set_address(key, &MyProcPort->raddr.addr);
+	if (application_name)
+		strlcpy(key->application_name, application_name, sizeof(key->application_name));
+}

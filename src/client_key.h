@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * client_key.h
+ *	  To which client group this session belongs.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_CLIENT_KEY_H
+#define PGNETLAT_CLIENT_KEY_H
+
+#include "clients.h"
+
+extern void client_key_of_session(ClientKey *key);
+
+#endif							/* PGNETLAT_CLIENT_KEY_H */

@@ -1,0 +1,146 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# What sessions count is theirs until somebody takes it: nothing is lost or
+# counted twice, however many take it at the same time, and however many
+# statements a session uses.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('tallies', conf => "pgnetlat.idle_threshold = '1h'\n");
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat');
+
+# Statements that differ in the types of their columns: one bit each.
+sub different
+{
+	my ($number) = @_;
+	my $rows = $number % 5 + 1;
+
+	return
+		'SELECT '
+	  . join(', ', map { $number >> $_ & 1 ? "'a'" : '1' } 0 .. 7)
+	  . " FROM generate_series(1, $rows)";
+}
+
+# A script for pgbench.
+sub script
+{
+	my ($name, @lines) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir . "/$name.sql";
+
+	append_to_file($file, join(";\n", @lines) . ";\n");
+	return $file;
+}
+
+# Starts pgbench; so many clients run so many transactions each.
+sub pgbench
+{
+	my ($name, $clients, $transactions, $file) = @_;
+	my ($out, $err) = ('', '');
+	local $ENV{PGAPPNAME} = $name;
+	local $ENV{PGHOST} = $node->host;
+	local $ENV{PGPORT} = $node->port;
+
+	return IPC::Run::start(
+		[
+			'pgbench', '-n', '-M', 'prepared', '-c', $clients, '-t', $transactions,
+			'-f', $file, 'postgres'
+		],
+		'<', \undef, '>', \$out, '2>', \$err);
+}
+
+my $reading = script(
+	'reading',
+	'SELECT count(*) FROM pgnetlat_statements',
+	'SELECT count(*) FROM pgnetlat_histogram');
+
+# Sessions in turn use more statements than a tally has places, in a transaction
+# block, twice each; others read all the time.
+foreach my $many (10, 60)
+{
+	my ($clients, $transactions) = (4, 40);
+	my $total = 2 * $clients * $transactions;
+	my @statements = map { different($_) } 0 .. $many - 1;
+	my $writing = script("writing$many", 'BEGIN', @statements, @statements, 'COMMIT');
+
+	$observer->run('SELECT pgnetlat_reset()');
+	my $writers = pgbench("many$many", $clients, $transactions, $writing);
+	my $readers = pgbench("readers$many", 2, 150, $reading);
+	ok($_->finish, "$many statements: pgbench has run") foreach $writers, $readers;
+
+	my $sum = $observer->ended("many$many", $clients);
+	my ($found) = $observer->rows(
+		"SELECT count(*) AS statements, sum(calls) AS calls, sum(rows) AS rows,
+				sum(repeats) AS repeats
+		 FROM pgnetlat_statements WHERE calls = $total");
+	my $rows = 0;
+	$rows += $total * ($_ % 5 + 1) foreach 0 .. $many - 1;
+	is($found->{statements}, $many, "$many statements: each was called as often as it was");
+	is($found->{calls}, $many * $total, "$many statements: calls");
+	is($found->{rows}, $rows, "$many statements: rows");
+	is($found->{repeats}, $many * $total / 2, "$many statements: the second of each is a repeat");
+
+	my ($exchange) = $observer->rows(
+		"SELECT count FROM pgnetlat_histogram WHERE application_name = 'many$many'
+		 AND metric = 'request' AND le = '+Inf'");
+	is($exchange->{count}, $sum->{requests}, "$many statements: every exchange is in the histogram");
+	is($sum->{requests}, $clients * ($transactions * (2 * $many + 2) + 2 * $many + 2),
+		"$many statements: every exchange is counted, those that prepare, too");
+
+	my ($waits) = $observer->rows(
+		"SELECT sum(count) FILTER (WHERE metric = 'wait') AS waits,
+				sum(count) FILTER (WHERE metric = 'client') AS client,
+				sum(count) FILTER (WHERE metric = 'network') AS network
+		 FROM pgnetlat_histogram WHERE application_name = 'many$many' AND le = '+Inf'");
+	is($waits->{client}, $waits->{waits}, "$many statements: each wait has a client's part");
+	is($waits->{network}, $waits->{waits}, "$many statements: and a network's");
+}
+
+# Nothing is stale: what a session has done is in the table when it waits for
+# its next request, however many times the tally was taken before.
+my $client = PgNetlat::Client->connect($node, application_name => 'live');
+my $calls = sub {
+	$observer->value(
+		"SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements WHERE rows = 23 * calls AND calls > 0");
+};
+my $seen = sub {
+	my ($count) = @_;
+
+	# the response is with the client before the session has published that
+	return $observer->poll(sub { $calls->() == $count });
+};
+foreach my $count (1 .. 20)
+{
+	$client->run('SELECT generate_series(1, 23)');
+	ok($seen->($count), "$count executions are seen, without another request");
+}
+
+# A reset empties the tally of a session that waits, as well as one at work.
+$client->run('SELECT generate_series(1, 23)') foreach 1 .. 5;
+$observer->settled($client->pid, 25);
+$observer->run('SELECT pgnetlat_reset()');
+is($calls->(), 0, 'a reset forgets what was not taken');
+$client->run('SELECT generate_series(1, 23)');
+ok($seen->(1), 'and what comes after it counts');
+$client->run('SELECT generate_series(1, 23)');
+$client->finish;
+$observer->ended('live');
+is($calls->(), 2, 'when the session has ended, too');
+
+no_violations($observer);
+$node->stop;
+done_testing();
