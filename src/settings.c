@@ -27,7 +27,7 @@ int64		pgnetlat_log_limit = PG_INT64_MAX;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
-int			pgnetlat_recorder_size = 32;
+int			pgnetlat_recorder_size = 24;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
@@ -118,7 +118,7 @@ define_from_m(void)
 	DefineCustomIntVariable("pgnetlat.recorder_size",
 							"Sets the number of records of recent exchanges that are kept for each session.",
 							"An exchange takes one record for each of its statements.",
-							&pgnetlat_recorder_size, 32, 16, 65536,
+							&pgnetlat_recorder_size, 24, 16, 65536,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pgnetlat.rtt_interval",
