@@ -205,7 +205,7 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: of e
 COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
 COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
-COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: of exec_time, waiting for heavyweight locks that the sampler has seen; of a wait in progress all of it';
+COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: of exec_time, what it has waited for others'' locks; the same as exec_lock_time';
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: what other sessions have waited for locks because of this one, the root of what they waited for';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the root of the lock waits that this session is waiting behind now; 0 for a prepared transaction, NULL if it is not waiting or not known';
 

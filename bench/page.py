@@ -6,9 +6,10 @@ import pathlib
 import platform
 import subprocess
 
+from harness import postgres
+
 import plot
 import results
-import server
 
 HEAD = """\
 # Performance
@@ -106,6 +107,24 @@ it is on both.
 
 `bench/scale`: sessions that are idle, or run queries in turn. The sampler's processor time comes from the
 kernel's scheduler. Latency is psql's `\\timing`.
+
+""",
+    "locks": """\
+## Locks
+
+`bench/locks`: nothing shared is written per exchange; what follows is what adding up in batches takes, and
+reading. The library is built with counters in its locks. A lock is held from when it was taken to when it is
+released, without the time for which the process loses its processor meanwhile: with two processors that
+happens all the time, with 64 it does not. Locks of a kind are many (*of these*: how many were taken): a
+table has one for each partition, sessions share 64. *Share of the time, busiest* is for what part of a second
+the one of a kind that is held most would be held at 1.5 million exchanges a second, as a server with 64
+processors has them, if each exchange took as many locks as here, and held them as long. On such a server
+fetching what another processor has written takes longer than here: some 0.1 us for each cache line. That is
+not in these figures, and `perf c2c`, which would show it, needs hardware that virtual machines do not have.
+The reset lock is shared by all who accumulate, so that nobody waits for it but a reset.
+
+The largest tables are as large as the settings allow in practice: who reads them, or makes room in them, holds
+one partition's lock at a time.
 
 """,
 }
@@ -216,7 +235,7 @@ def environment():
         # the numbers only: what a distributor or a cloud appends says nothing here
         "kernel": platform.release().split("-")[0],
         "valgrind": output("valgrind", "--version"),
-        "version": output(server.pg_config("--bindir") + "/postgres", "--version"),
+        "version": output(postgres.config("--bindir") + "/postgres", "--version"),
     }
 
 

@@ -44,6 +44,9 @@ typedef struct Accumulated
 
 static Accumulated *states = NULL;
 
+/* The group that this session belongs to, or is about to move to. */
+static ClientKey my_key;
+
 Size
 accumulate_shmem_size(void)
 {
@@ -255,30 +258,44 @@ accumulate_attach(int slot, uint64 session)
 {
 	Accumulated *state = &states[slot];
 
+	client_key_of_session(&my_key);
 	(void) accumulate_begin(slot, false);
 	memset(state, 0, sizeof(*state));
-	client_key_of_session(&state->key);
+	state->key = my_key;
 	state->generation = slot_generation();
 	state->session = session;
 	accumulate_end(slot);
 }
 
 /*
- * The session's application_name may have changed.  If so, what it did so far
- * belongs to the old group; the wait in progress belongs to the new one.
+ * Has this session's application_name changed since accumulate_attach() or
+ * accumulate_rename() have been told of it?
+ */
+bool
+accumulate_is_renamed(void)
+{
+	ClientKey	key;
+
+	client_key_of_session(&key);
+	return memcmp(&key, &my_key, sizeof(key)) != 0;
+}
+
+/*
+ * The session's application_name has changed.  What it did so far belongs to
+ * the old group; the wait in progress belongs to the new one.
  */
 void
 accumulate_rename(int slot)
 {
 	Accumulated *state = &states[slot];
-	ClientKey	key;
 
-	client_key_of_session(&key);
+	client_key_of_session(&my_key);
 	(void) accumulate_begin(slot, false);
-	state->renamed = memcmp(&key, &state->key, sizeof(key)) != 0;
+	/* it may have changed back before it left its group */
+	state->renamed = memcmp(&my_key, &state->key, sizeof(my_key)) != 0;
 	if (state->renamed)
 	{
-		state->next_key = key;
+		state->next_key = my_key;
 		accumulate_locked(slot, EXEC_ACCUMULATE);
 	}
 	accumulate_end(slot);

@@ -27,6 +27,7 @@ extern void accumulate_shmem_init(void);
 
 /* Functions for the session itself */
 extern void accumulate_attach(int slot, uint64 session);
+extern bool accumulate_is_renamed(void);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
 extern bool accumulate_begin(int slot, bool if_free);

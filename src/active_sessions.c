@@ -138,6 +138,17 @@ active_list(int *slots)
 	return count;
 }
 
+/* The same for all sessions. */
+int
+active_list_attached(int *slots)
+{
+	int			count = 0;
+
+	for (int i = 0; i < word_count(); i++)
+		count = list_word(pg_atomic_read_u64(&active_words[i].attached), i, slots, count);
+	return count;
+}
+
 /* The same for the sessions that are quiet. */
 int
 active_list_quiet(int *slots)

@@ -79,6 +79,7 @@ active_announce(int slot)
 extern void active_sampler_starts(void);
 extern void active_sampler_ends(void);
 extern int	active_list(int *slots);
+extern int	active_list_attached(int *slots);
 extern int	active_list_quiet(int *slots);
 extern void active_leave(int slot);
 extern bool active_nobody_attached(void);

@@ -65,24 +65,24 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	const StatementCounters *counters = &entry->counters;
 	bool		evicted = entry->key.dbid == InvalidOid;
 
-	row_oid(row, entry->key.userid);
-	row_oid(row, entry->key.dbid);
+	row_oid(row, "userid", entry->key.userid);
+	row_oid(row, "dbid", entry->key.dbid);
 	if (evicted || entry->key.queryid == 0 || !rows_may_see(entry->key.userid))
-		row_null(row);
+		row_null(row, "queryid");
 	else
-		row_int64(row, (int64) entry->key.queryid);
-	row_int64(row, counters->calls);
-	row_int64(row, counters->rows);
-	row_ms(row, counters->exec);
-	row_ms(row, counters->send);
-	row_ms(row, counters->recv);
-	row_ms(row, counters->network);
-	row_ms(row, counters->client);
-	row_ms(row, counters->in_xact_wait);
-	row_int64(row, counters->bytes);
-	row_int64(row, counters->repeats);
-	row_ms(row, counters->repeat_network);
-	row_timestamp(row, entry->since);
+		row_int64(row, "queryid", (int64) entry->key.queryid);
+	row_int64(row, "calls", counters->calls);
+	row_int64(row, "rows", counters->rows);
+	row_ms(row, "exec_time", counters->exec);
+	row_ms(row, "send_time", counters->send);
+	row_ms(row, "recv_time", counters->recv);
+	row_ms(row, "network_time", counters->network);
+	row_ms(row, "client_time", counters->client);
+	row_ms(row, "in_xact_wait_time", counters->in_xact_wait);
+	row_int64(row, "bytes_sent", counters->bytes);
+	row_int64(row, "repeats", counters->repeats);
+	row_ms(row, "repeat_network_time", counters->repeat_network);
+	row_timestamp(row, "stats_since", entry->since);
 	if (row->api >= API_1_1)
 		row_statement_parts(row, &counters->split);
 	row_emit(row);
@@ -119,24 +119,24 @@ client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
 {
 	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
 
-	row_oid(row, entry->key.datid);
+	row_oid(row, "datid", entry->key.datid);
 	if (with_names)
-		row_name(row, get_database_name(entry->key.datid));
-	row_oid(row, role);
+		row_name(row, "datname", get_database_name(entry->key.datid));
+	row_oid(row, "usesysid", role);
 	if (with_names)
-		row_name(row, GetUserNameFromId(role, true));
-	row_text(row, entry->is_evicted ? "(evicted)" : entry->key.application_name);
+		row_name(row, "usename", GetUserNameFromId(role, true));
+	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
 	if (!entry->is_evicted && rows_may_see(role))
-		row_address(row, entry->key.family, entry->key.address);
+		row_address(row, "client_addr", entry->key.family, entry->key.address);
 	else
-		row_null(row);
+		row_null(row, "client_addr");
 }
 
 static void
 row_run_queue(RowBuilder *row, const LedgerTotals *totals)
 {
-	row_ms(row, totals->run_queue);
-	row_ms(row, totals->run_queue_wait);
+	row_ms(row, "run_queue_time", totals->run_queue);
+	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
 }
 
 static void
@@ -145,19 +145,19 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	const ClientCounters *counters = &entry->counters;
 	const LedgerTotals *totals = &counters->totals;
 
-	row_int64(row, entry->live.sessions);
-	row_int64(row, counters->ended_sessions);
+	row_int64(row, "sessions", entry->live.sessions);
+	row_int64(row, "ended_sessions", counters->ended_sessions);
 	row_account(row, totals, &entry->live.pending);
 	if (counters->rtt > 0)
-		row_ms(row, counters->rtt);
+		row_ms(row, "rtt", counters->rtt);
 	else
-		row_null(row);
-	row_int64(row, counters->tcp.retransmits);
-	row_int64(row, totals->bytes_sent);
-	row_int64(row, counters->tcp.bytes_received);
-	row_int64(row, counters->tcp.packets_sent);
-	row_int64(row, counters->tcp.packets_received);
-	row_timestamp(row, entry->since);
+		row_null(row, "rtt");
+	row_int64(row, "retransmits", counters->tcp.retransmits);
+	row_int64(row, "bytes_sent", totals->bytes_sent);
+	row_int64(row, "bytes_received", counters->tcp.bytes_received);
+	row_int64(row, "packets_sent", counters->tcp.packets_sent);
+	row_int64(row, "packets_received", counters->tcp.packets_received);
+	row_timestamp(row, "stats_since", entry->since);
 	if (row->api >= API_1_1)
 	{
 		row_run_queue(row, totals);
@@ -212,7 +212,7 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		client_identity(&row, &entries[i], true);
 		client_account(&row, &entries[i]);
-		row_ms(&row, Max(ends - entries[i].since, 0) * NS_PER_US);
+		row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -266,33 +266,33 @@ blocker_row(RowBuilder *row, const BlockerEntry *entry)
 	const BlockerCounters *counters = &entry->counters;
 	bool		evicted = entry->key.backend_type[0] == '\0';
 
-	row_oid(row, client->datid);
-	row_oid(row, client->userid);
-	row_text(row, evicted ? "(evicted)" : client->application_name);
+	row_oid(row, "datid", client->datid);
+	row_oid(row, "usesysid", client->userid);
+	row_text(row, "application_name", evicted ? "(evicted)" : client->application_name);
 	if (!rows_may_see(client->userid))
 	{
 		row_null_rest(row);
 		row_emit(row);
 		return;
 	}
-	row_address(row, client->family, client->address);
-	row_text(row, evicted ? NULL : entry->key.backend_type);
+	row_address(row, "client_addr", client->family, client->address);
+	row_text(row, "backend_type", evicted ? NULL : entry->key.backend_type);
 	if (entry->key.queryid != 0)
-		row_int64(row, (int64) entry->key.queryid);
+		row_int64(row, "queryid", (int64) entry->key.queryid);
 	else
-		row_null(row);
-	row_int64(row, entry->live.sessions);
-	row_int64(row, counters->sessions_max);
-	row_ms(row, counters->blocked);
-	row_ms(row, counters->exec);
-	row_ms(row, counters->send);
-	row_ms(row, counters->recv);
-	row_ms(row, counters->network);
-	row_ms(row, counters->client);
-	row_ms(row, counters->blocked - counters->exec - counters->send - counters->recv -
-		   counters->network - counters->client);
-	row_ms(row, counters->blocked_max);
-	row_timestamp(row, entry->since);
+		row_null(row, "queryid");
+	row_int64(row, "blocked_sessions", entry->live.sessions);
+	row_int64(row, "blocked_sessions_max", counters->sessions_max);
+	row_ms(row, "blocked_time", counters->blocked);
+	row_ms(row, "blocked_by_exec_time", counters->exec);
+	row_ms(row, "blocked_by_send_time", counters->send);
+	row_ms(row, "blocked_by_recv_time", counters->recv);
+	row_ms(row, "blocked_by_network_time", counters->network);
+	row_ms(row, "blocked_by_client_time", counters->client);
+	row_ms(row, "blocked_by_other_time", counters->blocked - counters->exec - counters->send -
+		   counters->recv - counters->network - counters->client);
+	row_ms(row, "blocked_time_max", counters->blocked_max);
+	row_timestamp(row, "stats_since", entry->since);
 	row_emit(row);
 }
 
@@ -348,6 +348,7 @@ histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
 		elog(ERROR, "return type must be a row type");
 	scan->desc = BlessTupleDesc(scan->desc);
 	scan->api = api;
+	scan->row.api = api;
 	accumulate_all();
 	scan->groups = clients_copy(&scan->count);
 	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -407,22 +408,22 @@ histogram_next(HistogramScan *scan)
 	}
 
 	row->column = scan->identity_columns;
-	row_datum(row, scan->metric_text[scan->metric]);
+	row_datum(row, "metric", scan->metric_text[scan->metric]);
 	if (scan->api == API_1_0)
 	{
-		row_datum(row, scan->le_text[scan->bucket]);
-		row_datum(row, cumulative[scan->bucket]);
+		row_datum(row, "le", scan->le_text[scan->bucket]);
+		row_datum(row, "bucket", cumulative[scan->bucket]);
 	}
 	else
 	{
-		row_datum(row, scan->le_array);
-		row_datum(row, PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
+		row_datum(row, "le", scan->le_array);
+		row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
 													   INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
 													   TYPALIGN_DOUBLE)));
 	}
-	row_float8(row, values->sum / (double) NS_PER_S);
-	row_int64(row, count);
-	rows_check_columns(row->column, scan->desc->natts);
+	row_float8(row, "sum", values->sum / (double) NS_PER_S);
+	row_int64(row, "count", count);
+	rows_check_columns(row, scan->desc);
 	histogram_step(scan);
 	return HeapTupleGetDatum(heap_form_tuple(scan->desc, row->values, row->nulls));
 }
@@ -461,13 +462,13 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 {
 	const LedgerTotals *totals = &values->totals;
 
-	row_timestamp(row, interval->start);
-	row_timestamp(row, interval->end);
-	row_oid(row, values->datid);
+	row_timestamp(row, "bucket_start", interval->start);
+	row_timestamp(row, "bucket_end", interval->end);
+	row_oid(row, "datid", values->datid);
 	row_account(row, totals, NULL);
-	row_int64(row, values->retransmits);
-	row_int64(row, totals->bytes_sent);
-	row_int64(row, values->bytes_received);
+	row_int64(row, "retransmits", values->retransmits);
+	row_int64(row, "bytes_sent", totals->bytes_sent);
+	row_int64(row, "bytes_received", values->bytes_received);
 	if (row->api >= API_1_1)
 	{
 		row_run_queue(row, totals);

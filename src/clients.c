@@ -67,17 +67,19 @@ typedef struct ClientGroup
 typedef struct ClientsPartition
 {
 	SnapshotTimes times;		/* of its groups' snapshots */
-	ClientGroup evicted[CLIENTS_EVICTED];	/* as in ClientsShared.databases; the
-											 * last one: of any further ones */
+	ClientGroup evicted[CLIENTS_EVICTED];	/* as in ClientsShared.databases;
+											 * the last one: of any further
+											 * ones */
 } ClientsPartition;
 
 typedef struct ClientsShared
 {
-	pg_atomic_uint64 began;		/* monotonic: the server's start, or the latest
-								 * reset; no window begins before */
+	pg_atomic_uint64 began;		/* monotonic: the server's start, or the
+								 * latest reset; no window begins before */
 	pg_atomic_uint32 live_groups;	/* entries that have live sessions */
-	pg_atomic_uint32 databases[CLIENTS_EVICTED - 1];	/* whose groups were evicted,
-														 * in order; else 0 */
+	pg_atomic_uint32 databases[CLIENTS_EVICTED - 1];	/* whose groups were
+														 * evicted, in order;
+														 * else 0 */
 } ClientsShared;
 
 static ClientsShared *shared = NULL;

@@ -35,10 +35,11 @@ typedef struct ClientKey
 typedef enum ClientMetric
 {
 	METRIC_WAIT,				/* waits that are not idle */
-	METRIC_REQUEST,			/* exchanges: exec + send + recv */
+	METRIC_REQUEST,				/* exchanges: exec + send + recv */
 	METRIC_NETWORK,				/* of those waits: the network */
 	METRIC_CLIENT,				/* of those waits: the client */
-	METRIC_RTT,					/* round-trip times, each time they are measured */
+	METRIC_RTT,					/* round-trip times, each time they are
+								 * measured */
 	NUM_METRICS
 } ClientMetric;
 
@@ -63,7 +64,8 @@ typedef struct ClientLive
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_evicted;		/* a database's evicted groups; only datid is set */
+	bool		is_evicted;		/* a database's evicted groups; only datid is
+								 * set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
 	ClientLive	live;
@@ -77,8 +79,8 @@ typedef struct ClientEntry
 typedef struct ClientMember
 {
 	bool		joined;
-	bool		in_evicted;		/* there was no room for the group: it is in the row
-								 * of its database's evicted ones */
+	bool		in_evicted;		/* there was no room for the group: it is in
+								 * the row of its database's evicted ones */
 	uint32		hash;			/* of the key with which it joined */
 	ClientEntry *entry;
 	int64		pending;		/* its part of the group's */

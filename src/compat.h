@@ -3,7 +3,7 @@
  * compat.h
  *	  The newest major's interfaces, for the older ones as well.
  *
- * The only place that asks for PG_VERSION_NUM.
+ * Nothing else asks which major this is; persist.c only writes it down.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,6 +14,10 @@
 
 #if PG_VERSION_NUM < 150000
 #error "pgnetlat requires PostgreSQL 15 or later"
+#endif
+
+#if SIZEOF_VOID_P < 8
+#error "pgnetlat requires a platform with 64-bit words: see src/README"
 #endif
 
 #include "fmgr.h"

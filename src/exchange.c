@@ -25,6 +25,12 @@
 /* A response this large may still be leaving the kernel when we are done. */
 #define DRAIN_CHECK_BYTES			16384
 
+/*
+ * A client's kernel delays an acknowledgement by less (Linux: 40 ms).  The
+ * first repetition for want of one comes after 200 ms.
+ */
+#define DELAYED_ACK_NS				(150 * NS_PER_MS)
+
 StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
 				 "who was quiet must not be on the plain path");
 StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
@@ -195,6 +201,21 @@ shown_drain(const LedgerDrain *measured)
 }
 
 /*
+ * Was what has been sent again in the wait that began at "since" nothing but
+ * a probe?  Where a response takes several segments the kernel sends the last
+ * one again after two round trips, in case it was lost.  A client that thinks
+ * for longer, and acknowledges late, had it all along and says so.
+ */
+static bool
+was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
+{
+	int64		again = info->counters.retransmits - before->counters.retransmits;
+	uint32		duplicates = (uint32) (info->duplicates - before->duplicates);
+
+	return duplicates >= again && info->data_sent_at - since < DELAYED_ACK_NS;
+}
+
+/*
  * A response that was lost is sent again, a fifth of a second later as a rule:
  * until then the client had nothing to respond to.  The kernel knows when it
  * last sent data, and in a wait it has no other to send.  Most requests that
@@ -210,7 +231,8 @@ measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
 		before->measured_at == 0 || !ask_kernel(now, info) ||
 		info->counters.retransmits <= before->counters.retransmits ||
-		info->data_sent_at - ledger->since < LONG_WAIT_NS)
+		info->data_sent_at - ledger->since < LONG_WAIT_NS ||
+		was_probe(before, info, ledger->since))
 		return false;
 	drain->total = info->data_sent_at - ledger->since + info->rtt;
 	drain->client = 0;
@@ -978,7 +1000,7 @@ exchange_housekeeping(void)
 		else
 			stop_counting();
 	}
-	if (my_session.renamed)
+	if (my_session.renamed && accumulate_is_renamed())
 	{
 		settle_kernel_info();
 		accumulate_rename(my_session.index);

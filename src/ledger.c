@@ -650,6 +650,9 @@ void
 ledger_totals_fit(LedgerTotals *difference)
 {
 	exec_parts_fit(difference->exec_part, difference->exec);
+	difference->in_xact_wait = max64(min64(difference->in_xact_wait,
+										   difference->network + difference->client), 0);
+	difference->send_blocked = max64(min64(difference->send_blocked, difference->send), 0);
 	difference->run_queue_wait =
 		max64(min64(difference->run_queue_wait,
 					min64(difference->client, difference->run_queue)), 0);

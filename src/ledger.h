@@ -79,6 +79,13 @@ typedef enum LedgerState
  *
  * exec_part is what samples say: no event fills it in, but who observes a
  * session.
+ *
+ * Sums only: all fields are added up (over sessions into groups, intervals and
+ * databases) and subtracted (windows, resets) as one array.  A maximum here
+ * would compile, and be added up.  What is no sum takes the way of the round-trip
+ * time: a field of its own in what the session publishes (SlotPublished, copied
+ * into SlotObservation) and in the group's ClientCounters, with a rule of its own
+ * where accumulate.c joins the two, and one for what a window shows of it.
  */
 typedef struct LedgerTotals
 {

@@ -70,7 +70,6 @@ typedef struct LockWait
 	uint64		session;
 	TimestampTz started;		/* as in PGPROC, which tells it from others */
 	int64		began;			/* the same, monotonic */
-	int64		counted;		/* up to here, in the session's own account */
 	bool		waits;
 
 	/* whom for: */
@@ -212,7 +211,7 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 		return false;
 	fresh->began = clock_from_timestamp(offset, fresh->started);
 	fresh->began = Min(Max(fresh->began, since), now);
-	fresh->counted = fresh->booked = fresh->began;
+	fresh->booked = fresh->began;
 	fresh->other = -1;
 	return true;
 }
@@ -235,19 +234,16 @@ begin_wait(int slot, int64 now)
 	shared->slots[shared->count++] = slot;
 }
 
-/* The session's own account, and whom it waits for. */
+/* The session's slot says whom it waits for. */
 static void
-count_wait(int slot, LockWait *wait, int64 now)
+tell_session(int slot, const LockWait *wait)
 {
 	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
-	int64		from = Max(wait->counted, slot_control->reset_at);
 
 	if (locks == NULL)
 		return;
-	locks->waited += Max(now - from, 0);
 	locks->blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
 	slot_locks_end(slot);
-	wait->counted = Max(wait->counted, now);
 }
 
 /*
@@ -257,15 +253,9 @@ count_wait(int slot, LockWait *wait, int64 now)
 static void
 end_wait(int slot, LockWait *wait, int64 now)
 {
-	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
-
-	if (locks)
-	{
-		locks->blocked_by = SLOT_NOT_BLOCKED;
-		slot_locks_end(slot);
-	}
 	wait->waits = wait->held = false;
 	wait->booked = Max(wait->booked, now);
+	tell_session(slot, wait);
 }
 
 /* ---------------------------------------------------------------------------
@@ -458,7 +448,7 @@ accumulate(void)
 		shared->slots[left++] = slot;
 		if (held)
 			book_wait(wait, holder_now, timestamp);
-		count_wait(slot, wait, now);
+		tell_session(slot, wait);
 	}
 	shared->count = left;
 }

@@ -3,16 +3,16 @@
  * lock_waits.h
  *	  Who waits for a lock, for how long, and whom for.
  *
- * The sampler tells which sessions it has seen waiting in the lock manager.
- * What they wait is counted from the moment that core has noted down
- * (PGPROC.waitStart) up to the latest look, at which they were still waiting:
- * by the sampler at each tick, and by readers before they show anything, so
- * that a wait in progress is exact.
+ * The sampler tells which sessions it has seen waiting in the lock manager.  (How
+ * long they wait in all is a part of their execution: see exec_samples.h.)
  *
  * A wait that lasts is somebody's fault.  The sampler follows the chain of lock
- * waits to its root, the holder, and what is waited from then on is booked on
- * that one, in pgnetlat_blockers and in its session: split by what the holder's
- * own account gained in the same time.
+ * waits to its root, the holder, and what is waited is booked on that one, in
+ * pgnetlat_blockers and in its session: split by what the holder's own account
+ * gained in the same time.  It is booked from the moment that core has noted
+ * down (PGPROC.waitStart) up to the latest look, at which the session was still
+ * waiting: by the sampler at each tick, and by readers before they show
+ * anything, so that a wait in progress is exact.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

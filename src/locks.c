@@ -63,7 +63,9 @@ locks_shmem_init(void)
  * So a lock is held for the time between two readings of the clock, but for no
  * more than the processor time that the process has taken from before it had
  * the lock until it had released it.  That clock takes a system call, and is
- * read where the lock is not held.
+ * read where the lock is not held; but another one may be, whose time it is not:
+ * what counting takes is subtracted there, with the few nanoseconds that taking
+ * and releasing the inner lock takes.
  * ---------------------------------------------------------------------------
  */
 
@@ -91,6 +93,10 @@ static LockStats *stats_of_kind[LOCK_KINDS];
 /* When this process took the lock of each kind that it holds, by two clocks. */
 static int64 taken_at[LOCK_KINDS];
 static int64 processor_before[LOCK_KINDS];
+
+/* What counting has taken of this process's time, in all and before it. */
+static int64 counting = 0;
+static int64 counting_before[LOCK_KINDS];
 
 static int
 lock_count(void)
@@ -143,37 +149,45 @@ read_clock(clockid_t clock)
 	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
 }
 
+/* "since" is when we began to count, if there was no waiting; else 0. */
 static void
-note_taken(PgnetlatLock kind, int number)
+note_taken(PgnetlatLock kind, int number, int64 since)
 {
 	pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].taken, 1);
 	taken_at[kind] = read_clock(CLOCK_MONOTONIC);
+	if (since != 0)
+		counting += taken_at[kind] - since;
+	counting_before[kind] = counting;
 }
 
 void
 locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
 {
 	LWLock	   *lock = &locks_of_kind[kind][number].lock;
+	int64		since = read_clock(CLOCK_MONOTONIC);
 
 	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	if (!LWLockConditionalAcquire(lock, mode))
 	{
 		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].waited, 1);
 		LWLockAcquire(lock, mode);
+		since = 0;
 	}
-	note_taken(kind, number);
+	note_taken(kind, number, since);
 }
 
 bool
 locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
 {
+	int64		since = read_clock(CLOCK_MONOTONIC);
+
 	processor_before[kind] = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	if (!LWLockConditionalAcquire(&locks_of_kind[kind][number].lock, mode))
 	{
 		pg_atomic_fetch_add_u64(&stats_of_kind[kind][number].refused, 1);
 		return false;
 	}
-	note_taken(kind, number);
+	note_taken(kind, number, since);
 	return true;
 }
 
@@ -186,12 +200,14 @@ locks_release(PgnetlatLock kind, int number)
 	uint64		held;
 
 	LWLockRelease(&locks_of_kind[kind][number].lock);
-	held = Min(until - taken_at[kind],
-			   read_clock(CLOCK_THREAD_CPUTIME_ID) - processor_before[kind]);
+	held = Max(Min(until - taken_at[kind],
+				   read_clock(CLOCK_THREAD_CPUTIME_ID) - processor_before[kind]) -
+			   (counting - counting_before[kind]), 0);
 	pg_atomic_fetch_add_u64(&stats->held, held);
 	while (held > longest &&
 		   !pg_atomic_compare_exchange_u64(&stats->longest, &longest, held))
 		;
+	counting += read_clock(CLOCK_MONOTONIC) - until;
 }
 
 /*

@@ -576,12 +576,12 @@ room_for_last(const NowRow *rows, int count)
 
 /* As a number, with no more digits than the text has. */
 static void
-row_number(RowBuilder *row, const char *text)
+row_number(RowBuilder *row, const char *column, const char *text)
 {
 	if (text[0] != '\0')
-		row_float8(row, strtod(text, NULL));
+		row_float8(row, column, strtod(text, NULL));
 	else
-		row_null(row);
+		row_null(row, column);
 }
 
 /*
@@ -604,13 +604,13 @@ sessions_now(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		bool		ask = waits_for_lock(&rows[i]) && blocked++ < NOW_BLOCKED_MAX;
 
-		row_int32(&row, rows[i].pid);
-		row_text(&row, rows[i].client);
-		row_text(&row, rows[i].state);
-		row_number(&row, rows[i].rate);
-		row_number(&row, rows[i].rtt);
-		row_text(&row, rows[i].parts[0] != '\0' ? rows[i].parts : NULL);
-		row_text(&row, doing(&rows[i], ask, room));
+		row_int32(&row, "pid", rows[i].pid);
+		row_text(&row, "client", rows[i].client);
+		row_text(&row, "state", rows[i].state);
+		row_number(&row, "rate", rows[i].rate);
+		row_number(&row, "rtt", rows[i].rtt);
+		row_text(&row, "server_net_client", rows[i].parts[0] != '\0' ? rows[i].parts : NULL);
+		row_text(&row, "doing", doing(&rows[i], ask, room));
 		row_emit(&row);
 	}
 	return (Datum) 0;

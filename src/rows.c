@@ -43,45 +43,76 @@ rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row)
 	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	row->api = api;
 	row->column = 0;
+	row->checked = false;
 }
 
 /*
- * A released library serves every earlier declaration, so this one is newer,
- * or somebody has written it by hand.
+ * The names under which 1.0 has declared columns.
+ */
+static const char *
+declared_name(ApiVersion api, const char *column)
+{
+	if (api == API_1_0 && strcmp(column, "server_share") == 0)
+		return "exec_share";
+	return column;
+}
+
+/*
+ * Does what was filled in belong into these columns?  A released library serves
+ * every earlier declaration.  So one that has another number of columns is
+ * newer, or somebody has written it by hand; and a name that is not the
+ * declaration's is a mistake of ours: two columns of one type, swapped in C or
+ * in SQL, would not be noticed otherwise.
  */
 void
-rows_check_columns(int count, int declared)
+rows_check_columns(RowBuilder *row, TupleDesc declared)
 {
-	if (count != declared)
+	if (row->column != declared->natts)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("library and extension \"pgnetlat\" do not match"),
 				 errdetail("The function is declared with %d columns, where the library of version %s has %d.",
-						   declared, PGNETLAT_VERSION, count),
+						   declared->natts, PGNETLAT_VERSION, row->column),
 				 errhint("Install the library of the extension's version, and restart the server.")));
+	if (row->checked)
+		return;
+	row->checked = true;
+	for (int i = 0; i < row->column; i++)
+	{
+		const char *name = NameStr(TupleDescAttr(declared, i)->attname);
+
+		/* the rest of a row that is not for the caller's eyes has no names */
+		if (row->columns[i] == NULL)
+			row->checked = false;
+		else if (strcmp(name, declared_name(row->api, row->columns[i])) != 0)
+			elog(ERROR, "column %d is declared as \"%s\", where the library has \"%s\"",
+				 i + 1, name, row->columns[i]);
+	}
 }
 
 void
 row_emit(RowBuilder *row)
 {
-	rows_check_columns(row->column, row->result->setDesc->natts);
+	rows_check_columns(row, row->result->setDesc);
 	tuplestore_putvalues(row->result->setResult, row->result->setDesc,
 						 row->values, row->nulls);
 	row->column = 0;
 }
 
 void
-row_datum(RowBuilder *row, Datum value)
+row_datum(RowBuilder *row, const char *column, Datum value)
 {
 	Assert(row->column < ROW_MAX_COLUMNS);
+	row->columns[row->column] = column;
 	row->values[row->column] = value;
 	row->nulls[row->column++] = false;
 }
 
 void
-row_null(RowBuilder *row)
+row_null(RowBuilder *row, const char *column)
 {
 	Assert(row->column < ROW_MAX_COLUMNS);
+	row->columns[row->column] = column;
 	row->values[row->column] = (Datum) 0;
 	row->nulls[row->column++] = true;
 }
@@ -93,95 +124,95 @@ row_null_rest(RowBuilder *row)
 	int			declared = Min(row->result->setDesc->natts, ROW_MAX_COLUMNS);
 
 	while (row->column < declared)
-		row_null(row);
+		row_null(row, NULL);
 }
 
 void
-row_bool(RowBuilder *row, bool value)
+row_bool(RowBuilder *row, const char *column, bool value)
 {
-	row_datum(row, BoolGetDatum(value));
+	row_datum(row, column, BoolGetDatum(value));
 }
 
 void
-row_char(RowBuilder *row, char value)
+row_char(RowBuilder *row, const char *column, char value)
 {
 	if (value == '\0')
-		row_null(row);
+		row_null(row, column);
 	else
-		row_datum(row, CharGetDatum(value));
+		row_datum(row, column, CharGetDatum(value));
 }
 
 void
-row_int32(RowBuilder *row, int32 value)
+row_int32(RowBuilder *row, const char *column, int32 value)
 {
-	row_datum(row, Int32GetDatum(value));
+	row_datum(row, column, Int32GetDatum(value));
 }
 
 void
-row_int64(RowBuilder *row, int64 value)
+row_int64(RowBuilder *row, const char *column, int64 value)
 {
-	row_datum(row, Int64GetDatum(value));
+	row_datum(row, column, Int64GetDatum(value));
 }
 
 void
-row_float8(RowBuilder *row, double value)
+row_float8(RowBuilder *row, const char *column, double value)
 {
-	row_datum(row, Float8GetDatum(value));
+	row_datum(row, column, Float8GetDatum(value));
 }
 
 void
-row_oid(RowBuilder *row, Oid value)
+row_oid(RowBuilder *row, const char *column, Oid value)
 {
 	if (OidIsValid(value))
-		row_datum(row, ObjectIdGetDatum(value));
+		row_datum(row, column, ObjectIdGetDatum(value));
 	else
-		row_null(row);
+		row_null(row, column);
 }
 
 void
-row_name(RowBuilder *row, const char *value)
+row_name(RowBuilder *row, const char *column, const char *value)
 {
 	if (value)
-		row_datum(row, DirectFunctionCall1(namein, CStringGetDatum(value)));
+		row_datum(row, column, DirectFunctionCall1(namein, CStringGetDatum(value)));
 	else
-		row_null(row);
+		row_null(row, column);
 }
 
 void
-row_text(RowBuilder *row, const char *value)
+row_text(RowBuilder *row, const char *column, const char *value)
 {
 	if (value)
-		row_datum(row, CStringGetTextDatum(value));
+		row_datum(row, column, CStringGetTextDatum(value));
 	else
-		row_null(row);
+		row_null(row, column);
 }
 
 void
-row_timestamp(RowBuilder *row, TimestampTz value)
+row_timestamp(RowBuilder *row, const char *column, TimestampTz value)
 {
 	if (value != 0)
-		row_datum(row, TimestampTzGetDatum(value));
+		row_datum(row, column, TimestampTzGetDatum(value));
 	else
-		row_null(row);
+		row_null(row, column);
 }
 
 /* Durations are kept in nanoseconds and shown in milliseconds. */
 void
-row_ms(RowBuilder *row, int64 nanoseconds)
+row_ms(RowBuilder *row, const char *column, int64 nanoseconds)
 {
-	row_float8(row, nanoseconds / (double) NS_PER_MS);
+	row_float8(row, column, nanoseconds / (double) NS_PER_MS);
 }
 
 /* An address; NULL on a Unix-domain socket, as in pg_stat_activity. */
 void
-row_address(RowBuilder *row, int family, const uint8 *address)
+row_address(RowBuilder *row, const char *column, int family, const uint8 *address)
 {
 	inet	   *result;
 	int			length = family == AF_INET ? 4 : 16;
 
 	if (family != AF_INET && family != AF_INET6)
 	{
-		row_null(row);
+		row_null(row, column);
 		return;
 	}
 	result = palloc0(sizeof(inet));
@@ -189,7 +220,7 @@ row_address(RowBuilder *row, int family, const uint8 *address)
 	ip_bits(result) = ip_maxbits(result);
 	memcpy(ip_addr(result), address, length);
 	SET_INET_VARSIZE(result);
-	row_datum(row, InetPGetDatum(result));
+	row_datum(row, column, InetPGetDatum(result));
 }
 
 /*
@@ -203,14 +234,14 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 
 	if (whole <= 0)
 	{
-		row_null(row);
-		row_null(row);
-		row_null(row);
+		row_null(row, "server_share");
+		row_null(row, "network_share");
+		row_null(row, "client_share");
 		return;
 	}
-	row_float8(row, ledger_server_part(totals) / whole);
-	row_float8(row, ledger_network_part(totals) / whole);
-	row_float8(row, ledger_client_part(totals) / whole);
+	row_float8(row, "server_share", ledger_server_part(totals) / whole);
+	row_float8(row, "network_share", ledger_network_part(totals) / whole);
+	row_float8(row, "client_share", ledger_client_part(totals) / whole);
 }
 
 /*
@@ -219,13 +250,13 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 void
 row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 {
-	row_ms(row, totals->exec_part[EXEC_CPU]);
-	row_ms(row, totals->exec_part[EXEC_IO]);
-	row_ms(row, totals->exec_part[EXEC_LOCK]);
-	row_ms(row, totals->exec_part[EXEC_REPLICATION]);
-	row_ms(row, totals->exec_part[EXEC_REMOTE]);
-	row_ms(row, totals->exec_part[EXEC_OTHER]);
-	row_ms(row, ledger_exec_unsampled(totals));
+	row_ms(row, "exec_cpu_time", totals->exec_part[EXEC_CPU]);
+	row_ms(row, "exec_io_time", totals->exec_part[EXEC_IO]);
+	row_ms(row, "exec_lock_time", totals->exec_part[EXEC_LOCK]);
+	row_ms(row, "exec_replication_time", totals->exec_part[EXEC_REPLICATION]);
+	row_ms(row, "exec_remote_time", totals->exec_part[EXEC_REMOTE]);
+	row_ms(row, "exec_other_time", totals->exec_part[EXEC_OTHER]);
+	row_ms(row, "exec_unsampled_time", ledger_exec_unsampled(totals));
 }
 
 /*
@@ -235,23 +266,23 @@ row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 void
 row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
 {
-	row_int64(row, totals->requests);
-	row_int64(row, totals->statements);
-	row_int64(row, totals->transactions);
-	row_int64(row, totals->pipelined);
-	row_int64(row, ledger_round_trips(totals));
-	row_ms(row, ledger_busy_total(totals) + totals->idle + (pending ? *pending : 0));
-	row_ms(row, totals->exec);
-	row_ms(row, totals->send);
-	row_ms(row, totals->recv);
-	row_ms(row, totals->network);
-	row_ms(row, totals->client);
-	row_ms(row, totals->idle);
+	row_int64(row, "requests", totals->requests);
+	row_int64(row, "statements", totals->statements);
+	row_int64(row, "transactions", totals->transactions);
+	row_int64(row, "pipelined", totals->pipelined);
+	row_int64(row, "round_trips", ledger_round_trips(totals));
+	row_ms(row, "total_time", ledger_busy_total(totals) + totals->idle + (pending ? *pending : 0));
+	row_ms(row, "exec_time", totals->exec);
+	row_ms(row, "send_time", totals->send);
+	row_ms(row, "recv_time", totals->recv);
+	row_ms(row, "network_time", totals->network);
+	row_ms(row, "client_time", totals->client);
+	row_ms(row, "idle_time", totals->idle);
 	if (pending)
-		row_ms(row, *pending);
-	row_ms(row, totals->in_xact_wait);
-	row_ms(row, totals->send_blocked);
-	row_ms(row, totals->send_client);
+		row_ms(row, "pending_time", *pending);
+	row_ms(row, "in_xact_wait_time", totals->in_xact_wait);
+	row_ms(row, "send_blocked_time", totals->send_blocked);
+	row_ms(row, "send_client_time", totals->send_client);
 	row_shares(row, totals);
 }
 

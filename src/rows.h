@@ -44,35 +44,40 @@ symbol(PG_FUNCTION_ARGS) \
 } \
 extern int	no_such_variable
 
-/* A row under construction, filled from left to right. */
+/*
+ * A row under construction, filled from left to right, each column with its
+ * name in SQL: the first row that has them all is compared with the declaration.
+ */
 typedef struct RowBuilder
 {
 	ReturnSetInfo *result;
 	ApiVersion	api;			/* for whom it is */
+	bool		checked;		/* columns are the declared ones */
 	int			column;
+	const char *columns[ROW_MAX_COLUMNS];	/* names */
 	Datum		values[ROW_MAX_COLUMNS];
 	bool		nulls[ROW_MAX_COLUMNS];
 } RowBuilder;
 
 extern void rows_require_preload(void);
 extern void rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row);
-extern void rows_check_columns(int count, int declared);
+extern void rows_check_columns(RowBuilder *row, TupleDesc declared);
 extern void row_emit(RowBuilder *row);
 
-extern void row_datum(RowBuilder *row, Datum value);
-extern void row_null(RowBuilder *row);
+extern void row_datum(RowBuilder *row, const char *column, Datum value);
+extern void row_null(RowBuilder *row, const char *column);
 extern void row_null_rest(RowBuilder *row);
-extern void row_bool(RowBuilder *row, bool value);
-extern void row_char(RowBuilder *row, char value);
-extern void row_int32(RowBuilder *row, int32 value);
-extern void row_int64(RowBuilder *row, int64 value);
-extern void row_float8(RowBuilder *row, double value);
-extern void row_oid(RowBuilder *row, Oid value);	/* NULL if invalid */
-extern void row_name(RowBuilder *row, const char *value);	/* NULL if NULL */
-extern void row_text(RowBuilder *row, const char *value);	/* NULL if NULL */
-extern void row_timestamp(RowBuilder *row, TimestampTz value);	/* NULL if 0 */
-extern void row_ms(RowBuilder *row, int64 nanoseconds);
-extern void row_address(RowBuilder *row, int family, const uint8 *address);
+extern void row_bool(RowBuilder *row, const char *column, bool value);
+extern void row_char(RowBuilder *row, const char *column, char value);
+extern void row_int32(RowBuilder *row, const char *column, int32 value);
+extern void row_int64(RowBuilder *row, const char *column, int64 value);
+extern void row_float8(RowBuilder *row, const char *column, double value);
+extern void row_oid(RowBuilder *row, const char *column, Oid value);	/* NULL if invalid */
+extern void row_name(RowBuilder *row, const char *column, const char *value);	/* NULL if NULL */
+extern void row_text(RowBuilder *row, const char *column, const char *value);	/* NULL if NULL */
+extern void row_timestamp(RowBuilder *row, const char *column, TimestampTz value);	/* NULL if 0 */
+extern void row_ms(RowBuilder *row, const char *column, int64 nanoseconds);
+extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
 extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 

@@ -69,7 +69,7 @@
  */
 #define DIAG_QUERIES_PER_TICK	32
 
-/* So many sessions ahead memory is asked for. */
+/* So many sessions ahead memory is asked for; what points there, twice as many. */
 #define PREFETCH_AHEAD			4
 
 /* So often quiet sessions are looked at. */
@@ -80,19 +80,25 @@
 
 static SamplerStatus *status = NULL;
 
+/* The few fields that a sample needs, consistent among each other. */
+typedef struct Peek
+{
+	uint64		session;
+	uint32		generation;
+	uint64		exchange_number;
+	LedgerPhase phase;
+	LedgerWaitTerms wait;
+	int64		since;
+	PGPROC	   *proc;
+	uint32		changecount;	/* nothing is published that is not in here */
+} Peek;
+
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
-	uint64		session;		/* sampled last, at this moment: */
-	int64		sampled_at;
-	bool		quiet;			/* and this is known of it, and its wait: */
-	uint32		changecount;	/* nothing has been published since */
-	uint32		generation;
-	bool		in_xact;
-	int64		idle_from;
-	bool		counted;
-
-	PGPROC	   *proc;
+	Peek		view;			/* of the session that was sampled last, ... */
+	int64		sampled_at;		/* ... at this moment */
+	bool		quiet;			/* and it has been so since then */
 
 	ExecNoted	noted;			/* samples of executions that are some
 								 * statement's */
@@ -158,19 +164,6 @@ sampler_register(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/* The few fields that a sample needs, consistent among each other. */
-typedef struct Peek
-{
-	uint64		session;
-	uint32		generation;
-	uint64		exchange_number;
-	LedgerPhase phase;
-	LedgerWaitTerms wait;
-	int64		since;
-	PGPROC	   *proc;
-	uint32		changecount;	/* nothing is published that is not in here */
-} Peek;
-
 /* False if the slot is free, or its owner is just writing: next time then. */
 static bool
 peek(SessionSlot *slot, Peek *view)
@@ -194,6 +187,13 @@ peek(SessionSlot *slot, Peek *view)
 			return true;
 	}
 	return false;
+}
+
+/* Has the session published nothing since? */
+static inline bool
+is_unmoved(const SessionSlot *slot, const Peek *view)
+{
+	return view->session != 0 && seqlock_count(&slot->lock) == view->changecount;
 }
 
 static inline uint32
@@ -403,6 +403,14 @@ sample_connection(int index, const Peek *view, Tick *tick)
  * ---------------------------------------------------------------------------
  */
 
+/* Is a session that was quiet still so?  Two words show it. */
+static bool
+waits_on(const SessionSlot *slot, const Peek *view)
+{
+	return is_unmoved(slot, view) &&
+		(view->phase == LEDGER_OFF || wait_event_of(view->proc) == WAIT_EVENT_CLIENT_READ);
+}
+
 /* How many samples such a time stands for. */
 static uint32
 samples_in(const Tick *tick, int64 time)
@@ -415,40 +423,75 @@ static void
 add_quiet_wait(int index, SlotNotes *notes, int64 to, const Tick *tick)
 {
 	int64		from = notes->sampled_at;
-	int64		idle_from = Min(Max(notes->idle_from, from), to);
+	const Peek *view = &notes->view;
+	int64		idle_from = to;
 
 	if (to <= from)
 		return;
 	notes->sampled_at = to;
-	if (!notes->counted)
+	if (view->phase == LEDGER_OFF)
 		return;
-	if (wait_events_are_reset(index, notes->session, notes->generation))
+	if (!view->wait.in_xact)
+		idle_from = Min(Max(view->since + view->wait.idle_threshold, from), to);
+	if (wait_events_are_reset(index, view->session, view->generation))
 		from = Max(from, tick->before);
 	if (idle_from > from)
-		wait_events_add(index, notes->session, notes->generation,
-						notes->in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING,
+		wait_events_add(index, view->session, view->generation,
+						view->wait.in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING,
 						WAIT_EVENT_CLIENT_READ, samples_in(tick, idle_from - from),
 						idle_from - from);
 	from = Max(from, idle_from);
 	if (to > from)
-		wait_events_add(index, notes->session, notes->generation, LEDGER_STATE_IDLE,
+		wait_events_add(index, view->session, view->generation, LEDGER_STATE_IDLE,
 						WAIT_EVENT_CLIENT_READ, samples_in(tick, to - from), to - from);
 }
 
 /*
- * Look at a session that was quiet.  If it still is, two words show it; if
- * not, it is sampled with the active ones.
+ * Look at a session that was quiet.  If it is not any more, it is sampled with
+ * the active ones.
  */
 static void
 look_at_quiet(int index, const Tick *tick)
 {
 	SlotNotes  *notes = &tick->notes[index];
 
-	if (notes->quiet && seqlock_count(&slot_get(index)->lock) == notes->changecount &&
-		(!notes->counted || wait_event_of(notes->proc) == WAIT_EVENT_CLIENT_READ))
+	if (notes->quiet && waits_on(slot_get(index), &notes->view))
 		add_quiet_wait(index, notes, tick->now, tick);
 	else
 		active_enter(index);
+}
+
+/*
+ * What is looked at lies in several places for each session, and most of a tick
+ * would be spent waiting for memory: so that is asked for some sessions ahead.
+ */
+static void
+prefetch_session(int index, const Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+	const PGPROC *proc = tick->notes[index].view.proc;
+
+	__builtin_prefetch(&slot->lock);
+	__builtin_prefetch(&slot->sampled_lock, 1);
+	wait_events_prefetch(index);
+	exec_samples_prefetch(index);
+	if (proc)
+		__builtin_prefetch(&proc->wait_event_info);
+}
+
+/* The session at "place" in the list is looked at: ask for those behind it. */
+static inline void
+prefetch_behind(int place, int count, const Tick *tick)
+{
+	if (place + 2 * PREFETCH_AHEAD < count)
+	{
+		const SlotNotes *notes = &tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]];
+
+		__builtin_prefetch(&notes->view);
+		__builtin_prefetch(&notes->sampled_at);
+	}
+	if (place + PREFETCH_AHEAD < count)
+		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
 }
 
 static void
@@ -461,7 +504,10 @@ look_at_quiet_if_due(Tick *tick)
 	tick->quiet_look = tick->now;
 	count = active_list_quiet(tick->slots);
 	for (int i = 0; i < count; i++)
+	{
+		prefetch_behind(i, count, tick);
 		look_at_quiet(tick->slots[i], tick);
+	}
 }
 
 /*
@@ -489,7 +535,7 @@ sampled_before(int index, const Peek *view, uint32 event, const Tick *tick)
 	SlotNotes  *notes = &tick->notes[index];
 	int64		began = view->since;
 
-	if (notes->session != view->session)
+	if (notes->view.session != view->session)
 		return tick->before;
 	if (!notes->quiet)
 		return notes->sampled_at;
@@ -522,19 +568,11 @@ is_quiet(const SessionSlot *slot, const Peek *view, uint32 event, int64 now)
 
 /* From now on the session is looked at only now and then, if it stays quiet. */
 static void
-leave_alone(int index, const Peek *view, SlotNotes *notes)
+leave_alone(int index, SlotNotes *notes)
 {
 	notes->quiet = true;
-	notes->changecount = view->changecount;
-	notes->generation = view->generation;
-	notes->in_xact = view->wait.in_xact;
-	notes->idle_from = view->wait.in_xact ? PG_INT64_MAX :
-		view->since + view->wait.idle_threshold;
-	notes->counted = view->phase != LEDGER_OFF;
-
 	active_leave(index);
-	if (seqlock_count(&slot_get(index)->lock) != view->changecount ||
-		(notes->counted && wait_event_of(notes->proc) != WAIT_EVENT_CLIENT_READ))
+	if (!waits_on(slot_get(index), &notes->view))
 		active_enter(index);
 }
 
@@ -562,8 +600,6 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 
 	if (slot_waits_for_lock(event))
 		lock_waits_note(index);
-	wait_events_add(index, view->session, view->generation, state, event, 1,
-					tick->now - tick->last);
 	if (view->phase == LEDGER_EXECUTING)
 	{
 		sample_exchange(slot, view, state, tick);
@@ -577,6 +613,10 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	}
 	else if (view->phase == LEDGER_WAITING && unlikely(!has_drained(slot, view)))
 		sample_connection(index, view, tick);
+
+	/* behind the write section above: its barrier waits for what is written */
+	wait_events_add(index, view->session, view->generation, state, event, 1,
+					tick->now - tick->last);
 }
 
 static void
@@ -584,46 +624,25 @@ sample_session(int index, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	SlotNotes  *notes = &tick->notes[index];
-	Peek		view;
+	Peek		view = notes->view;
 	uint32		event;
 
-	if (slot->published.session == 0)
+	if (!is_unmoved(slot, &view))
 	{
-		leave_empty(index);
-		return;
+		if (slot->published.session == 0)
+			leave_empty(index);
+		if (!peek(slot, &view))
+			return;
 	}
-	if (!peek(slot, &view))
-		return;
 	event = wait_event_of(view.proc);
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
 		sample_active(index, &view, event, tick);
-	notes->session = view.session;
-	notes->proc = view.proc;
+	notes->view = view;
 	notes->sampled_at = tick->now;
 	notes->quiet = false;
 	if (is_quiet(slot, &view, event, tick->now))
-		leave_alone(index, &view, notes);
-}
-
-/*
- * What is read of a session lies in six places, which other processes write
- * to, and most of a tick would be spent waiting for memory: so that is asked
- * for some sessions ahead.
- */
-static void
-prefetch_session(int index, const Tick *tick)
-{
-	SessionSlot *slot = slot_get(index);
-
-	__builtin_prefetch(&slot->lock);
-	__builtin_prefetch(&slot->published.proc);
-	__builtin_prefetch(&slot->published.ledger.since);
-	__builtin_prefetch(&slot->sampled_lock, 1);
-	wait_events_prefetch(index);
-	exec_samples_prefetch(index);
-	if (tick->notes[index].proc)
-		__builtin_prefetch(&tick->notes[index].proc->wait_event_info);
+		leave_alone(index, notes);
 }
 
 static void
@@ -631,8 +650,7 @@ sample_range(int from, int to, int count, Tick *tick)
 {
 	for (int i = from; i < to; i++)
 	{
-		if (i + PREFETCH_AHEAD < count)
-			prefetch_session(tick->slots[i + PREFETCH_AHEAD], tick);
+		prefetch_behind(i, count, tick);
 		sample_session(tick->slots[i], tick);
 	}
 }
@@ -662,19 +680,25 @@ sample_all(Tick *tick)
  * over groups with what the same sessions have accumulated into them.
  */
 static void
-take_snapshots_if_due(int64 now)
+take_snapshots_if_due(const Tick *tick)
 {
-	SnapshotLevels due = windows_due(now);
+	SnapshotLevels due = windows_due(tick->now);
 	SlotObservation observation;
+	int			count;
 
 	if (due == 0)
 		return;
-	for (int i = 0; i < slot_count(); i++)
+	count = active_list_attached(tick->slots);
+	for (int i = 0; i < count; i++)
 	{
-		if (slot_observe(i, &observation))
-			windows_add(i, &observation, due);
+		int			slot = tick->slots[i];
+
+		if (!slot_observe(slot, &observation))
+			continue;
+		windows_add(slot, &observation, due);
+		/* while most of what it needs is in the processor's cache */
+		accumulate_session(slot);
 	}
-	accumulate_all();
 	clients_take_snapshots(due);
 }
 
@@ -702,7 +726,7 @@ tick_once(Tick *tick)
 			slot_control->clock_steps++;
 		sample_all(tick);
 		lock_waits_tick();
-		take_snapshots_if_due(tick->now);
+		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}
 	PG_CATCH();

@@ -14,8 +14,9 @@
  * is then at least as new as what any reader had written who saw the count
  * from before.
  *
- * All memory barriers of the extension live here, in recorder.[ch] and in
- * core's atomics.
+ * Other barriers are where something is handed over without a change count:
+ * records (recorder.[ch]), profiles that begin anew (wait_events.c), watermarks
+ * (slot_observe()), and the sampler's sleep (active_sessions.h).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -292,84 +292,39 @@ request_has_begun(const SlotPublished *published, int64 *at)
 	return true;
 }
 
-/*
- * Let a private copy run ahead to "now", leaving the watermarks for what will be
- * shown.  Returns false if the session has moved on meanwhile: look again.
- */
-static bool
-observe_once(SessionSlot *slot, SlotPublished *copy, const LedgerSampled *sampled,
-			 int64 now, uint32 wait_event, LedgerAccount *account)
+/* Who looks at a session, and what for. */
+typedef struct Viewer
 {
-	bool		begun = false;
-	LedgerBlocked blocked = LEDGER_NOT_BLOCKED;
-	int64		exec_known = 0;
-	int64		at;
+	ExecPurpose purpose;
+	int64		sampled_before; /* when the sampler sampled it before */
+	int64		moment;			/* what was the account then? */
+	LedgerTotals *then;			/* NULL: never mind */
+} Viewer;
 
-	switch (copy->ledger.phase)
-	{
-		case LEDGER_WAITING:
-			begun = request_has_begun(copy, &at);
-			if (begun)
-			{
-				/* the same rule by which the session will date the event */
-				at = Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
-				at = Min(at, now);
-				raise_watermark(&slot->wait_shown, at);
-				raise_watermark(&slot->busy_shown, now);
-			}
-			else
-				raise_watermark(&slot->wait_shown, now);
-			break;
-		case LEDGER_EXECUTING:
-			blocked = slot_blocked_in(wait_event);
-			if (blocked)
-			{
-				/* what the sampler has told apart will be shown */
-				if (sampled)
-					raise_watermark(&slot->busy_shown, Min(sampled->visited, now));
-				exec_known = pg_atomic_read_u64(&slot->busy_shown);
-			}
-			else
-				raise_watermark(&slot->busy_shown, now);
-			break;
-		case LEDGER_SENDING:
-		case LEDGER_TURNING:
-			raise_watermark(&slot->busy_shown, now);
-			break;
-		case LEDGER_OFF:
-			break;
-	}
+/*
+ * An observation in the making: private copies of what a session has published
+ * and what was sampled of it, and what is to be shown of that.
+ */
+typedef struct Look
+{
+	SlotPublished published;
+	uint32		changecount;
+	SlotSampled sampled;
+	uint32		sampled_changecount;
+	const LedgerSampled *sampled_exchange;	/* what is of the exchange in
+											 * progress, or NULL */
+	int64		now;
+	uint32		wait_event;
+	Ledger		before;			/* as it was published, if the viewer asks for then */
 
-	/* the watermarks must be out before the caller checks the change counts */
-	pg_memory_barrier();
-	if (copy->ledger.phase == LEDGER_WAITING)
-	{
-		int64		again;
+	/* in a wait */
+	bool		request_began;	/* but nothing has been published of it */
+	int64		request_at;
 
-		if (request_has_begun(copy, &again) != begun)
-			return false;
-	}
-
-	if (begun)
-	{
-		const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
-		LedgerWait	wait;
-
-		/* as long as the drain is not known, all of it is pending */
-		if (!copy->ledger.wait.draining || drain)
-		{
-			ledger_request_begin(&copy->ledger, at, drain, &wait);
-			sampled = NULL;
-		}
-	}
-	ledger_project(&copy->ledger, sampled, now, blocked, exec_known, account);
-	if (begun)
-	{
-		account->state = LEDGER_STATE_EXECUTING;
-		account->state_since = at;
-	}
-	return true;
-}
+	/* in an exchange */
+	LedgerBlocked blocked;
+	int64		exec_known;		/* up to here it has been shown as executing */
+} Look;
 
 static bool
 copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
@@ -407,71 +362,193 @@ copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
 	}
 }
 
-static void
-fill_observation(SessionSlot *slot, const SlotPublished *published,
-				 const SlotSampled *sampled, int64 now, uint32 wait_event,
-				 SlotObservation *observation)
+/* Step 1: copy, and say as of when.  False if there is no session. */
+static bool
+look_at(SessionSlot *slot, const Viewer *viewer, Look *look)
 {
-	observation->session = published->session;
-	observation->pid = published->pid;
-	observation->datid = published->datid;
-	observation->userid = published->userid;
-	observation->transport = published->transport;
-	observation->endpoints = published->endpoints;
-	observation->status = published->status;
-	observation->backend_start = published->backend_start;
-	observation->stats_since = published->stats_since;
-	observation->closed = published->closed;
-	observation->generation = published->generation;
-	observation->clock_offset = published->clock_offset;
-	observation->observed_at = now;
-	observation->wait_event = wait_event;
-	observation->run_queue_known = published->run_queue_known;
-	observation->tcp = published->tcp;
-	if (sampled->tcp_session == published->session)
-		tcpstate_latest(&observation->tcp, &sampled->tcp);
-	observation->tcp_counters = observation->tcp.counters;
-	tcpstate_counters_subtract(&observation->tcp_counters, &published->tcp_base);
-	copy_locks(slot, published, &observation->locks);
+	bool		matches;
+
+	if (!copy_published(slot, &look->published, &look->changecount))
+		return false;
+	apply_reset(&look->published);
+	if (viewer->then)
+		look->before = look->published.ledger;
+	matches = copy_sampled(slot, &look->published, &look->sampled,
+						   &look->sampled_changecount);
+	look->sampled_exchange = matches ? &look->sampled.ledger : NULL;
+	look->now = clock_now();
+	look->wait_event = *(volatile uint32 *) &look->published.proc->wait_event_info;
+	return true;
 }
 
-/* Who looks at a session, and what for. */
-typedef struct Look
+/* The session waits, or has just read a request: when will it say that was? */
+static void
+promise_wait(SessionSlot *slot, Look *look)
 {
-	ExecPurpose purpose;
-	int64		sampled_before; /* when the sampler sampled it before */
-	int64		moment;			/* what was the account then? */
-	LedgerTotals *then;			/* NULL: never mind */
-} Look;
+	look->request_began = request_has_begun(&look->published, &look->request_at);
+	if (!look->request_began)
+	{
+		raise_watermark(&slot->wait_shown, look->now);
+		return;
+	}
+	/* the same rule by which the session will date the event */
+	look->request_at = Max(look->request_at,
+						   (int64) pg_atomic_read_u64(&slot->wait_shown));
+	look->request_at = Min(look->request_at, look->now);
+	raise_watermark(&slot->wait_shown, look->request_at);
+	raise_watermark(&slot->busy_shown, look->now);
+}
+
+/* The session executes, as far as it has published; perhaps it is blocked. */
+static void
+promise_execution(SessionSlot *slot, Look *look)
+{
+	look->blocked = slot_blocked_in(look->wait_event);
+	if (!look->blocked)
+	{
+		raise_watermark(&slot->busy_shown, look->now);
+		return;
+	}
+	/* what the sampler has told apart will be shown */
+	if (look->sampled_exchange)
+		raise_watermark(&slot->busy_shown,
+						Min(look->sampled_exchange->visited, look->now));
+	look->exec_known = pg_atomic_read_u64(&slot->busy_shown);
+}
+
+/* Step 2: leave the watermarks for what will be shown. */
+static void
+promise(SessionSlot *slot, Look *look)
+{
+	look->request_began = false;
+	look->blocked = LEDGER_NOT_BLOCKED;
+	look->exec_known = 0;
+	switch (look->published.ledger.phase)
+	{
+		case LEDGER_WAITING:
+			promise_wait(slot, look);
+			break;
+		case LEDGER_EXECUTING:
+			promise_execution(slot, look);
+			break;
+		case LEDGER_SENDING:
+		case LEDGER_TURNING:
+			raise_watermark(&slot->busy_shown, look->now);
+			break;
+		case LEDGER_OFF:
+			break;
+	}
+	/* they must be out before it is checked that the session has not moved on */
+	pg_memory_barrier();
+}
 
 /*
- * What the session's execution consists of; false if that is known of more of it
+ * Step 3: is what was copied still what there is?  If so, the session has met
+ * the watermarks, or will.
+ */
+static bool
+is_unmoved(SessionSlot *slot, const Look *look)
+{
+	int64		at;
+
+	if (look->published.ledger.phase == LEDGER_WAITING &&
+		request_has_begun(&look->published, &at) != look->request_began)
+		return false;
+	return seqlock_read_valid(&slot->lock, look->changecount) &&
+		seqlock_read_valid(&slot->sampled_lock, look->sampled_changecount);
+}
+
+/*
+ * Let the private ledger begin the exchange of which the session has published
+ * nothing.  As long as it is not known how the wait before it drained, all of
+ * that is pending, and so is the exchange.
+ */
+static void
+begin_request(Look *look)
+{
+	Ledger	   *ledger = &look->published.ledger;
+	const LedgerSampled *sampled = look->sampled_exchange;
+	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerWait	wait;
+
+	if (ledger->wait.draining && drain == NULL)
+		return;
+	ledger_request_begin(ledger, look->request_at, drain, &wait);
+	/* that was of the wait */
+	look->sampled_exchange = NULL;
+}
+
+/* Step 4: the account as of the moment of the look. */
+static void
+account_of(Look *look, LedgerAccount *account)
+{
+	if (look->request_began)
+		begin_request(look);
+	ledger_project(&look->published.ledger, look->sampled_exchange, look->now,
+				   look->blocked, look->exec_known, account);
+	if (look->request_began)
+	{
+		account->state = LEDGER_STATE_EXECUTING;
+		account->state_since = look->request_at;
+	}
+}
+
+/*
+ * Step 5: what the session's execution consists of; false if that is known of more of it
  * than was seen now.  That others have seen more is over with the next look; but
  * should it ever not be, nobody hangs here.
  */
 static bool
-observe_execution(int index, const SlotPublished *copy, int64 now, uint32 wait_event,
-				  const Look *who, int attempts,
+observe_execution(int index, const Look *look, const Viewer *viewer, int attempts,
 				  LedgerAccount *account)
 {
-	ExecLook	look = {
-		.session = copy->session,
-		.generation = copy->generation,
-		.now = now,
+	ExecLook	execution = {
+		.session = look->published.session,
+		.generation = look->published.generation,
+		.now = look->now,
 		.exec = account->totals.exec,
 		.executing = account->state == LEDGER_STATE_EXECUTING,
-		.wait_event = wait_event,
-		.sampled_before = who->sampled_before,
-		.proc = copy->proc,
-		.clock_offset = copy->clock_offset
+		.wait_event = look->wait_event,
+		.sampled_before = viewer->sampled_before,
+		.proc = look->published.proc,
+		.clock_offset = look->published.clock_offset
 	};
 
-	if (exec_samples_look(index, &look, who->purpose, account->totals.exec_part))
+	if (exec_samples_look(index, &execution, viewer->purpose, account->totals.exec_part))
 		return true;
 	if (attempts < OBSERVE_ATTEMPTS)
 		return false;
 	memset(account->totals.exec_part, 0, sizeof(account->totals.exec_part));
 	return true;
+}
+
+/* Step 6: the kernel's counters, and the rest, as they were copied. */
+static void
+fill_observation(SessionSlot *slot, const Look *look, SlotObservation *observation)
+{
+	const SlotPublished *copy = &look->published;
+
+	observation->session = copy->session;
+	observation->pid = copy->pid;
+	observation->datid = copy->datid;
+	observation->userid = copy->userid;
+	observation->transport = copy->transport;
+	observation->endpoints = copy->endpoints;
+	observation->status = copy->status;
+	observation->backend_start = copy->backend_start;
+	observation->stats_since = copy->stats_since;
+	observation->closed = copy->closed;
+	observation->generation = copy->generation;
+	observation->clock_offset = copy->clock_offset;
+	observation->observed_at = look->now;
+	observation->wait_event = look->wait_event;
+	observation->run_queue_known = copy->run_queue_known;
+	observation->tcp = copy->tcp;
+	if (look->sampled.tcp_session == copy->session)
+		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
+	observation->tcp_counters = observation->tcp.counters;
+	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
+	copy_locks(slot, copy, &observation->locks);
 }
 
 /*
@@ -489,45 +566,32 @@ account_at(const Ledger *ledger, const Ledger *before, int64 moment, LedgerTotal
 	*then = account.totals;
 }
 
+
 static bool
-observe(int index, const Look *who, SlotObservation *observation)
+observe(int index, const Viewer *viewer, SlotObservation *observation)
 {
 	SessionSlot *slot = &slots[index];
+	Look		look;
 	int			attempts = 0;
 
 	for (;;)
 	{
-		SlotPublished copy;
-		SlotSampled sampled;
-		Ledger		before;
-		uint32		changecount;
-		uint32		sampled_changecount;
-		bool		matches;
-		uint32		wait_event;
-		int64		now;
-
-		if (!copy_published(slot, &copy, &changecount))
+		if (!look_at(slot, viewer, &look))
 			return false;
-		apply_reset(&copy);
-		if (who->then)
-			before = copy.ledger;
-		matches = copy_sampled(slot, &copy, &sampled, &sampled_changecount);
-		now = clock_now();
-		wait_event = *(volatile uint32 *) &copy.proc->wait_event_info;
-		if (observe_once(slot, &copy, matches ? &sampled.ledger : NULL, now, wait_event,
-						 &observation->account) &&
-			seqlock_read_valid(&slot->lock, changecount) &&
-			seqlock_read_valid(&slot->sampled_lock, sampled_changecount) &&
-			observe_execution(index, &copy, now, wait_event, who, ++attempts,
-							  &observation->account))
+		promise(slot, &look);
+		if (is_unmoved(slot, &look))
 		{
-			fill_observation(slot, &copy, &sampled, now, wait_event, observation);
-			if (who->then)
-				account_at(&copy.ledger, &before, Min(who->moment, now), who->then);
-			return true;
+			account_of(&look, &observation->account);
+			if (observe_execution(index, &look, viewer, ++attempts, &observation->account))
+				break;
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
+	fill_observation(slot, &look, observation);
+	if (viewer->then)
+		account_at(&look.published.ledger, &look.before, Min(viewer->moment, look.now),
+				   viewer->then);
+	return true;
 }
 
 /*
@@ -537,9 +601,9 @@ observe(int index, const Look *who, SlotObservation *observation)
 bool
 slot_observe(int index, SlotObservation *observation)
 {
-	Look		who = {.purpose = EXEC_SHOW};
+	Viewer		viewer = {.purpose = EXEC_SHOW};
 
-	return observe(index, &who, observation);
+	return observe(index, &viewer, observation);
 }
 
 /*
@@ -550,9 +614,9 @@ bool
 slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
 				 SlotObservation *observation)
 {
-	Look		who = {.purpose = purpose,.sampled_before = sampled_before};
+	Viewer		viewer = {.purpose = purpose,.sampled_before = sampled_before};
 
-	return observe(index, &who, observation);
+	return observe(index, &viewer, observation);
 }
 
 /*
@@ -564,9 +628,9 @@ bool
 slot_observe_since(int index, int64 moment, SlotObservation *observation,
 				   LedgerTotals *then)
 {
-	Look		who = {.purpose = EXEC_SHOW,.moment = moment,.then = then};
+	Viewer		viewer = {.purpose = EXEC_SHOW,.moment = moment,.then = then};
 
-	return observe(index, &who, observation);
+	return observe(index, &viewer, observation);
 }
 
 /*

@@ -92,14 +92,13 @@ typedef struct SlotSampled
 /* It does not wait for a lock, or nobody knows whom for. */
 #define SLOT_NOT_BLOCKED	(-1)
 
-/* What the session has waited for locks, and others for it: see lock_waits.h. */
+/* Whom the session waits for, and others for it: see lock_waits.h. */
 typedef struct SlotLocks
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
-	int			blocked_by;		/* process ID of whom it is waiting for; 0: a
-								 * prepared transaction; or SLOT_NOT_BLOCKED */
-	int64		waited;			/* ns */
+	int			blocked_by;		/* process ID of whom it is waiting for; 0: a prepared
+								 * transaction; or SLOT_NOT_BLOCKED */
 	int64		held_up;		/* ns that others have waited for it */
 } SlotLocks;
 

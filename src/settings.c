@@ -3,6 +3,9 @@
  * settings.c
  *	  The settings, in alphabetical order.
  *
+ * A default stands once, where its variable is defined; README.md and
+ * expected/settings.out repeat it, and are checked.
+ *
  * What costs time or decides who is counted how is for superusers; what sizes
  * shared memory needs a restart.
  *
@@ -59,97 +62,149 @@ assign_log_min_duration(int newval, void *extra)
 	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * NS_PER_MS;
 }
 
-/* In two parts, for the alphabet is long. */
-static void
-define_up_to_l(void)
+/* Either a flag or a number; its default is the variable's value above. */
+typedef struct Setting
 {
-	DefineCustomBoolVariable("pgnetlat.enabled",
-							 "Enables counting where sessions spend their time.",
-							 "A change takes effect when the exchange in progress ends.",
-							 &pgnetlat_enabled, true,
-							 PGC_SUSET, 0, NULL, assign_enabled, NULL);
+	const char *name;
+	const char *short_desc;
+	const char *long_desc;
+	GucContext	context;
+	bool	   *flag;
+	int		   *number;
+	int			min;
+	int			max;
+	int			unit;			/* GUC_UNIT_... */
+	GucIntAssignHook assign;
+	GucBoolAssignHook assign_flag;
+} Setting;
 
-	DefineCustomIntVariable("pgnetlat.history_interval",
-							"Sets the length of an interval of pgnetlat_history.",
-							NULL,
-							&pgnetlat_history_interval, 10, 1, 86400,
-							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.history_size",
-							"Sets the number of intervals that pgnetlat_history keeps.",
-							NULL,
-							&pgnetlat_history_size, 360, 2, 100000,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.idle_threshold",
-							"Sets the time after which a session that waits outside a transaction counts as idle.",
-							NULL,
-							&pgnetlat_idle_threshold, 1000, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, assign_idle_threshold, NULL);
-
-	DefineCustomIntVariable("pgnetlat.log_min_duration",
-							"Sets the duration of an exchange from which on it is logged.",
-							"-1 disables logging exchanges. 0 logs all of them.",
-							&log_min_duration, -1, -1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, assign_log_min_duration, NULL);
-}
-
-static void
-define_from_m(void)
-{
-	DefineCustomIntVariable("pgnetlat.max_blockers",
-							"Sets the number of entries that pgnetlat_blockers keeps.",
-							NULL,
-							&pgnetlat_max_blockers, 500, 10, 100000,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.max_clients",
-							"Sets the number of client groups that pgnetlat_clients keeps.",
-							NULL,
-							&pgnetlat_max_clients, 500, 10, 100000,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.max_statements",
-							"Sets the number of statements that pgnetlat_statements keeps.",
-							NULL,
-							&pgnetlat_max_statements, 5000, 100, INT_MAX / 2,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.recorder_size",
-							"Sets the number of records of recent exchanges that are kept for each session.",
-							"An exchange takes one record for each of its statements.",
-							&pgnetlat_recorder_size, 24, 16, 65536,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.rtt_interval",
-							"Sets how often a busy session asks the kernel for its connection's round-trip time.",
-							"-1 disables asking.",
-							&pgnetlat_rtt_interval, 1000, -1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("pgnetlat.sample_interval",
-							"Sets the time between two samples of the sessions' wait events.",
-							NULL,
-							&pgnetlat_sample_interval, 10, 1, 60000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("pgnetlat.save",
-							 "Enables saving statistics at shutdown and loading them at start.",
-							 NULL,
-							 &pgnetlat_save, true,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("pgnetlat.track_statements",
-							 "Enables recording exchanges and attributing them to statements.",
-							 "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
-							 &pgnetlat_track_statements, true,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-}
+static const Setting settings[] = {
+	{
+		.name = "pgnetlat.enabled",
+		.short_desc = "Enables counting where sessions spend their time.",
+		.long_desc = "A change takes effect when the exchange in progress ends.",
+		.context = PGC_SUSET,
+		.flag = &pgnetlat_enabled,
+		.assign_flag = assign_enabled,
+	},
+	{
+		.name = "pgnetlat.history_interval",
+		.short_desc = "Sets the length of an interval of pgnetlat_history.",
+		.context = PGC_SIGHUP,
+		.number = &pgnetlat_history_interval,
+		.min = 1,
+		.max = 86400,
+		.unit = GUC_UNIT_S,
+	},
+	{
+		.name = "pgnetlat.history_size",
+		.short_desc = "Sets the number of intervals that pgnetlat_history keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_history_size,
+		.min = 2,
+		.max = 100000,
+	},
+	{
+		.name = "pgnetlat.idle_threshold",
+		.short_desc = "Sets the time after which a session that waits outside a transaction counts as idle.",
+		.context = PGC_SUSET,
+		.number = &pgnetlat_idle_threshold,
+		.min = 0,
+		.max = INT_MAX,
+		.unit = GUC_UNIT_MS,
+		.assign = assign_idle_threshold,
+	},
+	{
+		.name = "pgnetlat.log_min_duration",
+		.short_desc = "Sets the duration of an exchange from which on it is logged.",
+		.long_desc = "-1 disables logging exchanges. 0 logs all of them.",
+		.context = PGC_SUSET,
+		.number = &log_min_duration,
+		.min = -1,
+		.max = INT_MAX,
+		.unit = GUC_UNIT_MS,
+		.assign = assign_log_min_duration,
+	},
+	{
+		.name = "pgnetlat.max_blockers",
+		.short_desc = "Sets the number of entries that pgnetlat_blockers keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_max_blockers,
+		.min = 10,
+		.max = 100000,
+	},
+	{
+		.name = "pgnetlat.max_clients",
+		.short_desc = "Sets the number of client groups that pgnetlat_clients keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_max_clients,
+		.min = 10,
+		.max = 100000,
+	},
+	{
+		.name = "pgnetlat.max_statements",
+		.short_desc = "Sets the number of statements that pgnetlat_statements keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_max_statements,
+		.min = 100,
+		.max = INT_MAX / 2,
+	},
+	{
+		.name = "pgnetlat.recorder_size",
+		.short_desc = "Sets the number of records of recent exchanges that are kept for each session.",
+		.long_desc = "An exchange takes one record for each of its statements.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_recorder_size,
+		.min = 16,
+		.max = 65536,
+	},
+	{
+		.name = "pgnetlat.rtt_interval",
+		.short_desc = "Sets how often a busy session asks the kernel for its connection's round-trip time.",
+		.long_desc = "-1 disables asking.",
+		.context = PGC_SUSET,
+		.number = &pgnetlat_rtt_interval,
+		.min = -1,
+		.max = INT_MAX,
+		.unit = GUC_UNIT_MS,
+	},
+	{
+		.name = "pgnetlat.sample_interval",
+		.short_desc = "Sets the time between two samples of the sessions' wait events.",
+		.context = PGC_SIGHUP,
+		.number = &pgnetlat_sample_interval,
+		.min = 1,
+		.max = 60000,
+		.unit = GUC_UNIT_MS,
+	},
+	{
+		.name = "pgnetlat.save",
+		.short_desc = "Enables saving statistics at shutdown and loading them at start.",
+		.context = PGC_SIGHUP,
+		.flag = &pgnetlat_save,
+	},
+	{
+		.name = "pgnetlat.track_statements",
+		.short_desc = "Enables recording exchanges and attributing them to statements.",
+		.long_desc = "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
+		.context = PGC_SUSET,
+		.flag = &pgnetlat_track_statements,
+	},
+};
 
 void
 settings_define(void)
 {
-	define_up_to_l();
-	define_from_m();
+	for (size_t i = 0; i < lengthof(settings); i++)
+	{
+		const Setting *s = &settings[i];
+
+		if (s->flag)
+			DefineCustomBoolVariable(s->name, s->short_desc, s->long_desc, s->flag, *s->flag,
+									 s->context, s->unit, NULL, s->assign_flag, NULL);
+		else
+			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
+									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);
+	}
 	MarkGUCPrefixReserved("pgnetlat");
 }

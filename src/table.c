@@ -28,6 +28,9 @@
 /* More than that are not worth their locks' memory: half a million entries. */
 #define MAX_PARTITIONS			4096
 
+/* No larger than a page of memory. */
+#define PAGE_STEP				4096
+
 struct TableShared
 {
 	pg_atomic_uint32 clears;	/* begun and ended: odd while one is under way */
@@ -41,7 +44,8 @@ struct TableShared
 typedef struct TablePartition
 {
 	int32		entries;
-	int64		evicted;		/* entries that were thrown out, or found no room */
+	int64		evicted;		/* entries that were thrown out, or found no
+								 * room */
 } TablePartition;
 
 static ChainDivision
@@ -406,11 +410,26 @@ table_evicted(Table *table)
 }
 
 /*
+ * Memory that a process looks at for the first time costs it a fault for each
+ * page, which may take longer than all else.  So it does that before it takes
+ * a lock.  Places are given away from the first one on.
+ */
+static void
+map_entries(Table *table)
+{
+	Size		used = table_entries(table) * MAXALIGN(table->spec->entry_size);
+
+	for (; table->mapped < used; table->mapped += PAGE_STEP)
+		(void) *(volatile char *) (table->entries + table->mapped);
+}
+
+/*
  * Look at all entries, or change them.
  */
 void
 table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *arg)
 {
+	map_entries(table);
 	for (uint32 number = 0; number < table->division.partitions; number++)
 	{
 		void	   *own = own_get(table, number);
@@ -465,7 +484,7 @@ reserve(Copies *copies, Size room, Size copy_size)
 static void
 touch(Copies *copies, Size copy_size)
 {
-	Size		last = Min(copies->count + 2 * PLACES_PER_PARTITION, copies->room);
+	Size		last = Min(copies->count + 2 * (Size) PLACES_PER_PARTITION, copies->room);
 
 	if (last <= copies->touched)
 		return;
@@ -535,6 +554,7 @@ table_copy(Table *table, const TableReader *reader, void *arg, int *count)
 {
 	Copies		copies = {0};
 
+	map_entries(table);
 	reserve(&copies, table_entries(table) + reader->extra + COPIES_TO_SPARE,
 			reader->copy_size);
 	while (!copy_all(table, reader, arg, &copies))

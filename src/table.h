@@ -19,8 +19,10 @@
  * never changes its partition, and what is evicted stays in the partition, in
  * a row of its own that is added up when it is read.  So a partition is
  * copied as of one moment with its sums complete, and a copy that begins
- * after another was made has all partitions as of later moments.  Only a
- * reset can come between two partitions: then the copy is made again.
+ * after another was made has all partitions as of later moments.  (It may have
+ * a few entries more than the setting allows, if some of them were thrown out
+ * for others while it was made.)  Only a reset can come between two partitions
+ * and spoil that: then the copy is made again.
  *
  * How to use one.  Say what the entries are in a TableSpec; in shared memory
  * they begin with their key, which is hashed and compared as bytes.  Hash a
@@ -56,8 +58,8 @@ typedef struct TableSpec
 	PgnetlatLock lock;			/* the kind of its partitions' locks */
 	Size		key_size;
 	Size		entry_size;		/* the key, and what the owner keeps with it */
-	Size		usage_offset;	/* in the entry, a double: an aging count, which
-								 * the owner raises */
+	Size		usage_offset;	/* in the entry, a double: an aging count,
+								 * which the owner raises */
 	Size		since_offset;	/* a TimestampTz: when the entry was made */
 
 	/* What each partition has besides, under its lock; at first all zero. */
@@ -66,7 +68,10 @@ typedef struct TableSpec
 	/* May an entry be thrown out?  NULL: any may. */
 	bool		(*may_go) (const void *entry);
 
-	/* An entry is thrown out: what it has counted goes into the partition's own. */
+	/*
+	 * An entry is thrown out: what it has counted goes into the partition's
+	 * own.
+	 */
 	void		(*evict) (void *own, const void *entry);
 } TableSpec;
 
@@ -82,6 +87,8 @@ typedef struct Table
 	ChainLink  *links;
 	char	   *partitions;
 	char	   *entries;
+	Size		mapped;			/* bytes of entries that this process has
+								 * looked at */
 } Table;
 
 extern int	table_partitions(int capacity);
@@ -143,7 +150,10 @@ typedef struct TableReader
 {
 	Size		copy_size;
 
-	/* Makes a copy; "own" is of the entry's partition.  NULL: the first bytes. */
+	/*
+	 * Makes a copy; "own" is of the entry's partition.  NULL: the first
+	 * bytes.
+	 */
 	void		(*copy) (void *copy, const void *entry, const void *own, void *arg);
 
 	/* Takes what it wants of a partition's own, or NULL. */

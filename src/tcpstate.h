@@ -46,6 +46,8 @@ typedef struct TcpInfo
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data was
 								 * last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
+	int64_t		duplicates;		/* segments sent again that the peer had already,
+								 * modulo 2^32; 0: or the kernel does not say */
 	TcpCounters counters;
 } TcpInfo;
 

@@ -77,14 +77,14 @@ session_identity(RowBuilder *row, const SlotObservation *observation, bool with_
 	char		name[NAMEDATALEN];
 
 	copy_application_name(observation, name);
-	row_int32(row, observation->pid);
-	row_oid(row, observation->datid);
+	row_int32(row, "pid", observation->pid);
+	row_oid(row, "datid", observation->datid);
 	if (with_names)
-		row_name(row, get_database_name(observation->datid));
-	row_oid(row, observation->userid);
+		row_name(row, "datname", get_database_name(observation->datid));
+	row_oid(row, "usesysid", observation->userid);
 	if (with_names)
-		row_name(row, GetUserNameFromId(observation->userid, true));
-	row_text(row, name);
+		row_name(row, "usename", GetUserNameFromId(observation->userid, true));
+	row_text(row, "application_name", name);
 }
 
 /* Where from, since when, doing what. */
@@ -93,16 +93,16 @@ session_state(RowBuilder *row, const SlotObservation *observation)
 {
 	const TcpEndpoints *endpoints = &observation->endpoints;
 
-	row_address(row, endpoints->family, endpoints->remote_address);
+	row_address(row, "client_addr", endpoints->family, endpoints->remote_address);
 	if (endpoints->family != 0)
-		row_int32(row, pg_ntoh16(endpoints->remote_port));
+		row_int32(row, "client_port", pg_ntoh16(endpoints->remote_port));
 	else
-		row_int32(row, -1);		/* as in pg_stat_activity */
-	row_timestamp(row, observation->backend_start);
-	row_text(row, transport_names[observation->transport]);
-	row_text(row, state_names[observation->account.state]);
-	row_timestamp(row, clock_to_timestamp(observation->clock_offset, observation->account.state_since));
-	row_timestamp(row, observation->stats_since);
+		row_int32(row, "client_port", -1);		/* as in pg_stat_activity */
+	row_timestamp(row, "backend_start", observation->backend_start);
+	row_text(row, "transport", transport_names[observation->transport]);
+	row_text(row, "state", state_names[observation->account.state]);
+	row_timestamp(row, "state_change", clock_to_timestamp(observation->clock_offset, observation->account.state_since));
+	row_timestamp(row, "stats_since", observation->stats_since);
 }
 
 /* What the kernel says; NULL where it says nothing. */
@@ -112,60 +112,59 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 	bool		known = observation->tcp.measured_at != 0;
 
 	if (known && observation->tcp.rtt > 0)
-		row_ms(row, observation->tcp.rtt);
+		row_ms(row, "rtt", observation->tcp.rtt);
 	else
-		row_null(row);
+		row_null(row, "rtt");
 	if (known)
 	{
-		row_ms(row, observation->tcp.srtt);
-		row_timestamp(row, clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
-		row_int64(row, observation->tcp_counters.retransmits);
+		row_ms(row, "srtt", observation->tcp.srtt);
+		row_timestamp(row, "rtt_at", clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
+		row_int64(row, "retransmits", observation->tcp_counters.retransmits);
 	}
 	else
 	{
-		row_null(row);
-		row_null(row);
-		row_null(row);
+		row_null(row, "srtt");
+		row_null(row, "rtt_at");
+		row_null(row, "retransmits");
 	}
-	row_int64(row, observation->account.totals.bytes_sent);
+	row_int64(row, "bytes_sent", observation->account.totals.bytes_sent);
 	if (known)
 	{
-		row_int64(row, observation->tcp_counters.bytes_received);
-		row_int64(row, observation->tcp_counters.packets_sent);
-		row_int64(row, observation->tcp_counters.packets_received);
+		row_int64(row, "bytes_received", observation->tcp_counters.bytes_received);
+		row_int64(row, "packets_sent", observation->tcp_counters.packets_sent);
+		row_int64(row, "packets_received", observation->tcp_counters.packets_received);
 	}
 	else
 	{
-		row_null(row);
-		row_null(row);
-		row_null(row);
+		row_null(row, "bytes_received");
+		row_null(row, "packets_sent");
+		row_null(row, "packets_received");
 	}
 	if (observation->run_queue_known)
-		row_ms(row, observation->account.totals.run_queue);
+		row_ms(row, "run_queue_time", observation->account.totals.run_queue);
 	else
-		row_null(row);
+		row_null(row, "run_queue_time");
 	if (row->api < API_1_1)
 		return;
 	if (observation->run_queue_known)
-		row_ms(row, observation->account.totals.run_queue_wait);
+		row_ms(row, "run_queue_wait_time", observation->account.totals.run_queue_wait);
 	else
-		row_null(row);
+		row_null(row, "run_queue_wait_time");
 	row_exec_parts(row, &observation->account.totals);
 }
 
 /*
  * What it has waited for locks and others for it; and whom it waits for now.
- * What was waited is a part of the execution, whoever looked first.
  */
 static void
 session_locks(RowBuilder *row, const SlotObservation *observation)
 {
-	row_ms(row, Min(observation->locks.waited, observation->account.totals.exec));
-	row_ms(row, observation->locks.held_up);
+	row_ms(row, "lock_wait_time", observation->account.totals.exec_part[EXEC_LOCK]);
+	row_ms(row, "blocking_time", observation->locks.held_up);
 	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
-		row_int32(row, observation->locks.blocked_by);
+		row_int32(row, "blocked_by", observation->locks.blocked_by);
 	else
-		row_null(row);
+		row_null(row, "blocked_by");
 }
 
 /*
@@ -237,7 +236,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 		if (rows_may_see(observation.userid))
 		{
 			session_account(&row, &observation);
-			row_ms(&row, ledger_busy_total(&observation.account.totals) +
+			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
 				   observation.account.totals.idle + observation.account.pending);
 		}
 		else
@@ -255,18 +254,18 @@ wait_names(RowBuilder *row, const WaitSample *sample)
 {
 	if (sample->other)
 	{
-		row_null(row);
-		row_text(row, "other");
+		row_null(row, "wait_event_type");
+		row_text(row, "wait_event", "other");
 	}
 	else if (sample->event == 0)
 	{
-		row_text(row, "CPU");
-		row_text(row, "CPU");
+		row_text(row, "wait_event_type", "CPU");
+		row_text(row, "wait_event", "CPU");
 	}
 	else
 	{
-		row_text(row, pgstat_get_wait_event_type(sample->event));
-		row_text(row, pgstat_get_wait_event(sample->event));
+		row_text(row, "wait_event_type", pgstat_get_wait_event_type(sample->event));
+		row_text(row, "wait_event", pgstat_get_wait_event(sample->event));
 	}
 }
 
@@ -290,14 +289,14 @@ waits(FunctionCallInfo fcinfo, ApiVersion api)
 		count = wait_events_copy(i, observation.session, observation.generation, samples);
 		for (int j = 0; j < count; j++)
 		{
-			row_int32(&row, observation.pid);
+			row_int32(&row, "pid", observation.pid);
 			if (samples[j].other)
-				row_null(&row);
+				row_null(&row, "state");
 			else
-				row_text(&row, state_names[samples[j].state]);
+				row_text(&row, "state", state_names[samples[j].state]);
 			wait_names(&row, &samples[j]);
-			row_int64(&row, samples[j].samples);
-			row_ms(&row, samples[j].time);
+			row_int64(&row, "samples", samples[j].samples);
+			row_ms(&row, "time", samples[j].time);
 			row_emit(&row);
 		}
 	}
@@ -355,23 +354,23 @@ next_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
 static void
 recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 {
-	row_timestamp(row, clock_to_timestamp(clock_offset, exchange->start));
-	row_ms(row, exchange->exec);
-	row_ms(row, exchange->send);
-	row_ms(row, exchange->recv);
-	row_ms(row, exchange->network + exchange->client + exchange->idle);
-	row_ms(row, exchange->network);
-	row_ms(row, exchange->client);
-	row_ms(row, exchange->idle);
+	row_timestamp(row, "start", clock_to_timestamp(clock_offset, exchange->start));
+	row_ms(row, "exec_time", exchange->exec);
+	row_ms(row, "send_time", exchange->send);
+	row_ms(row, "recv_time", exchange->recv);
+	row_ms(row, "wait_time", exchange->network + exchange->client + exchange->idle);
+	row_ms(row, "network_time", exchange->network);
+	row_ms(row, "client_time", exchange->client);
+	row_ms(row, "idle_time", exchange->idle);
 	if (exchange->queryid != 0)
-		row_int64(row, (int64) exchange->queryid);
+		row_int64(row, "queryid", (int64) exchange->queryid);
 	else
-		row_null(row);
-	row_int64(row, exchange->statements);
-	row_int64(row, exchange->rows);
-	row_int64(row, exchange->bytes);
-	row_char(row, exchange->xact_status);
-	row_bool(row, (exchange->flags & RECORD_PIPELINED) != 0);
+		row_null(row, "queryid");
+	row_int64(row, "statements", exchange->statements);
+	row_int64(row, "rows", exchange->rows);
+	row_int64(row, "bytes_sent", exchange->bytes);
+	row_char(row, "xact_status", exchange->xact_status);
+	row_bool(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
 	row_emit(row);
 }
 
@@ -432,29 +431,30 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 	row.result = NULL;
 	row.api = api;
 	row.column = 0;
+	row.checked = false;
 	sampler_get_status(&sampler);
-	row_text(&row, PGNETLAT_VERSION);
+	row_text(&row, "version", PGNETLAT_VERSION);
 	if (sampler.pid != 0)
-		row_int32(&row, sampler.pid);
+		row_int32(&row, "sampler_pid", sampler.pid);
 	else
-		row_null(&row);
-	row_timestamp(&row, sampler.pid != 0 ? sampler.started : 0);
-	row_timestamp(&row, sampler.last_tick);
-	row_int64(&row, sampler.ticks);
-	row_ms(&row, sampler.cpu_time);
-	row_int64(&row, sampler.errors);
+		row_null(&row, "sampler_pid");
+	row_timestamp(&row, "sampler_start", sampler.pid != 0 ? sampler.started : 0);
+	row_timestamp(&row, "sampler_last_tick", sampler.last_tick);
+	row_int64(&row, "sampler_ticks", sampler.ticks);
+	row_ms(&row, "sampler_cpu_time", sampler.cpu_time);
+	row_int64(&row, "sampler_errors", sampler.errors);
 	statements_counts(&entries, &evicted);
-	row_int64(&row, entries);
-	row_int64(&row, pgnetlat_max_statements);
-	row_int64(&row, evicted);
+	row_int64(&row, "statements", entries);
+	row_int64(&row, "statements_max", pgnetlat_max_statements);
+	row_int64(&row, "statements_evicted", evicted);
 	clients_counts(&entries, &evicted);
-	row_int64(&row, entries);
-	row_int64(&row, pgnetlat_max_clients);
-	row_int64(&row, evicted);
-	row_int64(&row, 0);			/* records_dropped: none since 1.1 */
-	row_int64(&row, shmem_size());
-	row_timestamp(&row, slot_reset_timestamp());
-	rows_check_columns(row.column, desc->natts);
+	row_int64(&row, "clients", entries);
+	row_int64(&row, "clients_max", pgnetlat_max_clients);
+	row_int64(&row, "clients_evicted", evicted);
+	row_int64(&row, "records_dropped", 0);
+	row_int64(&row, "shared_memory_bytes", shmem_size());
+	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
+	rows_check_columns(&row, desc);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }

@@ -32,9 +32,6 @@ typedef struct WindowSnapshot
 	int64		network;
 	int64		client;
 	int64		idle;
-	int64		in_xact_wait;
-	int64		send_blocked;
-	int64		send_client;
 	int64		bytes_sent;
 	int64		bytes_received;
 	uint32		requests;
@@ -45,10 +42,12 @@ typedef struct WindowSnapshot
 	uint32		retransmits;
 	uint32		packets_sent;
 	uint32		packets_received;
-	uint32		run_queue;		/* units, as what follows */
+	uint32		in_xact_wait;	/* units, as what follows */
+	uint32		send_blocked;
+	uint32		send_client;
+	uint32		run_queue;
 	uint32		run_queue_wait;
 	uint32		exec_part[NUM_EXEC_PARTS];
-	uint32		lock_waited;
 	uint32		lock_held_up;
 } WindowSnapshot;
 
@@ -149,9 +148,9 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 	snapshot->network = totals->network;
 	snapshot->client = totals->client;
 	snapshot->idle = totals->idle;
-	snapshot->in_xact_wait = totals->in_xact_wait;
-	snapshot->send_blocked = totals->send_blocked;
-	snapshot->send_client = totals->send_client;
+	snapshot->in_xact_wait = units(totals->in_xact_wait);
+	snapshot->send_blocked = units(totals->send_blocked);
+	snapshot->send_client = units(totals->send_client);
 	snapshot->bytes_sent = totals->bytes_sent;
 	snapshot->bytes_received = tcp->bytes_received;
 	snapshot->requests = (uint32) totals->requests;
@@ -166,7 +165,6 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 	snapshot->run_queue_wait = units(totals->run_queue_wait);
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		snapshot->exec_part[i] = units(totals->exec_part[i]);
-	snapshot->lock_waited = units(observation->locks.waited);
 	snapshot->lock_held_up = units(observation->locks.held_up);
 }
 
@@ -186,9 +184,9 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 	totals->network = snapshot->network;
 	totals->client = snapshot->client;
 	totals->idle = snapshot->idle;
-	totals->in_xact_wait = snapshot->in_xact_wait;
-	totals->send_blocked = snapshot->send_blocked;
-	totals->send_client = snapshot->send_client;
+	totals->in_xact_wait = time_before(now->in_xact_wait, snapshot->in_xact_wait);
+	totals->send_blocked = time_before(now->send_blocked, snapshot->send_blocked);
+	totals->send_client = time_before(now->send_client, snapshot->send_client);
 	totals->bytes_sent = snapshot->bytes_sent;
 	tcp->bytes_received = snapshot->bytes_received;
 	totals->requests = count_before(now->requests, snapshot->requests);
@@ -204,7 +202,6 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 	totals->run_queue_wait = time_before(now->run_queue_wait, snapshot->run_queue_wait);
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		totals->exec_part[i] = time_before(now->exec_part[i], snapshot->exec_part[i]);
-	before->lock_waited = time_before(observation->locks.waited, snapshot->lock_waited);
 	before->lock_held_up = time_before(observation->locks.held_up, snapshot->lock_held_up);
 }
 
@@ -293,11 +290,10 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	const WindowAccount *before = &start->before;
 
 	ledger_totals_subtract(&observation->account.totals, &before->totals);
+	ledger_totals_fit(&observation->account.totals);
 	/* of what was found late to be the client's, some is of the time before */
 	(void) ledger_totals_cut_late(&observation->account.totals);
-	ledger_totals_fit(&observation->account.totals);
 	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
-	observation->locks.waited -= before->lock_waited;
 	observation->locks.held_up -= before->lock_held_up;
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
@@ -357,7 +353,6 @@ windows_reset(int slot, int pid, TimestampTz *since)
 		reset.start.at = observation.observed_at - observation.account.pending;
 		reset.start.before.totals = observation.account.totals;
 		reset.start.before.tcp = observation.tcp_counters;
-		reset.start.before.lock_waited = observation.locks.waited;
 		reset.start.before.lock_held_up = observation.locks.held_up;
 		reset.since = clock_to_timestamp(observation.clock_offset, reset.start.at);
 		*since = reset.since;

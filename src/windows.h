@@ -31,7 +31,6 @@ typedef struct WindowAccount
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
-	int64		lock_waited;	/* ns, see SlotLocks */
 	int64		lock_held_up;
 } WindowAccount;
 

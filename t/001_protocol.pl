@@ -18,12 +18,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Waits outside a transaction are not what is tested here: they are never idle.
-my $node = new_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
+my ($node, $observer) =
+  start_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
 $observer->run(
-	'CREATE EXTENSION pgnetlat',
 	'CREATE TABLE items (id int PRIMARY KEY, note text)',
 	q{CREATE FUNCTION slow_to_plan() RETURNS int LANGUAGE plpgsql IMMUTABLE
 	  AS 'BEGIN PERFORM pg_sleep(0.5); RETURN 1; END'},
@@ -46,11 +43,10 @@ sub gain
 	my $client = PgNetlat::Client->connect($node, %options);
 
 	$client->run(@{ $options{before} }) if $options{before};
-	my $before =
-	  $observer->settled($client->pid, scalar @{ $options{before} // [] });
+	my $before = $observer->settled($client);
 	my $received = $client->received;
 	$function->($client);
-	my $after = $observer->settled($client->pid,
+	my $after = $observer->settled($client,
 		$before->{requests} + $expected->{requests});
 	my $gain = delta($before, $after);
 
@@ -163,8 +159,8 @@ foreach my $tcp (0, 1)
 my $hasty = PgNetlat::Client->connect($node, early => query('SELECT 1'));
 $hasty->responses;
 $hasty->run('SELECT 1');
-is($observer->settled($hasty->pid, 2)->{requests},
-	2, 'request right behind the startup message');
+is($observer->settled($hasty)->{requests},
+	$hasty->responded, 'request right behind the startup message');
 $hasty->finish;
 
 gain(
@@ -330,12 +326,13 @@ $gain = gain(
 	sub {
 		my ($client) = @_;
 
-		# pg_sleep() and int4pl()
-		$client->put(function_call(2626, '0.3'));
+		$client->put(
+			function_call($observer->oid('pg_sleep(float8)'), '0.3'));
 		$client->responses;
 		for (1 .. 2)
 		{
-			$client->put(function_call(177, '1', '2'));
+			$client->put(
+				function_call($observer->oid('int4pl(int,int)'), '1', '2'));
 			my ($result) = grep { $_->{type} eq 'V' } $client->until('Z');
 			is($result->{body}, pack('N/a*', '3'), 'function was called');
 		}
@@ -548,7 +545,7 @@ $gain = gain(
 		$client->put(sync());
 		$client->responses;
 		$client->run('SELECT 1');
-		$observer->settled($client->pid, 3);
+		$observer->settled($client);
 	});
 
 # The exchange goes on until Sync, so in it the pause is sampled.

@@ -16,13 +16,8 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('waits');
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run(
-	'CREATE EXTENSION pgnetlat',
-	'CREATE TABLE items (id int PRIMARY KEY, note text)',
+my ($node, $observer) = start_node('waits');
+$observer->run('CREATE TABLE items (id int PRIMARY KEY, note text)',
 	'INSERT INTO items VALUES (1)');
 
 my $account;
@@ -35,10 +30,10 @@ my $gain;
 my $client = PgNetlat::Client->connect($node,
 	options => '-c pgnetlat.idle_threshold=400ms');
 $client->run('SELECT 1');
-my $before = $observer->settled($client->pid, 1);
+my $before = $observer->settled($client);
 pause(200);
 $client->run('SELECT 1');
-$account = $observer->settled($client->pid, 2);
+$account = $observer->settled($client);
 $gain = delta($before, $account);
 
 if ($gain->{idle_time} == 0)
@@ -58,7 +53,8 @@ $before = $observer->await(
 		  or $_->{state} eq 'idle';
 	});
 ok($before, 'a wait in progress shows');
-is($before->{requests}, 2, 'a wait in progress is no request');
+is($before->{requests},
+	$account->{requests}, 'a wait in progress is no request');
 my $idle =
   $observer->await($client->pid, sub { $_->{state} eq 'idle' });
 ok($idle, 'a wait becomes idle');
@@ -74,7 +70,7 @@ at_least(
 	700,
 	'idle time grows while it lasts');
 $client->run('SELECT 1');
-$account = $observer->settled($client->pid, 3);
+$account = $observer->settled($client);
 is($account->{client_time},
 	$idle->{client_time}, 'idle time stays idle when it is over');
 
@@ -84,7 +80,7 @@ $account = $observer->await($client->pid, sub { $_->{pending_time} >= 300 });
 ok($account, 'pending time grows up to the threshold');
 is($account->{state}, 'waiting', 'a session below the threshold is waiting');
 $client->run('SELECT 1');
-$gain = delta($account, $observer->settled($client->pid, 5));
+$gain = delta($account, $observer->settled($client));
 at_least(
 	$gain->{client_time},
 	$account->{pending_time},
@@ -96,7 +92,7 @@ cmp_ok($gain->{idle_time}, '==', 0, 'pending time becomes no idle time');
 # ---------------------------------------------------------------------------
 
 $client->run(q{SET pgnetlat.idle_threshold = '50ms'}, 'BEGIN');
-$before = $observer->settled($client->pid, 7);
+$before = $observer->settled($client);
 is($before->{state}, 'waiting in transaction', 'state in a transaction');
 $account = $observer->await($client->pid,
 	sub { $_->{in_xact_wait_time} - $before->{in_xact_wait_time} >= 300 });
@@ -110,7 +106,7 @@ is($account->{state}, 'waiting in transaction', 'and it keeps its state');
 $client->cancel;
 pause(50);
 $client->run('COMMIT');
-$gain = delta($account, $observer->settled($client->pid, 8));
+$gain = delta($account, $observer->settled($client));
 cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');
 
 # ---------------------------------------------------------------------------
@@ -118,7 +114,7 @@ cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');
 # ---------------------------------------------------------------------------
 
 $client->run(q{SET pgnetlat.idle_threshold = '600ms'}, 'LISTEN here');
-$before = $observer->settled($client->pid, 10);
+$before = $observer->settled($client);
 my $other = PgNetlat::Client->connect($node);
 my $start = now();
 for (1 .. 4)
@@ -129,23 +125,24 @@ for (1 .. 4)
 }
 my $paused = now() - $start;
 $account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
-is($account->{requests}, 10, 'notifications are no requests');
+is($account->{requests},
+	$before->{requests}, 'notifications are no requests');
 at_least($account->{idle_time} - $before->{idle_time},
 	$paused, 'notifications do not divide a wait');
 $client->run('UNLISTEN here');
-$gain = delta($before, $observer->settled($client->pid, 11));
+$gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
 is($gain->{requests}, 1, 'one request after the notifications');
 
 # inside a transaction they wait for its end
 $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
-$before = $observer->settled($client->pid, 13);
+$before = $observer->settled($client);
 pause(100);
 $other->run('NOTIFY here');
 is($client->read_message->{type}, 'A', 'notification arrives');
 pause(200);
 $client->run('SELECT 1');
-$gain = delta($before, $observer->settled($client->pid, 14));
+$gain = delta($before, $observer->settled($client));
 at_least($gain->{client_time}, 300,
 	'a short wait with a notification is the client');
 is($gain->{requests}, 1, 'and one request');
@@ -160,7 +157,7 @@ $other->finish;
 # a function, and checks that nothing of it is lost afterwards.
 sub seen_executing
 {
-	my ($name, $session, $requests, $end) = @_;
+	my ($name, $session, $end) = @_;
 	my $old = $observer->account($session->pid);
 	my $seen = $observer->await(
 		$session->pid,
@@ -171,10 +168,10 @@ sub seen_executing
 
 	ok($seen, "$name: execution in progress counts up to now");
 	is(defined $seen ? $seen->{requests} : undef,
-		$requests, "$name: a request in progress is not counted yet");
+		$old->{requests}, "$name: a request in progress is not counted yet");
 	$end->();
-	my $new = $observer->settled($session->pid, $requests + 1);
-	is($new->{requests}, $requests + 1, "$name: one request");
+	my $new = $observer->settled($session);
+	is($new->{requests}, $old->{requests} + 1, "$name: one request");
 	cmp_ok($new->{exec_time} - $old->{exec_time},
 		'>=', 300, "$name: it was execution");
 	return;
@@ -182,12 +179,12 @@ sub seen_executing
 
 $client = PgNetlat::Client->connect($node);
 my $locker = PgNetlat::Client->connect($node);
-$observer->settled($client->pid, 0);
+$observer->settled($client);
 
 $client->put(query('SELECT pg_sleep(600)'));
 seen_executing(
 	'pg_sleep, cancelled',
-	$client, 0,
+	$client,
 	sub {
 		$client->cancel;
 		my ($error) = grep { $_->{type} eq 'E' } $client->until('Z');
@@ -200,7 +197,7 @@ $client->put(
 	execute(''), sync());
 seen_executing(
 	'pg_sleep in the extended protocol, cancelled',
-	$client, 1,
+	$client,
 	sub {
 		$client->cancel;
 		$client->until('Z');
@@ -210,7 +207,7 @@ $locker->run('BEGIN', 'UPDATE items SET note = 1');
 $client->put(query('UPDATE items SET note = 2'));
 seen_executing(
 	'update of a locked row',
-	$client, 2,
+	$client,
 	sub {
 		$locker->run('COMMIT');
 		$client->responses;
@@ -221,7 +218,7 @@ $locker->run('BEGIN', 'LOCK items');
 $client->put(query('SELECT * FROM items'));
 seen_executing(
 	'simple statement on a locked table',
-	$client, 3,
+	$client,
 	sub {
 		$locker->run('COMMIT');
 		$client->responses;
@@ -231,17 +228,17 @@ $locker->run('BEGIN', 'LOCK items');
 $client->put(parse('', 'SELECT * FROM items'), describe('S', ''), sync());
 seen_executing(
 	'parse analysis on a locked table',
-	$client, 4,
+	$client,
 	sub {
 		$locker->run('COMMIT');
 		$client->responses;
 	});
 
 # function call of pg_sleep()
-$client->put(function_call(2626, '600'));
+$client->put(function_call($observer->oid('pg_sleep(float8)'), '600'));
 seen_executing(
 	'function call, cancelled',
-	$client, 5,
+	$client,
 	sub {
 		$client->cancel;
 		$client->until('Z');

@@ -16,11 +16,9 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('transfer', conf => "pgnetlat.idle_threshold = '1h'\n");
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE lines (line text)');
+my ($node, $observer) =
+  start_node('transfer', conf => "pgnetlat.idle_threshold = '1h'\n");
+$observer->run('CREATE TABLE lines (line text)');
 
 # ---------------------------------------------------------------------------
 # COPY FROM STDIN
@@ -29,7 +27,7 @@ $observer->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE lines (line text)');
 # What waits for the client in mid-exchange is sampled, so up to a tick or two
 # may be missing at its ends.
 my $client = PgNetlat::Client->connect($node);
-my $before = $observer->settled($client->pid, 0);
+my $before = $observer->settled($client);
 $client->put(query('COPY lines FROM STDIN'));
 $client->until('G');
 $client->put(copy_data("one\n"));
@@ -40,7 +38,7 @@ $client->put(copy_data("two\n"));
 pause(300);
 $client->put(copy_data("three\n"), copy_done());
 $client->responses;
-my $gain = delta($before, $observer->settled($client->pid, 1));
+my $gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 1, 'COPY FROM STDIN: is one exchange');
 is($gain->{statements}, 1, 'COPY FROM STDIN: is one statement');
 cmp_ok($gain->{recv_time}, '>=', 450,
@@ -51,17 +49,17 @@ is($observer->value('SELECT count(*) FROM lines'),
 	3, 'COPY FROM STDIN: works');
 
 # A client that never pauses: everything has arrived before COPY begins.
-$before = $observer->settled($client->pid, 1);
+$before = $observer->settled($client);
 $client->put(
 	query('COPY lines FROM STDIN'),
 	copy_data("line\n") x 1000,
 	copy_done());
 $client->responses;
-$gain = delta($before, $observer->settled($client->pid, 2));
+$gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 1, 'COPY without pauses: is one exchange');
 is($gain->{statements}, 1, 'COPY without pauses: is one statement');
 
-$before = $observer->settled($client->pid, 2);
+$before = $observer->settled($client);
 $client->put(query('COPY lines FROM STDIN'));
 $client->until('G');
 $client->put(copy_data("never\n"), copy_fail('changed my mind'));
@@ -69,11 +67,11 @@ like(
 	(grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{M},
 	qr/changed my mind/,
 	'COPY fails as the client wants');
-$gain = delta($before, $observer->settled($client->pid, 3));
+$gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 1, 'failed COPY: is one exchange');
 
 # in the extended protocol
-$before = $observer->settled($client->pid, 3);
+$before = $observer->settled($client);
 $client->put(
 	parse('', 'COPY lines FROM STDIN'),
 	bind_('', ''),
@@ -82,7 +80,7 @@ $client->until('G');
 pause(400);
 $client->put(copy_data("four\n"), copy_done(), sync());
 $client->responses;
-$gain = delta($before, $observer->settled($client->pid, 4));
+$gain = delta($before, $observer->settled($client));
 is($gain->{statements}, 1, 'COPY in the extended protocol: is one statement');
 cmp_ok($gain->{recv_time}, '>=', 250,
 	'COPY in the extended protocol: the pause is recv_time');
@@ -91,14 +89,14 @@ cmp_ok($gain->{recv_time}, '>=', 250,
 # COPY TO STDOUT
 # ---------------------------------------------------------------------------
 
-$before = $observer->settled($client->pid, 4);
+$before = $observer->settled($client);
 my $received = $client->received;
 $client->put(
 	query(
 		q{COPY (SELECT repeat('x', 100) FROM generate_series(1, 50000)) TO STDOUT}
 	));
 $client->responses;
-$gain = delta($before, $observer->settled($client->pid, 5));
+$gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 1, 'COPY TO STDOUT: is one exchange');
 is($gain->{statements}, 1, 'COPY TO STDOUT: is one statement');
 is( $gain->{bytes_sent},
@@ -118,7 +116,7 @@ foreach my $tcp (0, 1)
 	my %options = (tcp => $tcp, receive_buffer => 65536);
 
 	my $reader = PgNetlat::Client->connect($node, %options);
-	$before = $observer->settled($reader->pid, 0);
+	$before = $observer->settled($reader);
 	$received = $reader->received;
 	$reader->put(query($large));
 	$seen = $observer->await($reader->pid,
@@ -144,7 +142,7 @@ foreach my $tcp (0, 1)
 		}
 	}
 	$reader->responses;
-	$gain = delta($before, $observer->settled($reader->pid, 1));
+	$gain = delta($before, $observer->settled($reader));
 	is($gain->{requests}, 1,
 		"reader that does not read, $over: one exchange");
 	cmp_ok($gain->{send_time}, '>=', 500,
@@ -166,7 +164,7 @@ foreach my $tcp (0, 1)
 	my @messages = $reader->until('Z');
 	ok( (grep { $_->{type} eq 'E' } @messages),
 		"cancelled while sending, $over: cancelled");
-	my $settled = $observer->settled($reader->pid, 1);
+	my $settled = $observer->settled($reader);
 	is($settled->{requests}, 1,
 		"cancelled while sending, $over: one exchange");
 	$reader->finish;
@@ -204,7 +202,7 @@ foreach my $tcp (0, 1)
 		pause(5);
 	}
 	$slow->responses;
-	$seen = $observer->settled($slow->pid, 1);
+	$seen = $observer->settled($slow);
 	is($seen->{requests}, 1, 'slow reader: one exchange');
 	cmp_ok($seen->{send_blocked_time},
 		'>', 0, 'slow reader: the server was blocked');
@@ -240,12 +238,12 @@ $reader->responses;
 # ---------------------------------------------------------------------------
 
 $reader = PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 16384);
-$before = $observer->settled($reader->pid, 0);
+$before = $observer->settled($reader);
 $reader->put(query(q{SELECT repeat('x', 300000)}));
 my $paused = pause(500);
 $reader->responses;
 $reader->run('SELECT 1');
-$gain = delta($before, $observer->settled($reader->pid, 2));
+$gain = delta($before, $observer->settled($reader));
 at_least(waited($gain) + $gain->{send_time},
 	$paused, 'a response in the kernel: somebody waits for the client');
 at_most_beside($gain->{exec_time}, $paused, $gain,
@@ -269,7 +267,7 @@ my $later = $observer->account($reader->pid);
 is($later->{idle_time}, $seen->{idle_time}, 'which is not idle');
 $client->run('COMMIT');
 $reader->responses;
-$observer->settled($reader->pid, 5);
+$observer->settled($reader);
 $reader->run('RESET pgnetlat.idle_threshold');
 
 # ---------------------------------------------------------------------------
@@ -296,7 +294,7 @@ is($later->{state}, 'sending', 'and goes on');
 is($later->{exec_time}, $stuck->{exec_time}, 'which is not execution');
 at_least($later->{pending_time}, 200, 'but pending while it lasts');
 $deaf->responses foreach 1 .. $sent;
-$gain = delta($stuck, $observer->settled($deaf->pid, $sent));
+$gain = delta($stuck, $observer->settled($deaf, $sent));
 at_least($gain->{send_time}, 200, 'and sending afterwards');
 
 # ---------------------------------------------------------------------------

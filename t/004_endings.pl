@@ -15,11 +15,8 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('endings', conf => "pgnetlat.idle_threshold = '1h'\n");
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat');
+my ($node, $observer) =
+  start_node('endings', conf => "pgnetlat.idle_threshold = '1h'\n");
 
 # Starts a session, lets "prepare" bring it to where it shall end and returns
 # its account there, lets "end" end it, and returns the sums of its group.
@@ -58,7 +55,7 @@ sub wait_after_statement
 	return sub {
 		my ($client) = @_;
 		$client->run('SELECT 1');
-		my $account = $observer->settled($client->pid, 1);
+		my $account = $observer->settled($client);
 		pause($milliseconds);
 		return $account;
 	};
@@ -255,8 +252,8 @@ $client->run(q{SET statement_timeout = '300ms'});
 is( $client->error_of('SELECT pg_sleep(600)'),
 	'canceling statement due to statement timeout',
 	'statement times out');
-my $account = $observer->settled($client->pid, 2);
-is($account->{requests}, 2, 'a timeout ends the exchange');
+my $account = $observer->settled($client);
+is($account->{requests}, $client->responded, 'a timeout ends the exchange');
 at_least($account->{exec_time}, 300, 'what it took is execution');
 $client->finish;
 

@@ -78,7 +78,7 @@ cmp_ok($sum->{send_time}, '>', 0, 'to encrypt and to send takes time');
 
 # the observer stays in its place while encrypted sessions come and go
 my $plain = PgNetlat::Client->connect($node, tcp => 1);
-is($observer->settled($plain->pid, 0)->{transport},
+is($observer->settled($plain)->{transport},
 	'tcp', 'transport of a plain connection');
 $plain->finish;
 

@@ -131,7 +131,7 @@ $client->run('SET pgnetlat.enabled = on');
 my $on = $observer->await($client->pid, sub { $_->{state} eq 'waiting' });
 ok($on, 'a session can be switched on again');
 $client->run(('SELECT 1') x 10);
-$account = $observer->settled($client->pid, $on->{requests} + 10);
+$account = $observer->settled($client, $on->{requests} + 10);
 is($account->{requests}, $on->{requests} + 10, 'and counts again');
 cmp_ok($on->{requests} - $off->{requests},
 	'<=', 1, 'what happened while it was off stays uncounted');
@@ -215,7 +215,7 @@ ok( $observer->poll(
 
 $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
-my $before = $observer->settled($client->pid, 5);
+my $before = $observer->settled($client);
 my $old_sampler = $sampler;
 is($observer->value("SELECT pg_terminate_backend($sampler)"),
 	't', 'the worker is terminated');
@@ -223,8 +223,9 @@ $client->run(('SELECT 1') x 5);
 $sampler = sampler_pid($old_sampler);
 ok($sampler, 'and comes back');
 $client->run(('SELECT 1') x 5);
-$account = $observer->settled($client->pid, 15);
-is($account->{requests}, 15, 'sessions count on without it');
+$account = $observer->settled($client);
+is($account->{requests} - $before->{requests},
+	10, 'sessions count on without it');
 $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 ok( $observer->poll(
 		sub {
@@ -266,6 +267,7 @@ is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
 
 $before = $observer->account($client->pid);
 my $reset = $observer->value('SELECT pgnetlat_reset()');
+$client->begin_anew;
 $account = $observer->account($client->pid);
 is($account->{requests}, 0, 'reset: a waiting session starts from zero');
 is($account->{stats_since}, $reset, 'reset: it says since when');
@@ -274,8 +276,7 @@ cmp_ok($account->{total_time},
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'reset: the moment is known');
 $client->run('SELECT 1');
-is($observer->settled($client->pid, 1)->{requests},
-	1, 'reset: it counts again');
+is($observer->settled($client)->{requests}, 1, 'reset: it counts again');
 $new = PgNetlat::Client->connect($node);
 ok( $observer->poll(
 		sub {
@@ -291,6 +292,7 @@ ok($observer->await($client->pid, sub { $_->{exec_time} >= 500 }),
 	'reset in execution: execution grows');
 my $reset_from = now();
 $observer->run('SELECT pgnetlat_reset()');
+$client->begin_anew;
 $account = $observer->account($client->pid);
 cmp_ok(
 	$account->{exec_time}, '<',
@@ -300,7 +302,7 @@ ok($observer->await($client->pid, sub { $_->{exec_time} >= 100 }),
 	'reset in execution: what lies behind does');
 $client->cancel;
 $client->until('Z');
-$account = $observer->settled($client->pid, 1);
+$account = $observer->settled($client);
 is($account->{requests}, 1, 'reset in execution: the exchange counts');
 $client->finish;
 no_violations($observer);
@@ -312,7 +314,7 @@ no_violations($observer);
 $client =
   PgNetlat::Client->connect($node, application_name => 'before_crash');
 $client->run(('SELECT 1') x 5);
-$observer->settled($client->pid, 5);
+$observer->settled($client);
 $old_sampler = sampler_pid();
 
 my $offset = log_size($node);
@@ -331,8 +333,8 @@ is($observer->client('before_crash'),
 	undef, 'a crash forgets what was counted');
 $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
-is($observer->settled($client->pid, 5)->{requests},
-	5, 'sessions are counted after a crash');
+is($observer->settled($client)->{requests},
+	$client->responded, 'sessions are counted after a crash');
 is($observer->error_of("SELECT count(*) FROM $_"), '', "after a crash: $_")
   foreach @views;
 no_violations($observer);

@@ -40,15 +40,17 @@ sub hold_up
 {
 	my ($name) = @_;
 	my ($holder, $victim) =
-	  map { PgNetlat::Client->connect($node, application_name => $_) }
-	  $name, 'held up';
+	  map { PgNetlat::Client->connect($node, application_name => $_) } $name,
+	  'held up';
 
 	$holder->run('SELECT pg_advisory_lock(1)');
 	$victim->put(query('SELECT pg_advisory_lock(1)'));
 	$observer->poll(
 		sub {
-			$observer->value('SELECT blocked_time > 200 FROM pgnetlat_blockers'
-				  . " WHERE application_name = '$name' AND blocked_sessions = 1") eq 't';
+			$observer->value(
+					'SELECT blocked_time > 200 FROM pgnetlat_blockers'
+				  . " WHERE application_name = '$name' AND blocked_sessions = 1"
+			) eq 't';
 		});
 	$holder->finish;
 	$victim->responses;
@@ -424,7 +426,8 @@ my %untrue = (
 	'a blocker without a type' => [ $blocker + 92, "\0" x 64 ],
 	'something behind its type' => [ $blocker + 155, 'x' ],
 	'something that is not used' => [ $blocker + 156, 'x' ],
-	'a blocker with an address of no family' => [ $blocker + 8, pack('l', 99) ],
+	'a blocker with an address of no family' =>
+	  [ $blocker + 8, pack('l', 99) ],
 	'a blocker since the end of time' => [ $blocker + 176, $endless ],
 	'a blocker with usage that is none' => [ $blocker + 168, pack('d', -1) ],
 	'a blocker for whom others wait' => [ $blocker + 192, pack('q', 1) ],

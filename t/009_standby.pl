@@ -16,16 +16,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $primary = new_node('primary', init => { allows_streaming => 1 });
-$primary->start;
-my $on_primary = PgNetlat::Observer->connect($primary);
-$on_primary->run('CREATE EXTENSION pgnetlat', 'CREATE TABLE t (i int)');
-
-$primary->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->start;
-$primary->wait_for_catchup($standby);
+my ($primary, $on_primary) =
+  start_node('primary', init => { allows_streaming => 1 });
+$on_primary->run('CREATE TABLE t (i int)');
+my $standby = start_standby('standby', $primary);
 
 my $observer = PgNetlat::Observer->connect($standby);
 is($observer->value('SELECT pg_is_in_recovery()'), 't', 'it is a standby');
@@ -44,13 +38,13 @@ ok( $observer->poll(
 my $client =
   PgNetlat::Client->connect($standby, application_name => 'reader');
 $client->run(('SELECT count(*) FROM t') x 10);
-my $account = $observer->settled($client->pid, 10);
-is($account->{requests}, 10, 'requests are counted');
-is($account->{transactions}, 10, 'transactions are counted');
+my $account = $observer->settled($client);
+is($account->{requests}, $client->responded, 'requests are counted');
+is($account->{transactions}, $client->responded, 'transactions are counted');
 is($observer->error_of('SELECT pgnetlat_reset()'), '', 'reset works');
+$client->begin_anew;
 $client->run('SELECT count(*) FROM t');
-is($observer->settled($client->pid, 1)->{requests}, 1,
-	'and starts from zero');
+is($observer->settled($client)->{requests}, 1, 'and starts from zero');
 
 # walsenders are no client sessions
 is( $on_primary->value(
@@ -63,8 +57,8 @@ is( $on_primary->value(
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 $client->run('INSERT INTO t VALUES (1)');
-is($observer->settled($client->pid, 2)->{requests},
-	2, 'sessions are counted through a promotion');
+is($observer->settled($client)->{requests},
+	$client->responded, 'sessions are counted through a promotion');
 
 no_violations($observer);
 no_violations($on_primary);

@@ -22,17 +22,13 @@ use Time::HiRes qw(setitimer ITIMER_REAL);
 # How long each part goes on, in seconds; more finds more.
 my $duration = $ENV{PGNETLAT_TEST_DURATION} // 6;
 
-my $node = new_node('concurrency', conf => <<'EOC');
+my ($node, $observer) = start_node('concurrency', conf => <<'EOC');
 pgnetlat.idle_threshold = '20ms'
 pgnetlat.recorder_size = 16
 pgnetlat.history_interval = 1
 restart_after_crash = on
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
 $observer->run(
-	'CREATE EXTENSION pgnetlat',
 	'CREATE TABLE counters AS SELECT g AS id, 0 AS n FROM generate_series(1, 10) g'
 );
 
@@ -601,7 +597,7 @@ my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
 $_->run('SELECT 1') foreach @all;
 ok(!eval { PgNetlat::Client->connect($node); 1 },
 	'there are no more connections');
-$observer->settled($_->pid, 1) foreach @all;
+$observer->settled($_) foreach @all;
 is_deeply(
 	[ sort map { $_->{pid} } values %{ $observer->accounts } ],
 	[ sort map { $_->pid } @all, $observer ],

@@ -16,15 +16,11 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('statements', conf => <<'EOC');
+my ($node, $observer) = start_node('statements', conf => <<'EOC');
 pgnetlat.max_statements = 100
 pgnetlat.idle_threshold = '1h'
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
 $observer->run(
-	'CREATE EXTENSION pgnetlat',
 	'CREATE TABLE items (id int, note text)',
 	q{CREATE FUNCTION looks_inside() RETURNS bigint LANGUAGE plpgsql
 	  AS 'BEGIN PERFORM count(*) FROM items WHERE id < 5;
@@ -340,7 +336,7 @@ SKIP:
 	my $other = PgNetlat::Client->connect($node, tcp => 1);
 	$other->run('SELECT 1');
 	skip 'no round trip from this kernel', 2
-	  unless defined $observer->settled($other->pid, 1)->{rtt};
+	  unless defined $observer->settled($other)->{rtt};
 	$rows =
 	  statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') },
 		tcp => 1);
@@ -386,7 +382,9 @@ $found = statements_of(
 		$client->put(
 			(parse('', $three) . bind_('', '') . execute('') . sync()) x 5);
 		$client->responses(5);
-		$client->put(function_call(2626, '0.05'), query(''), sync());
+		$client->put(
+			function_call($observer->oid('pg_sleep(float8)'), '0.05'),
+			query(''), sync());
 		$client->responses(3);
 		$client->run(
 			q{SELECT repeat('x', 1000) FROM generate_series(1, 5000)});

@@ -16,18 +16,13 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('clients', conf => <<'EOC');
+my ($node, $observer) = start_node('clients', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.max_clients = 10
 pgnetlat.history_interval = 1
 pgnetlat.history_size = 6
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run(
-	'CREATE EXTENSION pgnetlat',
-	'CREATE ROLE other SUPERUSER LOGIN',
+$observer->run('CREATE ROLE other SUPERUSER LOGIN',
 	'CREATE DATABASE elsewhere');
 
 my @counts =
@@ -52,7 +47,7 @@ foreach my $name (sort keys %group)
 		application_name => 'grouped',
 		%{ $group{$name} });
 	$session{$name}->run('SELECT 1');
-	$observer->settled($session{$name}->pid, 1);
+	$observer->settled($session{$name});
 }
 is( scalar($observer->clients(q{application_name IN ('grouped', 'another')})),
 	5, 'database, role, application and address make groups');
@@ -94,7 +89,7 @@ foreach my $number (1 .. 5)
 	$client->run(('SELECT 1') x $number);
 	$client->put(query('SELECT 2') x $number);
 	$client->responses($number);
-	my $account = $observer->settled($client->pid, 2 * $number);
+	my $account = $observer->settled($client);
 	$expected{$_} += $account->{$_} foreach @counts;
 	$total += $account->{total_time};
 	if ($number <= 3)
@@ -142,11 +137,11 @@ $client->run(
 	('SELECT 1') x 3,
 	q{SET application_name = 'after'},
 	('SELECT 1') x 4);
-$observer->settled($client->pid, 8);
+$observer->settled($client);
 my $before = $observer->client('before');
 my $after = $observer->client('after');
 is($before->{requests} + $after->{requests},
-	8, 'change of application_name: nothing is lost');
+	$client->responded, 'change of application_name: nothing is lost');
 cmp_ok($before->{requests}, '>=', 3,
 	'change of application_name: what came before it stays');
 cmp_ok($after->{requests}, '>=', 4,
@@ -159,21 +154,21 @@ is($observer->account($client->pid)->{application_name},
 
 # back again: the group is the same
 $client->run(q{SET application_name = 'before'}, ('SELECT 1') x 5);
-$observer->settled($client->pid, 14);
+$observer->settled($client);
 is( $observer->client('before')->{requests} +
 	  $observer->client('after')->{requests},
-	14,
+	$client->responded,
 	'change back: nothing is lost');
 is($observer->client('before')->{sessions}, 1, 'change back: same group');
 
 # in a transaction that is rolled back
 $client->run('BEGIN', q{SET application_name = 'undone'},
 	'SELECT 1', 'ROLLBACK', 'SELECT 1');
-$observer->settled($client->pid, 19);
+$observer->settled($client);
 is( $observer->value(
 		q{SELECT sum(requests) FROM pgnetlat_clients
 		  WHERE application_name IN ('before', 'after', 'undone')}),
-	19,
+	$client->responded,
 	'change undone: nothing is lost');
 is($observer->client('before')->{sessions}, 1, 'change undone: same group');
 
@@ -182,7 +177,7 @@ $client->run(q{SET application_name = 'name 1'});
 $client->run(
 	q{BEGIN; SET application_name = 'name 2'; COMMIT;
 			   BEGIN; SET application_name = 'name 3'; COMMIT}, 'SELECT 1');
-$observer->settled($client->pid, 22);
+$observer->settled($client);
 ok(($observer->client('name 3') // {})->{sessions},
 	'two changes in one message');
 $client->finish;
@@ -193,7 +188,7 @@ ok( $observer->poll(
 				  FROM pgnetlat_clients
 				  WHERE application_name IN ('before', 'after', 'undone', 'name 1', 'name 2', 'name 3')}
 			);
-			$seen->{ended} == 1 and $seen->{requests} == 22;
+			$seen->{ended} == 1 and $seen->{requests} == $client->responded;
 		}),
 	'after all of these changes nothing is lost');
 
@@ -347,7 +342,7 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 
 	$client = PgNetlat::Client->connect($node, application_name => $name);
 	$client->run('SELECT 1');
-	$observer->settled($client->pid, 1);
+	$observer->settled($client);
 	$client->put(query($doing));
 	if ($name eq 'told at work')
 	{
@@ -356,7 +351,7 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 	else
 	{
 		$client->until('Z');
-		$observer->settled($client->pid, 2);
+		$observer->settled($client);
 	}
 	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
 	$client->until_closed;
@@ -378,7 +373,7 @@ my $consistent = q{
 $observer->run('SELECT pgnetlat_reset()');
 $client = PgNetlat::Client->connect($node, application_name => 'remembered');
 $client->run(('SELECT 1') x 10);
-$observer->settled($client->pid, 10);
+$observer->settled($client);
 my ($both) = $observer->rows($consistent);
 is($both->{history}, $both->{clients}, 'history and clients tell the same');
 
@@ -460,7 +455,7 @@ ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
 next_tick();
 is($observer->value($impossible), 0, 'while it is stuck');
 $stuck->responses;
-my $sent = $observer->settled($stuck->pid, 1);
+my $sent = $observer->settled($stuck);
 cmp_ok($sent->{send_client_time}, '>', 1000, 'its client was the cause');
 is($observer->value($impossible),
 	0, 'in no interval for more than it was stuck');
@@ -484,6 +479,7 @@ $observer->run(
 # ---------------------------------------------------------------------------
 
 $observer->run('SELECT pgnetlat_reset()');
+$client->begin_anew;
 my $requests = 0;
 @living = ();
 foreach my $number (1 .. 40)
@@ -496,7 +492,7 @@ foreach my $number (1 .. 40)
 	if ($number % 3 == 0)
 	{
 		push @living, { client => $new, name => "crowd $number" };
-		$observer->settled($new->pid, 3);
+		$observer->settled($new);
 	}
 	else
 	{
@@ -508,7 +504,7 @@ foreach my $number (1 .. 40)
 	}
 }
 $client->run('SELECT 1');
-$observer->settled($client->pid, 1);
+$observer->settled($client);
 my ($sums) = $observer->rows(
 	q{SELECT sum(requests) AS requests, sum(ended_sessions) AS ended,
 			 count(*) FILTER (WHERE usesysid IS NULL) AS others

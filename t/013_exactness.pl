@@ -23,12 +23,9 @@ use Test::More;
 my $transactions = $ENV{PGNETLAT_TEST_TRANSACTIONS} // 500;
 my $clients = 8;
 
-my $node = new_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat',
-	'CREATE UNLOGGED TABLE rows (id int)');
+my ($node, $observer) =
+  start_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
+$observer->run('CREATE UNLOGGED TABLE rows (id int)');
 
 # Each script is known by what only its statements do: rows per call.
 my @scripts = (
@@ -156,9 +153,9 @@ check('tcp', 0,
 
 # In the life of one session as well: it shows exactly what it has done.
 my $client = PgNetlat::Client->connect($node, application_name => 'single');
-my $before = $observer->settled($client->pid, 0);
+my $before = $observer->settled($client);
 $client->run('SELECT 1') foreach 1 .. 1000;
-my $after = $observer->settled($client->pid, 1000);
+my $after = $observer->settled($client);
 my $gain = delta($before, $after);
 is( "$gain->{requests} $gain->{statements} $gain->{transactions}",
 	'1000 1000 1000',

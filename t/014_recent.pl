@@ -16,14 +16,10 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('recent', conf => <<'EOC');
+my ($node, $observer) = start_node('recent', conf => <<'EOC');
 pgnetlat.idle_threshold = '400ms'
 pgnetlat.recorder_size = 32
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat');
 
 # The records of a session, once there are so many of them.
 sub recent
@@ -130,7 +126,7 @@ foreach (1 .. 9)
 is($gaps, 0, 'nothing is between an exchange and the next');
 
 # All records together are the account.
-my $account = $observer->settled($client->pid, 11);
+my $account = $observer->settled($client);
 my %sum;
 foreach my $record (@records[ 0 .. 9 ])
 {
@@ -232,11 +228,10 @@ is($records[-1]{rows}, 5, 'what follows it is');
 # Not recorded, and forgotten
 # ---------------------------------------------------------------------------
 
-my $requests = $observer->account($client->pid)->{requests};
 $client->run('SET pgnetlat.track_statements = off', ('SELECT 1') x 10);
-$observer->settled($client->pid, $requests + 11);
+$observer->settled($client);
 $client->run(('SELECT generate_series(1, 9)') x 10);
-$observer->settled($client->pid, $requests + 21);
+$observer->settled($client);
 is(scalar(grep { $_->{rows} == 9 } recent($client, 1)),
 	0, 'nothing is recorded without track_statements');
 

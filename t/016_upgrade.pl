@@ -109,7 +109,7 @@ my $client =
 $client->run(('SELECT 1') x 7);
 my $pid = $client->pid;
 $root->run('CREATE EXTENSION pgnetlat');
-$root->settled($pid, 7);
+$root->settled($client);
 
 my %older;
 foreach my $version (@older)
@@ -356,11 +356,7 @@ $node->restart;
 
 $node->safe_psql('postgres',
 	q{DROP EXTENSION pgnetlat; CREATE EXTENSION pgnetlat VERSION '1.0'});
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('upgrade_standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
-$node->wait_for_catchup($standby);
+my $standby = start_standby('upgrade_standby', $node);
 my $reader =
   PgNetlat::Client->connect($standby, application_name => 'reader');
 is($reader->error_of("SELECT * FROM $_"), '', "standby, 1.0: $_ can be read")

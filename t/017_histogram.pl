@@ -15,14 +15,11 @@ use PgNetlat::Test;
 use Test::More;
 
 my $groups = 500;
-my $node = new_node('histogram', conf => <<'EOC');
+my ($node, $observer) = start_node('histogram', conf => <<'EOC');
 pgnetlat.max_clients = 1000
 log_temp_files = 0
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat', 'CREATE DATABASE older');
+$observer->run('CREATE DATABASE older');
 my $older = PgNetlat::Client->connect($node, dbname => 'older');
 $older->run(q{CREATE EXTENSION pgnetlat VERSION '1.0'});
 

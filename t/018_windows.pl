@@ -16,11 +16,7 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('windows');
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat');
+my ($node, $observer) = start_node('windows');
 
 # ---------------------------------------------------------------------------
 # A session that is younger than the window
@@ -29,9 +25,9 @@ $observer->run('CREATE EXTENSION pgnetlat');
 my $young =
   PgNetlat::Client->connect($node, tcp => 1, application_name => 'young');
 $young->run(('SELECT 1') x 3);
-my $account = $observer->settled($young->pid, 3);
+my $account = $observer->settled($young);
 my $window = $observer->window('15 min', $young->pid);
-is($window->{requests}, 3, 'its window is its life');
+is($window->{requests}, $young->responded, 'its window is its life');
 is( $window->{stats_since},
 	$account->{stats_since},
 	'which began when it was connected');
@@ -180,15 +176,17 @@ $observer->ended('young');
 $young =
   PgNetlat::Client->connect($node, tcp => 1, application_name => 'younger');
 $young->run(('SELECT 1') x 2);
-$account = $observer->settled($young->pid, 2);
+$account = $observer->settled($young);
 $window = $observer->window('10 s', $young->pid);
-is($window->{requests}, 2, 'a new session begins with nothing');
+is($window->{requests}, $young->responded,
+	'a new session begins with nothing');
 is($window->{stats_since}, $account->{stats_since}, 'when it was connected');
 
 # a reset
 $observer->run('SELECT pgnetlat_reset()');
+$_->begin_anew foreach $early, $busy, $young;
 $early->run('SELECT 1');
-$account = $observer->settled($early->pid, 1);
+$account = $observer->settled($early);
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	$window = $observer->window($duration, $early->pid);
@@ -215,7 +213,7 @@ ok( $observer->poll(
 		}),
 	'there is a snapshot to go behind');
 $busy->run(('SELECT 1') x 50);
-$account = $observer->settled($busy->pid, 50);
+$account = $observer->settled($busy);
 my $others = $observer->account($early->pid);
 my $samples;
 ok($observer->poll(sub { ($samples = samples($busy->pid)) >= 20 }),
@@ -226,13 +224,14 @@ my $since =
   $observer->value('SELECT pgnetlat_reset_session(' . $busy->pid . ')');
 cmp_ok(samples($busy->pid), '<', $samples,
 	'reset of a session: its samples are gone');
+$busy->begin_anew;
 $now = $observer->account($busy->pid);
 is($now->{stats_since}, $since,
 	'it counts from the moment that was returned');
 is($now->{$_}, 0, "$_ from zero")
   foreach qw(requests statements transactions bytes_sent exec_time send_time);
 $busy->run(('SELECT 1') x 3);
-is($observer->settled($busy->pid, 3)->{requests}, 3, 'and goes on');
+is($observer->settled($busy)->{requests}, $busy->responded, 'and goes on');
 
 foreach my $duration ('1 us', '10 s', '15 min')
 {
@@ -262,7 +261,7 @@ $busy->finish;
 $observer->ended('busy');
 $busy =
   PgNetlat::Client->connect($node, tcp => 1, application_name => 'busy');
-$account = $observer->settled($busy->pid, 0);
+$account = $observer->settled($busy);
 cmp_ok(
 	$account->{stats_since},
 	'ge',
@@ -307,7 +306,7 @@ my @pool = map {
 	PgNetlat::Client->connect($node, tcp => 1, application_name => 'pool')
 } 1 .. 3;
 $_->run(('SELECT 1') x 10) foreach @pool;
-$observer->settled($_->pid, 10) foreach @pool;
+$observer->settled($_) foreach @pool;
 my $group = group('15 min', 'pool');
 my $whole = whole_group('pool');
 is($group->{$_}, $whole->{$_}, "group: $_ is that of its life")
@@ -361,7 +360,7 @@ like(
 	'or of a network');
 my $early_group = whole_group('early');
 $pool[0]->run(('SELECT 1') x 10);
-$observer->settled($pool[0]->pid, 20);
+$observer->settled($pool[0]);
 is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(datid, usesysid, application_name, client_addr)
 			FROM pgnetlat_clients WHERE application_name = 'pool'}),
@@ -381,7 +380,7 @@ is( $observer->value(
 	0,
 	'nor in its histograms');
 $pool[0]->run('SELECT 1');
-$observer->settled($pool[0]->pid, 21);
+$observer->settled($pool[0]);
 is(whole_group('pool')->{requests}, 1, 'and goes on');
 is(group('15 min', 'pool')->{requests}, 1, 'in windows, too');
 is( whole_group('early')->{stats_since},

@@ -174,8 +174,8 @@ $queued->responses;
 my @deadlocked = map { client("deadlocked $_", dbname => 'utf8') } 0, 1;
 $deadlocked[$_]->run(
 	q{SET deadlock_timeout = '1h'},
-	'BEGIN', "SELECT pg_advisory_xact_lock($_)")
-  foreach 0, 1;
+	'BEGIN',
+	"SELECT pg_advisory_xact_lock($_)") foreach 0, 1;
 $deadlocked[$_]->put(query('SELECT pg_advisory_xact_lock(' . (1 - $_) . ')'))
   foreach 0, 1;
 ok( $observer->poll(

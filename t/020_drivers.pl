@@ -19,15 +19,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # The sampler sleeps: what is expected here must not depend on it.
-my $node = new_node('drivers', conf => <<'EOC');
+my ($node, $observer) = start_node('drivers', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.sample_interval = '10s'
 EOC
-$node->start;
-
-my $observer = PgNetlat::Observer->connect($node);
 $observer->run(
-	'CREATE EXTENSION pgnetlat',
 	'CREATE TABLE items (id int, note text)',
 	q{CREATE FUNCTION loops() RETURNS int LANGUAGE plpgsql AS
 	  'DECLARE i int; n int := 0;
@@ -46,12 +42,12 @@ sub gain
 		application_name => 'subject',
 		%options);
 	$client->run(@{ $options{before} }) if $options{before};
-	$observer->settled($client->pid, scalar @{ $options{before} // [] });
+	$observer->settled($client);
 	$observer->run('SELECT pgnetlat_reset()');
 	my $before = $observer->account($client->pid);
 	$function->($client);
 	my $gain =
-	  delta($before, $observer->settled($client->pid, $expected->{requests}));
+	  delta($before, $observer->settled($client, $expected->{requests}));
 	$client->finish;
 	$observer->ended('subject');
 	my @rows = $observer->rows(
@@ -695,7 +691,7 @@ foreach my $table ('shown', 'refused')
 {
 	my $client = PgNetlat::Client->connect($node);
 
-	$observer->settled($client->pid, 0);
+	$observer->settled($client);
 	$client->put(query("COPY $table (id) FROM STDIN"));
 	$client->until('G');
 	like(
@@ -703,7 +699,7 @@ foreach my $table ('shown', 'refused')
 		qr/cannot copy to view|not today/,
 		"COPY to $table: the error comes without data");
 	$client->until('Z');
-	my $account = $observer->settled($client->pid, 1);
+	my $account = $observer->settled($client);
 	is($account->{round_trips}, 2, "COPY to $table: data was asked for");
 	$client->finish;
 }

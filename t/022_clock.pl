@@ -16,66 +16,79 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1');
-plan skip_all => 'libfaketime is not installed' unless $library;
+# The server's wall clock is ahead by so many nanoseconds as this file says.
+my $ahead = "${PostgreSQL::Test::Utils::tmp_check}/ahead";
+my $library = "${PostgreSQL::Test::Utils::tmp_check}/stepped_clock.so";
+my $compiled =
+  system('cc', '-shared', '-fPIC', '-O2', '-Wall', '-Wextra', '-Werror', '-o',
+	$library, "$FindBin::RealBin/PgNetlat/stepped_clock.c");
 
-my $node = new_node('clock', conf => <<'EOC');
-pgnetlat.idle_threshold = '1h'
-EOC
-
-# The server's wall clock is ahead by what this file says, from the next
-# reading on.
-my $ahead = $node->basedir . '/ahead';
+plan skip_all => 'needs Linux and a C compiler'
+  if $compiled != 0 or $^O ne 'linux';
 
 sub step_to
 {
-	my ($offset) = @_;
+	my ($milliseconds) = @_;
 
-	append_to_file("$ahead.new", "$offset\n");
-	rename("$ahead.new", $ahead) or die "rename: $!\n";
+	# not a new file: the server has mapped this one
+	open(my $file, -e $ahead ? '+<' : '>', $ahead) or die "$ahead: $!\n";
+	syswrite($file, pack('q', $milliseconds * 1_000_000)) == 8
+	  or die "$ahead: $!\n";
+	close($file);
 	return;
 }
 
-step_to('+0');
+my $node = new_node('clock', conf => <<'EOC');
+pgnetlat.idle_threshold = '1h'
+pgnetlat.rtt_interval = '50ms'
+EOC
+
+step_to(0);
 {
-	local %ENV = (
-		%ENV,
-		LD_PRELOAD => $library,
-		FAKETIME_TIMESTAMP_FILE => $ahead,
-		FAKETIME_NO_CACHE => 1,
-		FAKETIME_DONT_FAKE_MONOTONIC => 1,
-		DONT_FAKE_MONOTONIC => 1);
+	local %ENV = (%ENV, LD_PRELOAD => $library, STEPPED_CLOCK => $ahead);
 	$node->start;
 }
 
 my $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE EXTENSION pgnetlat');
 my $client = PgNetlat::Client->connect($node);
-my $real = time();
+
+step_to(3_600_000);
 cmp_ok(
-	abs($observer->value('SELECT extract(epoch FROM clock_timestamp())') -
-		  $real),
-	'<', 60,
-	'the server has its clock from the library');
+	$observer->value('SELECT extract(epoch FROM clock_timestamp())') - time(),
+	'>', 3000, "the server's wall clock is the library's");
+step_to(0);
+
+# Is a step noticed while statements sleep?  Until it is, a part of that would be
+# a part of the wait before.  What is looked at are the last ones.
+sub step
+{
+	my ($offset, $asleep, $how) = @_;
+	my $query = 'SELECT pg_sleep(' . $asleep / 1000 . ')';
+
+	$client->run(($query) x 10);
+	step_to($offset);
+	$client->run(($query) x 60);
+	my ($recent) = $observer->rows(
+		'SELECT count(*) AS count, sum(exec_time) AS exec_time
+		 FROM (SELECT exec_time FROM pgnetlat_recent('
+		  . $client->pid . ') ORDER BY start DESC LIMIT 30) AS r');
+	is($recent->{count}, 30, "a step to $offset ms, $how: exchanges");
+	at_least(
+		$recent->{exec_time},
+		30 * $asleep,
+		"a step to $offset ms, $how: they execute");
+	return;
+}
 
 # Each exchange and each wait is shorter than the step, so that requests seem to
-# come from the future; it is noticed with the first of them.  What is looked at
-# are the last ones.
-foreach my $offset ('+0.008', '-0.008')
-{
-	my $asleep = 'SELECT pg_sleep(0.002)';
+# come from the future; it is noticed with the first of them.
+step($_, 2, 'noticed by the session') foreach 8, 0;
 
-	$client->run(($asleep) x 10);
-	step_to($offset);
-	$client->run(($asleep) x 60);
-	my ($recent) = $observer->rows(
-		'SELECT count(*) AS count, sum(exec_time) AS exec_time FROM (SELECT exec_time
-		 FROM pgnetlat_recent('
-		  . $client->pid . ') ORDER BY start DESC LIMIT 30) AS r');
-	is($recent->{count}, 30, "a step to $offset s: exchanges");
-	at_least($recent->{exec_time}, 30 * 2,
-		"a step to $offset s: they execute");
-}
+# Here the exchanges are longer, and the waits so short that they seem to be no
+# long ones after the step: only the sampler notices it.  (Backwards the
+# requests would come before the wait, which the session notices.)
+step($_, 12, 'noticed by the sampler') foreach 3, 6, 9, 12, 15, 18;
 
 no_violations($observer);
 $node->stop;

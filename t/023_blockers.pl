@@ -31,7 +31,10 @@ sub client
 {
 	my ($name, %options) = @_;
 
-	return PgNetlat::Client->connect($node, application_name => $name, %options);
+	return PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		%options);
 }
 
 # Lets a client run a query that waits for a lock; notes when it did not wait
@@ -103,7 +106,8 @@ sub at_most_waited
 	my ($reading, @clients) = @_;
 	my $sum = 0;
 
-	$sum += ($_->{done_at} // $reading->{read_to}) - $_->{asked_at} foreach @clients;
+	$sum += ($_->{done_at} // $reading->{read_to}) - $_->{asked_at}
+	  foreach @clients;
 	return $sum + 0.1;
 }
 
@@ -112,7 +116,8 @@ sub queryid_of
 {
 	my ($client) = @_;
 
-	return $observer->value('SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
+	return $observer->value(
+		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
 }
 
 # ---------------------------------------------------------------------------
@@ -122,17 +127,23 @@ sub queryid_of
 my $holder = client('thinks', tcp => 1);
 my @victim = map { client("victim $_") } 1 .. 2;
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1', 'SELECT 1');
-$observer->await($holder->pid, sub { $_->{state} eq 'waiting in transaction' });
+$observer->await($holder->pid,
+	sub { $_->{state} eq 'waiting in transaction' });
 pause(100);
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 blocked($victim[1], 'UPDATE t SET v = 3 WHERE i = 1');
-is(root_of($_), $holder->pid, 'it waits for the one that thinks') foreach @victim;
+is(root_of($_), $holder->pid, 'it waits for the one that thinks')
+  foreach @victim;
 pause(1000);
 my $row = blocker('thinks');
 is($row->{rows}, 1, 'thinks: one row');
 is($row->{blocked_sessions}, 2, 'two sessions wait');
-cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, @victim), 'for so long at least');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, @victim), 'and at most');
+cmp_ok(
+	$row->{blocked_time}, '>=',
+	at_least_waited($row, @victim),
+	'for so long at least');
+cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, @victim),
+	'and at most');
 is($row->{blocked_by_client_time} + $row->{blocked_by_other_time},
 	$row->{blocked_time}, 'all of it because of the client');
 is($row->{blocked_by_other_time}, 0, 'which is known');
@@ -143,26 +154,43 @@ is($row->{backend_type}, 'client backend', 'and what');
 is($row->{queryid}, queryid_of($holder), 'after which statement');
 
 my $account = $observer->account($victim[0]->pid);
-cmp_ok($account->{lock_wait_time}, '>=', $account->{read_from} - $victim[0]->{waits_since} - 0.1,
+cmp_ok(
+	$account->{lock_wait_time},
+	'>=',
+	$account->{read_from} - $victim[0]->{waits_since} - 0.1,
 	'in its own account it has waited as long');
-cmp_ok($account->{lock_wait_time}, '<=', $account->{read_to} - $victim[0]->{asked_at} + 0.1,
+cmp_ok(
+	$account->{lock_wait_time},
+	'<=',
+	$account->{read_to} - $victim[0]->{asked_at} + 0.1,
 	'and no longer');
 my $sum = blocker('thinks')->{blocked_time};
 $account = $observer->account($holder->pid);
-cmp_ok($account->{blocking_time}, '>=', $sum, 'and the holder has held them up');
-cmp_ok($account->{blocking_time}, '<=', blocker('thinks')->{blocked_time}, 'for that time');
+cmp_ok($account->{blocking_time},
+	'>=', $sum, 'and the holder has held them up');
+cmp_ok(
+	$account->{blocking_time},
+	'<=',
+	blocker('thinks')->{blocked_time},
+	'for that time');
 is($account->{lock_wait_time}, 0, 'and waited for nobody');
 is($account->{blocked_by}, undef, 'nor does it now');
 
 $holder->run('COMMIT');
 released($_) foreach @victim;
-is($observer->account($victim[0]->pid)->{blocked_by}, undef, 'it waits no more');
+is($observer->account($victim[0]->pid)->{blocked_by},
+	undef, 'it waits no more');
 $row = blocker('thinks');
 is($row->{blocked_sessions}, 0, 'nobody waits any more');
 is($row->{blocked_sessions_max}, 2, 'but two have');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, @victim), 'no longer than they did');
-cmp_ok($row->{blocked_time_max}, '<=', $row->{blocked_time}, 'the longest is one of them');
-cmp_ok(2 * $row->{blocked_time_max}, '>=', $row->{blocked_time}, 'at least the half');
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	at_most_waited($row, @victim),
+	'no longer than they did');
+cmp_ok($row->{blocked_time_max},
+	'<=', $row->{blocked_time}, 'the longest is one of them');
+cmp_ok(2 * $row->{blocked_time_max},
+	'>=', $row->{blocked_time}, 'at least the half');
 
 
 # ---------------------------------------------------------------------------
@@ -176,7 +204,8 @@ root_of($victim[0]);
 pause(300);
 my $first = blocker('goes on');
 $holder->run('SELECT 2 + 2 AS next');
-ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }), 'goes on: a row for each statement');
+ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
+	'goes on: a row for each statement');
 pause(300);
 my ($next) = $observer->blockers(
 	"application_name = 'goes on' AND queryid = " . queryid_of($holder));
@@ -185,8 +214,14 @@ cmp_ok($next->{blocked_time}, '>=', 300 - 1, 'and has for a while');
 $holder->run('ROLLBACK');
 released($victim[0]);
 $row = blocker('goes on');
-cmp_ok($row->{blocked_time}, '>=', $first->{blocked_time}, 'what was before stays');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]), 'nothing counts twice');
+cmp_ok(
+	$row->{blocked_time}, '>=',
+	$first->{blocked_time},
+	'what was before stays');
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	at_most_waited($row, $victim[0]),
+	'nothing counts twice');
 
 # ---------------------------------------------------------------------------
 # Holders that execute, send and receive
@@ -210,17 +245,26 @@ foreach my $name (sort keys %by)
 	is(root_of($victim[0]), $holder->pid, "$name: it waits for that one");
 	pause(500);
 	my $reading = blocker($name);
-	cmp_ok($reading->{blocked_time}, '>=', at_least_waited($reading, $victim[0]), 'so long');
-	cmp_ok($reading->{blocked_time}, '<=', at_most_waited($reading, $victim[0]), 'no longer');
+	cmp_ok(
+		$reading->{blocked_time},
+		'>=', at_least_waited($reading, $victim[0]),
+		'so long');
+	cmp_ok(
+		$reading->{blocked_time},
+		'<=', at_most_waited($reading, $victim[0]),
+		'no longer');
 	ok( $observer->poll(
 			sub {
 				$row = blocker($name);
-				$row->{"blocked_by_${part}_time"} >= $reading->{blocked_time} * 0.96;
+				$row->{"blocked_by_${part}_time"} >=
+				  $reading->{blocked_time} * 0.96;
 			}),
 		"because it $name");
-	cmp_ok($row->{"blocked_by_${part}_time"} + $row->{blocked_by_other_time},
-		'>=', $row->{blocked_time} * 0.96, 'and does nothing else')
-	  or note(explain($row));
+	cmp_ok(
+		$row->{"blocked_by_${part}_time"} + $row->{blocked_by_other_time},
+		'>=',
+		$row->{blocked_time} * 0.96,
+		'and does nothing else') or note(explain($row));
 	is($row->{rows}, 1, 'in one statement');
 
 	# it ends while others wait for it
@@ -230,8 +274,12 @@ foreach my $name (sort keys %by)
 	$observer->ended($name);
 	$row = blocker($name);
 	is($row->{blocked_sessions}, 0, 'when it has ended, nobody waits for it');
-	cmp_ok($row->{blocked_time}, '>=', $reading->{blocked_time}, 'what was waited is there');
-	cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]), 'and no more');
+	cmp_ok(
+		$row->{blocked_time}, '>=',
+		$reading->{blocked_time},
+		'what was waited is there');
+	cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
+		'and no more');
 }
 
 # ---------------------------------------------------------------------------
@@ -246,12 +294,15 @@ $top->run('BEGIN', 'LOCK TABLE r');
 $middle->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 2');
 blocked($middle, 'LOCK TABLE r');
 blocked($bottom, 'UPDATE t SET v = 2 WHERE i = 2');
-is(root_of($_), $top->pid, 'a chain: the one that waits for none') foreach $middle, $bottom;
+is(root_of($_), $top->pid, 'a chain: the one that waits for none')
+  foreach $middle, $bottom;
 pause(300);
 $row = blocker('top');
 is($row->{blocked_sessions}, 2, 'both wait for it');
-cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom), 'at least');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $middle, $bottom), 'at most');
+cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom),
+	'at least');
+cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $middle, $bottom),
+	'at most');
 is(blocker('middle'), undef, 'nobody is blamed who waits');
 
 my $handed_over = now();
@@ -261,19 +312,27 @@ is(root_of($bottom), $middle->pid, 'then for the next one');
 $top->{done_at} = $bottom->{done_at} = now();
 pause(300);
 my $top_row = blocker('top');
-cmp_ok($top_row->{blocked_time}, '<=', at_most_waited($top_row, $middle, $bottom),
+cmp_ok(
+	$top_row->{blocked_time},
+	'<=',
+	at_most_waited($top_row, $middle, $bottom),
 	'the first is blamed for no more');
 is($top_row->{blocked_sessions}, 0, 'nobody waits for it');
 delete $bottom->{done_at};
 $row = blocker('middle');
-cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $handed_over + 0.1,
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	$row->{read_to} - $handed_over + 0.1,
 	'the next one for no more than what came then');
 cmp_ok($row->{blocked_time}, '>=', 300 - 1, 'but for that');
 $middle->run('COMMIT');
 released($bottom);
 $row = blocker('middle');
-cmp_ok($row->{blocked_time} + $top_row->{blocked_time},
-	'<=', at_most_waited($row, $middle, $bottom), 'nothing counts twice');
+cmp_ok(
+	$row->{blocked_time} + $top_row->{blocked_time},
+	'<=',
+	at_most_waited($row, $middle, $bottom),
+	'nothing counts twice');
 
 # ---------------------------------------------------------------------------
 # A lock that outlives transactions
@@ -288,11 +347,14 @@ $holder->run('SELECT 1 + 1 AS advisory') for 1 .. 3;
 ok( $observer->poll(
 		sub {
 			$row = blocker('advisory');
-			$row->{read_from} - $victim[0]->{waits_since} <= $row->{blocked_time} + 0.1;
+			$row->{read_from} - $victim[0]->{waits_since} <=
+			  $row->{blocked_time} + 0.1;
 		}),
 	'advisory: what passed between two transactions is booked, too');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]), 'and no more');
-cmp_ok($row->{blocked_by_client_time}, '>=', 300 * 0.96, 'being idle is the client');
+cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
+	'and no more');
+cmp_ok($row->{blocked_by_client_time},
+	'>=', 300 * 0.96, 'being idle is the client');
 $holder->run('SELECT pg_advisory_unlock(1)');
 released($victim[0]);
 $victim[0]->run('SELECT pg_advisory_unlock_shared(1)');
@@ -310,7 +372,8 @@ sub row_of_type
 		$observer->poll(
 			sub {
 				$from = now();
-				my @rows = $observer->blockers("backend_type = '$type' AND blocked_sessions > 0");
+				my @rows = $observer->blockers(
+					"backend_type = '$type' AND blocked_sessions > 0");
 				return @rows ? \@rows : undef;
 			}) // []
 	};
@@ -320,13 +383,19 @@ sub row_of_type
 }
 
 $holder = client('prepares');
-$holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 3', q{PREPARE TRANSACTION 'held'});
+$holder->run(
+	'BEGIN',
+	'UPDATE t SET v = 1 WHERE i = 3',
+	q{PREPARE TRANSACTION 'held'});
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 3');
-ok($row = row_of_type('prepared transaction'), 'a prepared transaction holds it up');
+ok( $row = row_of_type('prepared transaction'),
+	'a prepared transaction holds it up');
 is($row->{usename}, 'postgres', 'whose it was');
 is($row->{datname}, 'postgres', 'and where');
 is($row->{queryid}, undef, 'it has no statement');
-cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $victim[0]->{asked_at} + 0.1, 'no longer');
+cmp_ok($row->{blocked_time}, '<=',
+	$row->{read_to} - $victim[0]->{asked_at} + 0.1,
+	'no longer');
 is($row->{blocked_by_other_time}, $row->{blocked_time}, 'and does nothing');
 is($observer->account($victim[0]->pid)->{blocked_by}, 0, 'it has no process');
 $observer->run(q{COMMIT PREPARED 'held'});
@@ -346,7 +415,8 @@ $observer->run(
 ok( $observer->poll(
 		sub {
 			$observer->value(
-				q{SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'dead'::regclass});
+				q{SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'dead'::regclass}
+			);
 		}),
 	'autovacuum is at work');
 $victim[0]->run(q{SET deadlock_timeout = '1h'});
@@ -355,11 +425,14 @@ ok($row = row_of_type('autovacuum worker'), 'and holds somebody up');
 is($row->{datname}, 'postgres', 'there');
 is($row->{usename}, undef, 'with no role');
 is($row->{application_name}, '', 'and no client');
-cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $victim[0]->{asked_at} + 0.1, 'no longer');
+cmp_ok($row->{blocked_time}, '<=',
+	$row->{read_to} - $victim[0]->{asked_at} + 0.1,
+	'no longer');
 $observer->run(
 	'ALTER SYSTEM SET autovacuum = off',
 	'SELECT pg_reload_conf()',
-	'SELECT pg_terminate_backend(' . $observer->account($victim[0]->pid)->{blocked_by} . ')');
+	'SELECT pg_terminate_backend('
+	  . $observer->account($victim[0]->pid)->{blocked_by} . ')');
 released($victim[0]);
 $observer->run('DROP TABLE dead');
 
@@ -372,30 +445,49 @@ $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 root_of($victim[0]);
 pause(500);
-cmp_ok($observer->account($holder->pid)->{blocking_time}, '>=', 500 - 1, 'reset: before it');
+cmp_ok($observer->account($holder->pid)->{blocking_time},
+	'>=', 500 - 1, 'reset: before it');
 my $reset = now();
-$observer->run('SELECT pgnetlat_reset_session(' . $_->pid . ')') foreach $holder, $victim[0];
+$observer->run('SELECT pgnetlat_reset_session(' . $_->pid . ')')
+  foreach $holder, $victim[0];
 $account = $observer->account($holder->pid);
-cmp_ok($account->{blocking_time}, '<=', $account->{read_to} - $reset, 'of a session: from zero');
+cmp_ok(
+	$account->{blocking_time},
+	'<=',
+	$account->{read_to} - $reset,
+	'of a session: from zero');
 $account = $observer->account($victim[0]->pid);
-cmp_ok($account->{lock_wait_time}, '<=', $account->{read_to} - $reset, 'of the one that waits');
+cmp_ok(
+	$account->{lock_wait_time},
+	'<=',
+	$account->{read_to} - $reset,
+	'of the one that waits');
 is($account->{blocked_by}, $holder->pid, 'which goes on');
 cmp_ok(blocker('reset')->{blocked_time}, '>=', 500 - 1, 'the sum is there');
 $reset = now();
 $observer->run('SELECT pgnetlat_reset()');
 my $reset_done = now();
+
 foreach my $wait (0, 300)
 {
 	pause($wait);
-	ok($row = $observer->poll(sub { blocker('reset') }), 'of all: whom it waits for is there');
+	ok($row = $observer->poll(sub { blocker('reset') }),
+		'of all: whom it waits for is there');
 	is($row->{blocked_sessions}, 1, 'as it waits');
-	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + 0.1, 'from zero');
-	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - 0.1, 'and goes on');
-	is($row->{blocked_by_client_time}, $row->{blocked_time}, 'because of the client');
+	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + 0.1,
+		'from zero');
+	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - 0.1,
+		'and goes on');
+	is($row->{blocked_by_client_time},
+		$row->{blocked_time}, 'because of the client');
 }
-cmp_ok($observer->account($holder->pid)->{blocking_time},
-	'<=', now() - $reset, 'so does the session');
-is($observer->value('SELECT count(*) FROM pgnetlat_blockers'), 1, 'of others there is nothing');
+cmp_ok(
+	$observer->account($holder->pid)->{blocking_time},
+	'<=',
+	now() - $reset,
+	'so does the session');
+is($observer->value('SELECT count(*) FROM pgnetlat_blockers'),
+	1, 'of others there is nothing');
 $holder->run('COMMIT');
 released($victim[0]);
 

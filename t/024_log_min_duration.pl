@@ -60,7 +60,8 @@ sub lines_of
 		if ($message =~ $format)
 		{
 			my %line = (%+, text => $message);
-			my $sum = $line{exec} + $line{send} + $line{recv} + ($line{network} // 0);
+			my $sum =
+			  $line{exec} + $line{send} + $line{recv} + ($line{network} // 0);
 
 			push @lines, \%line;
 			cmp_ok(abs($sum - $line{duration}), '<', 0.3, 'its parts sum up')
@@ -81,7 +82,8 @@ sub line_of
 	my @lines;
 	my $seen = $observer->poll(
 		sub {
-			my @matches = slurp_file("$log.log") =~ /^\[@{[ $client->pid ]}\].*duration /gm;
+			my @matches = slurp_file("$log.log") =~
+			  /^\[@{[ $client->pid ]}\].*duration /gm;
 			return @matches >= $count;
 		});
 
@@ -104,14 +106,18 @@ sub client
 {
 	my ($name, %options) = @_;
 
-	return PgNetlat::Client->connect($node, application_name => $name, %options);
+	return PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		%options);
 }
 
 # ---------------------------------------------------------------------------
 # Off
 # ---------------------------------------------------------------------------
 
-is($observer->value('SHOW pgnetlat.log_min_duration'), '-1', 'off by default');
+is($observer->value('SHOW pgnetlat.log_min_duration'), '-1',
+	'off by default');
 my $client = client('unix');
 $client->run('SELECT pg_sleep(0.3)');
 $observer->settled($client->pid, 1);
@@ -157,12 +163,14 @@ foreach my $tcp (0, 1)
 
 	$reader->run('SELECT 1', q{SET pgnetlat.log_min_duration = '200ms'});
 	$reader->put(query(q{SELECT repeat('x', 30000000)}));
-	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }), 'a slow reader');
+	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
+		'a slow reader');
 	pause(500);
 	$reader->responses;
 	my $line = next_line($reader);
 
-	cmp_ok($line->{send}, '>=', 500 - 1, 'sending took as long as it did not read');
+	cmp_ok($line->{send}, '>=', 500 - 1,
+		'sending took as long as it did not read');
 	is($line->{why}, 'client not reading', 'which is why');
 	is($line->{bytes}, '29 MB', 'so much');
 	is(defined $line->{rtt}, $tcp == 1, 'round trip, if there is one');
@@ -190,8 +198,12 @@ foreach my $tcp (0, 1)
 
 $client->run('SET client_min_messages = debug5');
 $client->put(query('SELECT pg_sleep(0.3)'));
-is(join('', map { $_->{type} } grep { $_->{type} eq 'N' && $_->{body} =~ /duration/ } $client->until('Z')),
-	'', 'nothing of it goes to the client');
+is( join('',
+		map    { $_->{type} }
+		  grep { $_->{type} eq 'N' && $_->{body} =~ /duration/ }
+		  $client->until('Z')),
+	'',
+	'nothing of it goes to the client');
 next_line($client);
 $client->run('SET client_min_messages = error');
 
@@ -203,7 +215,12 @@ for my $i (1 .. 100)
 	$client->cancel;
 	$client->until('Z');
 }
-is($observer->poll(sub { eval { $client->value('SELECT 42') } }), 42, 'no response too much');
+is( $observer->poll(
+		sub {
+			eval { $client->value('SELECT 42') }
+		}),
+	42,
+	'no response too much');
 
 # ---------------------------------------------------------------------------
 # Not more than a log can bear
@@ -220,23 +237,29 @@ my $lines = 0;
 my $left_out = 0;
 ok( $observer->poll(
 		sub {
-			my @texts = slurp_file("$log.log") =~ /^\[@{[ $chatty->pid ]}\].*duration (.*)$/gm;
+			my @texts = slurp_file("$log.log") =~
+			  /^\[@{[ $chatty->pid ]}\].*duration (.*)$/gm;
 
 			$lines = @texts;
 			$left_out = 0;
-			/; (\d+) more were not logged$/ && ($left_out += $1) foreach @texts;
+			/; (\d+) more were not logged$/ && ($left_out += $1)
+			  foreach @texts;
 			return $lines + $left_out >= 502;
 		}),
 	'what was left out is counted');
 is($lines + $left_out, 502, 'all of it, once');
-cmp_ok($lines, '<=', 10 * (2 + int($took / 1000)) + 10, 'ten lines in a second at most');
+cmp_ok(
+	$lines, '<=',
+	10 * (2 + int($took / 1000)) + 10,
+	'ten lines in a second at most');
 
 # ---------------------------------------------------------------------------
 # In core's formats
 # ---------------------------------------------------------------------------
 
 my @json =
-  map { decode_json($_) } grep { /"message":"duration / } split /\n/, slurp_file("$log.json");
+  map { decode_json($_) } grep { /"message":"duration / } split /\n/,
+  slurp_file("$log.json");
 cmp_ok(scalar(@json), '>=', 5, 'jsonlog has the lines');
 my ($first) = grep { $_->{pid} == $client->pid } @json;
 like($first->{message}, $format, 'as they are elsewhere');
@@ -249,7 +272,8 @@ $observer->run(
 ok( $observer->poll(
 		sub {
 			eval {
-				$observer->run('TRUNCATE log', "COPY log FROM '$log.csv' WITH (FORMAT csv)");
+				$observer->run('TRUNCATE log',
+					"COPY log FROM '$log.csv' WITH (FORMAT csv)");
 				1;
 			};
 		}),

@@ -109,6 +109,7 @@ sub connect
 		tcp => $options{tcp},
 		received => 0,
 		sent => 0,
+		responses => 0,
 		buffer => ''
 	}, $class;
 
@@ -129,6 +130,7 @@ sub connect
 		  if $m->{type} eq 'K';
 		die "connection refused: $m->{error}{M}\n" if $m->{type} eq 'E';
 	}
+	$self->begin_anew;
 	return $self;
 }
 
@@ -175,6 +177,11 @@ sub pid { return $_[0]->{pid}; }
 # Bytes that have arrived, and have been sent, since the connection was opened.
 sub received { return $_[0]->{received}; }
 sub sent     { return $_[0]->{sent}; }
+
+# Responses that have been read to their ReadyForQuery since then, or since the
+# test has said that the session's account begins anew.
+sub responded  { return $_[0]->{responses}; }
+sub begin_anew { $_[0]->{responses} = 0; return; }
 
 # Sends bytes, all at once as far as the kernel takes them.
 sub put
@@ -239,6 +246,7 @@ sub read_message
 				substr($self->{buffer}, 0, 1 + $length, '');
 				$m{error} = { map { /^(.)(.*)$/s } split /\0/, $body }
 				  if $type eq 'E' or $type eq 'N';
+				$self->{responses}++ if $type eq 'Z';
 				return \%m;
 			}
 		}

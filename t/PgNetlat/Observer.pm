@@ -35,13 +35,17 @@ our @EXEC_PARTS =
   qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
   exec_remote_time exec_other_time exec_unsampled_time);
 
-# columns that never fall
-our @GROWING = (
+# Columns that are sums: they can be added up over sessions, and the difference
+# of two readings is what was gained.
+our @SUMS = (
 	(grep { $_ ne 'pending_time' } @PARTS), @EXEC_PARTS, qw(run_queue_time
 	  run_queue_wait_time total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received));
+
+# Columns that never fall: the sums, and what else only rises (a maximum would).
+our @GROWING = (@SUMS);
 
 # what sessions have beside
 our @SESSION_GROWING = qw(lock_wait_time blocking_time);
@@ -290,20 +294,24 @@ sub blockers
 	{
 		my $key = join(' ',
 			map { $row->{$_} // 'NULL' }
-			  qw(datid usesysid application_name client_addr backend_type queryid stats_since));
+			  qw(datid usesysid application_name client_addr backend_type queryid stats_since)
+		);
 		my $old = $self->{seen_blockers}{$key};
 		my $sum = 0;
 
 		$sum += $row->{$_} foreach @BLOCKER_PARTS;
 		$self->_complain($row, "parts sum to $sum, not $row->{blocked_time}")
 		  if abs($sum - $row->{blocked_time}) > $ROUNDING + 1e-9 * $sum;
-		foreach my $column (@BLOCKER_PARTS, @BLOCKER_GROWING, 'blocked_sessions')
+		foreach
+		  my $column (@BLOCKER_PARTS, @BLOCKER_GROWING, 'blocked_sessions')
 		{
-			$self->_complain($row, "$column is $row->{$column}") if $row->{$column} < 0;
+			$self->_complain($row, "$column is $row->{$column}")
+			  if $row->{$column} < 0;
 		}
 		$self->_complain($row, 'blocked_time_max exceeds blocked_time')
 		  if $row->{blocked_time_max} > $row->{blocked_time} + $ROUNDING;
-		$self->_complain($row, 'blocked_sessions exceeds blocked_sessions_max')
+		$self->_complain($row,
+			'blocked_sessions exceeds blocked_sessions_max')
 		  if $row->{blocked_sessions} > $row->{blocked_sessions_max};
 		$self->_check_growth($old, $row, @BLOCKER_GROWING) if $old;
 		$self->{seen_blockers}{$key} = $row;
@@ -336,9 +344,17 @@ sub client
 	foreach my $row ($self->clients("application_name = '$application'"))
 	{
 		$sum{$_} += $row->{$_} // 0
-		  foreach @GROWING, qw(pending_time sessions ended_sessions);
+		  foreach @SUMS, qw(pending_time sessions ended_sessions);
 	}
 	return %sum ? \%sum : undef;
+}
+
+# The OID of a function, for function_call().
+sub oid
+{
+	my ($self, $signature) = @_;
+
+	return $self->value("SELECT '$signature'::regprocedure::oid");
 }
 
 # Calls a function until it returns true; undef if it never does in time.
@@ -369,11 +385,19 @@ sub await
 		});
 }
 
-# The account of a session that has answered so many requests and waits for
-# its client.  The client may have its answer a moment before the account has.
+# The account of a client's session that has counted all requests to which the
+# client has read the response, and waits for the next one.  The client may have
+# its response a moment before the account has.
+#
+# "requests" says how many are in the account then, where that is not what the
+# client has read: where a response ends at a Flush, or is not read.  Then a
+# process ID will do.
 sub settled
 {
-	my ($self, $pid, $requests) = @_;
+	my ($self, $client, $requests) = @_;
+	my $pid = ref $client ? $client->pid : $client;
+
+	$requests //= $client->responded;
 	my $account = $self->await(
 		$pid,
 		sub {

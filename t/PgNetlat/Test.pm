@@ -24,10 +24,11 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @EXPORT = (
 	@PgNetlat::Client::EXPORT,
-	qw(at_least at_most_beside delta log_size new_node no_violations now pause server_log waited)
+	qw(at_least at_most_beside delta log_size new_node no_violations now pause server_log start_node start_standby waited)
 );
 
-# A server with the library preloaded, not started.
+# A server with the library preloaded, not started: for what must be done to it
+# before.  "conf" is added to its settings, "init" is given to init().
 sub new_node
 {
 	my ($name, %options) = @_;
@@ -44,6 +45,31 @@ autovacuum = off
 EOC
 	$node->append_conf('postgresql.conf', $options{conf}) if $options{conf};
 	return $node;
+}
+
+# The same, started, with the extension; and an Observer of it.
+sub start_node
+{
+	my $node = new_node(@_);
+
+	$node->start;
+	my $observer = PgNetlat::Observer->connect($node);
+	$observer->run('CREATE EXTENSION pgnetlat');
+	return ($node, $observer);
+}
+
+# A standby of a server that has been made with allows_streaming, started, which
+# has what that one has.
+sub start_standby
+{
+	my ($name, $primary) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	$standby->start;
+	$primary->wait_for_catchup($standby);
+	return $standby;
 }
 
 # Milliseconds of the monotonic clock.
@@ -70,7 +96,7 @@ sub delta
 	return {
 		map    { $_ => $new->{$_} - $old->{$_} }
 		  grep { defined $old->{$_} and defined $new->{$_} }
-		  @PgNetlat::Observer::GROWING,
+		  @PgNetlat::Observer::SUMS,
 		'pending_time'
 	};
 }

@@ -586,7 +586,7 @@ class Conversation:
     @property
     def sent_again(self):
         """Packets that the server sent more than once."""
-        return self.server.from_server.retransmitted
+        return len(self.server.from_server.retransmissions)
 
     # -- as a text ------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 # pcap link types -> length of the header in front of the IP header
 LINK_HEADERS = {101: 0, 12: 0, 228: 0, 1: 14, 113: 16, 276: 20}
 
+# The kernel hands over as much at once, and may wait until the window has room for it.
+LARGEST_BURST = 65536
+
 NANOSECOND_MAGIC, MICROSECOND_MAGIC = 0xA1B23C4D, 0xA1B2C3D4
 
 
@@ -94,7 +97,7 @@ class Stream:
         self.times = []             # ... at which moment
         self.end = 0
         self.waiting = {}           # segments beyond a gap: offset -> (time, length, payload)
-        self.retransmitted = 0
+        self.retransmissions = []   # moments
 
     def offset(self, seq):
         """Sequence number -> position, for positions within 2 GB of the end."""
@@ -121,7 +124,7 @@ class Stream:
     def _append(self, offset, payload, length, time, fresh=False):
         old = self.end - offset
         if old > 0 and not fresh:
-            self.retransmitted += 1
+            self.retransmissions.append(time)
         if old >= length:
             return
         if self.data is not None:
@@ -152,14 +155,15 @@ class Connection:
         self.first = self.last = None
         self.handshake_rtt = None
         self.client_fin = None          # when the client's end of the connection came by
-        # Moments at which the client's window closed or opened for the server's data.
+        # Moments at which the client's window closed or opened for the server's data, and at which it
+        # became too narrow for what the kernel would like to send at once, or wide enough.
         self.window_changes = []
+        self.narrow_changes = []
         self._acknowledged = []         # (up to which byte of the server's, when)
         self._scale = None
         self._edge = None
         self._syn_ack = None
         self._segment = 0
-        self._closed = False
 
     def follow_window(self, packet, sent_by_server):
         """Note when the client's receive window leaves no room for another full segment."""
@@ -177,10 +181,10 @@ class Connection:
                 self._acknowledged.append((acknowledged, packet.time))
         if self._scale is None or self._edge is None:
             return
-        closed = self._edge - stream.end < self._segment
-        if closed != self._closed:
-            self._closed = closed
-            self.window_changes.append((packet.time, closed))
+        room = self._edge - stream.end
+        for changes, needed in ((self.window_changes, self._segment), (self.narrow_changes, LARGEST_BURST)):
+            if (room < needed) != bool(changes and changes[-1][1]):
+                changes.append((packet.time, room < needed))
 
     def acknowledged(self, end):
         """When the server's bytes before a position were all acknowledged, or None."""
@@ -189,14 +193,20 @@ class Connection:
 
     def window_closed(self, since, until):
         """For how long the client's window was closed in an interval."""
-        total, closed_at = 0, None
-        for time, closed in self.window_changes + [(until, False)]:
-            if closed and closed_at is None:
-                closed_at = time
-            elif not closed and closed_at is not None:
-                total += max(0, min(time, until) - max(closed_at, since))
-                closed_at = None
-        return total
+        return sum(end - start for start, end in intervals(self.window_changes, since, until))
+
+
+def intervals(changes, since, until):
+    """From [(moment, whether it is so from then on), ...]: when it was so in an interval, [(since, until), ...]."""
+    result, began = [], None
+    for moment, is_so in [*changes, (until, False)]:
+        if is_so and began is None:
+            began = moment
+        elif not is_so and began is not None:
+            if max(began, since) < min(moment, until):
+                result.append((max(began, since), min(moment, until)))
+            began = None
+    return result
 
 
 def read_connections(path, server_port, keep_data=True, like=None):

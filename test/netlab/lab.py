@@ -15,11 +15,12 @@ user in a temporary directory; how all of this is ended: harness.workspace.
 """
 
 import contextlib
+import ctypes.util
 import os
 import pathlib
-import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -27,14 +28,14 @@ from harness import network, pgclient, poll, postgres, workspace
 
 import line
 
+HERE = pathlib.Path(__file__).resolve().parent
 SERVER_ADDRESS = "10.99.0.1"
 CLIENT_ADDRESS = "10.99.0.2"
 PORT = 54329
 POOLER_PORT = 64329
 
-# tcpdump hands over a block of packets at the latest after this time; what is
-# in an unfinished block when it is stopped would be lost.
-CAPTURE_SETTLE = 1.2
+# The end of a conversation, beside its round trips.
+CAPTURE_SETTLE = 0.05
 
 # So many seconds may a client program take to end.
 PATIENCE = 20
@@ -53,8 +54,10 @@ SETTINGS = {
 def requirements():
     """Raise Unavailable if something that the laboratory needs is missing."""
     network.require_namespaces()
-    workspace.require_program("setpriv", "chrt", "taskset", "tcpdump", "cc", "openssl")
+    workspace.require_program("setpriv", "chrt", "taskset", "cc", "openssl")
     postgres.require_library("pgnetlat")
+    if ctypes.util.find_library("pcap") is None:
+        raise workspace.Unavailable("needs libpcap")
 
 
 class Capture:
@@ -75,6 +78,7 @@ class Lab:
         self.awake = awake
         self.wanted_line = wanted_line
         self.captures = 0
+        self.snapshots_prepared = False         # see measure.py
         self.rtt = 0.0
         self.pooler_port = POOLER_PORT
 
@@ -161,10 +165,13 @@ class Lab:
 
     # -- the path ------------------------------------------------------------------
 
-    def path(self, rtt, rate=0, jitter=0, loss=0, queue=1 << 20):
-        """Give the path these properties (seconds, bit/s, probability, bytes), both ways alike."""
+    def path(self, rtt, rate=0, jitter=0, loss=0, queue=1 << 20, to_server=0):
+        """Give the path these properties (seconds, bit/s, probability, bytes), both ways alike.
+
+        "to_server" is what packets to the server take longer.
+        """
         self.rtt = rtt
-        self.line.set(rtt / 2, rate, jitter, loss, queue)
+        self.line.set(rtt / 2, rate, jitter, loss, queue, to_server)
 
     # -- clients -------------------------------------------------------------------
 
@@ -244,32 +251,24 @@ class Lab:
     @contextlib.contextmanager
     def capture(self, path, port=PORT):
         """Record the packets of a path on both sides, with the kernels' timestamps."""
-        # The loopback device's packets are larger than 64 kB with their headers.
-        length = 262144
         self.captures += 1
         device = line.DEVICE if path == "tun" else "lo"
         sides = [("server", self.server_ns)]
         if path == "tun":
             sides.append(("client", self.client_ns))
-        files, dumps = {}, []
-        for side, namespace in sides:
-            files[side] = self.directory / f"{self.captures}.{side}.pcap"
-            dump = self.space.start(["tcpdump", "-i", device, "-w", files[side], "-s", length, "-B", 65536,
-                                     "--time-stamp-precision=nano", "-Z", "root", "-n", "tcp", "port", port],
-                                    prefix=namespace.prefix, privileged=True, stop=signal.SIGINT,
-                                    stderr=subprocess.PIPE, text=True)
-            for said in dump.stderr:
-                if "listening on" in said:
-                    break
-            dumps.append(dump)
+        files = {side: self.directory / f"{self.captures}.{side}.pcap" for side, _ in sides}
+        places = [word for side, namespace in sides for word in (namespace.path, device, files[side])]
+        recorder = self.space.start([sys.executable, "-I", HERE / "recorder.py", port, *places], privileged=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         capture = Capture(files["server"], files.get("client", files["server"]))
         try:
+            if recorder.stdout.readline() != "ready\n":
+                raise RuntimeError("packets cannot be recorded")
             yield capture
-            time.sleep(CAPTURE_SETTLE)
+            time.sleep(CAPTURE_SETTLE + 2 * self.rtt)
         finally:
-            for dump in dumps:
-                dump.send_signal(signal.SIGINT)
-                report = dump.stderr.read()
-                self.stop(dump)
-                if " 0 packets dropped by kernel" not in " " + report.replace("\n", " "):
-                    raise RuntimeError(f"the capture is incomplete: {report}")
+            recorder.stdin.close()
+            report = recorder.stdout.read()
+            self.space.stop(recorder)
+        if report != "complete\n":
+            raise RuntimeError(f"the capture is incomplete: {report}")

@@ -92,9 +92,11 @@ class DelayLine:
             raise RuntimeError(f"the delay line refuses: {line}")
         return dict(word.split("=") for word in answer[1:])
 
-    def set(self, delay, rate, jitter, loss, queue):
+    def set(self, delay, rate, jitter, loss, queue, to_server=0):
         self.command(f"set both delay={delay * 1e9:.0f} rate={rate:.0f} "
                      f"jitter={jitter * 1e9:.0f} loss={loss} queue={queue}")
+        if to_server:
+            self.command(f"set up delay={(delay + to_server) * 1e9:.0f}")
 
     def statistics(self):
         """What it counted since it was asked last."""
@@ -173,7 +175,7 @@ class Netem:
             self.middle.run("ip", "neighbour", "add", here, "lladdr", self.address(number, 1), "dev", end)
             self.middle.run("ip", "route", "add", here, "dev", end)
 
-    def set(self, delay, rate, jitter, loss, queue):
-        for end in ("toserver", "toclient"):
+    def set(self, delay, rate, jitter, loss, queue, to_server=0):
+        for end, more in (("toserver", to_server), ("toclient", 0)):
             self.middle.run("tc", "qdisc", "change", "dev", end, "root",
-                            *self.arguments(delay, rate, jitter, loss, queue))
+                            *self.arguments(delay + more, rate, jitter, loss, queue))

@@ -75,6 +75,11 @@ class Results(list):
     def add(self, quantity, truth, shown, **kwargs):
         self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
 
+    def between(self, quantity, truth, lowest, highest, shown, margin=0.0, **kwargs):
+        """A truth that is known to lie between two others; what is beyond those by the margin fails."""
+        known = truth - lowest if shown < truth else highest - truth
+        self.add(quantity, truth, shown, required=True, fails_at=max(known, 0) + margin, **kwargs)
+
     def skip(self, reason):
         """The case cannot be measured here."""
         self.tally.skip(self.case, reason)
@@ -85,57 +90,66 @@ class Results(list):
                  goal=f"at least {least:g}", **kwargs)
 
 
-# A reading of pgnetlat_sessions normally takes 1 to 2 ms.
-SNAPSHOT_SECONDS = 0.004
+# A reading of pgnetlat_sessions that took no longer is a good one.
+SNAPSHOT_NS = 1_000_000
 SNAPSHOT_ATTEMPTS = 5
+
+SNAPSHOT_SQL = """
+    SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint AS earliest,
+           (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, *
+      FROM pgnetlat_sessions WHERE pid <> pg_backend_pid() AND $1 IN (pid::text, application_name)
+"""
 
 # -- snapshots ---------------------------------------------------------------------
 
 class Snapshot(dict):
-    """A row of pgnetlat_sessions, numbers as numbers, and the moment it was read (ns)."""
+    """A row of pgnetlat_sessions, numbers as numbers, and the moment it was read (ns).
 
-    def __init__(self, row, now):
+    The server's clock is read by the same query, just behind the view; "doubt" is for how long before that
+    moment the query had been running, in which the reader may have been displaced.
+    """
+
+    def __init__(self, row, now, doubt):
         super().__init__(row)
         self.now = now
+        self.doubt = doubt
 
     def __sub__(self, earlier):
         return {name: self[name] - earlier[name] for name in (*TIMES, *COUNTS)
                 if self.get(name) is not None and earlier.get(name) is not None}
 
 
-def snapshots(lab, condition="true"):
-    """The sessions that fulfil a condition, by pid.
-
-    The clock is read beside the view; if the reader was displaced in between
-    they do not belong together, so a slow reading is repeated.
-    """
+def snapshots(lab, whom):
+    """The sessions with a pid or an application_name, by pid; the best of some readings."""
     best = None
     for _ in range(SNAPSHOT_ATTEMPTS):
-        started = time.monotonic()
-        rows = lab.admin.dictionaries(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, *"
-            f" FROM pgnetlat_sessions WHERE pid <> pg_backend_pid() AND ({condition})")
-        taken = time.monotonic() - started
-        if best is None or taken < best[0]:
-            best = taken, rows
-        if taken < SNAPSHOT_SECONDS:
+        if not lab.snapshots_prepared:
+            lab.admin.query(f"PREPARE snapshots(text) AS {SNAPSHOT_SQL}")
+            lab.snapshots_prepared = True
+        rows = lab.admin.dictionaries(f"EXECUTE snapshots('{whom}')")
+        read = {int(row["pid"]): as_snapshot(row) for row in rows}
+        doubt = max((row.doubt for row in read.values()), default=0)
+        if best is None or doubt < best[0]:
+            best = doubt, read
+        if doubt < SNAPSHOT_NS:
             break
-    return {int(row["pid"]): as_snapshot(row) for row in best[1]}
+    return best[1]
 
 
 def as_snapshot(row):
     now = int(row.pop("now")) * 1000
+    doubt = now - int(row.pop("earliest")) * 1000
     for name in (*TIMES, "rtt", "srtt", "server_share", "network_share", "client_share"):
         if row.get(name) is not None:
             row[name] = float(row[name])
     for name in COUNTS:
         if row.get(name) is not None:
             row[name] = int(row[name])
-    return Snapshot(row, now)
+    return Snapshot(row, now, doubt)
 
 
 def snapshot(lab, pid):
-    return snapshots(lab, f"pid = {pid}")[pid]
+    return snapshots(lab, pid)[pid]
 
 
 def recent(lab, pid):
@@ -159,24 +173,28 @@ def exchanges_of(shown):
 MIN_RECORDED = 10
 
 # A processor that is taken away at the wrong moment misses a goal, but it is no
-# failure of the account: that takes so much of the wall clock, on a machine that
-# was not visibly disturbed (see scenarios.common.attempt()).
+# failure of the account: that takes so much of the wall clock, and more than the
+# disturbance that was measured (Totals.doubt, Snapshot.doubt, unevenness()).
 FAILURE = 0.05
 
-# A backend that is woken up so late did not get the processor.
-LATE_WAKEUP = 2_000_000
+# The kernel's, of 100 to 1000 Hz.
+TICK_NS = 10_000_000
+
+# Around a snapshot, an exchange may be done and not yet counted, or the other way round.
+CUT_NS = 500_000
 
 # -- goals -------------------------------------------------------------------------
 
 def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_path=True,
                        required=True, measured_path=True, cut_exchanges=0,
-                       held_back=False):
+                       held_back=False, doubt=0, late_packets=0):
     """The goals that every session has to meet.
 
     "packets" is a truth.Summary, "calls" a syscalls.Totals; either may be None.
     "cut_exchanges" is how many exchanges may have been under way at the snapshots,
     "held_back" that the kernel sends later than it takes the data, so that packets
-    do not show where an exchange ends.
+    do not show where an exchange ends.  "doubt" is that of the snapshots, and
+    "late_packets" what packets took above the path's round trip, both in ns.
     """
     if packets:
         count = max(packets.requests, 1)
@@ -193,16 +211,20 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
         count = max(calls.exchanges, 1)
         results.add("exchange, calls", calls.exchange / NS_PER_MS, exchanges_of(shown), per=count,
                     allowed=max(0.01 * calls.exchange, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
+                    goal="1 % or 5 us each", required=required,
+                    fails_at=(FAILURE * wall + doubt + calls.doubt) / NS_PER_MS)
         results.add("wait, calls", calls.wait / NS_PER_MS, waits_of(shown), per=count,
                     allowed=max(0.01 * calls.wait, 5000 * count) / NS_PER_MS,
-                    goal="1 % or 5 us each", required=required, fails_at=FAILURE * wall / NS_PER_MS)
+                    goal="1 % or 5 us each", required=required,
+                    fails_at=(FAILURE * wall + doubt + calls.doubt) / NS_PER_MS)
     if packets and measured_path:
         count = max(packets.round_trips, 1)
         even = constant_path and not held_back
         results.add("network", packets.network / NS_PER_MS, shown["network_time"], per=count,
                     allowed=0.03 * packets.network / NS_PER_MS if even else None,
-                    goal="3 % of round trips x round trip" if even else "")
+                    goal="3 % of round trips x round trip" if even else "",
+                    required=required and even and not packets.idle,
+                    fails_at=(FAILURE * wall + doubt + late_packets + (calls.doubt if calls else 0)) / NS_PER_MS)
         results.add("client", packets.client / NS_PER_MS, shown["client_time"], per=count,
                     allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS if even else None,
                     goal="3 % or 60 us each" if even else "")
@@ -211,16 +233,40 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
             client = calls.wait - packets.network - packets.idle
             results.add("client, calls", client / NS_PER_MS, shown["client_time"], per=count,
                         allowed=max(0.03 * client, 60000 * count) / NS_PER_MS,
-                        goal="3 % or 60 us each", required=required, fails_at=2 * FAILURE * wall / NS_PER_MS)
+                        goal="3 % or 60 us each", required=required,
+                        fails_at=(2 * FAILURE * wall + doubt + calls.doubt + late_packets) / NS_PER_MS)
     parts = sum(shown[name] for name in TIMES[:7])
     results.add("sum of parts", wall / NS_PER_MS, parts, allowed=0.001 * wall / NS_PER_MS + 0.3,
-                goal="0.1 % of the wall clock", required=required)
+                goal="0.1 % of the wall clock", required=required,
+                fails_at=(0.001 * wall + doubt) / NS_PER_MS + 0.3)
 
 
-def uneven(session):
-    """Whether a session's packets took longer than the path does."""
-    times = sorted(w.network for w in session.waits if w)
-    return bool(times) and sum(times) / len(times) > times[0] * 1.03 + 50_000
+def late_packets(session, since, until):
+    """By how much the packets of some waits took longer than the path does, in all.
+
+    The server knows the path's smallest round trip only.
+    """
+    waits = [wait for wait in session.waits if wait]
+    least = min((wait.network for wait in waits), default=0)
+    return sum(wait.network - least + probed(session, wait, least)
+               for wait in waits if wait.end >= since and wait.start < until)
+
+
+def probed(session, wait, round_trip):
+    """How long a response seems to have been lost that the kernel sent again just before the request came.
+
+    Nobody tells the server that the client had it, for that takes a round trip (and the kernel's tick).
+    """
+    resent = session.server.from_server.retransmissions
+    i = bisect.bisect_left(resent, wait.end) - 1
+    return resent[i] - wait.start if i >= 0 and resent[i] > wait.start \
+        and wait.end - resent[i] < round_trip + TICK_NS and wait.network < resent[i] - wait.start else 0
+
+
+def cut_by(session, snapshots):
+    """How many exchanges ended just when a snapshot was taken."""
+    return sum(row.now - row.doubt - CUT_NS <= exchange.response <= row.now + CUT_NS
+               for row in snapshots for exchange in session.exchanges)
 
 
 # -- one session of the raw client ------------------------------------------------------
@@ -275,15 +321,34 @@ class Measurement:
         since, until = self.before.now, self.after.now
         self.shown = self.after - self.before
         self.wall = until - since
-        calls = self.trace.calls.get(self.pid, []) if self.trace else []
+        self.doubt = self.before.doubt + self.after.doubt
+        calls = self.trace.calls[self.pid] if self.trace else []
         if self.capture:
             self.session = truth.read(self.capture, lab_module.PORT)[self.port]
-            self.packets = self.session.summary(since, until)
             self.bursts = syscalls.bursts(self.session.exchanges, calls, self.session.tls)
         else:
             self.bursts = syscalls.bursts_alone(calls)
         if self.trace:
-            self.calls = syscalls.totals(self.bursts, since, until)
+            syscalls.note_displacement(self.bursts, self.trace.steps[self.pid],
+                                       self.trace.displaced[self.pid])
+        self.sum_up()
+
+    def sum_up(self, idle_threshold=1_000_000_000):
+        """Both truths' sums between the snapshots."""
+        since, until = self.before.now, self.after.now
+        if self.session:
+            self.packets = self.session.summary(since, until, idle_threshold)
+        if self.trace:
+            self.calls = syscalls.totals(self.bursts, since, until, idle_threshold)
+
+    def burst_of(self, exchange):
+        """The system calls of an exchange; None if they are not known."""
+        return next((b for b in self.bursts if b and b.request == exchange.request), None) \
+            if self.trace else None
+
+    def blocked(self, since, until):
+        """For how long the backend was waiting for its client in an interval."""
+        return syscalls.covered(self.trace.waits[self.pid], since, until)
 
     def compare_each(self, results):
         """The flight recorder's exchanges, one by one, against the calls."""
@@ -315,17 +380,10 @@ class Measurement:
         """The exchanges that began between begin() and end()."""
         return [e for e in self.session.exchanges if self.before.now <= e.start < self.after.now]
 
-    def disturbed(self):
-        """Whether the machine was late: packets on an even path, or the backend's waking up."""
-        if self.session and uneven(self.session):
-            return True
-        if self.session and self.trace:
-            return any(burst and burst.wakeup > LATE_WAKEUP for burst in self.bursts)
-        return not self.session
-
     def compare(self, results, **kwargs):
-        compare_with_goals(results, self.shown, self.wall, self.packets, self.calls,
-                           measured_path=self.path == "tun", **kwargs)
+        late = late_packets(self.session, self.before.now, self.after.now) if self.session else 0
+        compare_with_goals(results, self.shown, self.wall, self.packets, self.calls, doubt=self.doubt,
+                           measured_path=self.path == "tun", late_packets=late, **kwargs)
         if self.path == "tun":
             times = [w.network for w in self.session.waits if w]
             if times and self.after["rtt"] is not None:
@@ -341,6 +399,8 @@ class ProgramMeasurement:
     in the middle of exchanges and waits.
     """
 
+    WARM_UP = 10
+
     def __init__(self, lab, path, command, sessions=1, seconds=2.0, application="pgbench",
                  port=lab_module.PORT, settle=0.5, capture_path=None):
         self.lab, self.path, self.command = lab, path, command
@@ -354,33 +414,31 @@ class ProgramMeasurement:
                 if syscalls.available() else None
             capture = stack.enter_context(self.lab.capture(self.capture_path)) \
                 if self.path != "unix" else None
+            # Those of the program before may not have noticed yet that it has ended.
+            poll.until(lambda: not snapshots(self.lab, self.application), "an end of the sessions before")
             program = self.lab.start(self.path, self.command, port=self.port, log="program")
-            condition = f"application_name = '{self.application}'"
             # however this ends, so that it is not in the next measurement
             stack.callback(self.lab.stop, program)
+            # And pgbench looks around before, in a session of its own.
             appeared = poll.wait_for(lambda: program.poll() is not None
-                                     or len(snapshots(self.lab, condition)) >= self.count, 60, interval=0.02)
+                                     or sum(row["requests"] >= self.WARM_UP for row in snapshots(
+                                         self.lab, self.application).values()) >= self.count, 60, interval=0.02)
             if not appeared or program.poll() is not None:
                 raise RuntimeError(f"{self.command[0]}: its sessions do not appear:\n"
                                    + self.lab.space.log("program"))
             time.sleep(self.settle)
-            self.before = snapshots(self.lab, condition)
+            self.before = snapshots(self.lab, self.application)
             time.sleep(self.seconds)
-            self.after = snapshots(self.lab, condition)
+            self.after = snapshots(self.lab, self.application)
             # Let what is under way come to its end, so that the packets show it whole.
             time.sleep(0.05 + 2 * self.lab.rtt)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace
-        self.late = False
         return self
-
-    def disturbed(self):
-        """As Measurement.disturbed(), of what compare() has looked at."""
-        return not self.sessions or self.late or any(map(uneven, self.sessions.values()))
 
     def compare(self, results, **kwargs):
         """Sums over the program's sessions."""
-        shown, wall = {}, 0
+        shown, wall, doubt, late, cut = {}, 0, 0, 0, 0
         packets, calls = truth.Summary(), syscalls.Totals()
         by_pid = {session.pid: session for session in self.sessions.values()}
         have_packets, have_calls = bool(self.sessions), bool(self.trace)
@@ -391,18 +449,16 @@ class ProgramMeasurement:
             for name, value in (after - before).items():
                 shown[name] = shown.get(name, 0) + value
             wall += after.now - before.now
+            doubt += after.doubt + before.doubt
             session = by_pid.get(pid)
             if session:
                 add_fields(packets, session.summary(before.now, after.now))
+                late += late_packets(session, before.now, after.now)
+                cut += 1 + cut_by(session, (before, after))
             else:
                 have_packets = False
             if have_calls:
-                traced = self.trace.calls.get(pid, [])
-                bursts = syscalls.bursts(session.exchanges, traced) if session \
-                    else syscalls.bursts_alone(traced)
-                if session:
-                    self.late |= any(burst and burst.wakeup > LATE_WAKEUP for burst in bursts)
-                sums = syscalls.totals(bursts, before.now, after.now)
+                sums = syscalls.totals(self._bursts(pid, session), before.now, after.now)
                 if sums is None:
                     have_calls = False
                 else:
@@ -410,9 +466,13 @@ class ProgramMeasurement:
         self.shown, self.wall = shown, wall
         self.packets = packets if have_packets else None
         self.calls = calls if have_calls else None
-        compare_with_goals(results, shown, wall, self.packets, self.calls,
-                           measured_path=self.capture_path == "tun", cut_exchanges=len(self.after),
-                           **kwargs)
+        compare_with_goals(results, shown, wall, self.packets, self.calls, doubt=doubt, late_packets=late,
+                           measured_path=self.capture_path == "tun", cut_exchanges=cut, **kwargs)
+
+    def _bursts(self, pid, session):
+        traced = self.trace.calls[pid]
+        bursts = syscalls.bursts(session.exchanges, traced) if session else syscalls.bursts_alone(traced)
+        return syscalls.note_displacement(bursts, self.trace.steps[pid], self.trace.displaced[pid])
 
 
 def add_fields(sums, terms):

@@ -1,4 +1,4 @@
-"""When a backend really received and sent: the kernel's trace of its system calls.
+"""When a backend really received, sent, waited and ran: the kernel's trace of it.
 
 A second, finer truth beside the packets.  Between the arrival of a request's
 packet and the moment at which the backend has read it, the kernel has to wake
@@ -6,13 +6,22 @@ the backend up; that takes from 3 us to some 100 us, depending on whether the
 processor sleeps and on who else wants it.  No packet shows it, so it cannot be
 told from the path by packets alone, but the return of recvfrom() is exactly the
 moment at which a request was read, and the return of sendto() exactly the one
-at which the kernel took the response.  Both come from tracefs, nothing is asked
+at which the kernel took the response.  While a backend is blocked in one of
+them it waits in epoll_wait().  All of it comes from tracefs, nothing is asked
 of the server.
+
+The scheduler's own trace tells when a process that wanted to run was displaced.
+That is what a figure may be off by on a busy machine: the server reads its
+clock somewhere between two system calls, and a process that loses the processor
+there cannot know on which side.  It is measured, so that nobody has to guess
+whether a machine was busy: see Totals.doubt.
 
 Where the kernel has no tracing, available() is false and callers do without.
 """
 
+import atexit
 import bisect
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -25,66 +34,143 @@ import time
 import truth
 
 ROOT = pathlib.Path("/sys/kernel/tracing")
-EVENTS = ("sys_exit_recvfrom", "sys_exit_sendto")
+EVENTS = ("syscalls/sys_exit_recvfrom", "syscalls/sys_exit_sendto")
+# epoll_pwait where a processor knows nothing else
+MORE_EVENTS = ("syscalls/sys_enter_epoll_wait", "syscalls/sys_exit_epoll_wait",
+               "syscalls/sys_enter_epoll_pwait", "syscalls/sys_exit_epoll_pwait", "sched/sched_switch")
 BUFFER_KB = 32768
 
-_numbers = itertools.count(1)
-_line = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+(\d+)\.(\d{6}): sys_(recvfrom|sendto) -> 0x([0-9a-f]+)")
+# Between the return of recvfrom() and core's timestamp a backend needs a few microseconds.
+TIMESTAMP_NS = 100_000
+
+_line = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+(\d+)\.(\d{6}): (.+)")
+_switch = re.compile(r"prev_pid=(\d+) .*prev_state=(\S+) ==> .*next_pid=(\d+)")
+_entries = re.compile(r"entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def available():
     """Mount the tracing file system if nobody has, and say whether it knows these calls."""
     if not (ROOT / "instances").is_dir():
         subprocess.run(["mount", "-t", "tracefs", "tracefs", ROOT], capture_output=True)
-    return all((ROOT / "events/syscalls" / event).is_dir() for event in EVENTS)
+    return all((ROOT / "events" / event).is_dir() for event in EVENTS)
+
+
+class Instance:
+    """A set of buffers of the kernel's.  Making one takes a tenth of a second, so they are used again."""
+
+    idle = []
+
+    def __init__(self):
+        self.directory = ROOT / "instances" / f"netlab{os.getpid()}.{len(list(self._all(os.getpid())))}"
+        self.directory.mkdir()
+        atexit.register(self._remove)
+        self.write("trace_clock", "mono")
+        self.write("buffer_size_kb", BUFFER_KB)
+        self.write("options/event-fork", 1)
+        self.events = [event for event in (*EVENTS, *MORE_EVENTS) if (ROOT / "events" / event).is_dir()]
+
+    @staticmethod
+    def _all(pid):
+        return (ROOT / "instances").glob(f"netlab{pid}.*")
+
+    @classmethod
+    def get(cls):
+        """One that nobody uses."""
+        if not cls.idle:
+            cls._remove_abandoned()
+            cls.idle.append(cls())
+        return cls.idle.pop()
+
+    @classmethod
+    def _remove_abandoned(cls):
+        """Those of runs that were killed would hold their buffers for ever."""
+        for directory in cls._all("*"):
+            pid = directory.name.removeprefix("netlab").split(".")[0]
+            if not os.path.exists(f"/proc/{pid}"):
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+
+    def _remove(self):
+        with contextlib.suppress(OSError):
+            self.directory.rmdir()
+
+    def write(self, name, value):
+        (self.directory / name).write_text(str(value))
+
+    def start(self, pid):
+        self.write("trace", "")
+        self.write("set_event_pid", pid)
+        for event in self.events:
+            self.write(f"events/{event}/enable", 1)
+
+    def stop(self):
+        for event in self.events:
+            self.write(f"events/{event}/enable", 0)
+
+    def follow(self, pid):
+        # "a" would look for the file's end, which has none
+        with open(os.open(self.directory / "set_event_pid", os.O_WRONLY | os.O_APPEND), "w") as file:
+            file.write(f"{pid}\n")
 
 
 class Trace:
-    """Calls of the children that a process (the postmaster) forks while this is open."""
+    """The children that a process (the postmaster) forks while this is open, and whom it is told to follow.
+
+    calls[pid]      [(moment, "r" or "s"), ...]: the returns of recvfrom() and sendto() that got or sent something
+    steps[pid]      [moment, ...]: whenever it returned from one of these, or entered epoll_wait()
+    waits[pid]      [(since, until), ...]: in epoll_wait()
+    displaced[pid]  [(since, until), ...]: without a processor, though it wanted to run
+    """
 
     def __init__(self, parent):
         self.parent = parent
-        self.calls = {}             # pid -> [(time, "r" or "s"), ...], only successful calls
+        self.calls, self.steps, self.waits, self.displaced = (collections.defaultdict(list) for _ in range(4))
 
     def __enter__(self):
-        self.directory = ROOT / "instances" / f"netlab{os.getpid()}.{next(_numbers)}"
-        self.directory.mkdir()
-        self._write("trace_clock", "mono")
-        self._write("buffer_size_kb", BUFFER_KB)
-        self._write("options/event-fork", 1)
-        self._write("set_event_pid", self.parent)
-        for event in EVENTS:
-            self._write(f"events/syscalls/{event}/enable", 1)
+        self.instance = Instance.get()
+        self.instance.start(self.parent)
         return self
 
     def __exit__(self, *exc_info):
-        for event in EVENTS:
-            self._write(f"events/syscalls/{event}/enable", 0)
-        with contextlib.suppress(OSError):
-            self._read()
-        self.directory.rmdir()
-
-    def _write(self, name, value):
-        (self.directory / name).write_text(str(value))
+        self.instance.stop()
+        with open(self.instance.directory / "trace") as file:
+            self._read(file)
+        Instance.idle.append(self.instance)
 
     def follow(self, pid):
         """Trace a process that exists already."""
-        with open(self.directory / "set_event_pid", "a") as file:
-            file.write(f"{pid}\n")
+        self.instance.follow(pid)
 
-    def _read(self):
+    def _read(self, lines):
         offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        with open(self.directory / "trace") as file:
-            for line in file:
-                match = _line.search(line)
-                if not match:
-                    continue
-                pid, seconds, fraction, call, result = match.groups()
-                result = int(result, 16)
-                if result == 0 or result >= 1 << 63:
-                    continue
-                moment = int(seconds) * 10**9 + int(fraction) * 1000 + offset
-                self.calls.setdefault(int(pid), []).append((moment, call[0]))
+        self._entered, self._displaced = {}, {}
+        for line in lines:
+            match = _line.search(line)
+            if match:
+                pid, seconds, fraction, event = match.groups()
+                self._note(int(pid), int(seconds) * 10**9 + int(fraction) * 1000 + offset, event)
+            elif line[0] == "#" and (match := _entries.search(line)) and match[1] != match[2]:
+                raise RuntimeError(f"the trace is incomplete: {line.strip()}")
+
+    def _note(self, pid, moment, event):
+        if event.startswith("sched_switch"):
+            before, state, after = _switch.search(event).groups()
+            if state[0] == "R":
+                self._displaced[int(before)] = moment
+            if int(after) in self._displaced:
+                self.displaced[int(after)].append((self._displaced.pop(int(after)), moment))
+            return
+        self.steps[pid].append(moment)
+        if event.startswith("sys_epoll"):
+            if " -> " not in event:
+                self._entered[pid] = moment
+            elif pid in self._entered:
+                self.waits[pid].append((self._entered.pop(pid), moment))
+            return
+        call, _, result = event.partition(" -> ")
+        result = int(result, 16)
+        if 0 < result < 1 << 63:
+            self.calls[pid].append((moment, "r" if call == "sys_recvfrom" else "s"))
 
 
 @dataclasses.dataclass
@@ -95,6 +181,9 @@ class Burst:
     exchanges: int = 1
     request: int = None         # the first request's packet arrived
     in_transaction: bool = False    # the wait after it is in a transaction
+    # For so long it did not run just when the server was about to read its clock:
+    late_read: int = 0
+    late_sent: int = 0
 
     @property
     def wakeup(self):
@@ -109,6 +198,9 @@ class Totals:
     exchange: int = 0
     wait: int = 0
     in_transaction: int = 0
+    idle: int = 0               # the waits outside a transaction that were longer than the threshold
+    doubt: int = 0              # by so much the server cannot tell exchanges from waits, or from each other
+    idle_doubt: int = 0         # of waits of which nobody can tell whether they were idle
 
 
 def bursts(exchanges, calls, tls=False):
@@ -161,7 +253,52 @@ def bursts_alone(calls):
     return [burst for burst in result if burst.sent]
 
 
-def totals(bursts, since, until):
+def note_displacement(bursts, steps, displaced):
+    """Where did the backend lose the processor just when the server reads its clock?
+
+    At the end that is between the return of sendto() and the next system call;
+    at the beginning within TIMESTAMP_NS of its own time behind recvfrom().  In
+    a pipeline it reads it anywhere: where one exchange ends and the next
+    begins, which no system call shows.
+    """
+    for burst in bursts:
+        if burst is None:
+            continue
+        i = bisect.bisect_right(steps, burst.sent)
+        burst.late_sent = displaced_within(displaced, burst.sent, steps[i] if i < len(steps) else truth.NEVER)
+        if burst.exchanges > 1:
+            burst.late_read = displaced_within(displaced, burst.read, burst.sent)
+            continue
+        until = burst.read + TIMESTAMP_NS
+        for since, returned in displaced[bisect.bisect_left(displaced, (burst.read,)):]:
+            if since >= min(until, burst.sent):
+                break
+            burst.late_read += returned - since
+            until += returned - since
+    return bursts
+
+
+def displaced_within(displaced, since, until):
+    """How long the process did not run, of what began in an interval."""
+    i = bisect.bisect_left(displaced, (since,))
+    total = 0
+    while i < len(displaced) and displaced[i][0] < until:
+        total += displaced[i][1] - displaced[i][0]
+        i += 1
+    return total
+
+
+def covered(intervals, since, until):
+    """How much of an interval some others cover, which are in order."""
+    i = max(0, bisect.bisect_left(intervals, (since,)) - 1)
+    total = 0
+    while i < len(intervals) and intervals[i][0] < until:
+        total += truth.overlap(*intervals[i], since, until)
+        i += 1
+    return total
+
+
+def totals(bursts, since, until, idle_threshold=1_000_000_000):
     """Sums over an interval, as truth.Session.summary() has them; None if a call is missing."""
     result = Totals()
     if any(burst is None for burst in bursts):
@@ -171,13 +308,26 @@ def totals(bursts, since, until):
             result.bursts += 1
             result.exchanges += burst.exchanges
         result.exchange += truth.overlap(burst.read, burst.sent, since, until)
+        if burst.sent >= since and burst.read < until:
+            result.doubt += burst.late_read + burst.late_sent
     # the last wait is still in progress when the trace ends
-    reads = [burst.read for burst in bursts[1:]] + [truth.NEVER]
-    for burst, read in zip(bursts, reads):
+    following = [*bursts[1:], Burst(truth.NEVER, truth.NEVER)]
+    for burst, after in zip(bursts, following):
         if burst.in_transaction:
-            time = truth.overlap(burst.sent, read, since, until)
+            time = truth.overlap(burst.sent, after.read, since, until)
             result.in_transaction += time
         else:
-            time = truth.shown_of_wait(burst.sent, read, since, until)
+            time = truth.shown_of_wait(burst.sent, after.read, since, until, idle_threshold)
+            _add_idle(result, burst, after, time, idle_threshold)
         result.wait += time
     return result
+
+
+def _add_idle(result, burst, after, time, idle_threshold):
+    """Of a wait outside a transaction, of which "time" is booked in the interval."""
+    length = after.read - burst.sent
+    doubt = TIMESTAMP_NS + burst.late_sent + after.late_read
+    if length > idle_threshold:
+        result.idle += time
+    if abs(length - idle_threshold) < doubt:
+        result.idle_doubt += time

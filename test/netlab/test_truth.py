@@ -25,6 +25,7 @@ READY, READY_IN_TRANSACTION = pg.message(b"Z", b"I"), pg.message(b"Z", b"T")
 ROW = pg.message(b"D", b"\0\1\0\0\0\1" + b"1")
 DONE = pg.message(b"C", b"SELECT 1\0")
 ANSWER = ROW + DONE + READY
+ERROR = pg.message(b"E", b"SERROR\0\0")
 MS = 1_000_000
 
 
@@ -214,6 +215,34 @@ class ExtendedProtocol(unittest.TestCase):
         script.server(7, pg.message(b"1") + ANSWER)
         self.assertEqual(len(script.session().exchanges), 1)
 
+    def test_flush_behind_a_response_is_no_request(self):
+        script = Script()
+        script.client(0, pg.query("SELECT 1"))
+        script.server(6, ANSWER)
+        script.client(20, pg.flush())                   # arrives in the wait
+        script.client(50, pg.query("SELECT 1"))
+        script.server(56, ANSWER)
+        session = script.session()
+        self.assertEqual([ms(e.time) for e in session.exchanges], [1, 1])
+        self.assertEqual(ms(session.waits[0].time), 49)
+
+    def test_flush_behind_sync_does_not_make_the_next_request_pipelined(self):
+        script = Script()
+        script.client(0, pg.extended("SELECT 1") + pg.flush())
+        script.server(6, ANSWER)
+        script.client(50, pg.query("SELECT 1"))
+        script.server(56, ANSWER)
+        self.assertEqual([e.pipelined for e in script.session().exchanges], [False, False])
+
+    def test_two_flushes_and_a_pause_between_them(self):
+        script = Script()
+        script.client(0, pg.parse("SELECT 1", "s") + pg.flush())
+        script.server(7, pg.message(b"1"))
+        script.client(30, pg.flush())
+        script.client(112, pg.bind("s") + pg.execute() + pg.sync())
+        script.server(120, ANSWER)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [2, 3])
+
     def test_client_that_sends_before_it_has_the_response(self):
         script = Script()
         script.client(0, pg.query("SELECT 1"))
@@ -250,6 +279,47 @@ class Copy(unittest.TestCase):
         self.assertEqual([ms(e.time) for e in script.session().exchanges], [41, 1])
 
 
+    def test_what_is_left_of_a_failed_copy_is_no_request(self):
+        script = Script()
+        script.client(0, pg.query("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR + READY)
+        script.client(30, pg.copy_data(b"1\n"))
+        script.client(34, pg.copy_done())               # arrives in the wait
+        script.client(60, pg.query("SELECT 1"))
+        script.server(66, ANSWER)
+        script.client(80, pg.query("SELECT 1"))
+        script.server(86, ANSWER)
+        session = script.session()
+        self.assertEqual([ms(e.time) for e in session.exchanges], [21, 1, 1])
+        self.assertEqual([ms(w.time) for w in session.waits], [39, 19])
+
+    def test_failed_copy_that_the_client_does_not_end(self):
+        script = Script()
+        script.client(0, pg.query("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR + READY)
+        script.client(60, pg.query("COPY t FROM STDIN"))
+        script.server(66, pg.message(b"G", b"\0\0\0"))
+        script.client(80, pg.copy_done())
+        script.server(86, DONE + READY)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [21, 21])
+
+    def test_failed_copy_in_the_extended_protocol_ends_with_sync(self):
+        script = Script()
+        script.client(0, pg.extended("COPY t FROM STDIN"))
+        script.server(6, pg.message(b"1") + pg.message(b"G", b"\0\0\0"))
+        script.client(20, pg.copy_data(b"bad\n"))
+        script.server(26, ERROR)
+        script.client(40, pg.copy_done() + pg.sync())
+        script.server(46, READY)
+        script.client(60, pg.extended("SELECT 1"))
+        script.server(66, ANSWER)
+        self.assertEqual([ms(e.time) for e in script.session().exchanges], [41, 1])
+
+
 class BadNetwork(unittest.TestCase):
     def test_lost_response_arrives_with_its_retransmission(self):
         script = Script()
@@ -263,7 +333,7 @@ class BadNetwork(unittest.TestCase):
         wait, = session.waits
         self.assertEqual(ms(session.exchanges[0].time), 1)
         self.assertEqual((ms(wait.time), ms(wait.client)), (230, 20))
-        self.assertEqual(session.server.from_server.retransmitted, 1)
+        self.assertEqual(len(session.server.from_server.retransmissions), 1)
 
     def test_segments_out_of_order_count_when_the_gap_is_filled(self):
         script = Script()
@@ -358,6 +428,90 @@ class Sums(unittest.TestCase):
         script.server(1329, ANSWER)
         summary = script.session().summary(idle_threshold=500 * MS)
         self.assertEqual((ms(summary.idle), ms(summary.network)), (1010, 310))
+
+
+class Windows(unittest.TestCase):
+    def test_narrow_window(self):
+        script = Script(server_isn=5000)
+        script.handshake(scale=bytes([3, 3, 7]))                # windows count in units of 128
+        script.client(0, pg.query("SELECT 1"), window=600)      # room for 76800 bytes
+        script.server(6, pg.message(b"d", bytes(19995)))        # for 56800: less than a burst
+        script.packet(23, True, window=600)                     # read all, at 28
+        script.server(29, READY)
+        server = script.session().server
+        self.assertEqual(server.window_closed(0, EPOCH + 1000 * MS), 0)
+        self.assertEqual(capture.intervals(server.narrow_changes, 0, EPOCH + 1000 * MS),
+                         [(EPOCH + 6 * MS, EPOCH + 28 * MS)])
+
+    def test_intervals_are_cut(self):
+        changes = [(10, True), (20, False), (30, True)]
+        self.assertEqual(capture.intervals(changes, 15, 40), [(15, 20), (30, 40)])
+        self.assertEqual(capture.intervals(changes, 21, 29), [])
+
+
+class Displacement(unittest.TestCase):
+    """A backend that has no processor just when the server reads its clock; times in ms."""
+
+    def totals(self, displaced, steps, threshold=1000 * MS):
+        bursts = [syscalls.Burst(5 * MS, 15 * MS), syscalls.Burst(105 * MS, 115 * MS)]
+        syscalls.note_displacement(bursts, [int(step * MS) for step in steps],
+                                   [(int(since * MS), int(until * MS)) for since, until in displaced])
+        return syscalls.totals(bursts, 0, 200 * MS, threshold)
+
+    def test_between_two_system_calls_at_the_end(self):
+        self.assertEqual(ms(self.totals([(15.001, 18)], [15, 18.01, 105, 115]).doubt), 2.999)
+
+    def test_right_behind_the_reading(self):
+        self.assertEqual(ms(self.totals([(5.01, 6), (6.01, 7), (8, 9)], [5, 15, 15.1, 105]).doubt), 1.98)
+
+    def test_elsewhere_is_no_doubt(self):
+        totals = self.totals([(8, 9), (20, 30), (104, 105)], [5, 15, 15.01, 105, 115])
+        self.assertEqual(totals.doubt, 0)
+
+    def test_anywhere_in_a_pipeline(self):
+        burst = syscalls.Burst(5 * MS, 15 * MS, exchanges=10)
+        syscalls.note_displacement([burst], [5 * MS, 15 * MS, 15 * MS + 10_000], [(8 * MS, 11 * MS)])
+        self.assertEqual(ms(burst.late_read), 3)
+
+    def test_wait_of_which_nobody_can_tell_whether_it_was_idle(self):
+        steps = [5, 15, 18, 105, 115, 115.01]
+        self.assertEqual(ms(self.totals([], steps, 91 * MS).idle), 0)
+        self.assertEqual(self.totals([], steps, 91 * MS).idle_doubt, 0)
+        self.assertEqual(ms(self.totals([(105.01, 107)], steps, 91 * MS).idle_doubt), 90)
+        self.assertEqual(ms(self.totals([], steps, 89 * MS).idle), 90)
+        self.assertEqual(ms(self.totals([(15.01, 18)], steps, 89 * MS).idle_doubt), 90)
+
+
+class TraceLines(unittest.TestCase):
+    LINES = """\
+# entries-in-buffer/entries-written: 7/7   #P:2
+        postgres-77      [000] .....    10.000001: sys_recvfrom -> 0x26
+        postgres-77      [000] d..2.    10.000005: sched_switch: prev_comm=postgres prev_pid=77 prev_prio=120 \
+prev_state=R+ ==> next_comm=a b next_pid=88 next_prio=120
+             a b-88      [000] d..2.    10.002005: sched_switch: prev_comm=a b prev_pid=88 prev_prio=120 \
+prev_state=S ==> next_comm=postgres next_pid=77 next_prio=120
+        postgres-77      [000] .....    10.002010: sys_sendto -> 0x40
+        postgres-77      [000] .....    10.002020: sys_recvfrom -> 0xfffffffffffffff5
+        postgres-77      [000] .....    10.002030: sys_epoll_wait(epfd: 4, events: 1, maxevents: 1, timeout: ffffffff)
+        postgres-77      [000] .....    10.005030: sys_epoll_wait -> 0x1
+"""
+
+    def read(self, text):
+        trace = syscalls.Trace(1)
+        trace._read(text.splitlines(keepends=True))
+        return trace
+
+    def test_what_is_traced(self):
+        trace = self.read(self.LINES)
+        (read, _), (sent, _) = trace.calls[77]
+        self.assertEqual(sent - read, 2_009_000)
+        self.assertEqual([until - since for since, until in trace.displaced[77]], [2_000_000])
+        self.assertEqual([until - since for since, until in trace.waits[77]], [3_000_000])
+        self.assertEqual(len(trace.steps[77]), 5)
+
+    def test_a_trace_that_has_lost_something_is_refused(self):
+        with self.assertRaises(RuntimeError):
+            self.read(self.LINES.replace("7/7", "7/9"))
 
 
 class SystemCalls(unittest.TestCase):

@@ -4,7 +4,9 @@ Everything here comes from captures on the server's and on the client's side of
 the path; nothing is asked of the server or of pgnetlat.
 
     exchange   from the arrival of the last byte of a request's first message at
-               the server to the departure of the last byte of its response
+               the server to the departure of the last byte of its response; a
+               Flush behind a response, or what is left of a failed COPY, is not
+               its first message, for nobody answers that
     wait       from there to the arrival of the next request's first message
     network    of a wait: the time that the response's last byte and the
                request's first message were on the path
@@ -31,6 +33,10 @@ import capture as capture_module
 
 TLS_REQUEST, GSS_REQUEST = 80877103, 80877104
 TLS_APPLICATION_DATA = 0x17
+
+# Flush, CopyDone and CopyFail are requests of nothing: what they are about has been asked for before.  As
+# CopyData, which messages() leaves out, they may be what is left of a COPY that has failed.
+UNANSWERED = "Hcf"
 
 
 @dataclasses.dataclass
@@ -140,22 +146,36 @@ def split_exchanges(client_messages, server_messages, from_client, from_server):
             if kind in "QFS":
                 terminator = kind
             i += 1
-        # While the server takes COPY data it ignores Sync: the real end comes later.
-        for _ in range(copies):
-            while i < len(client_messages) and client_messages[i].kind not in "cf":
-                i += 1
-            i += 1
-        if copies and terminator == "S":
-            while i < len(client_messages) and client_messages[i].kind != "S":
-                i += 1
-            i += 1
-        if i > len(client_messages) or first == i:
+        if copies:
+            i = end_of_copy(client_messages, i, copies, terminator == "S", from_client,
+                            from_server.time_of(message.end))
+        if terminator is None:
             break
-        request = client_messages[first:i]
+        request = without_remains(client_messages[first:i])
         exchanges += split_at_flush(request, message, from_client, from_server)
         exchanges[-1].copy_in = copies > 0
         copies = 0
     return exchanges
+
+
+def end_of_copy(client_messages, i, copies, in_extended, from_client, ready):
+    """Where the messages of a request end that takes COPY data, from the one behind its first Sync or Query.
+
+    While the server takes data it ignores Sync: the real end comes later.  Nothing belongs to it that came
+    when the server was "ready", nor behind the next request: then the copy has failed, and what the client
+    still sends of it nobody answers.
+    """
+    synced = not in_extended
+    while i < len(client_messages) and (copies or not synced):
+        kind = client_messages[i].kind
+        if kind not in UNANSWERED + "S" or from_client.time_of(client_messages[i].end) > ready:
+            break
+        if kind == "S":
+            synced = synced or not copies
+        elif kind != "H":
+            copies = max(copies - 1, 0)
+        i += 1
+    return i
 
 
 def split_at_flush(request, ready, from_client, from_server):
@@ -178,7 +198,15 @@ def split_at_flush(request, ready, from_client, from_server):
     return result + [last]
 
 
+def without_remains(request):
+    """A request without what stands before it and nobody answers."""
+    while len(request) > 1 and request[0].kind in UNANSWERED:
+        request = request[1:]
+    return request
+
+
 def make_exchange(request, response_end, from_client, from_server):
+    request = without_remains(request)
     exchange = Exchange(request=from_client.time_of(request[0].end),
                         response=from_server.time_of(response_end),
                         request_end=from_client.time_of(request[-1].end),

@@ -75,6 +75,9 @@ model_reply(const TcpEndpoints *endpoints, ModelReply *reply)
 	reply->info.tcpi_min_rtt = 25;
 	reply->info.tcpi_rtt = 40;
 	reply->info.tcpi_total_retrans = 3;
+#ifdef TCP_TX_DELAY
+	reply->info.tcpi_dsack_dups = 2;
+#endif
 	reply->info.tcpi_segs_out = 100;
 	reply->info.tcpi_segs_in = 200;
 	reply->info.tcpi_bytes_received = 5000;

@@ -216,6 +216,9 @@ test_answer(void)
 	CHECK_EQUAL(info.rwnd_limited, 20000, "rwnd_limited");
 	CHECK_EQUAL(info.data_sent_at, MODEL_NOW - 10000000, "data_sent_at");
 	CHECK_EQUAL(info.unsent, 77, "unsent");
+#ifdef TCP_TX_DELAY
+	CHECK_EQUAL(info.duplicates, 2, "duplicates");
+#endif
 	CHECK_EQUAL(info.counters.retransmits, 3, "retransmits");
 	CHECK_EQUAL(info.counters.packets_sent, 100, "packets_sent");
 	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received");

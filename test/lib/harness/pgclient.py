@@ -14,6 +14,12 @@ import time
 TLS_REQUEST = 80877103
 PROTOCOL_3_0 = 196608
 
+# For so many seconds a client waits for a message.
+PATIENCE = 60
+
+# Beyond what the system allows; for root.
+SO_RCVBUFFORCE = 33
+
 
 class ServerError(Exception):
     """An ErrorResponse; the text is the server's message."""
@@ -99,7 +105,9 @@ def connect(target, receive_buffer=None, **parameters):
         if isinstance(target, tuple):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_buffer)
+        # A server that hangs must not hang the tests.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PATIENCE, 0))
         sock.connect(target)
         return Client(sock, **parameters)
     except BaseException:

@@ -25,7 +25,7 @@ def run(lab, results, short):
     for path, rtt in paths:
         name = label(rtt) if rtt else {"unix": "Unix-domain socket", "lo": "loopback"}[path]
         lab.path(rtt or 0)
-        iterations = max(12, min(1000, int(3 / (rtt or 0.001))))
+        iterations = max(12, min(1000, int((1 if short else 3) / (rtt or 0.001))))
         for protocol, request in REQUESTS.items():
             if short and protocol == "simple" and path != "unix":
                 continue
@@ -48,6 +48,6 @@ def pgbench(lab, results, paths, short):
                     continue
                 results.case = f"pgbench {script}, {mode}, {name}"
                 command = [lab.program("pgbench"), "-n", "-c", 1, "-T", 600, "-b", script, "-M", mode]
-                seconds = 1.5 if not rtt else max(2.0, min(12.0, 100 * rtt))
+                seconds = 1 if short else 1.5 if not rtt else max(2.0, min(12.0, 100 * rtt))
                 program(lab, results, path, command, seconds=seconds,
                         settle=max(0.3, 10 * (rtt or 0)))

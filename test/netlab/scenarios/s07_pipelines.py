@@ -24,7 +24,8 @@ def run(lab, results, short):
     statement = pgclient.parse("SELECT 1") + pgclient.bind() + pgclient.execute()
     for rtt in (0.005,) if short else (0.0005, 0.005, 0.05):
         lab.path(rtt)
-        iterations = max(10, min(300, int(3 / rtt)))
+        iterations = max(10, min(300, int((1 if short else 3) / rtt)))
+        seconds = 1 if short else max(2, 40 * rtt)
         for batch in (1, 10, 100):
             results.case = f"{batch} statements under one Sync, {label(rtt)}"
             ask(lab, results, "tun", iterations, statement * batch + pgclient.sync())
@@ -39,9 +40,9 @@ def run(lab, results, short):
             script.write_text("\\startpipeline\n" + "SELECT 1;\n" * batch + "\\endpipeline\n")
             results.case = f"pgbench pipeline of {batch}, {label(rtt)}"
             program(lab, results, "tun", [lab.program("pgbench"), "-n", "-M", "extended", "-T", 600,
-                                          "-f", script], seconds=max(2, 40 * rtt))
+                                          "-f", script], seconds=seconds)
             results.case = f"psycopg pipeline of {batch}, {label(rtt)}"
-            psycopg(lab, results, batch, max(2, 40 * rtt))
+            psycopg(lab, results, batch, seconds)
 
 
 def psycopg(lab, results, batch, seconds):

@@ -12,15 +12,20 @@ acknowledged late, so that the kernel does not let it raise the minimum.
 
 import time
 
-from harness import pgclient
+from harness import pgclient, poll
 
 import measure
 from measure import Measurement
-from scenarios.common import ask, attempt
+from scenarios.common import ask
 
 TITLE = "Loss, jitter, changing round trips"
 WINDOW = 5
+READINGS = 100
+PATIENCE = 30
 SEGMENT = 1448
+
+# The kernel sends again what was lost after 200 ms, or two round trips.
+RETRANSMISSION_NS = 150_000_000
 
 
 def run(lab, results, short):
@@ -31,8 +36,8 @@ def run(lab, results, short):
         m = ask(lab, results, "tun", 300 if short else min(1000, int(20 / rtt)), request,
                 constant_path=False)
         # Without looking for what was sent again it would be 0.6 at 5 ms.
-        results.at_least("network_time / network, packets", 0.7,
-                         m.shown["network_time"] * 1e6 / m.packets.network, unit="", required=True)
+        results.at_least("network_time / round trips and what was lost", 0.7,
+                         m.shown["network_time"] / lossy_network(m), unit="", required=True)
         results.case = f"jitter of up to 2 ms each way, round trip {rtt * 1000:g} ms and more"
         lab.path(rtt, jitter=0.002)
         ask(lab, results, "tun", 200 if short else min(1000, int(10 / rtt)), request, constant_path=False)
@@ -43,16 +48,26 @@ def run(lab, results, short):
     results.case = "the first response of a connection is lost, round trip 1 ms"
     lost_response(lab, results)
 
+    results.case = "acknowledgements that come later than the kernel's probe, round trip 5 ms"
+    late_acknowledgements(lab, results, 8 if short else 20)
+
     kept = lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", WINDOW)
     try:
         for size in (1, 5000):
             kind = f"responses of {size} bytes"
             results.case = f"round trip from 1 to 20 ms in mid-session, {kind}"
-            attempt(results, lambda own: change(lab, own, 0.001, 0.02, 8, size))
+            change(lab, results, 0.001, 0.02, WINDOW + 2 if size < SEGMENT else PATIENCE, size)
             results.case = f"round trip from 20 to 1 ms in mid-session, {kind}"
-            attempt(results, lambda own: change(lab, own, 0.02, 0.001, 4, size))
+            change(lab, results, 0.02, 0.001, PATIENCE, size)
     finally:
         lab.kernel_parameter("net/ipv4/tcp_min_rtt_wlen", kept)
+
+
+def lossy_network(m):
+    """The network's part of the waits of a session, in ms; that a packet was a little late nobody tells the server."""
+    waits = [wait for wait in m.session.waits if wait and m.before.now <= wait.end < m.after.now]
+    least = min(wait.network for wait in waits)
+    return sum(wait.network if wait.network > RETRANSMISSION_NS else least for wait in waits) / 1e6
 
 
 def watched(lab, results, seconds):
@@ -64,8 +79,8 @@ def watched(lab, results, seconds):
     columns = [name for name in measure.TIMES if name != "pending_time"] + list(measure.COUNTS)
     seen, readings, fallen = {}, 0, []
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        for pid, row in measure.snapshots(lab, "application_name = 'pgbench'").items():
+    while time.monotonic() < until or readings < READINGS and time.monotonic() < until + PATIENCE:
+        for pid, row in measure.snapshots(lab, "pgbench").items():
             before = seen.get(pid, row)
             fallen += [f"{name} {before[name]} {row[name]}" for name in columns
                        if row[name] is not None and row[name] < (before[name] or 0)]
@@ -74,28 +89,65 @@ def watched(lab, results, seconds):
     lab.stop(pgbench)
     results.add("columns that fell", 0, len(fallen), allowed=0, unit="", goal="none", required=True,
                 note="; ".join(fallen[:3]))
-    results.at_least("readings", 100, readings, unit="", required=True)
+    results.at_least("readings", READINGS, readings, unit="", required=True)
     results.at_least("retransmits", 1, sum(row["retransmits"] or 0 for row in seen.values()), unit="",
                      required=True)
 
 
 def lost_response(lab, results):
-    """Nothing gets through from before the response is sent until the kernel may send it again."""
+    """Nothing gets through from before the response is sent until the kernel has sent it again."""
     for _ in range(3):
         lab.path(0.001)
+        lab.admin.query("SELECT pg_advisory_lock(1)")
         with lab.connect("tun", application_name="lost") as client:
             # At once: a short first wait of the connection is what is tested.
-            client.send(pgclient.query("SELECT pg_sleep(0.3)"))
-            time.sleep(0.15)
+            client.send(pgclient.query("SELECT pg_advisory_lock(1)"))
+            wait_for_event(lab, client.pid, "advisory")
             lab.path(0.001, loss=1)
-            time.sleep(0.25)
+            lab.admin.query("SELECT pg_advisory_unlock(1)")
+            # then the response is on its way
+            wait_for_event(lab, client.pid, "ClientRead")
+            time.sleep(0.05)
             lab.path(0.001)
             client.until_ready()
             client.query("SELECT 1")
-            shown = next(iter(measure.snapshots(lab, f"pid = {client.pid}").values()))
+            shown = measure.snapshot(lab, client.pid)
         results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
         # The kernel waits for 0.2 s before it sends it again.
         results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
+
+
+def wait_for_event(lab, pid, event):
+    poll.until(lambda: lab.admin.query("SELECT 1 FROM pg_stat_activity"
+                                       f" WHERE pid = {pid} AND wait_event = '{event}'"),
+               f"a wait for {event}", PATIENCE, interval=0.01)
+
+
+def late_acknowledgements(lab, results, count):
+    """The kernel sends the end of a response again that the client had all along; then the client thinks."""
+    request = (pgclient.parse("SELECT 1") + pgclient.bind() + pgclient.execute() + pgclient.sync()) * 10
+    lab.path(0.005)
+    with Measurement(lab, "tun") as m:
+        m.begin()
+        for _ in range(count):
+            # So that the kernel knows the round trip.
+            for _ in range(20):
+                m.client.query("SELECT 1")
+            m.client.send(request)
+            lab.path(0.005, to_server=0.04)
+            m.client.until_ready(10)
+            measure.think(0.08)
+            lab.path(0.005)
+            measure.think(0.04)
+        m.client.query("SELECT 1")
+        m.end()
+    truth = m.packets.network / 1e6
+    unclear = measure.late_packets(m.session, m.before.now, m.after.now) + m.doubt
+    unclear += m.calls.doubt if m.calls else 0
+    again = len(m.session.server.from_server.retransmissions)
+    results.at_least("segments sent again", 1, again, unit="", required=True)
+    results.add("network_time: they were not lost", truth, m.shown["network_time"], allowed=0.03 * truth,
+                goal="3 %", required=True, fails_at=0.03 * truth + unclear / 1e6)
 
 
 def change(lab, results, before, after, seconds, size):
@@ -107,15 +159,16 @@ def change(lab, results, before, after, seconds, size):
             m.client.query(request)
         lab.path(after)
         changed = time.monotonic()
-        noticed = None
-        while time.monotonic() < changed + seconds:
+        noticed, slowest = None, 0
+        while noticed is None and time.monotonic() < changed + seconds:
             # Without pauses: an acknowledgement that rides on the next request is as late as that.
+            looked = time.monotonic()
             for _ in range(20):
                 m.client.query(request)
-            if noticed is None:
-                rtt = m.snapshot()["rtt"] / 1000
-                if abs(rtt - after) < 0.5 * after:
-                    noticed = time.monotonic() - changed
+            rtt = m.snapshot()["rtt"] / 1000
+            if abs(rtt - after) < 0.5 * after:
+                noticed = time.monotonic() - changed
+            slowest = max(slowest, time.monotonic() - looked)
         m.end()
     m.compare(results, constant_path=False)
     if after > before and size < SEGMENT:
@@ -124,6 +177,6 @@ def change(lab, results, before, after, seconds, size):
         results.add("seconds until noticed", 0, float("nan"), unit="s", allowed=0, required=True,
                     goal=f"within {seconds} s")
     else:
+        # A look at it took so long on a slow machine.
         results.add("seconds until noticed", WINDOW if after > before else 0, noticed, unit="s", allowed=2,
-                    goal="the kernel's window + pgnetlat.rtt_interval", required=True)
-    return m
+                    goal="the kernel's window + pgnetlat.rtt_interval", required=True, fails_at=2 + slowest)

@@ -22,9 +22,9 @@ def run(lab, results, short):
     for rtt in (0.005,) if short else (0.0005, 0.005, 0.05):
         lab.path(rtt)
         results.case = f"TLS, {label(rtt)}"
-        ask(lab, results, "tun", min(400, int(3 / rtt)), request, tls=True)
+        ask(lab, results, "tun", min(400, int((1 if short else 3) / rtt)), request, tls=True)
         results.case = f"TLS, think 5 ms, {label(rtt)}"
-        ask(lab, results, "tun", min(200, int(3 / (rtt + 0.005))), request, think=0.005, tls=True)
+        ask(lab, results, "tun", min(200, int((1 if short else 3) / (rtt + 0.005))), request, think=0.005, tls=True)
 
     lab.path(0.005)
     lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
@@ -39,7 +39,7 @@ def run(lab, results, short):
         try:
             time.sleep(1)
             results.case = f"server {name}, {label(0.005)}"
-            m = ask(lab, results, "tun", 300, request, required=False)
+            m = ask(lab, results, "tun", 100 if short else 300, request, required=False)
         finally:
             for process in processes:
                 lab.stop(process)

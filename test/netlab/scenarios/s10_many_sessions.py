@@ -23,7 +23,7 @@ def run(lab, results, short):
         lab.path(rtt or 0)
         results.case = f"64 sessions of pgbench -S, {label(rtt) if rtt else 'loopback'}"
         command = [lab.program("pgbench"), "-n", "-S", "-M", "prepared", "-c", 64, "-j", 2, "-T", 600]
-        m = program(lab, results, path, command, sessions=64, seconds=2 if short else 5, settle=2,
+        m = program(lab, results, path, command, sessions=64, seconds=1 if short else 5, settle=1 if short else 2,
                     required=False)
         if m.packets and m.calls and "run_queue_time" in m.shown:
             results.add("run_queue_time, beside the time until requests were read",
@@ -34,10 +34,10 @@ def run(lab, results, short):
     lab.path(0.01)
     for mode in ("transaction", "session"):
         results.case = f"pgbouncer, {mode} pooling, {label(0.01)} to the client"
-        pooled(lab, results, mode)
+        pooled(lab, results, mode, short)
 
 
-def pooled(lab, results, mode):
+def pooled(lab, results, mode, short):
     if shutil.which("pgbouncer") is None:
         results.skip("pgbouncer is not installed")
         return
@@ -45,7 +45,7 @@ def pooled(lab, results, mode):
     try:
         command = [lab.program("pgbench"), "-n", "-S", "-c", 4, "-T", 600]
         # The server's connections run over the loopback device, the client's over the path.
-        measurement = program(lab, results, "tun", command, sessions=4, seconds=3,
+        measurement = program(lab, results, "tun", command, sessions=4, seconds=1 if short else 3,
                               port=lab.pooler_port, capture_path="lo", required=False)
         shown = measurement.shown
         results.at_least("client_time holds the path behind the pooler: client_time / wait", 0.8,

@@ -5,10 +5,12 @@ path of 20 ms and 40 Mbit/s. The table shows each column's part of the account; 
 article's pictures show: which time grows on the slow network.
 """
 
+import math
+
 from harness import pgclient
 
 import measure
-from measure import Measurement, TIMES
+from measure import NS_PER_MS, Measurement, TIMES
 from scenarios.common import DEEP_QUEUE, MBIT
 
 TITLE = "The four cases of the pg_gather article"
@@ -60,7 +62,7 @@ def run(lab, results, short):
     lab.admin.query("CREATE TABLE counted AS SELECT i, 0 AS n FROM generate_series(0, 9) i")
     lab.path(0.02, rate=40 * MBIT, queue=DEEP_QUEUE)
     for case, (body, moving) in CASES.items():
-        times = {}
+        times, truths = {}, {}
         for network, path in (("fast", "lo"), ("slow", "tun")):
             results.case = f"{case}, {network} network"
             with Measurement(lab, path) as m:
@@ -69,9 +71,25 @@ def run(lab, results, short):
                 m.end()
             m.compare(results, held_back=True, required=False)
             times[network] = m.shown[moving]
+            truths[network] = true_time(m, moving)
             whole = sum(m.shown[name] for name in TIMES[:6])
             for name in TIMES[:6]:
                 results.add(f"part of {name}", float("nan"), m.shown[name] / whole, unit="")
         results.case = case
-        results.at_least(f"{moving}: slow / fast", 2, times["slow"] / max(times["fast"], 1), unit="",
-                         required=True)
+        # On a busy machine the fast network is slow as well.
+        factor = truths["slow"] / max(truths["fast"], 1) if None not in truths.values() else math.inf
+        results.at_least(f"{moving}: slow / fast", min(2, 0.8 * factor),
+                         times["slow"] / max(times["fast"], 1), unit="", required=True)
+
+
+def true_time(m, name):
+    """What a column should show of a measurement, in ms; None if there is no trace of it."""
+    if name == "network_time":
+        return m.packets.network / NS_PER_MS if m.path == "tun" else 0
+    if not m.calls:
+        return None
+    if name == "in_xact_wait_time":
+        return m.calls.in_transaction / NS_PER_MS
+    # send_time, recv_time: blocked in the middle of an exchange
+    return sum(m.blocked(burst.read, burst.sent) for burst in m.bursts
+               if m.before.now <= burst.read < m.after.now) / NS_PER_MS

@@ -1,0 +1,212 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Tables of several partitions that are read while they are added to, run full
+# and throw out what is little used: no sum falls, no row is there twice, and
+# nothing is lost.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use POSIX qw(WNOHANG);
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# eight partitions of statements, four of groups
+my ($max_statements, $max_clients) = (1000, 400);
+my $node = new_node('tables', conf => <<"EOC");
+pgnetlat.max_statements = $max_statements
+pgnetlat.max_clients = $max_clients
+pgnetlat.recorder_size = 16
+EOC
+$node->start;
+
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run('CREATE EXTENSION pgnetlat');
+
+# A statement whose query identifier differs from that of every other number:
+# a constant of one type or another in each place.
+sub statement
+{
+	my ($number) = @_;
+
+	return 'SELECT '
+	  . join(', ', map { $number >> $_ & 1 ? '1' : "''" } 0 .. 13);
+}
+
+# A session that runs so many statements, some of them twice, and has a new name
+# after every ten of them; psql in a process of its own, whose ID is
+# returned.
+sub start_writer
+{
+	my ($name, $count) = @_;
+	my $file = $node->basedir . "/$name.sql";
+	my $script = "\\o /dev/null\n";
+
+	for my $i (0 .. $count - 1)
+	{
+		$script .= "SET application_name = '$name " . $i / 10 . "';\n"
+		  if $i % 10 == 0;
+		$script .= statement($i * 7 % 1500) . ";\n";
+	}
+	PostgreSQL::Test::Utils::append_to_file($file, $script);
+
+	my $pid = fork() // die "fork: $!";
+	if ($pid == 0)
+	{
+		exec('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d',
+			$node->connstr('postgres'))
+		  or POSIX::_exit(1);
+	}
+	return $pid;
+}
+
+# Statements that it runs.
+sub statements_of
+{
+	my ($count) = @_;
+
+	return $count + $count / 10;
+}
+
+# Reads a table over and over, as fast as it goes, and holds each reading
+# against itself, and its sums against those of the one before; what is wrong.
+# Times are sums of floating point numbers, in no particular order.
+sub reader_function
+{
+	my ($table, $key, @columns) = @_;
+	my $sums = join(', ', map { "coalesce(sum($_), 0) AS $_" } @columns);
+	my $falls = join("\n", map { <<"EOC" } @columns);
+		IF sums.$_ < previous.$_ - 1e-6 THEN
+			RETURN NEXT format('$table.$_: %s after %s', sums.$_, previous.$_);
+		END IF;
+EOC
+
+	$observer->run(<<"EOC");
+CREATE FUNCTION read_$table(readings int) RETURNS SETOF text LANGUAGE plpgsql AS \$\$
+DECLARE
+	sums record;
+	previous record;
+BEGIN
+	FOR i IN 1 .. readings LOOP
+		SELECT count(*) AS count, count(DISTINCT ($key)) AS different, $sums
+		INTO sums FROM $table;
+		IF sums.count <> sums.different THEN
+			RETURN NEXT format('$table: %s rows, %s of them different',
+				sums.count, sums.different);
+		END IF;
+		IF i = 1 THEN
+			previous := sums;
+		END IF;
+$falls
+		previous := sums;
+	END LOOP;
+END \$\$
+EOC
+	return;
+}
+
+reader_function(
+	'pgnetlat_statements',
+	'userid, dbid, queryid',
+	qw(calls rows bytes_sent exec_time client_time));
+reader_function(
+	'pgnetlat_clients',
+	'datid, usesysid, application_name, client_addr',
+	qw(requests statements bytes_sent exec_time client_time idle_time
+	  ended_sessions));
+
+my @wrong;
+
+sub check_readings
+{
+	push @wrong,
+	  map { $_->{line} } $observer->rows("SELECT read_$_(20) AS line")
+	  foreach qw(pgnetlat_statements pgnetlat_clients);
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# Reading, adding, evicting
+# ---------------------------------------------------------------------------
+
+# statements come back, while they are in the table or after they were thrown out
+my $count = 3000;
+my %writers = map { start_writer("writer $_", $count) => 1 } 1 .. 3;
+my $readings = 0;
+my $failed = 0;
+
+while (%writers)
+{
+	check_readings();
+	$readings++;
+	foreach my $pid (keys %writers)
+	{
+		next if waitpid($pid, WNOHANG) != $pid;
+		$failed += $? != 0;
+		delete $writers{$pid};
+	}
+}
+is($failed, 0, 'the writers did all');
+cmp_ok($readings, '>', 3, 'there were readings meanwhile');
+check_readings();
+is(join("\n", @wrong), '', 'nothing fell, and nothing was there twice');
+
+my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
+cmp_ok($info->{statements_evicted}, '>', 500, 'statements were evicted');
+cmp_ok($info->{clients_evicted}, '>', 300, 'groups were evicted');
+cmp_ok($info->{statements}, '<=', $max_statements, 'the limit of statements');
+cmp_ok($info->{statements}, '>=', $max_statements * 0.9,
+	'... is made use of');
+cmp_ok($info->{clients}, '<=', $max_clients, 'the limit of groups');
+cmp_ok($info->{clients}, '>=', $max_clients * 0.9, '... is made use of');
+ok( $observer->poll(
+		sub {
+			$observer->value('SELECT sum(calls) FROM pgnetlat_statements') ==
+			  3 * statements_of($count);
+		}),
+	'each call was counted once');
+is( $observer->value(
+		q{SELECT sum(statements) FROM pgnetlat_clients
+		  WHERE application_name <> 'observer'}),
+	3 * statements_of($count),
+	'in the groups, too');
+
+# ---------------------------------------------------------------------------
+# Resets
+# ---------------------------------------------------------------------------
+
+# A copy is of the time before a reset or of that after it: when nobody adds to
+# the tables, a reset leaves nothing of what was there.
+my $resetter = PgNetlat::Observer->connect($node);
+$resetter->run('SELECT pgnetlat_reset()');
+
+for (1 .. 20)
+{
+	waitpid(start_writer("before reset $_", 300), 0);
+	$observer->poll(
+		sub {
+			$observer->value('SELECT sum(calls) FROM pgnetlat_statements') >=
+			  statements_of(300);
+		});
+	$resetter->put(query('SELECT pgnetlat_reset()'));
+	my $calls = $observer->value(
+		'SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements');
+	$resetter->until('Z');
+	push @wrong, "$calls calls"
+	  if $calls != 0 && $calls != statements_of(300);
+}
+is(join("\n", @wrong), '', 'a copy has all, or nothing');
+is($observer->value('SELECT statements_evicted FROM pgnetlat_info'),
+	0, 'the reset has reset the number of evictions');
+
+no_violations($observer);
+$_->finish foreach $observer, $resetter;
+$node->stop;
+done_testing();

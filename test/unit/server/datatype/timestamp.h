@@ -1,0 +1,6 @@
+#ifndef TIMESTAMP_H
+#define TIMESTAMP_H
+
+typedef int64 TimestampTz;
+
+#endif
