@@ -74,8 +74,8 @@ typedef struct Setting
 	int			min;
 	int			max;
 	int			unit;			/* GUC_UNIT_... */
-	GucIntAssignHook assign;
 	GucBoolAssignHook assign_flag;
+	GucIntAssignHook assign;
 } Setting;
 
 static const Setting settings[] = {

@@ -451,7 +451,7 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 	row_int64(&row, "clients", entries);
 	row_int64(&row, "clients_max", pgnetlat_max_clients);
 	row_int64(&row, "clients_evicted", evicted);
-	row_int64(&row, "records_dropped", 0);
+	row_int64(&row, "records_dropped", 0);	/* none since 1.1 */
 	row_int64(&row, "shared_memory_bytes", shmem_size());
 	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
 	rows_check_columns(&row, desc);
