@@ -79,7 +79,7 @@ format_bytes(char *buffer, size_t size, int64 bytes)
 	int			unit = 0;
 	int64		value = bytes;
 
-	while (value >= 10 * 1024 && unit < (int) lengthof(units) - 1)
+	while (value >= INT64CONST(10240) && unit < (int) lengthof(units) - 1)
 	{
 		value = (value + 512) / 1024;
 		unit++;
