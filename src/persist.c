@@ -11,13 +11,13 @@
  * first session has been let in: a start that fails, say because of an error
  * in pg_hba.conf, loses nothing.  Then it is removed, so that no stale file
  * gets into a base backup and a crash never brings back old figures.  If it is
- * there all the same when the server starts after a crash, or from a backup,
- * the control file says so, and it is not used.
+ * nevertheless there when the server starts after a crash or from a backup,
+ * the control file shows that, and the file is not used.
  *
  * The file is for the same library and the same major version on the same
- * machine; a header says so, and a checksum covers everything.  Behind that,
- * each value is looked at: none may be one that no table can hold.  A file
- * that is foreign, truncated or damaged is logged and discarded.
+ * machine, as its header says, and a checksum covers everything.  After that,
+ * each value is checked: none may be one that no table can hold.  A file that
+ * is foreign, truncated or damaged is logged and discarded.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -58,11 +58,11 @@ declared_name(ApiVersion api, const char *column)
 }
 
 /*
- * Does what was filled in belong into these columns?  A released library serves
- * every earlier declaration.  So one that has another number of columns is
- * newer, or somebody has written it by hand; and a name that is not the
+ * Does what was filled in belong in these columns?  A released library serves
+ * every earlier declaration.  So a declaration with another number of columns
+ * is newer, or was written by hand; and a name that differs from the
  * declaration's is a mistake of ours: two columns of one type, swapped in C or
- * in SQL, would not be noticed otherwise.
+ * in SQL, would otherwise not be noticed.
  */
 void
 rows_check_columns(RowBuilder *row, TupleDesc declared)

@@ -6,8 +6,8 @@
  * A default stands once, where its variable is defined; README.md and
  * expected/settings.out repeat it, and are checked.
  *
- * What costs time or decides who is counted how is for superusers; what sizes
- * shared memory needs a restart.
+ * What costs time, or decides who is counted and how, is for superusers; what
+ * sizes shared memory needs a restart.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -231,7 +231,10 @@ like(
 	$err,
 	qr/ERROR:  cannot update extension "pgnetlat" because other objects depend on function pgnetlat_sessions\(\)/,
 	'a view over a function is in the way');
-like($err, qr/DETAIL:  The dependent objects are view by_function/, 'which is named');
+like(
+	$err,
+	qr/DETAIL:  The dependent objects are view by_function/,
+	'which is named');
 like(
 	$err,
 	qr/HINT:  Use the view pgnetlat_sessions in them instead/,
