@@ -239,7 +239,7 @@ ok((grep { length($_) > $width - 5 } @lines),
 	'all there is room for is used');
 like($out, qr/ x{14}\@127\.0\.0\.1 /,
 	'of a long name there is the beginning');
-like($out, qr/PgSleep: SELECT '\?\?\?'/, 'what is no text here is marked');
+like($out, qr/PgSleep: SELECT '\?\?/, 'what is no text here is marked');
 like($out, qr/PgSleep: SELECT 1,/, 'white space is single spaces');
 
 # ---------------------------------------------------------------------------
