@@ -44,8 +44,8 @@ typedef struct ExecLook
 /* Why somebody looks. */
 typedef enum ExecPurpose
 {
-	EXEC_SHOW,					/* to show it: what is not sampled stays so */
-	EXEC_ACCUMULATE,			/* to add it to what is not shown at once */
+	EXEC_SHOW,					/* to show it, or to add it to a table, which
+								 * anybody may show: what is not sampled stays so */
 	EXEC_SAMPLE					/* the sampler, at its tick */
 } ExecPurpose;
 
