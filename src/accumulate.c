@@ -3,15 +3,17 @@
  * accumulate.c
  *	  See accumulate.h.
  *
- * Groups.  A session is in one client group at a time, and its pending time
- * with it.  It leaves a group only when all that the group has been shown of
- * it is attributed, so that the group's whole does not fall: normally at once,
- * but if a reader was quick enough to accumulate the wait in which application_name
- * has changed, with the first accumulate after that wait.
+ * Groups.  A session is in one client group at a time, and so is its pending
+ * time.  It leaves a group only when everything that has been shown of it in
+ * the group is attributed, so that the group's total does not decrease:
+ * normally at once, but if a reader was quick enough to accumulate the wait in
+ * which application_name has changed, when the session is first accumulated
+ * after that wait.
  *
- * Locks: the reset lock (shared), the session's accumulation lock, then one table's
- * lock at a time.  Nothing here allocates or raises an error while it holds
- * them: sessions come here from the end of an exchange, and on their way out.
+ * Locks: the reset lock (shared), the session's accumulation lock, then one
+ * partition's lock at a time.  Nothing here allocates or raises an error while
+ * it holds them: sessions come here from the end of an exchange, and on their
+ * way out.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -4,7 +4,7 @@
  *	  See active_sessions.h.
  *
  * The sampler's latch is that of its PGPROC, which stays where it is when the
- * sampler ends: whoever sets it too late wakes somebody up for nothing.
+ * sampler exits: setting it too late wakes up some process for nothing.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

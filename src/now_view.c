@@ -3,11 +3,11 @@
  * now_view.c
  *	  pgnetlat_now: what a person reads while something is wrong.
  *
- * A row for each session that is not idle, the worst first, rounded, and never
- * wider in psql than NOW_WIDTH columns of a terminal.  What that needs (how wide
- * is a character, whom is a backend blocked by) is easier to have here than in
- * SQL, and all rows are known before the first is returned: the last column
- * gets what room the others leave.
+ * A row for each session that is not idle, the worst first, with rounded
+ * figures, and in psql never wider than NOW_WIDTH columns of a terminal.  What
+ * that needs (how wide a character is, which backend blocks another) is easier
+ * to get here than in SQL, and all rows are known before the first is
+ * returned: the last column gets the room that the others leave.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
