@@ -305,7 +305,7 @@ COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that 
 COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in a transaction';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (# server, ! server held up by a lock, another server or for want of a processor, = network, . client); NULL if there was none';
 COMMENT ON COLUMN pgnetlat_now.doing IS 'the session whose lock it waits for and what that one is doing, or that it waits for a standby or another server, or its wait event; and the beginning of its query, or of its latest one if it is not executing';
 
 -- ---------------------------------------------------------------------------

@@ -193,7 +193,7 @@ accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_fre
 
 /* Accumulate a session whose lock is held, if there is one. */
 static void
-accumulate_locked(int slot, ExecPurpose purpose)
+accumulate_locked(int slot)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
@@ -208,7 +208,7 @@ accumulate_locked(int slot, ExecPurpose purpose)
 	/* first the tally: what it has counted must not be more than the account */
 	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
-	if (!slot_observe_for(slot, purpose, 0, &observation))
+	if (!slot_observe(slot, &observation))
 		return;
 	now = GetCurrentTimestamp();
 	if (taken)
@@ -232,7 +232,7 @@ accumulate_session(int slot)
 	if (states[slot].session == 0)
 		return;
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot, EXEC_ACCUMULATE);
+	accumulate_locked(slot);
 	accumulate_end(slot);
 }
 
@@ -247,7 +247,7 @@ accumulate_all(void)
 		if (states[i].session == 0)
 			continue;
 		(void) accumulate_begin(i, false);
-		accumulate_locked(i, EXEC_SHOW);
+		accumulate_locked(i);
 		accumulate_end(i);
 	}
 }
@@ -298,7 +298,7 @@ accumulate_rename(int slot)
 	if (state->renamed)
 	{
 		state->next_key = my_key;
-		accumulate_locked(slot, EXEC_ACCUMULATE);
+		accumulate_locked(slot);
 	}
 	accumulate_end(slot);
 }
@@ -313,7 +313,7 @@ accumulate_detach(int slot)
 	ClientEntry *group;
 
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot, EXEC_ACCUMULATE);
+	accumulate_locked(slot);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
