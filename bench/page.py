@@ -57,8 +57,8 @@ are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, bo
 shared table; pgnetlat takes a lock once in some 20 executions, pg_stat_statements in each.
 
 *0.75 % of throughput.* The query identifier of `SELECT 1` alone is more than that (*query identifiers* in the
-table of instructions). Without statements (`track_statements = off` at server start) it is not
-computed.
+table of instructions). Without statements (`track_statements = off` at server start) pgnetlat
+does not ask for it.
 
 """
 
