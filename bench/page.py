@@ -47,18 +47,18 @@ MISSED = """\
 *400 and 550 instructions.* An exchange of `pgbench -S -M prepared` consists of five messages, a request that
 was read, and a response that was sent; the tables say what each takes. The request (`first_message`) and the
 response (`wire_flush`) are a write section each, with its barrier and the readers' watermarks; the latter
-reads the clock twice. Some 30 are for looking whether the next request has arrived, a system call that only
+reads the clock twice. Some 30 instructions are for checking whether the next request has arrived, a system call that only
 exchanges of more than 50 us make, but all of them under valgrind. With statements come the query identifier
 (core's), the hook around the executor, the record of the exchange, eleven sums and four histograms.
 
-*40 % of pg_stat_statements.* It counts statements, pgnetlat exchanges, which cost what they always do: where a
-statement costs pg_stat_statements less than in `pgbench -S`, as in TPC-B (of whose seven exchanges two are
-BEGIN and COMMIT), the share is greater. With 200 statements in rotation each is looked up in the shared table
-by both; of pgnetlat once for some 20 executions a lock is taken, of pg_stat_statements for each.
+*40 % of pg_stat_statements.* It counts statements, while pgnetlat counts exchanges, which always cost the same:
+where a statement costs pg_stat_statements less than in `pgbench -S`, as in TPC-B (two of whose seven exchanges
+are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, both look up each of them in their
+shared table; pgnetlat takes a lock once in some 20 executions, pg_stat_statements in each.
 
 *0.75 % of throughput.* The query identifier of `SELECT 1` alone is more than that (*query identifiers* in the
-table of instructions). Who does without statements (`track_statements = off` at the server's start) does
-without it.
+table of instructions). Without statements (`track_statements = off` at server start) pgnetlat
+does not ask for it.
 
 """
 
