@@ -9,9 +9,9 @@
 -- its view no longer needs it, at the end of this file.  See src/rows.h for
 -- the names of C symbols.
 
--- The library that the server has loaded must know the functions below; one
--- on disk that is newer waits for a restart.  Not loaded at all is all right:
--- that is how a dump is restored where nobody has set up the server yet.
+-- The library that the server has loaded must know the functions below; a
+-- newer one on disk has no effect before a restart.  If none is loaded, that is
+-- all right: a dump may be restored before the server has been set up.
 DO $$
 DECLARE
 	loaded text;
@@ -23,10 +23,10 @@ BEGIN
 	END;
 	IF pg_catalog.string_to_array(loaded, '.')::pg_catalog.int4[]
 	   OPERATOR(pg_catalog.<) '{1,1}'::pg_catalog.int4[] THEN
-		RAISE EXCEPTION 'the server has loaded version % of the library of extension "pgnetlat", which is too old for version 1.1',
+		RAISE EXCEPTION 'the server has loaded version % of the library of extension "pgnetlat", which is too old for version 1.1 of the extension',
 			loaded
 			USING ERRCODE = 'object_not_in_prerequisite_state',
-				  HINT = 'Install the library of version 1.1, restart the server, and try again.';
+				  HINT = 'Install version 1.1 of the library, restart the server, and try again.';
 	END IF;
 END
 $$;
@@ -93,7 +93,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_sessions() IS
-	'account of every connected client backend, times in milliseconds; NULL but for who it is where the caller may not see it';
+	'account of every connected client backend, times in milliseconds; all but the session''s identity is NULL where the caller may not see it';
 
 ALTER VIEW pgnetlat_sessions RENAME COLUMN exec_share TO server_share;
 
@@ -155,12 +155,12 @@ SELECT s.pid,
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
 
 COMMENT ON VIEW pgnetlat_sessions IS
-	'each connected client backend: where its wall-clock time went; only pid, datid, datname, usesysid, usename and application_name for sessions of other roles without pg_read_all_stats';
+	'each connected client backend: where its wall-clock time went; without pg_read_all_stats, other roles'' sessions have only pid, datid, datname, usesysid, usename and application_name';
 COMMENT ON COLUMN pgnetlat_sessions.pid IS 'process ID of the backend';
-COMMENT ON COLUMN pgnetlat_sessions.datid IS 'database''s OID';
-COMMENT ON COLUMN pgnetlat_sessions.datname IS 'database''s name';
-COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'role''s OID';
-COMMENT ON COLUMN pgnetlat_sessions.usename IS 'role''s name';
+COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
+COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
+COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
+COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
 COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity: NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity: -1 on a Unix-domain socket';
@@ -168,46 +168,46 @@ COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was start
 COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
 COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
-COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: connection established, or the latest reset';
+COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: when the connection was established, or at the latest reset';
 COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
 COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
-COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the response before it left';
-COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
-COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: in exchanges, while the server was working';
 COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
-COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
-COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
-COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
-COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which contains delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was asked; NULL if it was not';
+COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was last asked; NULL if it was not';
 COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: ready to run without getting a processor, as of the latest request that asked; NULL where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it; NULL where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
-COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_sessions.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
-COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
-COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
-COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: of exec_time, what it has waited for others'' locks; the same as exec_lock_time';
-COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: what other sessions have waited for locks because of this one, the root of what they waited for';
-COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the root of the lock waits that this session is waiting behind now; 0 for a prepared transaction, NULL if it is not waiting or not known';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time ready to run but without a processor, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_sessions.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: part of exec_time: waiting for locks held by others; the same as exec_lock_time';
+COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
+COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -269,7 +269,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS
-	'pgnetlat_sessions over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+	'pgnetlat_sessions over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
 
 CREATE FUNCTION pgnetlat_now(
 	OUT pid integer,
@@ -284,7 +284,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_now'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
 
 COMMENT ON FUNCTION pgnetlat_now() IS
-	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
 
 CREATE VIEW pgnetlat_now AS
 SELECT n.pid,
@@ -299,14 +299,14 @@ SELECT n.pid,
 GRANT SELECT ON pgnetlat_now TO PUBLIC;
 
 COMMENT ON VIEW pgnetlat_now IS
-	'for people: the sessions of others that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
 COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend';
-COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or else the role, and the address';
+COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that is empty, and the address';
 COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in a transaction';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (#, =, .); NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'whom it waits for, with a lock, and what that one is doing, that it waits for a standby or another server, or its wait event; and the beginning of its query, of the latest one where it is not executing';
+COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (# server, ! server held up by a lock, another server or for want of a processor, = network, . client); NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session whose lock it waits for and what that one is doing, or that it waits for a standby or another server, or its wait event; and the beginning of its query, or of its latest one if it is not executing';
 
 -- ---------------------------------------------------------------------------
 -- Who holds up whom
@@ -335,7 +335,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_blockers'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_blockers() IS
-	'who held up others with a lock: by database, role, application, address, type of process and statement; times in milliseconds; NULL but for who it is where the caller may not see it';
+	'who held up others with a lock: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_blockers AS
 SELECT b.datid,
@@ -364,26 +364,26 @@ SELECT b.datid,
 GRANT SELECT ON pgnetlat_blockers TO PUBLIC;
 
 COMMENT ON VIEW pgnetlat_blockers IS
-	'who held up others with a lock, after which statement, and what the holder did with that time';
-COMMENT ON COLUMN pgnetlat_blockers.datid IS 'database''s OID of the holder; NULL if it is in none';
-COMMENT ON COLUMN pgnetlat_blockers.datname IS 'database''s name; NULL if it has been dropped';
-COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'role''s OID of the holder; NULL if it has none';
-COMMENT ON COLUMN pgnetlat_blockers.usename IS 'role''s name; NULL if it has been dropped';
+	'who held up others with a lock, after which statement, and what the holder did meanwhile';
+COMMENT ON COLUMN pgnetlat_blockers.datid IS 'OID of the holder''s database; NULL if it is in none';
+COMMENT ON COLUMN pgnetlat_blockers.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'OID of the holder''s role; NULL if it has none';
+COMMENT ON COLUMN pgnetlat_blockers.usename IS 'name of the role; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'that of the holder; (evicted) in the row of evicted entries';
 COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
-COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'client backend or as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
 COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that wait for it now';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most that waited for it at a time';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: what sessions have waited for it, each of them, in waits longer than a tenth of a second; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most sessions that waited for it at any one time';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for it, summed over the sessions, in waits longer than a tenth of a second; the sum of the parts that follow';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: it was handing bytes to its socket';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: it was waiting for more data from its client inside a request';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: it was waiting for its client, for a round trip';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: it was waiting for its client, which was thinking';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest: not known, or not yet; the only time here that can fall';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest that one session has waited for it';
-COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'since when the row counts';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest, which is not known, or not known yet; the only time here that can decrease';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest time that one session waited for it';
+COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'when counting began for this row';
 
 -- ---------------------------------------------------------------------------
 -- Aggregates: by client, over time
@@ -491,50 +491,50 @@ SELECT c.datid,
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
 
 COMMENT ON VIEW pgnetlat_clients IS
-	'where time went by database, role, application and address, over live and ended sessions';
-COMMENT ON COLUMN pgnetlat_clients.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
-COMMENT ON COLUMN pgnetlat_clients.datname IS 'database''s name; NULL if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+	'where time went, by database, role, application and address, over live and ended sessions';
+COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
 COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
 COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
-COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the response before it left';
-COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
-COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: in exchanges, while the server was working';
 COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
-COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can fall';
-COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
-COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
-COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the round-trip time that was measured last; NULL if none was';
+COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the most recently measured round-trip time; NULL if none was measured';
 COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
-COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'since when the row counts';
-COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: ready to run without getting a processor';
-COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it';
-COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
-COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_clients.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
-COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
-COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'when counting began for this row';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
+COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_clients.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -587,7 +587,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
-	'pgnetlat_clients over the last so much time, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+	'pgnetlat_clients over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
 
 ALTER FUNCTION pgnetlat_histogram() RENAME TO pgnetlat_histogram_1_0;
 
@@ -639,13 +639,13 @@ SELECT g.datid,
 		OFFSET 0) g;			-- once for each group and metric
 
 COMMENT ON VIEW pgnetlat_histogram IS
-	'cumulative histograms by client group, in Prometheus'' form and in seconds';
-COMMENT ON COLUMN pgnetlat_histogram.datid IS 'database''s OID; NULL in the row of evicted groups of further databases';
-COMMENT ON COLUMN pgnetlat_histogram.datname IS 'database''s name; NULL if it has been dropped';
-COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'role''s OID; NULL in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_histogram.usename IS 'role''s name; NULL in a database''s row of evicted groups, or if it has been dropped';
+	'cumulative histograms by client group, in the form of Prometheus, in seconds';
+COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_histogram.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups, and for other roles without pg_read_all_stats';
+COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), or rtt';
 COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
 COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
@@ -693,7 +693,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_history_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_history() IS
-	'account by interval and database in time order; the last interval is in progress; datid is NULL for databases beyond those an interval can hold';
+	'account by interval and database, oldest first; the last interval is in progress; datid is NULL in the row of databases beyond those that an interval has room for';
 
 ALTER VIEW pgnetlat_history RENAME COLUMN exec_share TO server_share;
 
@@ -737,41 +737,41 @@ SELECT h.bucket_start,
  ORDER BY h.bucket_start, h.datid;
 
 COMMENT ON VIEW pgnetlat_history IS
-	'where time went by interval and database, oldest first; the last interval is in progress';
+	'where time went, by interval and database, oldest first; the last interval is in progress';
 COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
 COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
-COMMENT ON COLUMN pgnetlat_history.datid IS 'database''s OID; NULL for all databases beyond those an interval has room for';
-COMMENT ON COLUMN pgnetlat_history.datname IS 'database''s name; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_history.datid IS 'OID of the database; NULL for all databases beyond those an interval has room for';
+COMMENT ON COLUMN pgnetlat_history.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or read from for the first time where their portal was suspended; and function calls';
+COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
 COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
-COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the response before it left';
-COMMENT ON COLUMN pgnetlat_history.round_trips IS 'turns of the conversation: requests - pipelined, and one more for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
-COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: in exchanges, the server works';
+COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: in exchanges, while the server was working';
 COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_history.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: of the waits between exchanges that are not idle, the round trip, and that in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of such waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and of the last wait what would have been its round trip';
-COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: of network_time + client_time, inside a transaction';
-COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: of send_time, sends that took longer than a system call does';
-COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: of send_blocked_time, because the client would take no more; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
-COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: ready to run without getting a processor';
-COMMENT ON COLUMN pgnetlat_history.run_queue_wait_time IS 'milliseconds: of run_queue_time and of client_time, estimated: a request had come, and the backend got no processor to read it';
-COMMENT ON COLUMN pgnetlat_history.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
-COMMENT ON COLUMN pgnetlat_history.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_history.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
-COMMENT ON COLUMN pgnetlat_history.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
-COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_history.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
+COMMENT ON COLUMN pgnetlat_history.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_history.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_history.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_history.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 
 -- ---------------------------------------------------------------------------
 -- Statements
@@ -807,35 +807,35 @@ AS 'MODULE_PATHNAME', 'pgnetlat_statements_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_statements() IS
-	'time in milliseconds by statement, waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+	'time in milliseconds by statement, with waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
 
 CREATE OR REPLACE VIEW pgnetlat_statements AS
 SELECT * FROM pgnetlat_statements();
 
 COMMENT ON VIEW pgnetlat_statements IS
-	'where time went by role, database and query identifier, waits booked to the statement before them';
+	'where time went, by role, database and query identifier, with waits booked to the statement before them';
 COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
-COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions that were completed, or read from for the first time';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
-COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: of its executions, the server works';
-COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: of its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
-COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: of these waits, inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
+COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: in its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: part of these waits spent inside a transaction';
 COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
-COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that came again within one burst';
-COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
-COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'since when the row counts';
-COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: of exec_time, sampled: without a wait event, so on a processor or waiting for one';
-COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: of exec_time, sampled: waiting for a lock (wait events of type Lock); one that is being waited for is exact';
-COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: of exec_time, sampled: waiting for another server, as its client';
-COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample tells';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
+COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
+COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 
 -- ---------------------------------------------------------------------------
 -- Resets of one session, or of some clients
@@ -856,9 +856,9 @@ AS 'MODULE_PATHNAME', 'pgnetlat_reset_clients'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_reset_session(integer) IS
-	'forgets what the session with this process ID has counted, and returns the moment from which it counts again; NULL if there is none';
+	'discards what the session with this process ID has counted, and returns the time from which it counts again; NULL if there is no such session';
 COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
-	'forgets what the client groups that have all that is given have counted, and returns how many there are; NULL: anything';
+	'discards what has been counted for the client groups that match all given arguments, and returns their number; NULL matches anything';
 
 REVOKE ALL ON FUNCTION pgnetlat_reset_session(integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
@@ -928,80 +928,79 @@ END
 $$;
 
 COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
-	'the statements with most network and send time, with their text where pg_stat_statements has it (NULL elsewhere)';
+	'the statements with the most network and send time, with their text where pg_stat_statements has it (NULL elsewhere)';
 
 CREATE OR REPLACE VIEW pgnetlat_top_statements AS
 SELECT * FROM pgnetlat_top_statements();
 
 COMMENT ON VIEW pgnetlat_top_statements IS
-	'the 20 statements with most network and send time, with their text where pg_stat_statements knows it';
+	'the 20 statements with the most network and send time, with their text where pg_stat_statements has it';
 COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one, and for other roles'' statements without pg_read_all_stats';
-COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions that were completed, or read from for the first time';
+COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
-COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: of its executions, the server works';
-COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: of its executions, handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and those that only prepared it';
-COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of the waits after these, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that came again within one burst';
-COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that brought those, and that prepared them anew';
-COMMENT ON COLUMN pgnetlat_top_statements.query IS 'its text; NULL where pg_stat_statements is not installed, not readable, or does not know it';
+COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
+COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst';
+COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
 
 -- ---------------------------------------------------------------------------
--- What has not changed, but for what it says of itself
+-- What has not changed, except for its comments and planner estimates
 -- ---------------------------------------------------------------------------
 
--- Why these marks.  All read shared memory that changes while they run, and
--- most of them add to it what sessions have counted: volatile.  Restricted
--- to the leader, so that a query sees one state, not one for each worker.
--- ROWS are those of a middling server: 100 sessions and as many client groups.
--- COST is that of a call, which does all of the work: ten times as much where
--- what sessions have counted is added first.
+-- About the attributes.  All functions read shared memory that changes while
+-- they run, and most of them first add to it what sessions have counted: hence
+-- VOLATILE.  They are restricted to the leader, so that a query sees one state,
+-- not one for each worker.  ROWS are those of a medium-sized server: 100 sessions
+-- and as many client groups.  COST is that of a call, which does all of the
+-- work: ten times as much where what sessions have counted is added first.
 ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
 ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
 ALTER FUNCTION pgnetlat_info() COST 100;
 ALTER FUNCTION pgnetlat_reset() COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_recent(integer) IS
-	'the last exchanges of the session with this process ID that its flight recorder holds as a whole, oldest first, each with the wait after it; times in milliseconds';
+	'the last exchanges of the session with this process ID, as far as its flight recorder holds them completely, oldest first, each with the wait after it; times in milliseconds';
 
 COMMENT ON VIEW pgnetlat_waits IS
-	'sampled wait events of each connected session, by state; no rows for other roles'' sessions without pg_read_all_stats';
+	'sampled wait events of each connected session, by state; without pg_read_all_stats, no rows for other roles'' sessions';
 COMMENT ON COLUMN pgnetlat_waits.pid IS 'process ID of the backend';
-COMMENT ON COLUMN pgnetlat_waits.state IS 'state of the session, as in pgnetlat_sessions; NULL in the row of further wait events';
-COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU where there is no wait event; NULL in the row of further wait events';
-COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those a session has room for';
+COMMENT ON COLUMN pgnetlat_waits.state IS 'state of the session, as in pgnetlat_sessions; NULL in the row whose wait_event is other';
+COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU where there is no wait event; NULL in the row whose wait_event is other';
+COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those that a session has room for';
 COMMENT ON COLUMN pgnetlat_waits.samples IS 'number of samples';
-COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time they stand for';
+COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time that the samples stand for';
 
 COMMENT ON VIEW pgnetlat_info IS
-	'the extension itself: version, health of its worker, evictions and memory';
-COMMENT ON COLUMN pgnetlat_info.version IS 'of the library that the server has loaded';
+	'the extension itself: version, state of its worker, evictions and memory';
+COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when it took its latest sample';
-COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while nobody is active';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the worker took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
 COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
 COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
-COMMENT ON COLUMN pgnetlat_info.statements_max IS 'room for them: pgnetlat.max_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_max IS 'maximum number of entries: pgnetlat.max_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';
 COMMENT ON COLUMN pgnetlat_info.clients IS 'entries in use for pgnetlat_clients';
-COMMENT ON COLUMN pgnetlat_info.clients_max IS 'room for them: pgnetlat.max_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_max IS 'maximum number of entries: pgnetlat.max_clients';
 COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
-COMMENT ON COLUMN pgnetlat_info.records_dropped IS '0 since 1.1: nothing is dropped';
+COMMENT ON COLUMN pgnetlat_info.records_dropped IS 'always 0 since 1.1: nothing is dropped';
 COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
-COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'the latest reset';
+COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
 
 -- ---------------------------------------------------------------------------
--- What nobody needs any more
+-- What is no longer needed
 -- ---------------------------------------------------------------------------
 
-
--- Only objects of users can depend on these now.  Privileges that somebody has
--- changed are not carried over: granted here they would be the extension's
--- own, and missing from dumps.
+-- Only users' objects can depend on these functions now.  Privileges that somebody
+-- has changed are not carried over: if granted here, they would be the
+-- extension's own, and missing from dumps.
 DO $$
 DECLARE
 	old     record;
@@ -1038,12 +1037,12 @@ BEGIN
 			RAISE EXCEPTION 'cannot update extension "pgnetlat" because other objects depend on function %(), whose declaration changes',
 				old.name
 				USING ERRCODE = 'dependent_objects_still_exist',
-					  DETAIL = pg_catalog.format('They are %s.', objects),
-					  HINT = pg_catalog.format('Let them use the view %I instead, which stays, or drop them.', old.name);
+					  DETAIL = pg_catalog.format('The dependent objects are %s.', objects),
+					  HINT = pg_catalog.format('Use the view %I in them instead, which remains, or drop them.', old.name);
 		END IF;
 		IF old.proacl IS NOT NULL THEN
-			RAISE WARNING 'function %() has its default privileges again', old.name
-				USING HINT = 'Repeat what you have granted on it, or revoked.';
+			RAISE WARNING 'function %() has been given back its default privileges', old.name
+				USING HINT = 'Repeat any GRANT or REVOKE on it.';
 		END IF;
 	END LOOP;
 END

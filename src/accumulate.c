@@ -3,15 +3,17 @@
  * accumulate.c
  *	  See accumulate.h.
  *
- * Groups.  A session is in one client group at a time, and its pending time
- * with it.  It leaves a group only when all that the group has been shown of
- * it is attributed, so that the group's whole does not fall: normally at once,
- * but if a reader was quick enough to accumulate the wait in which application_name
- * has changed, with the first accumulate after that wait.
+ * Groups.  A session is in one client group at a time, and so is its pending
+ * time.  It leaves a group only when everything that has been shown of it in
+ * the group is attributed, so that the group's total does not decrease:
+ * normally at once, but if a reader was quick enough to accumulate the wait in
+ * which application_name has changed, when the session is first accumulated
+ * after that wait.
  *
- * Locks: the reset lock (shared), the session's accumulation lock, then one table's
- * lock at a time.  Nothing here allocates or raises an error while it holds
- * them: sessions come here from the end of an exchange, and on their way out.
+ * Locks: the reset lock (shared), the session's accumulation lock, then one
+ * partition's lock at a time.  Nothing here allocates or raises an error while
+ * it holds them: sessions come here from the end of an exchange, and on their
+ * way out.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -191,7 +193,7 @@ accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_fre
 
 /* Accumulate a session whose lock is held, if there is one. */
 static void
-accumulate_locked(int slot, ExecPurpose purpose)
+accumulate_locked(int slot)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
@@ -206,7 +208,7 @@ accumulate_locked(int slot, ExecPurpose purpose)
 	/* first the tally: what it has counted must not be more than the account */
 	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
-	if (!slot_observe_for(slot, purpose, 0, &observation))
+	if (!slot_observe(slot, &observation))
 		return;
 	now = GetCurrentTimestamp();
 	if (taken)
@@ -230,7 +232,7 @@ accumulate_session(int slot)
 	if (states[slot].session == 0)
 		return;
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot, EXEC_ACCUMULATE);
+	accumulate_locked(slot);
 	accumulate_end(slot);
 }
 
@@ -245,7 +247,7 @@ accumulate_all(void)
 		if (states[i].session == 0)
 			continue;
 		(void) accumulate_begin(i, false);
-		accumulate_locked(i, EXEC_SHOW);
+		accumulate_locked(i);
 		accumulate_end(i);
 	}
 }
@@ -296,7 +298,7 @@ accumulate_rename(int slot)
 	if (state->renamed)
 	{
 		state->next_key = my_key;
-		accumulate_locked(slot, EXEC_ACCUMULATE);
+		accumulate_locked(slot);
 	}
 	accumulate_end(slot);
 }
@@ -311,7 +313,7 @@ accumulate_detach(int slot)
 	ClientEntry *group;
 
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot, EXEC_ACCUMULATE);
+	accumulate_locked(slot);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;

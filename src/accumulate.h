@@ -5,12 +5,12 @@
  *
  * To accumulate a session is to add what it has counted since the last time to
  * its client group and to the history, and to take its tally for the
- * statements and histograms.  Whoever needs the aggregates accumulates: a reader
- * before it reads, the sampler when it closes an interval of the history or
- * takes snapshots, a session when its application_name changes and when it
- * ends.  A session that uses more statements than its tally has places adds
- * those to their table itself, many executions at a time.  So nothing is lost
- * and nothing is stale, whether the sampler runs or not.
+ * statements and histograms.  Whoever needs the aggregates accumulates: a
+ * reader before it reads, the sampler when it closes an interval of the
+ * history or takes snapshots, a session when its application_name changes and
+ * when it ends.  A session that uses more statements than its tally has places
+ * for adds those to their table itself, many executions at a time.  So nothing
+ * is lost and nothing is stale, whether the sampler runs or not.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

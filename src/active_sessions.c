@@ -8,7 +8,7 @@
  * barrier sees to that.
  *
  * The sampler's latch is that of its PGPROC, which stays where it is when the
- * sampler ends: whoever sets it too late wakes somebody up for nothing.
+ * sampler exits: setting it too late wakes up some process for nothing.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -8,22 +8,22 @@
  * if all are, it sleeps.  The others are active.
  *
  * A session is made quiet by the sampler alone, when it has waited for longer
- * than any wait behind which an exchange begins on the plain path.  So the
+ * than any wait after which an exchange begins on the plain path.  So the
  * plain path has nothing to do with this: an exchange that ends a quiet wait
- * always begins in exchange_begin(), which says so here.  It writes only if the
- * session is quiet, and wakes the sampler only if that sleeps; one session
- * does it for all.
+ * always begins in exchange_begin(), which makes the session active again.  It
+ * writes only if the session is quiet, and wakes the sampler only if that is
+ * asleep; one session does this for all.
  *
- * Neither misses the other.  The session publishes that its exchange has begun
- * and then looks whether it is quiet; the sampler says that it is quiet and
- * then looks whether it still waits.  Likewise the session becomes active and
- * then looks whether the sampler sleeps; the sampler says that it sleeps and
- * then looks whether a session is active.  Between the two steps, each time,
- * there is a full barrier.
+ * Neither side misses the other.  The session publishes that its exchange has
+ * begun and then checks whether it is marked quiet; the sampler marks the
+ * session quiet and then checks whether it is still waiting.  Likewise the
+ * session becomes active and then checks whether the sampler is asleep; the
+ * sampler announces that it will sleep and then checks whether a session is
+ * active.  Each time there is a full barrier between the two steps.
  *
  * Nobody announces what a session does before the extension hears of its
  * request: it may be blocked by a lock while a query is analyzed.  That is why
- * the sampler looks at quiet sessions as well, a few times a second.
+ * the sampler also looks at quiet sessions, a few times a second.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -3,12 +3,13 @@
  * blockers.c
  *	  See blockers.h.
  *
- * When the table is full, entries for which others waited least are removed,
- * and their counters added to one that has no key, so that the sums stay true.
+ * When the table is full, the entries for which others waited least are
+ * removed, and their counters added to one that has no key, so that the sums
+ * stay true.
  *
- * How many wait for somebody now is counted anew in each pass over the waits,
- * and nobody goes through the entries for that: one that was not come across in
- * the latest pass has none.
+ * How many sessions wait for a holder now is counted anew in each pass over
+ * the waits, without going through the entries for that: an entry that the
+ * latest pass did not touch has none.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * blockers.h
- *	  Who held up others, after which statement: a bounded table in shared
+ *	  Who held up others, and after which statement: a bounded table in shared
  *	  memory.
  *
  * A holder is the root of a chain of lock waits: it holds a lock that others
  * wait for, and waits for none itself.  Its entry is that of its client group
- * and of its latest statement; holders without a client have one by the type of
- * process that they are.
+ * and its latest statement; holders without a client have one for each type of
+ * process.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

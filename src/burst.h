@@ -11,12 +11,13 @@
  * before it and, where the client prepares it anew each time, before that) are
  * what one statement for all would have saved.
  *
- * Bursts are numbered.  Whoever keeps something for each statement keeps the
- * number of the burst in which it was last executed there: most questions are
- * one comparison.  What is not kept any longer is remembered here, until the
- * burst ends: the first statements in the order in which they came, further
- * ones in a small hash table.  When that is full it is forgotten: a loop of
- * too many different statements shows repeats of some of them only.
+ * Bursts are numbered.  Whoever keeps something for each statement also keeps
+ * the number of the burst in which the statement was last executed, so that
+ * most questions are one comparison.  What is no longer kept there is
+ * remembered here until the burst ends: the first statements in the order in
+ * which they came, further ones in a small hash table.  When that is full, it
+ * is emptied: a loop of too many different statements shows repeats of only
+ * some of them.
  *
  * Plain C, no server headers.
  *

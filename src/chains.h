@@ -3,9 +3,9 @@
  * chains.h
  *	  The skeleton of a hash table of fixed size: chains of numbered places.
  *
- * What is kept in the places is none of its business: it knows a link per
- * place, which is in one chain at a time, of a bucket or of those that are
- * free.  Links are apart from what they link, and small, so that looking for
+ * It does not know what is kept in the places, only a link for each place,
+ * which is in one chain at a time: that of a bucket, or that of the free
+ * places.  Links are small and apart from what they link, so that looking for
  * one touches few cache lines.
  *
  * Plain C, no server headers, no locks.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * client_key.h
- *	  To which client group this session belongs.
+ *	  Which client group this session belongs to.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -11,12 +11,12 @@
  * groups, until there is.
  *
  * Windows begin with snapshots, as those over sessions do (snapshots.h), but
- * all groups of a partition have theirs of the same moments.  A group that was
- * not there then had counted nothing: its snapshot is zero.  What was evicted
- * since takes its snapshots along to the row that it is added to: there, too,
- * the difference is what was counted in the window.  Snapshots are not saved,
- * and what was saved is older than any window: there is nothing before the
- * server's start.
+ * all groups of a partition have theirs as of the same moments.  A group that
+ * did not exist then had counted nothing: its snapshot is zero.  A group that
+ * was evicted since takes its snapshots along to the row that it is added to:
+ * there, too, the difference is what was counted in the window.  Snapshots are
+ * not saved, and what was saved is older than any window: no window begins
+ * before the server was started.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -3,11 +3,11 @@
  * clients.h
  *	  The account by client group: a bounded table in shared memory.
  *
- * A group is a database, a role, an application_name and an address.  Its
- * sums hold what was accumulated in from live and ended sessions.  What only live
- * sessions add to it (that they are there, and their pending time) is in the
- * same entry, under the same lock: a copy of an entry is of one moment, so its
- * parts add up and its whole never falls.
+ * A group is a database, a role, an application_name and an address.  Its sums
+ * hold what was accumulated from live and ended sessions.  What only live
+ * sessions add to it (their number, and their pending time) is in the same
+ * entry, under the same lock: a copy of an entry is as of one moment, so its
+ * parts add up and its total never decreases.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -4,11 +4,11 @@
  *	  The monotonic clock, and how core's timestamps map onto it.
  *
  * All intervals are measured with CLOCK_MONOTONIC, in nanoseconds: it is the
- * same for all processes of a machine and does not step.  When a request was
- * read, however, only core's statement timestamp says, and that is wall-clock
- * time.  An offset converts it.  The offset is kept until it is clearly off
- * (the wall clock stepped), so that everybody who converts the same timestamp
- * with it gets the same result.
+ * same for all processes of a machine and does not step.  Only core's
+ * statement timestamp, however, says when a request was read, and that is
+ * wall-clock time.  An offset converts it.  The offset is kept until it is
+ * clearly off (the wall clock stepped), so that everybody who converts the
+ * same timestamp with it gets the same result.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  The newest major's interfaces, for the older ones as well.
+ *	  The newest major version's interfaces, for the older ones as well.
  *
  * Nothing else asks which major this is; persist.c only writes it down.
  *

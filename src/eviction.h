@@ -3,10 +3,10 @@
  * eviction.h
  *	  Choosing the least used entries of a full table, without memory.
  *
- * A table that is full looks at all its entries twice: first it counts them
- * by the magnitude of their usage, which tells the magnitude up to which
- * entries must go; then it removes those.  Usage ages at each eviction, so
- * that what was popular long ago goes in the end.
+ * The owner of a full table looks at all entries twice: first it counts them
+ * by the magnitude of their usage, which tells up to which magnitude entries
+ * must go; then it removes those.  Usage ages at each eviction, so that what
+ * was popular long ago goes eventually.
  *
  * Plain C, no server headers.
  *

@@ -469,8 +469,8 @@ next_record(int64 at, int64 network)
 
 /*
  * Another statement begins in the same exchange, after "unsent_bytes" have
- * been put into core's send buffer.  Never called from where locks may be
- * held, so the recorder can be emptied.
+ * been put into core's send buffer.  Never called where locks may be held, so
+ * the tally can be added to the tables.
  */
 void
 exchange_next_statement(int64 at, int64 unsent_bytes)

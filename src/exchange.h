@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * exchange.h
- *	  This backend's account: events in, ledger, slot and records out.
+ *	  This backend's account: events in; ledger, slot, tally and
+ *	  records out.
  *
  * wire.c says when an exchange begins and when its response is sent; this is
- * where that is booked in the ledger, published in the slot and written into
- * the flight recorder, and where the kernel is asked about the connection.
+ * where that is booked in the ledger, published in the slot, added to the
+ * tally and written into the flight recorder, and where the kernel is asked
+ * about the connection.
  *
  * The plain exchange is here, for wire.c to inline: it takes two write
  * sections, one when a request has been read and one when the response is
@@ -14,9 +16,10 @@
  * is: should it block all the same, its backend's wait event shows that.
  * Everything else goes through exchange.c, event by event.
  *
- * Hot path: the session's own slot only, no lock, no allocation, no error.
- * The one exception: it accumulates a flight recorder that is nearly full,
- * between two exchanges, once per recorder_size exchanges.
+ * Hot path: the session's own slot and tally only, no lock, no allocation, no
+ * error.  The one exception: a session that uses more statements than its
+ * tally has places for adds them to their table, many at a time, between two
+ * exchanges or two statements.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * exec_samples.h
- *	  What each session was seen doing while it executed.
+ *	  What each session was seen doing while it was executing.
  *
- * Whoever looks at a session takes a sample of it: the sampler at each tick, and
- * anybody who observes it in between.  So there are several writers, and a
+ * Whoever looks at a session takes a sample of it: the sampler at each tick,
+ * and anybody who observes it in between.  So there are several writers, and a
  * spinlock for each slot.  No event of a session takes it: the session itself
- * comes here only when it accumulates its own records.
+ * comes here only when it accumulates itself, because it is renamed or ends.
  *
- * Beside the session's parts there are those of the statement in progress, whose
- * execution reaches its table only when its record is accumulated: until then
- * they wait here.
+ * In addition to the session's parts there are those of the statement in
+ * progress, whose execution reaches its table only when the tally that counts
+ * it is taken: until then they wait here.
  *
  * Times are nanoseconds of the monotonic clock.
  *
@@ -44,8 +44,8 @@ typedef struct ExecLook
 /* Why somebody looks. */
 typedef enum ExecPurpose
 {
-	EXEC_SHOW,					/* to show it: what is not sampled stays so */
-	EXEC_ACCUMULATE,			/* to add it to what is not shown at once */
+	EXEC_SHOW,					/* to show it, or to add it to a table, which
+								 * anybody may show: what is not sampled stays so */
 	EXEC_SAMPLE					/* the sampler, at its tick */
 } ExecPurpose;
 

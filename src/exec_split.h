@@ -4,13 +4,13 @@
  *	  What execution consists of, as far as samples tell.
  *
  * How long a session has executed is known exactly; what it did meanwhile is
- * sampled.  A sample stands for the time since the one before: so much of the
- * execution that has not been booked yet is booked on the part that was seen.
- * A session that executes for a short while and often is so seen in proportion,
- * and never is more booked than there was.
+ * sampled.  A sample stands for the time since the one before: up to that much
+ * of the execution that has not been booked yet is booked to the part that was
+ * seen.  So a session that executes often, but only briefly, is seen in
+ * proportion, and never is more booked than there was.
  *
- * What is left over may still be booked, until somebody is shown it: what has
- * been shown as not sampled stays so.  That is what keeps all parts, this one
+ * What is left over may still be booked until somebody is shown it: what has
+ * been shown as unsampled stays so.  That is what keeps all parts, this one
  * included, from ever falling, while they add up to the whole.
  *
  * Plain C, no server headers.  Times are nanoseconds.

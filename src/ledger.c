@@ -10,8 +10,8 @@
  * - Execution is split into exec and recv by what the sampler saw, so the
  *	 time since its last visit is pending while the session is receiving.
  * - What cannot be told yet (a short wait outside a transaction, a response
- *	 still leaving the kernel, a sending that may be stuck) is pending, and
- *	 moves to its place once known.
+ *	 still leaving the kernel, a send that may be blocked) is pending,
+ *	 and moves to its place once known.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -4,9 +4,9 @@
  *	  See lock_graph.h.
  *
  * Core's GetBlockerStatusData(), on which pg_blocking_pids() is built as well,
- * tells about one process: who has, and who awaits, the lock that it waits for.
- * That answers for all others who wait for the same lock, so there is one
- * question for each lock, not for each who waits.
+ * tells about one process: who holds, and who awaits, the lock that it waits
+ * for.  That holds for all others that wait for the same lock, so there is one
+ * question for each lock, not for each process that waits.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * lock_graph.h
- *	  Whom does somebody wait for, at the root of a chain of lock waits?
+ *	  Who is at the root of the chain of lock waits that a process is in?
  *
- * Asks the lock manager, in rounds: what was answered in a round counts for all
- * of it.  For the sampler only.
+ * Asks the lock manager, in rounds: what it has said once in a round is not
+ * asked again in that round.  For the sampler only.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -4,25 +4,24 @@
  *	  See lock_waits.h.
  *
  * What is known of the waits is in shared memory, protected by a lock, because
- * readers bring it up to date as well.  Nothing in there is
- * believed without looking at the backend again: while PGPROC says that it
- * waits, and since the same moment, all of the time in between was waited.
- * When it does not, the wait ended at some time after the last look; it is
- * counted up to there.
+ * readers bring it up to date as well.  Nothing in there is believed without
+ * looking at the backend again: as long as PGPROC says that it is waiting, and
+ * since the same moment, it has waited all the time in between.  Otherwise the
+ * wait ended at some time after the last look; it is counted up to that look.
  *
  * Finding a holder takes all of the lock manager's partition locks (core's
  * GetBlockerStatusData(), as in pg_blocking_pids()), so only the sampler does
- * that, and seldom: in rounds, each of which answers for all waits.  One
- * question answers for all who wait for the same lock.  Between rounds a holder
- * is one as long as its transaction lasts.  If that ends while others go on
- * waiting, the next round finds out whom for, and who that is cannot have held
- * them up before its transaction began, or its own wait ended: for what is
- * before that, if it is after the end of the former holder, nobody is blamed.
+ * that, and seldom: in rounds, each of which covers all waits.  One question
+ * is enough for all sessions that wait for the same lock.  Between rounds a
+ * holder remains one as long as its transaction lasts.  If that ends while
+ * others go on waiting, the next round finds the new holder, which cannot have
+ * held them up before its transaction began or its own wait ended: for the
+ * time between the end of the former holder and that moment, nobody is blamed.
  *
- * The split.  Each wait keeps what the holder's account was when something was
- * booked last (at first: when the wait began, as far back as the holder's
+ * The split.  Each wait keeps the holder's account as of when something was
+ * last booked (at first: when the wait began, as far back as the holder's
  * account can tell), so that all of it is the difference of two observations.
- * What the holder has pending is not split yet; it is told apart when it is
+ * What the holder has pending is not split yet; it is split when it is
  * attributed, if the wait has not ended by then.
  *
  * Copyright (c) 2026, the pgnetlat authors

@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * lock_waits.h
- *	  Who waits for a lock, for how long, and whom for.
+ *	  Which sessions wait for a lock, for how long, and for whom.
  *
- * The sampler tells which sessions it has seen waiting in the lock manager.  (How
- * long they wait in all is a part of their execution: see exec_samples.h.)
+ * The sampler tells which sessions it has seen waiting in the lock manager.
+ * (How long they wait in total is a part of their execution: see
+ * exec_samples.h.)
  *
- * A wait that lasts is somebody's fault.  The sampler follows the chain of lock
- * waits to its root, the holder, and what is waited is booked on that one, in
- * pgnetlat_blockers and in its session: split by what the holder's own account
- * gained in the same time.  It is booked from the moment that core has noted
- * down (PGPROC.waitStart) up to the latest look, at which the session was still
- * waiting: by the sampler at each tick, and by readers before they show
+ * A wait that lasts is booked to somebody.  The sampler follows the chain of
+ * lock waits to its root, the holder, and the time is booked to the holder, in
+ * pgnetlat_blockers and in its session, split by what the holder's own account
+ * gained in the same time.  It is booked from the moment that core has
+ * recorded (PGPROC.waitStart) up to the latest look at which the session was
+ * still waiting: by the sampler at each tick, and by readers before they show
  * anything, so that a wait in progress is exact.
  *
  * Copyright (c) 2026, the pgnetlat authors

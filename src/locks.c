@@ -4,7 +4,7 @@
  *	  See locks.h.
  *
  * Each kind is a tranche of its own, so that the wait event of a process that
- * waits for one says for which.
+ * waits for a lock names its kind.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

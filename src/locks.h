@@ -7,8 +7,8 @@
  * that come before it here; so it holds at most one of each kind.
  *
  * Built with -DPGNETLAT_LOCK_STATS, each lock counts how often it was taken,
- * refused and waited for, and for how long it was held: pgnetlat_lock_stats()
- * in locks.c, which bench/locks asks.  Nobody else builds it so.
+ * refused and waited for, and for how long it was held: see
+ * pgnetlat_lock_stats() in locks.c.  Only bench/locks builds it that way.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

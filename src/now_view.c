@@ -3,11 +3,11 @@
  * now_view.c
  *	  pgnetlat_now: what a person reads while something is wrong.
  *
- * A row for each session that is not idle, the worst first, rounded, and never
- * wider in psql than NOW_WIDTH columns of a terminal.  What that needs (how wide
- * is a character, whom is a backend blocked by) is easier to have here than in
- * SQL, and all rows are known before the first is returned: the last column
- * gets what room the others leave.
+ * A row for each session that is not idle, the worst first, with rounded
+ * figures, and in psql never wider than NOW_WIDTH columns of a terminal.  What
+ * that needs (how wide a character is, which backend blocks another) is easier
+ * to get here than in SQL, and all rows are known before the first is
+ * returned: the last column gets the room that the others leave.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -185,9 +185,18 @@ format_age(char *buffer, size_t size, int64 age)
 		snprintf(buffer, size, "%.0f d", Min(seconds / 86400, 9999));
 }
 
+/* Of the server's part: it waited for a lock, another server or a processor. */
+static int64
+held_up_part(const LedgerTotals *totals)
+{
+	return totals->exec_part[EXEC_LOCK] + totals->exec_part[EXEC_REPLICATION] +
+		totals->exec_part[EXEC_REMOTE] + totals->run_queue_wait;
+}
+
 /*
  * Percentages of server, network and client, which sum to 100, and the same as
- * a bar.  Nothing if there was nothing but idle and pending time.
+ * a bar, in which the server's part is in two: it worked, and it was held up.
+ * Nothing if there was nothing but idle and pending time.
  */
 static void
 format_parts(NowRow *row, const LedgerTotals *totals)
@@ -195,6 +204,8 @@ format_parts(NowRow *row, const LedgerTotals *totals)
 	double		whole = ledger_busy_total(totals);
 	double		server = ledger_server_part(totals) / whole;
 	double		network = ledger_network_part(totals) / whole;
+	double		works = Max(server - held_up_part(totals) / whole, 0);
+	int			to_works;
 	int			to_server = rint(100 * server);
 	int			to_network = rint(100 * (server + network));
 	int			used;
@@ -206,10 +217,11 @@ format_parts(NowRow *row, const LedgerTotals *totals)
 					to_server, to_network - to_server, 100 - to_network);
 	used += snprintf(row->parts + used, sizeof(row->parts) - used, "%*s",
 					 (int) strlen("33/33/34") + 1 - used, "");
+	to_works = rint(BAR_WIDTH * works);
 	to_server = rint(BAR_WIDTH * server);
 	to_network = rint(BAR_WIDTH * (server + network));
 	for (int i = 0; i < BAR_WIDTH; i++)
-		row->parts[used++] = i < to_server ? '#' : i < to_network ? '=' : '.';
+		row->parts[used++] = i < to_works ? '#' : i < to_server ? '!' : i < to_network ? '=' : '.';
 	row->parts[used] = '\0';
 }
 
@@ -437,8 +449,10 @@ append_session(StringInfo buffer, const LockHolder *holder, int columns)
 	width = append_client(&client, &observation, status.application_name);
 	if (buffer->len + 1 + width + 2 + (int) strlen(long_text) <= columns)
 		appendStringInfo(buffer, " %s: %s", client.data, long_text);
-	else
+	else if (buffer->len + 2 + (int) strlen(short_text) <= columns)
 		appendStringInfo(buffer, ": %s", short_text);
+	else
+		appendStringInfo(buffer, ": %s", deeds[observation.account.state].short_text);
 }
 
 /* Whom it waits for, at the root of a chain of lock waits. */

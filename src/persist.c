@@ -11,13 +11,13 @@
  * first session has been let in: a start that fails, say because of an error
  * in pg_hba.conf, loses nothing.  Then it is removed, so that no stale file
  * gets into a base backup and a crash never brings back old figures.  If it is
- * there all the same when the server starts after a crash, or from a backup,
- * the control file says so, and it is not used.
+ * nevertheless there when the server starts after a crash or from a backup,
+ * the control file shows that, and the file is not used.
  *
  * The file is for the same library and the same major version on the same
- * machine; a header says so, and a checksum covers everything.  Behind that,
- * each value is looked at: none may be one that no table can hold.  A file
- * that is foreign, truncated or damaged is logged and discarded.
+ * machine, as its header says, and a checksum covers everything.  After that,
+ * each value is checked: none may be one that no table can hold.  A file that
+ * is foreign, truncated or damaged is logged and discarded.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -509,9 +509,9 @@ static const char *
 header_complaint(const PersistHeader *header, size_t body_size)
 {
 	if (!format_is_ours(header))
-		return "It has another format, such as that of another version.";
+		return "It has a different format, such as that of another version.";
 	if (header->major != PG_VERSION_NUM / 100)
-		return "It is of another major version of PostgreSQL.";
+		return "It is from another major version of PostgreSQL.";
 	if (expected_body_size(header) != (int64) body_size)
 		return "It is truncated or damaged.";
 	return NULL;
@@ -569,7 +569,7 @@ use_body(const PersistHeader *header, const char *body, size_t size)
 		return "It is truncated or damaged.";
 	if (!IS_VALID_TIMESTAMP(header->reset_timestamp) ||
 		!each_entry(header, body, entry_is_valid))
-		return "It contains values that cannot be.";
+		return "It contains invalid values.";
 	(void) each_entry(header, body, restore_entry);
 	slot_restore_reset_timestamp(header->reset_timestamp);
 	return NULL;
@@ -629,7 +629,7 @@ persist_load(void)
 		return;
 	}
 	complaint = file_is_current() ? use_file(file) :
-		"The server was not shut down in an orderly way after it was written.";
+		"The server was not shut down cleanly after the file was written.";
 	FreeFile(file);
 	if (complaint == NULL)
 		return;
@@ -637,6 +637,6 @@ persist_load(void)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("ignoring file \"%s\"", PERSIST_FILE),
 			 errdetail("%s", complaint),
-			 errhint("Statistics of pgnetlat start from zero.")));
+			 errhint("The statistics of pgnetlat start from zero.")));
 	remove_file();
 }

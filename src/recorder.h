@@ -8,8 +8,8 @@
  * session builds a record in its place, where nobody looks before it is pushed.
  *
  * Readers take no lock, so head tells them two things: what is complete, and
- * what may be overwritten.  While head is n, the session builds record n, in
- * the place where record n - size was.
+ * what is perhaps being overwritten.  While head is n, the session builds record
+ * n, in the place where record n - size was.
  *
  *		session						reader
  *		fill record n - 1			read head: n
@@ -18,9 +18,9 @@
  *		write barrier (b)			read barrier (b)
  *		fill record n				read head again: m
  *
- * By (a) a record that head promises is complete.  By (b), where a copy has
- * anything of record m in it, the second reading of head says at least m, and
- * what is below m - size + 1 is thrown away: exactly what may be torn.  On x86,
+ * By (a) a record that head promises is complete.  By (b), if a copy contains
+ * anything of record m, the second reading of head is at least m, and records
+ * below m - size + 1 are discarded: exactly those that may be torn.  On x86,
  * where stores stay in order, both barriers only bind the compiler.
  *
  * Copyright (c) 2026, the pgnetlat authors

@@ -3,14 +3,15 @@
  * request_log.c
  *	  See request_log.h.
  *
- * The line is written when the client has its response, in the middle of what
- * core does to send that.  Nothing may go to the client there, so the line is
- * for the server's log only; nor may an error be raised.  Interrupts wait,
- * because core looks for them behind each message.
+ * The line is written when the response has been handed over, in the middle of
+ * what core does to send it.  Nothing may go to the client there, so the line
+ * is for the server's log only; nor may an error be raised.  Interrupts are
+ * held off, because core checks for them after each message.
  *
- * A server on which everything has become slow must not become slower by saying
- * so.  Each session writes a few lines in a second at most, and all of them
- * together some more.  What a session has left out is counted in its next line.
+ * A server on which everything has become slow must not become even slower by
+ * logging that.  Each session writes at most a few lines a second, and all
+ * sessions together some more.  A session's next line counts what it has left
+ * out.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -79,7 +80,7 @@ format_bytes(char *buffer, size_t size, int64 bytes)
 	int			unit = 0;
 	int64		value = bytes;
 
-	while (value >= 10 * 1024 && unit < (int) lengthof(units) - 1)
+	while (value >= INT64CONST(10240) && unit < (int) lengthof(units) - 1)
 	{
 		value = (value + 512) / 1024;
 		unit++;

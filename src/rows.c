@@ -31,7 +31,7 @@ rows_require_preload(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\""),
-				 errhint("Add it to that setting and restart the server.")));
+				 errhint("Add \"pgnetlat\" to that parameter and restart the server.")));
 }
 
 /* Start a set of rows, whose columns come from the SQL declaration. */
@@ -58,11 +58,11 @@ declared_name(ApiVersion api, const char *column)
 }
 
 /*
- * Does what was filled in belong into these columns?  A released library serves
- * every earlier declaration.  So one that has another number of columns is
- * newer, or somebody has written it by hand; and a name that is not the
+ * Does what was filled in belong in these columns?  A released library serves
+ * every earlier declaration.  So a declaration with another number of columns
+ * is newer, or was written by hand; and a name that differs from the
  * declaration's is a mistake of ours: two columns of one type, swapped in C or
- * in SQL, would not be noticed otherwise.
+ * in SQL, would otherwise not be noticed.
  */
 void
 rows_check_columns(RowBuilder *row, TupleDesc declared)
@@ -71,9 +71,9 @@ rows_check_columns(RowBuilder *row, TupleDesc declared)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("library and extension \"pgnetlat\" do not match"),
-				 errdetail("The function is declared with %d columns, where the library of version %s has %d.",
+				 errdetail("The function is declared with %d columns, but version %s of the library has %d.",
 						   declared->natts, PGNETLAT_VERSION, row->column),
-				 errhint("Install the library of the extension's version, and restart the server.")));
+				 errhint("Install the version of the library that matches the extension, and restart the server.")));
 	if (row->checked)
 		return;
 	row->checked = true;
@@ -85,7 +85,7 @@ rows_check_columns(RowBuilder *row, TupleDesc declared)
 		if (row->columns[i] == NULL)
 			row->checked = false;
 		else if (strcmp(name, declared_name(row->api, row->columns[i])) != 0)
-			elog(ERROR, "column %d is declared as \"%s\", where the library has \"%s\"",
+			elog(ERROR, "column %d is declared as \"%s\", but the library has \"%s\"",
 				 i + 1, name, row->columns[i]);
 	}
 }
@@ -307,12 +307,12 @@ rows_window_length(const Interval *duration)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must be positive"),
-				 errhint("It is how much of the past to show, up to now, such as '10 s' or '1 min'.")));
+				 errhint("Specify how far to look back from now, such as '10 s' or '1 min'.")));
 	if (compare_intervals(duration, &longest) > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must not be more than 15 minutes"),
-				 errhint("See pgnetlat_history for what was before.")));
+				 errhint("Use pgnetlat_history for earlier times.")));
 	/* the terms may be large (1 day - 23:59:50), their sum is not */
 	return (duration->time +
 			((int64) duration->month * DAYS_PER_MONTH + duration->day) * USECS_PER_DAY) *

@@ -6,20 +6,20 @@
  * What no event shows, samples do: the wait events of each session, and which
  * part of an exchange the backend spent blocked reading from its client (COPY
  * FROM STDIN, half a message, the rest of a failed pipeline).  Each sample
- * stands for the time that really passed since the one before.
+ * stands for the time that has really passed since the one before.
  *
  * Ticks lie on a grid, one each sample_interval.  One at which no session is
  * active (active_sessions.h) is left out: the sampler sleeps until a session
- * wakes it, and then until the next tick of the grid.  So samples are taken
- * when they always were, not when an exchange begins, and the first one stands
- * for one interval.  What was left out is booked afterwards as what it was,
- * the wait of a quiet session.
+ * wakes it, and then until the next tick of the grid.  So samples are always
+ * taken on the grid, not when an exchange begins, and the first one stands for
+ * one interval.  What was left out is booked afterwards as what it was: the
+ * wait of a quiet session.
  *
  * The sampler also asks the kernel, over socket diagnosis, about connections
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
- * And it accumulates all sessions when it closes an interval of the history.
+ * It accumulates all sessions when it closes an interval of the history.
  *
  * Every few seconds it keeps a snapshot of all accounts, where windows begin.
  *

@@ -10,9 +10,9 @@
  * straight-line.
  *
  * seqlock_write_begin() is a full barrier, not only a write barrier: what the
- * writer reads inside the section (the watermarks that readers leave, see session_slot.h)
- * is then at least as new as what any reader had written who saw the count
- * from before.
+ * writer reads inside the section (the watermarks that readers leave, see
+ * session_slot.h, and the state of its tally, see tally.h) is then at least as
+ * new as what any reader wrote that saw the count from before.
  *
  * Other barriers are where something is handed over without a change count:
  * records (recorder.[ch]), profiles that begin anew (wait_events.c), watermarks

@@ -9,18 +9,18 @@
  *	published	written by the session alone, under its seqlock
  *	sampled		written by the sampler alone, under its seqlock
  *	locks		written under the lock and the seqlock of lock waits
- *	shown		raised by readers: promises made to users; and what they have
- *				made of the session's tally (tally.h)
+ *	shown		raised by readers: promises made to users; and whether a reader
+ *				has taken the session's tally (tally.h)
  *
- * The watermarks are what keeps every column monotonic although readers look
- * into intervals in progress.  A reader who is about to show the session's
- * wait (or its execution, or its sending) up to now first raises the watermark to
- * now and then makes sure that the session has not moved on; the session,
- * when it moves on, reads the watermark inside its write section and lets no event
- * happen before it.  Either the reader sees the write section or the session
- * sees the watermark (see seqlock.h for the barriers).  The price is that an event
- * may be dated some microseconds late when somebody looked at that very
- * moment; it is never dated after the session published it.
+ * The watermarks keep every column monotonic although readers look at what is
+ * still in progress.  A reader that is about to show the session's wait (or
+ * its execution, or its sending) up to now first raises the watermark to now
+ * and then makes sure that the session has not moved on; the session, when it
+ * moves on, reads the watermark inside its write section and dates no event
+ * before it.  Either the reader sees the write section or the session sees the
+ * watermark (see seqlock.h for the barriers).  The price is that an event may
+ * be dated some microseconds late if somebody looked at that very moment; it
+ * is never dated after the session published it.
  *
  * Resets break no single-writer rule: pgnetlat_reset() only announces a new
  * generation.  A session applies it to its own ledger at its next event;

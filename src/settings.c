@@ -6,8 +6,8 @@
  * A default stands once, where its variable is defined; README.md and
  * expected/settings.out repeat it, and are checked.
  *
- * What costs time or decides who is counted how is for superusers; what sizes
- * shared memory needs a restart.
+ * What costs time, or decides who is counted and how, is for superusers; what
+ * sizes shared memory needs a restart.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -30,7 +30,7 @@ int64		pgnetlat_log_limit = PG_INT64_MAX;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
-int			pgnetlat_recorder_size = 32;
+int			pgnetlat_recorder_size = 24;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
@@ -116,8 +116,8 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.log_min_duration",
-		.short_desc = "Sets the duration of an exchange from which on it is logged.",
-		.long_desc = "-1 disables logging exchanges. 0 logs all of them.",
+		.short_desc = "Sets the minimum duration of the exchanges that are logged.",
+		.long_desc = "Zero logs all exchanges. -1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &log_min_duration,
 		.min = -1,
@@ -161,7 +161,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.rtt_interval",
 		.short_desc = "Sets how often a busy session asks the kernel for its connection's round-trip time.",
-		.long_desc = "-1 disables asking.",
+		.long_desc = "-1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &pgnetlat_rtt_interval,
 		.min = -1,
@@ -170,7 +170,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.sample_interval",
-		.short_desc = "Sets the time between two samples of the sessions' wait events.",
+		.short_desc = "Sets the time between two samples of the active sessions.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sample_interval,
 		.min = 1,
@@ -179,14 +179,14 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.save",
-		.short_desc = "Enables saving statistics at shutdown and loading them at start.",
+		.short_desc = "Enables saving statistics at shutdown and loading them at startup.",
 		.context = PGC_SIGHUP,
 		.flag = &pgnetlat_save,
 	},
 	{
 		.name = "pgnetlat.track_statements",
 		.short_desc = "Enables recording exchanges and attributing them to statements.",
-		.long_desc = "Without it pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
+		.long_desc = "If this is off, pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
 		.context = PGC_SUSET,
 		.flag = &pgnetlat_track_statements,
 	},

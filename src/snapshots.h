@@ -3,10 +3,11 @@
  * snapshots.h
  *	  Which snapshots of an account are kept, and which one begins a window.
  *
- * A window is the difference of two accounts: the one of now and a snapshot.
- * So that there is one for the last 10 seconds, minute and 15 minutes, and none
- * is much longer than that, snapshots are taken every third of each, and four
- * are kept: the oldest is then as old as the window or up to a third older.
+ * A window is the difference of two accounts: the present one and a snapshot.
+ * So that there is a window for each of the last 10 seconds, minute and 15
+ * minutes, and none is much longer than that, snapshots are taken at every
+ * third of each, and four are kept: the oldest is then as old as the window or
+ * up to a third older.
  *
  * Plain C, no server headers.  Moments are nanoseconds of the monotonic clock.
  *

@@ -7,12 +7,13 @@
  * for at top level; what runs inside of it (functions, triggers, the query of
  * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
  * stands for the statement that was prepared, as in pg_stat_statements.  What
- * runs outside of all portals nobody has asked for: the CHECK of a domain, say,
- * while a parameter is bound, or a function that is called without a statement.
+ * runs outside of all portals is not a statement of the client: for example,
+ * the CHECK of a domain while a parameter is bound, or a function that is
+ * called without a statement.
  *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
- * Under Sync that comes when the statement is complete, and still belongs to
- * it.
+ * Under Sync that happens after the statement is complete, but still belongs
+ * to it.
  *
  * The state of being nested is restored on normal return only, which spares the
  * hot path a PG_TRY.  After an error at top level the exchange runs nothing

@@ -3,9 +3,9 @@
  * statements.h
  *	  What each statement cost: a bounded table in shared memory.
  *
- * Whoever accumulates adds up what it has for each statement in items of its
- * own first, with the hash of their keys, and then adds all of them with one
- * call.  That takes each lock that it needs once.
+ * Whoever accumulates first adds up what it has for each statement in items of
+ * its own, with the hashes of their keys, and then adds all of them with one
+ * call, which takes each lock that it needs once.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

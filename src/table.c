@@ -3,9 +3,9 @@
  * table.c
  *	  See table.h.
  *
- * Besides the partitions' locks there is one spinlock, on the list of places
- * that are free: it is taken for some instructions, when an entry comes or
- * goes, and never to add to one that is there.
+ * In addition to the partitions' locks there is one spinlock, on the list of
+ * free places: it is taken for a few instructions, when an entry is created or
+ * removed, and never to add to an existing one.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

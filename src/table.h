@@ -3,9 +3,9 @@
  * table.h
  *	  Bounded hash tables in shared memory, made for many processors.
  *
- * A table never has more entries than its setting allows.  Who finds none
- * left throws out some of the least used ones, whose counters the owner adds
- * to a row for what was evicted: sums never fall.
+ * A table never has more entries than its setting allows.  Whoever finds none
+ * left evicts some of the least used ones, whose counters the table's owner
+ * adds to a row for evicted entries: sums never decrease.
  *
  * Partitions.  The hash of its key says to which partition an entry belongs;
  * each partition has a lock of its own, and so few entries that looking at all
@@ -34,11 +34,11 @@
  *		... add to the entry: no call that may raise an error ...
  *		table_unlock(table, hash);
  *
- * and for as many entries of the partition as there are to add to.  Where the
+ * and for as many entries of the partition as there are to add to.  If the
  * entry is NULL, there is none left: unlock, table_make_room(), try again, and
- * if there is still none, add to the partition's evicted row.  Who can come
- * back later takes table_lock_if_free().  statements_accumulate() is the
- * example for a batch, clients_acquire() for entries that stay in use.
+ * if there is still none, add to the partition's evicted row.  Callers that
+ * can come back later use table_lock_if_free().  statements_accumulate() is
+ * the example for a batch, clients_acquire() for entries that stay in use.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * tally.h
- *	  What each session has counted of statements and for histograms.
+ *	  What each session has counted by statement and for histograms.
  *
- * A session adds up where it counts: a tally has the statements that it has in
- * use, and the histograms, since the tally was last taken.  Whoever needs the
- * tables takes it and adds it to them (accumulate.h), and so does the session
- * itself when it needs the place of a statement for another one.
+ * A session adds up what it counts: its tally has the statements that it is
+ * using, and the histograms, since the tally was last taken.  Whoever needs
+ * the tables takes it and adds it to them (accumulate.h), and so does the
+ * session itself when it needs the place of a statement for another one.
  *
  * The session writes its tally within the same write sections as its ledger
  * (session_slot.h): a tally always agrees with the account beside it.  No lock
  * is needed for counting, and nothing is ever full: before it needs a place that
  * is not there, the session has taken its tally to the tables.
  *
- * Taking.  To take is to copy the tally and have it cleared, and only the
- * session writes it.  So who takes copies it and leaves a note, tally_state,
- * upon which the session clears its tally before it counts anything else.  The
- * two agree on whether the copy was the last word:
+ * Taking.  To take a tally is to copy it and have it cleared, but only the
+ * session may write it.  So the taker copies it and leaves a note,
+ * tally_state, at which the session clears its tally before it counts anything
+ * else.  The two agree on whether the copy was up to date:
  *
  *		session						taker (one at a time: accumulation lock)
  *		count of lock: odd			copy, with an even count of the lock
@@ -29,9 +29,9 @@
  *
  * Either the session sees the proposal, or the taker sees that the session has
  * moved on, or neither: then nothing was written in between.  If both do, the
- * first one to change PROPOSED wins.  Where the state is TAKEN there is nothing
- * to take.  VOID says that a reset has come in between: the session writes it
- * when it applies that, and what it has counted before is nobody's.
+ * first one to change PROPOSED wins.  If the state is TAKEN, there is nothing
+ * to take.  VOID says that a reset has come in between: the session sets it
+ * when it applies the reset, and what it counted before is discarded.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -4,7 +4,7 @@
  *	  Asking the kernel about TCP connections.
  *
  * This and process.h are the only places for differences between operating
- * systems: where the kernel does not tell, the functions return false and
+ * systems: where the kernel does not tell, the functions return false, and
  * everything that depends on them is NULL.  What the replies mean is in
  * tcpstate.h.
  *

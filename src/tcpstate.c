@@ -5,10 +5,10 @@
  *
  * The kernel looks a connection up by addresses and ports.  If it is gone (it
  * was reset, and its process has not noticed yet), what is found instead may
- * be the listening socket, whose figures are all of something else, or a later
- * connection from the same port.  So the question names the socket itself by
- * its cookie, where the kernel has such, and the reply is checked against
- * everything that is known of the connection.
+ * be the listening socket, all of whose figures mean something else, or a
+ * later connection from the same port.  So the question names the socket
+ * itself by its cookie, if the kernel has cookies, and the reply is checked
+ * against everything that is known of the connection.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -3,8 +3,8 @@
  * wait_events.c
  *	  See wait_events.h.
  *
- * A session's profile is a short array, searched from the front, where what
- * comes often soon is.  The last place takes whatever finds none.
+ * A session's profile is a short array, searched from the front, where
+ * frequent events soon are.  The last place takes whatever finds no other.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

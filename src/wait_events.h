@@ -3,8 +3,8 @@
  * wait_events.h
  *	  The sampled profile of each session: wait events by state.
  *
- * Written by the sampler alone (who resets one, asks it to); readers see each counter whole, not all of
- * them as of one moment.
+ * Written by the sampler alone (to reset one is to ask the sampler); readers
+ * see each counter whole, but not all of them as of one moment.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

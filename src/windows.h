@@ -3,16 +3,17 @@
  * windows.h
  *	  Where windows over the sessions' accounts begin: kept snapshots.
  *
- * Taken by the sampler, of all sessions in one look; see snapshots.h for when.
+ * The sampler takes them of all sessions in one look; see snapshots.h for
+ * when.
  *
  * What is pending when a snapshot is taken will be booked later, but lies
  * before it.  So a snapshot is not the account as of that look but as of the
  * moment up to which all was attributed: the parts of a window then add up to
  * its length, to the nanosecond, and none is ever negative.
  *
- * A reset of one session is such a snapshot as well, which nothing goes behind:
- * the session itself knows nothing of it, nor do groups and statements, to
- * which what was before goes on to belong.
+ * A reset of one session is such a snapshot as well, and no window reaches
+ * back beyond it.  The session itself knows nothing of it, nor do groups and
+ * statements, which keep what was counted before.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

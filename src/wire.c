@@ -12,28 +12,28 @@
  * began, that is when the request was read.  (It moves with each message of
  * the extended protocol; the first message of the response comes before it
  * moves again.)  Sync and Close do not set it.  Work under them is seen by a
- * transaction callback or a hook of the executor, else it is too short to
+ * transaction callback or an executor hook; otherwise it is too short to
  * matter.  Messages that a backend sends of its own accord (notices,
  * notifications, parameter changes) neither end nor begin anything.
  *
  * When does it end?  When flush() returns after ReadyForQuery, or after the
- * answers to a Flush message.  A flush right behind a notice, an error or the
+ * response to a Flush message.  A flush right after a notice, an error or the
  * invitation to copy is in the middle of a request.
  *
- * Had the next request arrived by then?  Something had, if core's buffer or the
- * kernel's is not empty.  But that may be a Flush message, which core answers
- * with a flush() of nothing: then we look again.  What is left of a COPY that
- * has failed is no request at all, and of a message that was not complete
- * exchange.c takes note when it comes late.
+ * Had the next request arrived by then?  Something had, if core's buffer or
+ * the kernel's is not empty.  But that may be a Flush message, to which core
+ * responds with a flush() of nothing: then we look again.  What is left of a
+ * COPY that has failed is no request at all; and if a message was not
+ * complete, exchange.c notices that it comes late.
  *
- * Behind the invitation to copy the client's first data is waited for, by us
- * instead of core, for the same things: so it is known when it comes.  Not for
- * ever, though: core does not always read next.
+ * After the invitation to copy, we wait for the client's first data instead of
+ * core, and for the same events, so that it is known when the data comes.  Not
+ * forever, though: core does not always read next.
  *
  * An Execute that does not read its portal to the end is a statement as well,
- * and the next one of that portal is not.  Which of the two it is shows when
- * its executor is called, and is looked at only in transactions in which a
- * portal has been suspended.
+ * and the next one of that portal is not.  Which of the two it is becomes
+ * clear when its executor is called, and is checked only in transactions in
+ * which a portal has been suspended.
  *
  * The clock is read before and after the flush that ends an exchange, and
  * around the one message in 8 kB that fills core's send buffer, for only that

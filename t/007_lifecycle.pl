@@ -256,6 +256,8 @@ ok($observer->await($client->pid, sub { $_->{state} eq 'executing' }),
 	'the session is active');
 $client->cancel;
 $client->until('Z');
+ok( $observer->await($client->pid, sub { $_->{state} =~ /^(waiting|idle)$/ }),
+	'its request is counted before the reset');
 $observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
 	'SELECT pg_reload_conf()');
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),

@@ -155,7 +155,7 @@ $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper'), undef, 'a file is not loaded after a crash');
 like(
 	server_log($node, $offset),
-	qr/DETAIL:  The server was not shut down in an orderly way/,
+	qr/DETAIL:  The server was not shut down cleanly/,
 	'which is logged');
 ok(!-e $file, 'and the file is removed');
 
@@ -323,7 +323,7 @@ sub complaint_about
 
 is(complaint_about($good), '', 'nothing is said of a good file');
 is( complaint_about('1LNP' . substr($good, 4)),
-	'It has another format, such as that of another version.',
+	'It has a different format, such as that of another version.',
 	'a file of version 1.0 is not loaded, and the reason is said');
 
 # Every byte of the header, and some of what follows.
@@ -336,7 +336,7 @@ foreach my $at (0 .. 55, map { 56 + int(rand(length($good) - 56)) } 1 .. 12)
 	substr($content, $at, 1) ^= chr(1 + int(rand(255)));
 	my $complaint = complaint_about($content);
 	push @accepted, "$at: $complaint"
-	  if $complaint !~ /^It is |^It has another format/;
+	  if $complaint !~ /^It is |^It has a different format/;
 }
 is(join("\n", @accepted), '', 'one wrong byte is enough, wherever it is');
 
@@ -452,7 +452,7 @@ foreach my $name (sort keys %untrue)
 
 	substr($content, $at, length $what) = $what;
 	is( complaint_about(with_checksum($content)),
-		'It contains values that cannot be.',
+		'It contains invalid values.',
 		"not loaded: $name");
 }
 

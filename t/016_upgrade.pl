@@ -231,10 +231,13 @@ like(
 	$err,
 	qr/ERROR:  cannot update extension "pgnetlat" because other objects depend on function pgnetlat_sessions\(\)/,
 	'a view over a function is in the way');
-like($err, qr/DETAIL:  They are view by_function/, 'which is named');
 like(
 	$err,
-	qr/HINT:  Let them use the view pgnetlat_sessions instead/,
+	qr/DETAIL:  The dependent objects are view by_function/,
+	'which is named');
+like(
+	$err,
+	qr/HINT:  Use the view pgnetlat_sessions in them instead/,
 	'with what to do');
 is($used->error_of('SELECT * FROM by_function'),
 	'', 'and nothing has happened');
@@ -246,7 +249,7 @@ $used->run(
 is($ret, 0, 'over the view of the same name it is not');
 like(
 	$err,
-	qr/WARNING:  function pgnetlat_clients\(\) has its default privileges again/,
+	qr/WARNING:  function pgnetlat_clients\(\) has been given back its default privileges/,
 	'lost privileges are told');
 unlike($err, qr/pgnetlat_(sessions|reset)/, 'no others are lost');
 
@@ -300,7 +303,7 @@ foreach my $function (
 		"$function: other columns than declared");
 	like(
 		$err,
-		qr/HINT:  Install the library of the extension's version/,
+		qr/HINT:  Install the version of the library that matches the extension/,
 		"$function: with what to do");
 	$fresh->run('DROP FUNCTION newer()');
 }
@@ -321,7 +324,7 @@ like(
 	'the library of the version before is still loaded');
 like(
 	$err,
-	qr/HINT:  Install the library .* restart the server/,
+	qr/HINT:  Install version 1\.1 of the library, restart the server/,
 	'with what to do');
 
 # not loaded at all: a dump can be restored, and nothing else

@@ -72,7 +72,7 @@ foreach my $bad ('0', '-1 s', '1 day -24:00:01')
 		$err,
 		qr/ERROR:  22023: duration must be positive/,
 		"'$bad' is an error");
-	like($err, qr/HINT:  It is how much of the past/, 'with a hint');
+	like($err, qr/HINT:  Specify how far to look back/, 'with a hint');
 }
 foreach
   my $bad ('15:00.000001', '16 min', '1 day', '100 years', '178000000 years')
@@ -85,7 +85,7 @@ foreach
 		$err,
 		qr/ERROR:  22023: duration must not be more than 15 minutes/,
 		"'$bad' is an error");
-	like($err, qr/HINT:  See pgnetlat_history/, 'with a hint');
+	like($err, qr/HINT:  Use pgnetlat_history/, 'with a hint');
 }
 foreach
   my $good ('1 us', '15 min', '1 day -23:59:50', '-1 mon 29 days 24:00:05')

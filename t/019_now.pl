@@ -57,10 +57,12 @@ sub rows_of
 	{
 		next unless defined $row->{server_net_client};
 		my ($server, $net, $client, $bar) =
-		  $row->{server_net_client} =~ m{^(\d+)/(\d+)/(\d+) +([#=.]{8})$};
+		  $row->{server_net_client} =~ m{^(\d+)/(\d+)/(\d+) +(#*!*=*[.]*)$};
 
 		$observer->_complain($row, "odd parts: $row->{server_net_client}")
-		  if !defined $bar || $server + $net + $client != 100;
+		  if !defined $bar
+		  || length $bar != 8
+		  || $server + $net + $client != 100;
 	}
 	return @rows;
 }
@@ -136,9 +138,14 @@ like($row->{state}, qr/^executing \d/, 'it executes');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~
-			  /^waits for @{[ $holder->pid ]}: thinks (\d+|\d\.\d) (s|min)(;|$)/;
+			  /^waits for @{[ $holder->pid ]}: thinks( (\d+|\d\.\d) (s|min))?(;|$)/;
 		}),
 	'whom it waits for, and what that one is doing');
+ok( $observer->poll(
+		sub {
+			row_of($victim->pid)->{server_net_client} =~ m{^100/0/0  !{8}$};
+		}),
+	'its part is the server\'s, which is held up');
 is($row->{rate}, 0, 'no request was completed');
 like(
 	row_of($queued->pid)->{doing},
@@ -232,8 +239,8 @@ ok((grep { length($_) > $width - 5 } @lines),
 	'all there is room for is used');
 like($out, qr/ x{14}\@127\.0\.0\.1 /,
 	'of a long name there is the beginning');
-like($out, qr/PgSleep: SELECT '\?\?\?'/, 'what is no text here is marked');
-like($out, qr/PgSleep: SELECT 1, 2/, 'white space is single spaces');
+like($out, qr/PgSleep: SELECT '\?\?/, 'what is no text here is marked');
+like($out, qr/PgSleep: SELECT 1,/, 'white space is single spaces');
 
 # ---------------------------------------------------------------------------
 # For whose eyes

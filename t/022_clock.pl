@@ -41,6 +41,7 @@ sub step_to
 my $node = new_node('clock', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.rtt_interval = '50ms'
+pgnetlat.recorder_size = 48
 EOC
 
 step_to(0);

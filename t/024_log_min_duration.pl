@@ -132,6 +132,11 @@ my $queryid;
 {
 	my $asked = now();
 	$client->run('SELECT pg_sleep(0.3)');
+	$queryid = $observer->value(
+		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
+
+	# the server is done with it for sure when it has answered the next one
+	$client->run('SELECT 1');
 	my $took = now() - $asked;
 	my $line = next_line($client);
 
@@ -141,8 +146,6 @@ my $queryid;
 	cmp_ok($line->{wait}, '>=', 150 - 1, 'after a pause');
 	is($line->{in_xact}, undef, 'outside a transaction');
 	is($line->{rtt}, undef, 'there is no round trip');
-	$queryid = $observer->value(
-		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
 	is($line->{queryid}, $queryid, 'of which statement');
 }
 

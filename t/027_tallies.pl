@@ -57,10 +57,16 @@ sub pgbench
 
 	return IPC::Run::start(
 		[
-			'pgbench', '-n', '-M', 'prepared', '-c', $clients, '-t', $transactions,
+			'pgbench', '-n', '-M', 'prepared',
+			'-c', $clients, '-t', $transactions,
 			'-f', $file, 'postgres'
 		],
-		'<', \undef, '>', \$out, '2>', \$err);
+		'<',
+		\undef,
+		'>',
+		\$out,
+		'2>',
+		\$err);
 }
 
 my $reading = script(
@@ -75,12 +81,14 @@ foreach my $many (10, 60)
 	my ($clients, $transactions) = (4, 40);
 	my $total = 2 * $clients * $transactions;
 	my @statements = map { different($_) } 0 .. $many - 1;
-	my $writing = script("writing$many", 'BEGIN', @statements, @statements, 'COMMIT');
+	my $writing =
+	  script("writing$many", 'BEGIN', @statements, @statements, 'COMMIT');
 
 	$observer->run('SELECT pgnetlat_reset()');
 	my $writers = pgbench("many$many", $clients, $transactions, $writing);
 	my $readers = pgbench("readers$many", 2, 150, $reading);
-	ok($_->finish, "$many statements: pgbench has run") foreach $writers, $readers;
+	ok($_->finish, "$many statements: pgbench has run")
+	  foreach $writers, $readers;
 
 	my $sum = $observer->ended("many$many", $clients);
 	my ($found) = $observer->rows(
@@ -89,25 +97,34 @@ foreach my $many (10, 60)
 		 FROM pgnetlat_statements WHERE calls = $total");
 	my $rows = 0;
 	$rows += $total * ($_ % 5 + 1) foreach 0 .. $many - 1;
-	is($found->{statements}, $many, "$many statements: each was called as often as it was");
+	is($found->{statements}, $many,
+		"$many statements: each was called as often as it was");
 	is($found->{calls}, $many * $total, "$many statements: calls");
 	is($found->{rows}, $rows, "$many statements: rows");
-	is($found->{repeats}, $many * $total / 2, "$many statements: the second of each is a repeat");
+	is( $found->{repeats},
+		$many * $total / 2,
+		"$many statements: the second of each is a repeat");
 
 	my ($exchange) = $observer->rows(
 		"SELECT count FROM pgnetlat_histogram WHERE application_name = 'many$many'
 		 AND metric = 'request' AND le = '+Inf'");
-	is($exchange->{count}, $sum->{requests}, "$many statements: every exchange is in the histogram");
-	is($sum->{requests}, $clients * ($transactions * (2 * $many + 2) + 2 * $many + 2),
-		"$many statements: every exchange is counted, those that prepare, too");
+	is($exchange->{count}, $sum->{requests},
+		"$many statements: every exchange is in the histogram");
+	is( $sum->{requests},
+		$clients * ($transactions * (2 * $many + 2) + 2 * $many + 2),
+		"$many statements: every exchange is counted, those that prepare, too"
+	);
 
 	my ($waits) = $observer->rows(
 		"SELECT sum(count) FILTER (WHERE metric = 'wait') AS waits,
 				sum(count) FILTER (WHERE metric = 'client') AS client,
 				sum(count) FILTER (WHERE metric = 'network') AS network
-		 FROM pgnetlat_histogram WHERE application_name = 'many$many' AND le = '+Inf'");
-	is($waits->{client}, $waits->{waits}, "$many statements: each wait has a client's part");
-	is($waits->{network}, $waits->{waits}, "$many statements: and a network's");
+		 FROM pgnetlat_histogram WHERE application_name = 'many$many' AND le = '+Inf'"
+	);
+	is($waits->{client}, $waits->{waits},
+		"$many statements: each wait has a client's part");
+	is($waits->{network}, $waits->{waits},
+		"$many statements: and a network's");
 }
 
 # Nothing is stale: what a session has done is in the table when it waits for
@@ -115,7 +132,8 @@ foreach my $many (10, 60)
 my $client = PgNetlat::Client->connect($node, application_name => 'live');
 my $calls = sub {
 	$observer->value(
-		"SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements WHERE rows = 23 * calls AND calls > 0");
+		"SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements WHERE rows = 23 * calls AND calls > 0"
+	);
 };
 my $seen = sub {
 	my ($count) = @_;
@@ -126,7 +144,8 @@ my $seen = sub {
 foreach my $count (1 .. 20)
 {
 	$client->run('SELECT generate_series(1, 23)');
-	ok($seen->($count), "$count executions are seen, without another request");
+	ok($seen->($count),
+		"$count executions are seen, without another request");
 }
 
 # A reset empties the tally of a session that waits, as well as one at work.
