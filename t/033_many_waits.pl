@@ -55,7 +55,8 @@ my $holder = client('holder');
 my @victim = map { client("victim $_") } 1 .. $many;
 
 $holder->run('BEGIN',
-	"SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, $many) i");
+	"SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, $many) i"
+);
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
   foreach 1 .. $many;
 ok(all_wait_for($many, $holder->pid),
@@ -90,7 +91,8 @@ $holder->run("COMMIT PREPARED 'prepared $_'") foreach 1 .. OTHER_HOLDERS;
 $victim[ $_ - 1 ]->responses foreach 1 .. OTHER_HOLDERS;
 
 my $last = $victim[OTHER_HOLDERS];
-$last->put(query('SELECT pg_advisory_xact_lock(' . (OTHER_HOLDERS + 1) . ')'));
+$last->put(
+	query('SELECT pg_advisory_xact_lock(' . (OTHER_HOLDERS + 1) . ')'));
 ok(all_wait_for(1, 0), 'when those waits are over there is a place again');
 $holder->run(sprintf(q{COMMIT PREPARED 'prepared %d'}, OTHER_HOLDERS + 1));
 $last->responses;
