@@ -27,7 +27,7 @@ typedef struct ActiveShared
 {
 	Latch	   *volatile sampler;	/* NULL: there is none */
 	pg_atomic_uint32 asleep;	/* it is to be woken by whoever becomes active */
-	pg_attribute_aligned(PG_CACHE_LINE_SIZE) ActiveWord words[FLEXIBLE_ARRAY_MEMBER];
+	ActiveWord	words[FLEXIBLE_ARRAY_MEMBER] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } ActiveShared;
 
 static ActiveShared *shared = NULL;

@@ -418,8 +418,8 @@ histogram_next(HistogramScan *scan)
 	{
 		row_datum(row, "le", scan->le_array);
 		row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
-													   INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-													   TYPALIGN_DOUBLE)));
+																 INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+																 TYPALIGN_DOUBLE)));
 	}
 	row_float8(row, "sum", values->sum / (double) NS_PER_S);
 	row_int64(row, "count", count);

@@ -45,7 +45,8 @@ typedef struct ExecLook
 typedef enum ExecPurpose
 {
 	EXEC_SHOW,					/* to show it, or to add it to a table, which
-								 * anybody may show: what is not sampled stays so */
+								 * anybody may show: what is not sampled stays
+								 * so */
 	EXEC_SAMPLE					/* the sampler, at its tick */
 } ExecPurpose;
 
@@ -70,8 +71,9 @@ typedef enum ExecTick
 {
 	EXEC_TICK_STALE,			/* nothing: others have seen more already */
 	EXEC_TICK_BOOKED,
-	EXEC_TICK_FULL				/* booked, but an earlier record's samples are still
-								 * there: accumulate the session, and try again */
+	EXEC_TICK_FULL				/* booked, but an earlier record's samples are
+								 * still there: accumulate the session, and
+								 * try again */
 } ExecTick;
 
 /* What was sampled of the statement whose record has that number. */

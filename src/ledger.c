@@ -247,7 +247,7 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 	if (ledger->phase != LEDGER_OFF)
 		return;
 	ledger->phase = LEDGER_WAITING;
-	ledger->exchange_number++;			/* what was sampled before is of another wait */
+	ledger->exchange_number++;	/* what was sampled before is of another wait */
 	ledger->since = now;
 	ledger->counted_from = max64(ledger->counted_from, now);
 	ledger->wait = *terms;

@@ -105,7 +105,8 @@ typedef struct LedgerTotals
 	int64_t		turns;			/* round trips inside exchanges */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
 	int64_t		run_queue;		/* ready to run, without getting a processor */
-	int64_t		run_queue_wait; /* of that, estimated: after a request had come */
+	int64_t		run_queue_wait; /* of that, estimated: after a request had
+								 * come */
 	int64_t		exec_part[NUM_EXEC_PARTS];
 } LedgerTotals;
 

@@ -47,7 +47,8 @@
 #define CLIENT_WIDTH		24
 #define ADDRESS_WIDTH		15	/* the end of a longer one */
 #define BAR_WIDTH			8
-#define QUERY_BYTES			1024	/* of the text, from which its beginning is cut */
+#define QUERY_BYTES			1024	/* of the text, from which its beginning
+									 * is cut */
 
 /* Widths of the columns before the last: at least those of their names. */
 typedef struct NowWidths
@@ -341,7 +342,7 @@ make_row(NowRow *row, int slot, const SlotObservation *observation)
 {
 	const LedgerTotals *totals = &observation->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
-								  observation->account.pending) / NS_PER_S;
+								   observation->account.pending) / NS_PER_S;
 	char		application[NAMEDATALEN];
 	char		query[QUERY_BYTES];
 

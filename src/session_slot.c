@@ -315,7 +315,8 @@ typedef struct Look
 											 * progress, or NULL */
 	int64		now;
 	uint32		wait_event;
-	Ledger		before;			/* as it was published, if the viewer asks for then */
+	Ledger		before;			/* as it was published, if the viewer asks for
+								 * then */
 
 	/* in a wait */
 	bool		request_began;	/* but nothing has been published of it */

@@ -97,8 +97,8 @@ typedef struct SlotLocks
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
-	int			blocked_by;		/* process ID of whom it is waiting for; 0: a prepared
-								 * transaction; or SLOT_NOT_BLOCKED */
+	int			blocked_by;		/* process ID of whom it is waiting for; 0: a
+								 * prepared transaction; or SLOT_NOT_BLOCKED */
 	int64		held_up;		/* ns that others have waited for it */
 } SlotLocks;
 
@@ -107,10 +107,10 @@ typedef struct SessionSlot
 	SeqLock		lock;			/* protects published */
 	SlotPublished published;
 
-				pg_attribute_aligned(PG_CACHE_LINE_SIZE) SeqLock sampled_lock;
+	SeqLock		sampled_lock pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	SlotSampled sampled;
 
-				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 wait_shown;
+	pg_atomic_uint64 wait_shown pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	pg_atomic_uint64 busy_shown;
 	pg_atomic_uint32 tally_state;
 
@@ -238,7 +238,7 @@ typedef struct SlotControl
 	volatile TimestampTz reset_timestamp;
 	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
 									 * seen */
-				pg_attribute_aligned(PG_CACHE_LINE_SIZE) pg_atomic_uint64 sessions; /* attached so far */
+	pg_atomic_uint64 sessions pg_attribute_aligned(PG_CACHE_LINE_SIZE); /* attached so far */
 } SlotControl;
 
 /* read in the hot path: not through the table of exported symbols */

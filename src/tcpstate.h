@@ -43,24 +43,28 @@ typedef struct TcpInfo
 	int64_t		srtt;			/* ns; smoothed, includes delayed ACKs */
 	int64_t		busy;			/* ns with unacknowledged data, since connect */
 	int64_t		rwnd_limited;	/* of busy: the peer's window was closed */
-	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data was
-								 * last sent, for the first time or again */
+	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
+								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
-	int64_t		duplicates;		/* segments sent again that the peer had already,
-								 * modulo 2^32; 0: or the kernel does not say */
+	int64_t		duplicates;		/* segments sent again that the peer had
+								 * already, modulo 2^32; 0: or the kernel does
+								 * not say */
 	TcpCounters counters;
 } TcpInfo;
 
 /* Which connection, in the kernel's words. */
 typedef struct TcpEndpoints
 {
-	int			family;			/* AF_INET or AF_INET6; 0: not a TCP connection */
+	int			family;			/* AF_INET or AF_INET6; 0: not a TCP
+								 * connection */
 	uint8_t		local_address[16];
 	uint8_t		remote_address[16];
 	uint16_t	local_port;		/* network byte order */
 	uint16_t	remote_port;
-	uint32_t	scope;			/* the interface of a link-local address; else 0 */
-	uint64_t	cookie;			/* the socket's own number; 0: the kernel has none */
+	uint32_t	scope;			/* the interface of a link-local address; else
+								 * 0 */
+	uint64_t	cookie;			/* the socket's own number; 0: the kernel has
+								 * none */
 } TcpEndpoints;
 
 /* What a message from the kernel is to who has asked a question. */

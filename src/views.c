@@ -97,7 +97,7 @@ session_state(RowBuilder *row, const SlotObservation *observation)
 	if (endpoints->family != 0)
 		row_int32(row, "client_port", pg_ntoh16(endpoints->remote_port));
 	else
-		row_int32(row, "client_port", -1);		/* as in pg_stat_activity */
+		row_int32(row, "client_port", -1);	/* as in pg_stat_activity */
 	row_timestamp(row, "backend_start", observation->backend_start);
 	row_text(row, "transport", transport_names[observation->transport]);
 	row_text(row, "state", state_names[observation->account.state]);

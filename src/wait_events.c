@@ -125,7 +125,7 @@ wait_events_are_reset(int slot, uint64 session, uint32 generation)
  */
 void
 wait_events_add(int slot, uint64 session, uint32 generation, LedgerState state,
-		  uint32 event, uint32 samples, int64 time)
+				uint32 event, uint32 samples, int64 time)
 {
 	WaitProfile *profile = &profiles[slot];
 	uint32		packed = pack_event(event);

@@ -30,7 +30,7 @@ typedef struct WaitSample
 extern Size wait_events_shmem_size(void);
 extern void wait_events_shmem_init(void);
 extern void wait_events_add(int slot, uint64 session, uint32 generation,
-					  LedgerState state, uint32 event, uint32 samples, int64 time);
+							LedgerState state, uint32 event, uint32 samples, int64 time);
 extern void wait_events_prefetch(int slot);
 extern bool wait_events_are_reset(int slot, uint64 session, uint32 generation);
 extern void wait_events_reset(int slot);

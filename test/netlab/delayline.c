@@ -112,8 +112,8 @@ typedef struct Direction
 	int64_t		late_max;
 } Direction;
 
-static Direction down = {.name = "down", .from_server = true, .queue = DEFAULT_QUEUE};
-static Direction up = {.name = "up", .queue = DEFAULT_QUEUE};
+static Direction down = {.name = "down",.from_server = true,.queue = DEFAULT_QUEUE};
+static Direction up = {.name = "up",.queue = DEFAULT_QUEUE};
 static int64_t spin_ns = 200 * 1000;
 static uint64_t prng_state;
 static FILE *log_file;
@@ -489,9 +489,9 @@ static void
 forward(void)
 {
 	struct pollfd fds[] = {
-		{.fd = down.from, .events = POLLIN},
-		{.fd = up.from, .events = POLLIN},
-		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = down.from,.events = POLLIN},
+		{.fd = up.from,.events = POLLIN},
+		{.fd = STDIN_FILENO,.events = POLLIN},
 	};
 
 	for (;;)

@@ -361,7 +361,10 @@ test_turn(void)
 	LedgerSampled seen = {.recv = 5 * MS,.visited = 65 * MS};
 	LedgerAccount account;
 
-	/* COPY FROM STDIN: the client is asked at 12 ms, its first data comes at 52 */
+	/*
+	 * COPY FROM STDIN: the client is asked at 12 ms, its first data comes at
+	 * 52
+	 */
 	ledger_start(&ledger, 0, false, &local);
 	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
 	ledger_turn_begin(&ledger, 12 * MS, 10 * MS);

@@ -115,7 +115,10 @@ test_two_sources(void)
 	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "the session's is shown");
 	CHECK_EQUAL(shown.rtt, 12, "with the rest of it");
 
-	/* the sampler took its time before the session did, and has the older figures */
+	/*
+	 * the sampler took its time before the session did, and has the older
+	 * figures
+	 */
 	sampled = measured(13, WRAP + 2, 1150);
 	shown = published;
 	tcpstate_latest(&shown, &sampled);
