@@ -3,6 +3,10 @@
  * active_sessions.c
  *	  See active_sessions.h.
  *
+ * What an atomic operation has written is not for certain out, on all machines,
+ * before what follows is read: where the two sides must not miss each other, a
+ * barrier sees to that.
+ *
  * The sampler's latch is that of its PGPROC, which stays where it is when the
  * sampler exits: setting it too late wakes up some process for nothing.
  *
@@ -78,6 +82,7 @@ active_enter(int slot)
 	Latch	   *sampler;
 
 	pg_atomic_fetch_or_u64(&active_words[slot / 64].active, bit_of(slot));
+	pg_memory_barrier();
 	if (pg_atomic_read_u32(&shared->asleep) == 0 ||
 		pg_atomic_exchange_u32(&shared->asleep, 0) == 0)
 		return;
@@ -173,6 +178,7 @@ void
 active_leave(int slot)
 {
 	pg_atomic_fetch_and_u64(&active_words[slot / 64].active, ~bit_of(slot));
+	pg_memory_barrier();
 }
 
 bool
@@ -194,6 +200,7 @@ bool
 active_fall_asleep(void)
 {
 	pg_atomic_exchange_u32(&shared->asleep, 1);
+	pg_memory_barrier();
 	for (int i = 0; i < word_count(); i++)
 	{
 		if (pg_atomic_read_u64(&active_words[i].active) == 0)

@@ -15,7 +15,9 @@
 void
 burst_begin(Burst *burst)
 {
-	burst->number++;
+	/* 0 is of what was never executed, also when all numbers have been used */
+	if (++burst->number == 0)
+		burst->number = 1;
 	burst->count = 0;
 	if (burst->count_more > 0)
 	{

@@ -561,9 +561,9 @@ holder_since(const LockQuestion *found, const SlotObservation *observation,
 	return since;
 }
 
-/* A holder that is no session; false if there is no place for another. */
-static bool
-join_other(LockWait *wait, const BlockerKey *key)
+/* The place of a holder that is no session, or a free one; -1 if there is none. */
+static int
+find_place_of_other(const BlockerKey *key)
 {
 	int			place = -1;
 
@@ -572,12 +572,34 @@ join_other(LockWait *wait, const BlockerKey *key)
 		const OtherHolder *other = &shared->others[i];
 
 		if (other->waits > 0 && memcmp(&other->key, key, sizeof(*key)) == 0)
-		{
-			place = i;
-			break;
-		}
+			return i;
 		if (other->waits == 0 && place < 0)
 			place = i;
+	}
+	return place;
+}
+
+/* Waits that have ended refer to their holders no more, to free the places. */
+static void
+forget_holders_of_ended(void)
+{
+	for (int i = 0; i < slot_count(); i++)
+	{
+		if (!shared->waits[i].waits)
+			leave_holder(&shared->waits[i]);
+	}
+}
+
+/* A holder that is no session; false if there is no place for another. */
+static bool
+join_other(LockWait *wait, const BlockerKey *key)
+{
+	int			place = find_place_of_other(key);
+
+	if (place < 0)
+	{
+		forget_holders_of_ended();
+		place = find_place_of_other(key);
 	}
 	if (place < 0)
 		return false;
@@ -661,20 +683,31 @@ set_holder(const LockQuestion *found, int64 now)
 	wait->holder_lxid = found->root.lxid;
 }
 
-/* The waits for which a holder is to be found; returns how many there are. */
-static int
-collect_questions(LockQuestion *waits, int64 now)
+/* Has a wait been in progress for long, so that there is to be a holder? */
+static bool
+is_long(const LockWait *wait, int64 now)
 {
-	int			count = 0;
+	return now - wait->began >= LOCK_WAIT_BLAMED_NS;
+}
 
-	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+/* ... but no fresh one? */
+static bool
+needs_holder(const LockWait *wait, int64 now)
+{
+	return is_long(wait, now) && (!wait->held || now - wait->looked >= HOLDER_VALID_NS);
+}
+
+/* Append the waits in progress for long that need a holder, or those that do not. */
+static int
+append_questions(LockQuestion *waits, int count, bool needed, int64 now)
+{
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
 		const LockWait *wait = &shared->waits[slot];
 		LockQuestion *question = &waits[count];
 
-		if (now - wait->began < LOCK_WAIT_BLAMED_NS)
+		if (!is_long(wait, now) || needs_holder(wait, now) != needed)
 			continue;
 		question->slot = slot;
 		question->session = wait->session;
@@ -682,6 +715,22 @@ collect_questions(LockQuestion *waits, int64 now)
 		question->started = wait->started;
 		count++;
 	}
+	return count;
+}
+
+/*
+ * The waits for which a holder is to be found; returns how many there are.
+ * Where that takes more questions than a round has, those that need one most
+ * must not come last in each round.
+ */
+static int
+collect_questions(LockQuestion *waits, int64 now)
+{
+	int			count;
+
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	count = append_questions(waits, 0, true, now);
+	count = append_questions(waits, count, false, now);
 	locks_release(LOCK_LOCK_WAITS, 0);
 	return count;
 }
@@ -722,10 +771,7 @@ round_is_needed(int64 now)
 {
 	for (int i = 0; i < shared->count; i++)
 	{
-		const LockWait *wait = &shared->waits[shared->slots[i]];
-
-		if (now - wait->began >= LOCK_WAIT_BLAMED_NS &&
-			(!wait->held || now - wait->looked >= HOLDER_VALID_NS))
+		if (needs_holder(&shared->waits[shared->slots[i]], now))
 			return true;
 	}
 	return false;

@@ -140,12 +140,29 @@ counters_are_valid(const void *counters, size_t size)
 	return true;
 }
 
+/*
+ * Is what parts, of which none is negative, sum up to no more than the whole?
+ * The sum itself might overflow.
+ */
+static bool
+parts_are_valid(const int64 *part, int count, int64 whole)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (part[i] > whole)
+			return false;
+		whole -= part[i];
+	}
+	return true;
+}
+
 /* Nothing is more than what it is a part of. */
 static bool
 totals_are_valid(const LedgerTotals *totals)
 {
 	return counters_are_valid(totals, sizeof(*totals)) &&
-		ledger_exec_unsampled(totals) >= 0 && totals->run_queue_wait <= totals->client;
+		parts_are_valid(totals->exec_part, NUM_EXEC_PARTS, totals->exec) &&
+		totals->run_queue_wait <= totals->client;
 }
 
 static bool
@@ -183,7 +200,8 @@ statement_is_valid(const void *saved)
 	return (evicted || (OidIsValid(entry->key.userid) && OidIsValid(entry->key.dbid))) &&
 		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
-		exec_split_sum(&entry->counters.split) <= entry->counters.exec;
+		parts_are_valid((const int64 *) &entry->counters.split,
+						sizeof(ExecSplit) / sizeof(int64), entry->counters.exec);
 }
 
 /* Keys are hashed as bytes: what is unused must be zero. */
@@ -228,7 +246,8 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 	return flag_is_valid(&row->used) &&
 		OidIsValid(row->datid) == (row->used && has_database) &&
 		totals_are_valid(&row->totals) &&
-		row->retransmits >= 0 && row->bytes_received >= 0;
+		counters_are_valid(&row->retransmits, sizeof(row->retransmits)) &&
+		counters_are_valid(&row->bytes_received, sizeof(row->bytes_received));
 }
 
 static bool
@@ -252,8 +271,7 @@ static bool
 blocker_counters_are_valid(const BlockerCounters *counters)
 {
 	return counters_are_valid(counters, sizeof(*counters)) &&
-		counters->exec + counters->send + counters->recv + counters->network +
-		counters->client <= counters->blocked;
+		parts_are_valid(&counters->exec, 5, counters->blocked);
 }
 
 static bool

@@ -141,6 +141,8 @@ void
 request_log_write(int64 now, const RequestLine *line)
 {
 	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+	uint32		cancel_holdoff = QueryCancelHoldoffCount;
 	uint64		second = now / NS_PER_S;
 
 	if (!count_line(&session_lines, second, SESSION_LINES) ||
@@ -162,5 +164,7 @@ request_log_write(int64 now, const RequestLine *line)
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	RESUME_INTERRUPTS();
+	/* an error has let all interrupts in: as before, whether there was one */
+	InterruptHoldoffCount = holdoff;
+	QueryCancelHoldoffCount = cancel_holdoff;
 }

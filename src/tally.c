@@ -195,6 +195,8 @@ tally_take(int slot, Tally *taken)
 			continue;
 		if (!pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_PROPOSED))
 			return false;
+		/* not all machines have the exchange done before they read on */
+		pg_memory_barrier();
 		if (seqlock_count(&source->lock) != changecount)
 		{
 			/* or the session has refused it */

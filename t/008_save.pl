@@ -394,6 +394,7 @@ my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
 ok($used, 'there is an interval with a database');
 my $endless = pack('q', 9223372036854775807);
 my $negative = pack('q', -1);
+my $most = 2305843009213693951;    # of one value
 
 # where, and what is written there
 my %untrue = (
@@ -434,6 +435,14 @@ my %untrue = (
 	'negative time of a blocker' => [ $blocker + 200, $negative ],
 	'a part that is more than the whole' =>
 	  [ $blocker + 208, pack('q', 1_000_000_000_000_000) ],
+	'parts of a statement of which the sum overflows' =>
+	  [ $statement + 120, pack('q6', ($most) x 6) ],
+	'parts of a group of which the sum overflows' =>
+	  [ $group + 264, pack('q6', ($most) x 6) ],
+	'parts of an interval of which the sum overflows' =>
+	  [ $used + 160, pack('q6', ($most) x 6) ],
+	'parts of a blocker of which the sum overflows' =>
+	  [ $blocker + 208, pack('q5', ($most) x 5) ],
 	'a reset at the end of time' => [ 40, $endless ]);
 
 foreach my $name (sort keys %untrue)

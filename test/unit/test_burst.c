@@ -204,6 +204,23 @@ test_random(int places)
 	}
 }
 
+/* When all numbers have been used, what was never executed is no repeat. */
+static void
+test_wraps(void)
+{
+	Burst		burst = {.number = UINT32_MAX - 1};
+
+	for (int i = 0; i < 4; i++)
+	{
+		uint32_t	executed_in = 0;
+
+		burst_enter(&burst, true);
+		CHECK(!burst_repeats(&burst, &executed_in), "burst %u: the first time", burst.number);
+		CHECK(burst_repeats(&burst, &executed_in), "burst %u: a repeat", burst.number);
+		burst_leave_block(&burst, false);
+	}
+}
+
 int
 main(void)
 {
@@ -213,6 +230,7 @@ main(void)
 	test_forgets();
 	test_prepares();
 	test_ends();
+	test_wraps();
 	test_random(1);
 	test_random(KEPT);
 	return CHECKS_DONE("burst");
