@@ -44,7 +44,7 @@ static HTAB *edges = NULL;		/* what is known in this round */
 static int	questions = 0;		/* to the lock manager, so far */
 static LockRoot latest;			/* that was found; its pid is 0 if there is
 								 * none */
-static MemoryContext answers = NULL;	/* of the lock manager, one at a time */
+static MemoryContext replies = NULL;	/* of the lock manager, one at a time */
 
 /*
  * From now on what was known is forgotten.  What is found out is kept in a memory
@@ -63,7 +63,7 @@ lock_graph_begin_round(MemoryContext context)
 						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	questions = 0;
 	latest.holder.pid = 0;
-	answers = AllocSetContextCreate(context, "pgnetlat lock manager",
+	replies = AllocSetContextCreate(context, "pgnetlat lock manager",
 									ALLOCSET_DEFAULT_SIZES);
 }
 
@@ -132,7 +132,7 @@ set_edge(LockEdge *edge, const LockInstanceData *blocker)
 static void
 ask_lock_manager(int pid)
 {
-	MemoryContext old = MemoryContextSwitchTo(answers);
+	MemoryContext old = MemoryContextSwitchTo(replies);
 	BlockedProcsData *data = GetBlockerStatusData(pid);
 
 	questions++;
@@ -152,7 +152,7 @@ ask_lock_manager(int pid)
 		}
 	}
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(answers);
+	MemoryContextReset(replies);
 }
 
 /* NULL if there have been too many questions. */

@@ -665,7 +665,7 @@ is_same_holder(const LockWait *wait, const LockRoot *root)
 		(root->advisory || wait->holder_lxid == root->lxid);
 }
 
-/* The answer to a question, unless the wait has ended since it was asked. */
+/* The reply to a question, unless the wait has ended since it was asked. */
 static void
 set_holder(const LockQuestion *found, int64 now)
 {
