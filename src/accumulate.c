@@ -243,13 +243,7 @@ void
 accumulate_all(void)
 {
 	for (int i = 0; i < slot_count(); i++)
-	{
-		if (states[i].session == 0)
-			continue;
-		(void) accumulate_begin(i, false);
-		accumulate_locked(i);
-		accumulate_end(i);
-	}
+		accumulate_session(i);
 }
 
 /*

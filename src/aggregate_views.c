@@ -62,7 +62,7 @@ row_statement_parts(RowBuilder *row, const ExecSplit *split)
 static void
 statement_row(RowBuilder *row, const StatementEntry *entry)
 {
-	const StatementCounters *counters = &entry->counters;
+	const StatementTotals *totals = &entry->counters.totals;
 	bool		evicted = entry->key.dbid == InvalidOid;
 
 	row_oid(row, "userid", entry->key.userid);
@@ -71,20 +71,20 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 		row_null(row, "queryid");
 	else
 		row_int64(row, "queryid", (int64) entry->key.queryid);
-	row_int64(row, "calls", counters->calls);
-	row_int64(row, "rows", counters->rows);
-	row_ms(row, "exec_time", counters->exec);
-	row_ms(row, "send_time", counters->send);
-	row_ms(row, "recv_time", counters->recv);
-	row_ms(row, "network_time", counters->network);
-	row_ms(row, "client_time", counters->client);
-	row_ms(row, "in_xact_wait_time", counters->in_xact_wait);
-	row_int64(row, "bytes_sent", counters->bytes);
-	row_int64(row, "repeats", counters->repeats);
-	row_ms(row, "repeat_network_time", counters->repeat_network);
+	row_int64(row, "calls", totals->calls);
+	row_int64(row, "rows", totals->rows);
+	row_ms(row, "exec_time", totals->exec);
+	row_ms(row, "send_time", totals->send);
+	row_ms(row, "recv_time", totals->recv);
+	row_ms(row, "network_time", totals->network);
+	row_ms(row, "client_time", totals->client);
+	row_ms(row, "in_xact_wait_time", totals->in_xact_wait);
+	row_int64(row, "bytes_sent", totals->bytes);
+	row_int64(row, "repeats", totals->repeats);
+	row_ms(row, "repeat_network_time", totals->repeat_network);
 	row_timestamp(row, "stats_since", entry->since);
 	if (row->api >= API_1_1)
-		row_statement_parts(row, &counters->split);
+		row_statement_parts(row, &entry->counters.split);
 	row_emit(row);
 }
 

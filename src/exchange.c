@@ -400,7 +400,7 @@ count_record(bool in_block)
 	StatementPart part = {record->exec, record->send, record->bytes, in_block};
 
 	exchange_count_statement(record, &part);
-	my_tally.current->counters.recv += record->recv;
+	my_tally.current->totals.recv += record->recv;
 }
 
 /*
@@ -451,7 +451,7 @@ next_record(int64 at, int64 network)
 	if (my_session.record_counts)
 	{
 		count_record(my_session.in_block);
-		my_tally.current->counters.network += network;
+		my_tally.current->totals.network += network;
 		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
 	}
 	slot_write_end(my_session.slot);

@@ -266,11 +266,11 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 	{
 		if (!burst_repeats(burst, &statement->executed_in))
 			return;
-		statement->counters.repeats++;
-		statement->counters.repeat_network += burst->trip;
+		statement->totals.repeats++;
+		statement->totals.repeat_network += burst->trip;
 	}
 	else if (my_session.statement_prepared && statement->executed_in == burst->number)
-		statement->counters.repeat_network += burst->trip;
+		statement->totals.repeat_network += burst->trip;
 }
 
 /*
@@ -281,16 +281,16 @@ static pg_attribute_always_inline void
 exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
 	TallyStatement *statement = my_tally.current;
-	TallyCounters *counters = &statement->counters;
+	StatementTotals *totals = &statement->totals;
 
 	record->exec = part->exec;
 	record->send = part->send;
 	record->bytes = part->bytes;
-	counters->calls += record->statements;
-	counters->rows += record->rows;
-	counters->exec += part->exec;
-	counters->send += part->send;
-	counters->bytes += part->bytes;
+	totals->calls += record->statements;
+	totals->rows += record->rows;
+	totals->exec += part->exec;
+	totals->send += part->send;
+	totals->bytes += part->bytes;
 	exchange_count_repeats(record, statement, part->in_block);
 }
 
@@ -298,12 +298,12 @@ exchange_count_statement(FlightRecord *record, const StatementPart *part)
 static inline void
 exchange_count_wait(const LedgerWait *wait)
 {
-	TallyCounters *counters = &my_tally.current->counters;
+	StatementTotals *totals = &my_tally.current->totals;
 
-	counters->network += wait->network;
-	counters->client += wait->client;
+	totals->network += wait->network;
+	totals->client += wait->client;
 	if (wait->in_xact)
-		counters->in_xact_wait += wait->network + wait->client;
+		totals->in_xact_wait += wait->network + wait->client;
 	my_tally.burst.trip = wait->network;
 }
 

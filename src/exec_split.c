@@ -59,6 +59,15 @@ exec_split_show(ExecSplit *split, int64_t exec)
 		split->unsampled = unsampled;
 }
 
+/* What two have executed between them: "term" is added to "sum". */
+void
+exec_split_add(ExecSplit *sum, const ExecSplit *term)
+{
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		sum->part[i] += term->part[i];
+	sum->unsampled += term->unsampled;
+}
+
 /*
  * How much of the time is to be booked on a lock wait that has been going on
  * since then, where the sample stands for "sampled"; the caller adds to "booked"

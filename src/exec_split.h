@@ -52,6 +52,7 @@ typedef struct ExecLockWait
 extern int64_t exec_split_sum(const ExecSplit *split);
 extern int64_t exec_split_book(ExecSplit *split, int64_t exec, ExecPart part, int64_t time);
 extern void exec_split_show(ExecSplit *split, int64_t exec);
+extern void exec_split_add(ExecSplit *sum, const ExecSplit *term);
 extern int64_t exec_lock_time(ExecLockWait *wait, int64_t since, int64_t now,
 							  int64_t sampled);
 

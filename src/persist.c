@@ -201,7 +201,7 @@ statement_is_valid(const void *saved)
 		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
 		parts_are_valid((const int64 *) &entry->counters.split,
-						sizeof(ExecSplit) / sizeof(int64), entry->counters.exec);
+						sizeof(ExecSplit) / sizeof(int64), entry->counters.totals.exec);
 }
 
 /* Keys are hashed as bytes: what is unused must be zero. */

@@ -26,7 +26,7 @@ StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 #define MAX_TRIES		3
 
 static void
-counters_add(StatementCounters *sum, const StatementCounters *term)
+totals_add(StatementTotals *sum, const StatementTotals *term)
 {
 	sum->calls += term->calls;
 	sum->rows += term->rows;
@@ -39,9 +39,6 @@ counters_add(StatementCounters *sum, const StatementCounters *term)
 	sum->bytes += term->bytes;
 	sum->repeats += term->repeats;
 	sum->repeat_network += term->repeat_network;
-	for (int i = 0; i < NUM_EXEC_PARTS; i++)
-		sum->split.part[i] += term->split.part[i];
-	sum->split.unsampled += term->split.unsampled;
 }
 
 /* "own" is the row of what was evicted of a partition; its key stays zero. */
@@ -51,7 +48,8 @@ add_up_evicted(void *own, const void *evicted)
 	StatementEntry *sum = own;
 	const StatementEntry *entry = evicted;
 
-	counters_add(&sum->counters, &entry->counters);
+	totals_add(&sum->counters.totals, &entry->counters.totals);
+	exec_split_add(&sum->counters.split, &entry->counters.split);
 	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
 		sum->since = entry->since;
 }
@@ -82,9 +80,9 @@ statements_shmem_init(void)
 }
 
 static void
-add_to_entry(StatementEntry *entry, const StatementCounters *delta, TimestampTz now)
+add_to_entry(StatementEntry *entry, const StatementTotals *delta, TimestampTz now)
 {
-	counters_add(&entry->counters, delta);
+	totals_add(&entry->counters.totals, delta);
 	entry->usage += Max(delta->calls, 1);
 	if (entry->since == 0)
 		entry->since = now;
@@ -214,7 +212,7 @@ statements_add_samples(const StatementKey *key, const int64 *part)
 	table_lock(&table, hash);
 	entry = table_find(&table, hash, key);
 	for (int i = 0; entry && i < NUM_EXEC_PARTS; i++)
-		exec_split_book(&entry->counters.split, entry->counters.exec, i, part[i]);
+		exec_split_book(&entry->counters.split, entry->counters.totals.exec, i, part[i]);
 	table_unlock(&table, hash);
 }
 
@@ -259,7 +257,7 @@ statements_counts(int64 *entries, int64 *evicted)
 static void
 show(const StatementEntry *entry)
 {
-	exec_split_show((ExecSplit *) &entry->counters.split, entry->counters.exec);
+	exec_split_show((ExecSplit *) &entry->counters.split, entry->counters.totals.exec);
 }
 
 static void

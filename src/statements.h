@@ -26,8 +26,8 @@ typedef struct StatementKey
 	uint64		queryid;
 } StatementKey;
 
-/* Times in nanoseconds. */
-typedef struct StatementCounters
+/* What a session counts of a statement.  Times in nanoseconds. */
+typedef struct StatementTotals
 {
 	int64		calls;
 	int64		rows;
@@ -40,7 +40,12 @@ typedef struct StatementCounters
 	int64		bytes;
 	int64		repeats;
 	int64		repeat_network;
-	ExecSplit	split;			/* of exec */
+} StatementTotals;
+
+typedef struct StatementCounters
+{
+	StatementTotals totals;
+	ExecSplit	split;			/* of exec; sampled */
 } StatementCounters;
 
 typedef struct StatementEntry
@@ -51,12 +56,12 @@ typedef struct StatementEntry
 	StatementCounters counters;
 } StatementEntry;
 
-/* Something to add to a statement's counters. */
+/* Something to add to what has been counted of a statement. */
 typedef struct StatementBatchItem
 {
 	StatementKey key;
 	uint32		hash;			/* statements_hash(&key) */
-	StatementCounters delta;
+	StatementTotals delta;
 } StatementBatchItem;
 
 static inline uint32

@@ -69,7 +69,7 @@ clear_counters(void)
 
 	memset(tally->histogram, 0, sizeof(tally->histogram));
 	for (int i = 0; i < tally->count; i++)
-		memset(&tally->statements[i].counters, 0, sizeof(TallyCounters));
+		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
 }
 
 /*
@@ -158,7 +158,7 @@ tally_clear_statements(const StatementBatchItem *left, int count)
 	for (int i = 0; i < count; i++)
 	{
 		tally_claim(left[i].key.queryid, left[i].key.userid);
-		memcpy(&my_tally.current->counters, &left[i].delta, sizeof(TallyCounters));
+		my_tally.current->totals = left[i].delta;
 	}
 	my_tally.current = NULL;
 	if (OidIsValid(current.userid) && !tally_look_up(current.queryid, current.userid))
@@ -211,11 +211,11 @@ tally_take(int slot, Tally *taken)
 }
 
 static inline bool
-is_zero(const TallyCounters *counters)
+is_zero(const StatementTotals *totals)
 {
-	static const TallyCounters zero;
+	static const StatementTotals zero;
 
-	return memcmp(counters, &zero, sizeof(zero)) == 0;
+	return memcmp(totals, &zero, sizeof(zero)) == 0;
 }
 
 /*
@@ -232,14 +232,13 @@ tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items)
 		const TallyStatement *statement = &tally->statements[i];
 		StatementBatchItem *item = &items[count];
 
-		if (is_zero(&statement->counters))
+		if (is_zero(&statement->totals))
 			continue;
 		item->key.userid = statement->userid;
 		item->key.dbid = dbid;
 		item->key.queryid = statement->queryid;
 		item->hash = statements_hash(&item->key);
-		memset(&item->delta, 0, sizeof(item->delta));
-		memcpy(&item->delta, &statement->counters, sizeof(TallyCounters));
+		item->delta = statement->totals;
 		count++;
 	}
 	return count;

@@ -52,32 +52,13 @@
 /* When there are so few places left, the session takes its tally itself. */
 #define TALLY_RESERVE			1
 
-/* StatementCounters, but for what is sampled. */
-typedef struct TallyCounters
-{
-	int64		calls;
-	int64		rows;
-	int64		exec;
-	int64		send;
-	int64		recv;
-	int64		network;
-	int64		client;
-	int64		in_xact_wait;
-	int64		bytes;
-	int64		repeats;
-	int64		repeat_network;
-} TallyCounters;
-
-StaticAssertDecl(offsetof(StatementCounters, split) == sizeof(TallyCounters),
-				 "TallyCounters must be how StatementCounters begins");
-
 /* Of one statement; of what has no identifier, too. */
 typedef struct TallyStatement
 {
 	uint64		queryid;
 	Oid			userid;
 	uint32		executed_in;	/* number of the burst in which it was, last */
-	TallyCounters counters;
+	StatementTotals totals;
 } TallyStatement;
 
 typedef struct TallyHistogram

@@ -49,6 +49,19 @@ test_short_exchanges(void)
 }
 
 static void
+test_add(void)
+{
+	ExecSplit	sum = {.part = {1, 2, 3, 4, 5, 6},.unsampled = 7};
+	ExecSplit	term = {.part = {10, 20, 30, 40, 50, 60},.unsampled = 70};
+
+	exec_split_add(&sum, &term);
+	CHECK_EQUAL(sum.part[EXEC_CPU], 11, "the first part");
+	CHECK_EQUAL(sum.part[EXEC_OTHER], 66, "the last one");
+	CHECK_EQUAL(sum.unsampled, 77, "what was not sampled");
+	CHECK_EQUAL(exec_split_sum(&sum), 308, "the sum of the sums");
+}
+
+static void
 test_lock_wait(void)
 {
 	ExecLockWait wait = {0};
@@ -129,6 +142,7 @@ main(void)
 {
 	test_booking();
 	test_short_exchanges();
+	test_add();
 	test_lock_wait();
 	test_fit();
 	test_anything();
