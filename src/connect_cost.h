@@ -72,7 +72,8 @@ typedef struct ConnectEvents
 	int64_t		run_queue;		/* ... for want of one: part of blocked */
 
 	/* in authentication */
-	int			auth_trips;		/* how often the client was asked for something */
+	int			auth_trips;		/* how often the client was asked for
+								 * something */
 	int64_t		auth_wait;		/* for its answers */
 } ConnectEvents;
 

@@ -23,18 +23,21 @@ my $PASSWORD = 'correct horse';
 use constant { CLEARTEXT => 3, SASL => 10, SASL_CONTINUE => 11 };
 
 my ($node, $observer) =
-  start_node('connections', conf => "password_encryption = 'scram-sha-256'\n");
+  start_node('connections',
+	conf => "password_encryption = 'scram-sha-256'\n");
 
 $observer->run("CREATE ROLE $_ LOGIN PASSWORD '$PASSWORD'")
   foreach qw(trusted scrammed spoken rejected);
 $observer->run('CREATE DATABASE other');
-append_to_file($node->data_dir . '/pg_hba.conf.new',
+append_to_file(
+	$node->data_dir . '/pg_hba.conf.new',
 	join("\n",
 		'local all all trust',
 		'host all scrammed all scram-sha-256',
 		'host all spoken all password',
 		'host all rejected all reject',
-		'host all all all trust') . "\n");
+		'host all all all trust')
+	  . "\n");
 rename $node->data_dir . '/pg_hba.conf.new', $node->data_dir . '/pg_hba.conf'
   or die "rename: $!\n";
 $node->reload;
@@ -52,12 +55,14 @@ my $SUMS = join ', ', map { "coalesce(sum($_), 0) AS $_" } @SUMS;
 sub cost
 {
 	my ($where, $view) = @_;
-	my $row =
-	  ($observer->rows("SELECT $SUMS FROM @{[$view // 'pgnetlat_clients']} WHERE $where"))[0];
+	my $row = (
+		$observer->rows(
+			"SELECT $SUMS FROM @{[$view // 'pgnetlat_clients']} WHERE $where")
+	)[0];
 	my ($parts, $who) = (0, 0);
 
 	$parts += $row->{"connect_${_}_time"} foreach qw(start tls auth other);
-	$who += $row->{"connect_${_}_time"} foreach qw(server network client);
+	$who   += $row->{"connect_${_}_time"} foreach qw(server network client);
 	die "the parts of $row->{connect_time} are $parts and $who\n"
 	  if grep { abs($_ - $row->{connect_time}) > 1e-6 } $parts, $who;
 	foreach (@SUMS) { die "$_ is $row->{$_}\n" if $row->{$_} < 0 }
@@ -83,7 +88,8 @@ sub cost_of
 sub connected
 {
 	my ($name, %options) = @_;
-	my $client = PgNetlat::Client->connect($node, application_name => $name, %options);
+	my $client =
+	  PgNetlat::Client->connect($node, application_name => $name, %options);
 	my $cost = cost_of($name);
 
 	is($cost->{connections}, 1, "$name: one connection");
@@ -128,9 +134,11 @@ $cost = connected('tcp', tcp => 1, user => 'trusted');
 is($cost->{connect_round_trips}, 2, 'trust: two round trips');
 is($cost->{connect_network_time}, 0, 'neither lies in the time it took');
 
-$cost = connected('scram', tcp => 1, user => 'scrammed', authenticate => scram(0));
+$cost =
+  connected('scram', tcp => 1, user => 'scrammed', authenticate => scram(0));
 is($cost->{connect_round_trips}, 4, 'SCRAM: four round trips');
-cmp_ok($cost->{connect_network_time}, '>', 0, 'two of them are in the time it took');
+cmp_ok($cost->{connect_network_time},
+	'>', 0, 'two of them are in the time it took');
 
 $cost = connected(
 	'password',
@@ -144,21 +152,31 @@ $cost = connected(
 	tcp => 1,
 	user => 'trusted',
 	before_startup => sub { refused_encryption($_[0]) });
-is($cost->{connect_round_trips}, 3, 'asking for encryption in vain costs one more');
+is($cost->{connect_round_trips},
+	3, 'asking for encryption in vain costs one more');
 
 # ---------------------------------------------------------------------------
 # Who was waited for
 # ---------------------------------------------------------------------------
 
-$cost = connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
-at_least($cost->{connect_client_time}, 500, 'a client that thinks in authentication');
+$cost =
+  connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
+at_least($cost->{connect_client_time},
+	500, 'a client that thinks in authentication');
 at_least($cost->{connect_auth_time}, 500, '... which takes as long');
-cmp_ok($cost->{connect_server_time} + $cost->{connect_network_time},
-	'<=', $cost->{connect_time} - 480, '... is not the server or the network');
+cmp_ok(
+	$cost->{connect_server_time} + $cost->{connect_network_time},
+	'<=',
+	$cost->{connect_time} - 480,
+	'... is not the server or the network');
 is($cost->{connect_round_trips}, 4, '... nor makes it more round trips');
 
 # longer than the server itself waits for the answer
-$cost = connected('slower', tcp => 1, user => 'scrammed', authenticate => scram(1300));
+$cost = connected(
+	'slower',
+	tcp => 1,
+	user => 'scrammed',
+	authenticate => scram(1300));
 at_least($cost->{connect_client_time}, 2600, 'a client that thinks for long');
 is($cost->{connect_round_trips}, 4, '... has as many round trips');
 
@@ -170,30 +188,43 @@ $cost = connected(
 		refused_encryption($_[0]);
 		pause(400);
 	});
-at_least($cost->{connect_client_time}, 400, 'a client that is late with its start-up packet');
+at_least($cost->{connect_client_time},
+	400, 'a client that is late with its start-up packet');
 at_least($cost->{connect_start_time}, 400, '... delays the start');
 
 # catalogs that are locked: it is the server that takes its time
 {
-	my $locker = PgNetlat::Client->connect($node, application_name => 'locker');
+	my $locker =
+	  PgNetlat::Client->connect($node, application_name => 'locker');
 	my $waiting;
 	my $paused;
 
 	$locker->rows('BEGIN');
-	$locker->rows('LOCK TABLE pg_catalog.pg_db_role_setting IN ACCESS EXCLUSIVE MODE');
-	$waiting = PgNetlat::Client->begin_connecting($node, application_name => 'held', user => 'trusted', tcp => 1);
+	$locker->rows(
+		'LOCK TABLE pg_catalog.pg_db_role_setting IN ACCESS EXCLUSIVE MODE');
+	$waiting = PgNetlat::Client->begin_connecting(
+		$node,
+		application_name => 'held',
+		user => 'trusted',
+		tcp => 1);
 	$observer->poll(
 		sub {
-			$observer->value(q{SELECT 1 FROM pg_locks WHERE NOT granted
+			$observer->value(
+				q{SELECT 1 FROM pg_locks WHERE NOT granted
 				AND relation = 'pg_catalog.pg_db_role_setting'::regclass});
 		});
 	$paused = pause(300);
 	$locker->rows('ROLLBACK');
 	$waiting->be_ready;
 	$cost = cost_of('held');
-	at_least($cost->{connect_server_time}, $paused, 'a server that takes its time');
-	at_least($cost->{connect_other_time}, $paused, '... after authentication');
-	cmp_ok($cost->{connect_client_time}, '<=', $cost->{connect_time} - 0.96 * $paused,
+	at_least($cost->{connect_server_time},
+		$paused, 'a server that takes its time');
+	at_least($cost->{connect_other_time}, $paused,
+		'... after authentication');
+	cmp_ok(
+		$cost->{connect_client_time},
+		'<=',
+		$cost->{connect_time} - 0.96 * $paused,
 		'... is not the client');
 	$_->finish foreach $locker, $waiting;
 }

@@ -60,7 +60,8 @@ sub _proof
 	  $self->_salted_password(decode_base64($server{s}), $server{i});
 	my $key = hmac_sha256('Client Key', $salted);
 	my $final = "c=biws,r=$server{r}";
-	my $signature = hmac_sha256("$self->{first},$server_first,$final", sha256($key));
+	my $signature =
+	  hmac_sha256("$self->{first},$server_first,$final", sha256($key));
 
 	return "$final,p=" . encode_base64($key ^ $signature, '');
 }
@@ -73,7 +74,8 @@ sub answer
 	if ($number == SASL)
 	{
 		$self->{first} = "n=,r=$self->{nonce}";
-		return message('p', "SCRAM-SHA-256\0" . pack('N/a*', "n,,$self->{first}"));
+		return message('p',
+			"SCRAM-SHA-256\0" . pack('N/a*', "n,,$self->{first}"));
 	}
 	die "unexpected question $number\n" unless $number == SASL_CONTINUE;
 	return message('p', $self->_proof($data));
