@@ -20,9 +20,10 @@ use Test::More;
 my $node = new_node('pools', conf => 'pgnetlat.max_pools = 10');
 $node->start;
 my $observer = PgNetlat::Observer->connect($node);
-$observer->run('CREATE EXTENSION pgnetlat',
-	map { "CREATE ROLE $_ LOGIN SUPERUSER" }
-	  qw(steady steps short windows), map { "role_$_" } 1 .. 12);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	map { "CREATE ROLE $_ LOGIN SUPERUSER" } qw(steady steps short windows),
+	map { "role_$_" } 1 .. 12);
 
 my @QUANTILES = qw(busy_p50 busy_p95 busy_p99 busy_p999);
 
@@ -50,7 +51,8 @@ sub checked
 sub pool
 {
 	my ($role, $from) = @_;
-	my ($row) = $observer->rows('SELECT * FROM '
+	my ($row) =
+	  $observer->rows('SELECT * FROM '
 		  . ($from // 'pgnetlat_pools')
 		  . " WHERE usename = '$role' AND datname = 'postgres'");
 
@@ -114,7 +116,8 @@ is($row->{sessions_max}, 25, 'the most that were connected');
 count_anew(1000);
 $row = await('steady',
 	sub { defined $_->{busy_p50} and abs($_->{busy_avg} - 5) < 0.05 });
-is($row->{$_}, 5, "steady: $_") foreach @QUANTILES, qw(busy busy_max pool_size);
+is($row->{$_}, 5, "steady: $_")
+  foreach @QUANTILES, qw(busy busy_max pool_size);
 cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: by the accounts');
 is($row->{busy_avg_sampled}, 5, 'steady: by samples');
 is($row->{sessions_max}, 25, 'steady: the most that were connected');
@@ -128,7 +131,8 @@ $_->cancel foreach @executing;
 await('steady', sub { $_->{busy} == 3 });
 count_anew(1500);
 $row = pool('steady');
-is($row->{$_}, 3, "asleep: $_") foreach @QUANTILES, qw(busy busy_max pool_size);
+is($row->{$_}, 3, "asleep: $_")
+  foreach @QUANTILES, qw(busy busy_max pool_size);
 is($row->{busy_avg_sampled}, 3, 'asleep: by samples');
 
 # a sampler that is started anew knows nothing of those that are quiet
@@ -136,7 +140,7 @@ my $sampler = $observer->value('SELECT sampler_pid FROM pgnetlat_info');
 $observer->run("SELECT pg_terminate_backend($sampler)");
 ok( $observer->poll(
 		sub {
-			(         $observer->value(
+			(   $observer->value(
 					"SELECT sampler_pid <> $sampler FROM pgnetlat_info")
 				  // '') eq 't';
 		}),
@@ -159,14 +163,15 @@ is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'nobody is busy');
 # a COPY whose client sends nothing, and a response that nobody reads
 $observer->run('CREATE TABLE lines (line text)');
 $idle[0]->put(query('COPY lines FROM STDIN'));
-$idle[1]->put(query(q{SELECT repeat('x', 100000) FROM generate_series(1, 1000)}));
+$idle[1]
+  ->put(query(q{SELECT repeat('x', 100000) FROM generate_series(1, 1000)}));
 is(await('steady', sub { $_->{busy} == 2 })->{busy},
 	2, 'receiving and sending are busy');
 count_anew(1000);
 $row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
 is($row->{busy_p50}, 2, 'and are sampled as such');
 cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'and in the accounts');
-$_->vanish foreach @idle[0, 1];
+$_->vanish foreach @idle[ 0, 1 ];
 is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
 
 # ---------------------------------------------------------------------------
@@ -176,35 +181,47 @@ is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
 # Four sessions are in a transaction for a part of the time, and nobody for the
 # rest.  When is known between when the test asked for it and had the answer.
 my @steps = map { client('steps') } 1 .. 4;
-$observer->run('SELECT pgnetlat_reset()');
-my $reset = now();
-$_->put(query('BEGIN')) foreach @steps;
-my $begun = now();
-$_->responses foreach @steps;
-my $all_begun = now();
-pause(1000);
-my $ending = now();
-$_->put(query('COMMIT')) foreach @steps;
-$_->responses foreach @steps;
-my $ended = now();
-pause(1500);
-my $read_from = now();
-$row = pool('steps');
-my $read_to = now();
 
+# One round; its row, with the bounds of busy_avg.
+sub step_round
+{
+	$observer->run('SELECT pgnetlat_reset()');
+	my $reset = now();
+	$_->put(query('BEGIN')) foreach @steps;
+	$_->responses foreach @steps;
+	my $begun = now();
+	pause(1000);
+	my $ending = now();
+	$_->put(query('COMMIT')) foreach @steps;
+	$_->responses foreach @steps;
+	my $ended = now();
+	pause(3000);
+	my $read_from = now();
+	my $round = pool('steps');
+	my $read_to = now();
+
+	$round->{least} = 4 * ($ending - $begun) / ($read_to - $reset + 50);
+	$round->{most} = 4 * ($ended - $reset) / ($read_from - $reset);
+	return $round;
+}
+
+# A sampler that gets no processor when the steps begin or end sees them late:
+# another round then.
+for (1 .. 4)
+{
+	$row = step_round();
+	last if abs($row->{busy_avg} - $row->{busy_avg_sampled}) < 0.1;
+}
 is($row->{busy_p95}, 4, 'steps: at the upper level for more than 5 %');
 is($row->{busy_p50}, 0, 'but for less than half of the time');
 is($row->{busy_max}, 4, 'and never higher');
 cmp_ok(
 	$row->{busy_avg}, '>=',
-	4 * ($ending - $all_begun) / ($read_to - $reset + 50) - 0.02,
+	$row->{least} - 0.02,
 	'steps: by the accounts, at least');
-cmp_ok($row->{busy_avg}, '<=',
-	4 * ($ended - $reset) / ($read_from - $reset) + 0.02, 'and at most');
-
-# what is sampled may be as late as a tick, when it begins and when it ends
+cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.02, 'and at most');
 cmp_ok(abs($row->{busy_avg} - $row->{busy_avg_sampled}),
-	'<', 0.4, 'steps: samples agree');
+	'<', 0.1, 'steps: samples agree');
 
 # ---------------------------------------------------------------------------
 # Exchanges shorter than a tick
@@ -228,8 +245,9 @@ for (1 .. 4)
 	push @differences, $row->{busy_avg} - $row->{busy_avg_sampled};
 	last if abs($differences[-1]) < 0.1;
 }
-cmp_ok($row->{busy_avg}, '>', 0.1, 'short exchanges: busy for a part of the time');
-cmp_ok($row->{busy_avg}, '<', 1,   'but not for all of it');
+cmp_ok($row->{busy_avg}, '>', 0.1,
+	'short exchanges: busy for a part of the time');
+cmp_ok($row->{busy_avg}, '<', 1, 'but not for all of it');
 cmp_ok(abs($differences[-1]),
 	'<', 0.1, 'samples agree with accounts: ' . join(', ', @differences));
 
@@ -242,9 +260,10 @@ $_->run('BEGIN') foreach @window;
 await('windows', sub { $_->{busy} == 3 });
 pause(200);
 $_->run('COMMIT') foreach @window;
-$_->finish foreach @window[1, 2];
+$_->finish foreach @window[ 1, 2 ];
 $row = await('windows', sub { $_->{sessions} == 1 and $_->{busy} == 0 });
-is("$row->{busy_max} of $row->{sessions_max}", '3 of 3', 'once three were busy');
+is("$row->{busy_max} of $row->{sessions_max}",
+	'3 of 3', 'once three were busy');
 
 # one that is younger than the window
 my $window = pool('windows', q{pgnetlat_pools_last('15 min')});
@@ -294,7 +313,8 @@ sub sum_of
 	my ($column, $condition) = @_;
 
 	return $observer->value(
-		"SELECT coalesce(sum($column), 0) FROM pgnetlat_pools WHERE $condition");
+		"SELECT coalesce(sum($column), 0) FROM pgnetlat_pools WHERE $condition"
+	);
 }
 
 # whoever has gone makes room: room for ten, and the observer has one of them
@@ -320,16 +340,17 @@ is( $observer->value(
 # where all have sessions, there is none
 my @crowd = map { client("role_$_") } 1 .. 12;
 $_->run('BEGIN') foreach @crowd;
-ok($observer->poll(sub { all_sessions()->{busy} >= 12 }), 'all twelve are busy');
+ok($observer->poll(sub { all_sessions()->{busy} >= 12 }),
+	'all twelve are busy');
 is(sum_of('sessions', 'usename IS NOT NULL'), 10, 'ten sessions have a pool');
 is(sum_of('sessions', q{datname = '(evicted)'}), 3, 'and three have none');
-ok( $observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
+ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
 	'which are busy as well');
 is(all_sessions()->{sessions}, 13, 'all of them are counted');
 $_->run('COMMIT') foreach @crowd;
 $_->finish foreach @crowd;
 ok($observer->poll(sub { all_sessions()->{sessions} == 1 }), 'they are gone');
-ok( $observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
+ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
 	'nobody is busy any more');
 
 is($observer->violations, '', 'no row contradicts itself');
