@@ -26,6 +26,9 @@ OBJS = \
 	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
+	src/pooler.o \
+	src/pooler_clients.o \
+	src/pooler_suffix.o \
 	src/process.o \
 	src/recorder.o \
 	src/request_log.o \
@@ -63,8 +66,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
-	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
+	test/unit/fuzz_ledger test/unit/fuzz_pooler_suffix test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

@@ -87,7 +87,10 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT exec_unsampled_time double precision,
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
-	OUT blocked_by integer)
+	OUT blocked_by integer,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -149,7 +152,10 @@ SELECT s.pid,
 	   s.exec_unsampled_time,
 	   s.lock_wait_time,
 	   s.blocking_time,
-	   s.blocked_by
+	   s.blocked_by,
+	   s.pooler_requests,
+	   s.client_rtt,
+	   s.pooler_addr
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -161,9 +167,9 @@ COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
 COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
 COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
-COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity';
-COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity: NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity: -1 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without what a pooler has appended to it';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity, or behind a pooler that says so, its client''s: NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client: -1 on a Unix-domain socket; NULL if the pooler''s words were cut off';
 COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
@@ -208,6 +214,9 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the re
 COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: part of exec_time: waiting for locks held by others; the same as exec_lock_time';
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -263,6 +272,9 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
 	OUT blocked_by integer,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -432,7 +444,9 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -485,7 +499,9 @@ SELECT c.datid,
 	   c.exec_replication_time,
 	   c.exec_remote_time,
 	   c.exec_other_time,
-	   c.exec_unsampled_time
+	   c.exec_unsampled_time,
+	   c.pooler_requests,
+	   c.pooler_addr
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -496,8 +512,8 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ro
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
 COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
@@ -535,6 +551,8 @@ COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part 
 COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
 COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -581,6 +599,8 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'

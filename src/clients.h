@@ -19,6 +19,7 @@
 #include "datatype/timestamp.h"
 #include "histogram.h"
 #include "ledger.h"
+#include "pooler_suffix.h"
 #include "snapshots.h"
 #include "tcpinfo.h"
 
@@ -42,6 +43,14 @@ typedef enum ClientMetric
 								 * measured */
 	NUM_METRICS
 } ClientMetric;
+
+/* Where a connection comes from that a pooler has opened for a client. */
+typedef struct ClientPooler
+{
+	int32		family;			/* as in ClientKey */
+	uint8		address[16];
+	int32		known;			/* 1, or all of this is zero: there is none */
+} ClientPooler;
 
 typedef struct ClientCounters
 {
@@ -68,6 +77,7 @@ typedef struct ClientEntry
 								 * set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
+	ClientPooler pooler;		/* the latest */
 	ClientLive	live;
 	ClientCounters counters;
 } ClientEntry;
@@ -87,6 +97,9 @@ typedef struct ClientMember
 } ClientMember;
 
 extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);
+extern void clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints);
+extern void clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler,
+							 PoolerClient *client);
 
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);

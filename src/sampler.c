@@ -42,6 +42,7 @@
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pooler_clients.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -726,6 +727,7 @@ tick_once(Tick *tick)
 			slot_control->clock_steps++;
 		sample_all(tick);
 		lock_waits_tick();
+		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}

@@ -21,6 +21,7 @@
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pooler_clients.h"
 #include "recorder.h"
 #include "request_log.h"
 #include "sampler.h"
@@ -55,6 +56,7 @@ static const struct
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
+	{pooler_clients_shmem_size, pooler_clients_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 
