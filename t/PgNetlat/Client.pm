@@ -100,7 +100,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # with tcp => 6 to ::1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
-# to be sent before the server has answered anything), local_port (for TCP).
+# to be sent before the server has answered anything), local_port (for TCP),
+# startup (which parameters to send; all of them unless told otherwise).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -120,7 +121,10 @@ sub connect
 		application_name => $options{application_name} // 'client',
 		options => $options{options} // '');
 	my $body = pack('N', 196608)
-	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	  . join('',
+		map { "$_\0$startup{$_}\0" }
+		  @{ $options{startup} // [ sort keys %startup ] })
+	  . "\0";
 	$self->put(
 		pack('N', 4 + length($body)) . $body . ($options{early} // ''));
 
