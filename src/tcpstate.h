@@ -46,8 +46,8 @@ typedef struct TcpInfo
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
 								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
-	uint32_t	owner;			/* user ID; only who asks about the connections
-								 * of others is told */
+	uint32_t	owner;			/* user ID; only who asks about the
+								 * connections of others is told */
 	int64_t		duplicates;		/* segments sent again that the peer had
 								 * already, modulo 2^32; 0: or the kernel does
 								 * not say */
@@ -101,7 +101,7 @@ typedef struct TcpBackoff
 
 /* Of a question to the kernel's socket diagnosis, in bytes. */
 #define TCP_QUESTION_SIZE	72
-#define TCP_SEARCH_SIZE		104		/* at most */
+#define TCP_SEARCH_SIZE		104 /* at most */
 
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
 extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);

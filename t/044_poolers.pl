@@ -30,8 +30,7 @@ my $on_linux = $^O eq 'linux';
 sub group
 {
 	my ($application, $condition) = @_;
-	my @rows = $observer->clients(
-		"application_name = '$application'"
+	my @rows = $observer->clients("application_name = '$application'"
 		  . ($condition ? " AND $condition" : ''));
 
 	is(scalar @rows, 1, "$application is one group")
@@ -108,15 +107,15 @@ my %form = (
 	'f5 - 10.0.0.300:5' => [ 'f5 - 10.0.0.300:5', undef, -1 ],
 	'f6 - 10.0.0.3:5 ' => [ 'f6 - 10.0.0.3:5 ', undef, -1 ],
 	'f7 10.0.0.3:5' => [ 'f7 10.0.0.3:5', undef, -1 ],
+
 	# 63 bytes, and more: the port may have been cut off
 	('x' x 46) . ' - 10.0.0.3:51034' => [ 'x' x 46, '10.0.0.3', undef ],
 	('x' x 50) . ' - 10.0.0.3:51034' => [ 'x' x 50, '10.0.0.3', undef ],
-	('x' x 55) . ' - 10.0.0.3:51034' =>
-	  [ ('x' x 55) . ' - 10.0.', undef, -1 ]);
+	('x' x 55) . ' - 10.0.0.3:51034' => [ ('x' x 55) . ' - 10.0.', undef, -1 ]
+);
 foreach my $name (sort keys %form)
 {
-	my $client =
-	  PgNetlat::Client->connect($node, application_name => $name);
+	my $client = PgNetlat::Client->connect($node, application_name => $name);
 
 	$account = $observer->settled($client);
 	is_deeply([ @$account{qw(application_name client_addr client_port)} ],
@@ -127,8 +126,10 @@ foreach my $name (sort keys %form)
 # not everybody may see from where
 $observer->run('CREATE ROLE stranger LOGIN');
 my $stranger = PgNetlat::Client->connect($node, user => 'stranger');
-$pooled = PgNetlat::Client->connect($node,
-	tcp => 1, application_name => 'secret - 10.0.0.7:1');
+$pooled = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	application_name => 'secret - 10.0.0.7:1');
 $observer->settled($pooled);
 ($row) = $stranger->rows(
 	'SELECT * FROM pgnetlat_sessions WHERE pid = ' . $pooled->pid);
@@ -149,6 +150,7 @@ my $reload = sub {
 		'SELECT pg_reload_conf()');
 	$observer->poll(
 		sub { $observer->value('SHOW pgnetlat.pooler_suffix') eq $value });
+
 	# and the session has looked at it, if only behind its next exchange
 	return $observer->poll(
 		sub {
@@ -160,19 +162,19 @@ $reload->('off');
 $observer->settled($pooled);
 is(group('secret - 10.0.0.7:1')->{client_addr},
 	'127.0.0.1', 'switched off, the suffix is part of the name');
-is($observer->account($pooled->pid)->{application_name},
-	'secret - 10.0.0.7:1', 'for the session as well');
+is( $observer->account($pooled->pid)->{application_name},
+	'secret - 10.0.0.7:1',
+	'for the session as well');
 $reload->('on');
-is( group('secret', 'sessions = 1')->{client_addr},
-	'10.0.0.7',
-	'switched on, not any more');
-is( $observer->account($pooled->pid)->{pooler_requests},
+is(group('secret', 'sessions = 1')->{client_addr},
+	'10.0.0.7', 'switched on, not any more');
+is($observer->account($pooled->pid)->{pooler_requests},
 	0, 'none of this was the pooler\'s own');
 $pooled->finish;
 
 # whoever holds a lock has the same label
-my $holder = PgNetlat::Client->connect($node,
-	application_name => 'holder - 10.0.0.7:1');
+my $holder =
+  PgNetlat::Client->connect($node, application_name => 'holder - 10.0.0.7:1');
 my $waiter = PgNetlat::Client->connect($node, application_name => 'waiter');
 $observer->run('CREATE TABLE locked (i integer)');
 $holder->run('BEGIN', 'LOCK locked');
@@ -240,12 +242,12 @@ at_least($gain->{idle_time}, $PAUSE, 'in the extended protocol as well');
 # checks of the connection, by their text
 $before = $observer->settled($pooled);
 $pooled->run('select 1', '', 'SELECT 1', 'select 1;');
-is( delta($before, $observer->settled($pooled))->{pooler_requests},
+is(delta($before, $observer->settled($pooled))->{pooler_requests},
 	2, 'the pooler checks the connection');
 $pooled->run('BEGIN');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', "SET application_name = 'shop - 10.0.0.3:1'");
-is( delta($before, $observer->settled($pooled))->{pooler_requests},
+is(delta($before, $observer->settled($pooled))->{pooler_requests},
 	0, 'but not in a transaction');
 $pooled->run('ROLLBACK');
 
@@ -280,7 +282,7 @@ foreach my $port (1 .. 3)
 	$gain = gain_of_pause($pooled, 'select 1');
 	at_least($gain->{idle_time}, $PAUSE, 'cleaned up, it is the pool\'s');
 	is($gain->{pooler_requests}, 1, 'which checks it');
-	is( delta($before, $observer->settled($pooled))->{pooler_requests},
+	is(delta($before, $observer->settled($pooled))->{pooler_requests},
 		3, 'and names, cleans, checks are its own');
 }
 
@@ -301,10 +303,10 @@ sub pooler_connection
 	socket(my $listener, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
 	bind($listener, pack_sockaddr_in(0, inet_aton('127.0.0.1')))
 	  or die "bind: $!\n";
-	listen($listener, 1) or die "listen: $!\n";
-	socket(my $client, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
+	listen($listener, 1)                           or die "listen: $!\n";
+	socket(my $client, PF_INET, SOCK_STREAM, 0)    or die "socket: $!\n";
 	CORE::connect($client, getsockname($listener)) or die "connect: $!\n";
-	accept(my $accepted, $listener) or die "accept: $!\n";
+	accept(my $accepted, $listener)                or die "accept: $!\n";
 	my ($port) = unpack_sockaddr_in(getsockname($client));
 	return ($port, $client, $accepted, $listener);
 }
@@ -315,12 +317,16 @@ my ($port, @sockets) = pooler_connection();
 SKIP:
 {
 	skip 'the kernel does not say', 4 unless $on_linux;
-	my $other = PgNetlat::Client->connect($node,
-		tcp => 1, application_name => 'server\'s own client');
+	my $other = PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		application_name => 'server\'s own client');
 	my ($its_port) = unpack_sockaddr_in(getsockname($other->{socket}));
 	my @wrong = (
-		"liar - 10.1.2.3:1000", "liar - 127.0.0.1:$its_port",
-		"liar - unix:6432", "liar - 10.1.2.3:1 - 127.0.0.1:$port");
+		"liar - 10.1.2.3:1000",
+		"liar - 127.0.0.1:$its_port",
+		"liar - unix:6432",
+		"liar - 10.1.2.3:1 - 127.0.0.1:$port");
 
 	foreach my $name (@wrong)
 	{
@@ -328,7 +334,8 @@ SKIP:
 		  PgNetlat::Client->connect($node, application_name => $name);
 
 		# the sampler has had time to look
-		my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+		my $ticks =
+		  $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 		$observer->poll(
 			sub {
 				$liar->run('SELECT 1');
@@ -370,7 +377,9 @@ foreach my $tcp (0, 1)
 					my $one = gain_of_pause($pooled, 'SELECT 1');
 					my $now = $observer->account($pooled->pid);
 
-					return abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) < 1e-6;
+					return
+					  abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) <
+					  1e-6;
 				}),
 			'in a transaction the network is the whole way to the client');
 		$before = $observer->settled($pooled);
@@ -387,8 +396,8 @@ foreach my $tcp (0, 1)
 		  map { 10 * ($rtt + ($_->{rtt} // 0)) } $before, $account;
 		ok( (         $gain->{network_time} >= $least - 1e-5
 				  and $gain->{network_time} <= $most + 1e-5),
-			'once for each turn')
-		  or diag("$gain->{network_time}, not $least to $most");
+			'once for each turn'
+		) or diag("$gain->{network_time}, not $least to $most");
 	}
 	$pooled->finish;
 }
@@ -396,7 +405,9 @@ foreach my $tcp (0, 1)
 no_violations($observer);
 $observer->finish;
 $node->stop;
-is(scalar(() = server_log($node) =~ /^.*(?:PANIC|TRAP|was terminated by).*$/mg),
-	0, 'the server has not crashed');
+is( scalar(
+		() = server_log($node) =~ /^.*(?:PANIC|TRAP|was terminated by).*$/mg),
+	0,
+	'the server has not crashed');
 
 done_testing();

@@ -57,13 +57,13 @@ EOC
 	my $self = bless { port => $port }, 'Pooler';
 	my $out = '';
 
-	$self->{process} =
-	  IPC::Run::start([ $program, '-q', "$directory/ini" ], '<', \undef, '>',
-		\$out, '2>&1');
+	$self->{process} = IPC::Run::start([ $program, '-q', "$directory/ini" ],
+		'<', \undef, '>', \$out, '2>&1');
 	$observer->poll(
 		sub {
 			socket(my $socket, PF_INET, SOCK_STREAM, 0) or return;
-			return CORE::connect($socket,
+			return
+			  CORE::connect($socket,
 				pack_sockaddr_in($port, inet_aton('127.0.0.1')));
 		}) or die "pgbouncer does not listen: $out\n";
 	return $self;
