@@ -281,7 +281,7 @@ pooler_clients_ask(const PoolerQuestion *question, int64 interval, int64 now)
 	if (shared->count < MAX_QUESTIONS && !is_asked(&key))
 		shared->questions[shared->count++] = *question;
 	SpinLockRelease(&shared->mutex);
-	return measured ? PG_INT64_MAX : now + ANSWER_TICKS * pgnetlat_sample_interval * NS_PER_MS;
+	return measured ? PG_INT64_MAX : now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
 }
 
 /* ---------------------------------------------------------------------------
