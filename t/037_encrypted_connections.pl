@@ -30,7 +30,7 @@ $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE EXTENSION pgnetlat');
 
 my $SUMS = join ', ',
-  map { "coalesce(sum($_), 0) AS $_" }
+  map { "coalesce(sum($_::numeric), 0)::float8 AS $_" }
   qw(connections failed_connections connect_round_trips connect_time
   connect_start_time connect_tls_time connect_auth_time connect_other_time
   connect_server_time connect_network_time connect_client_time ended_sessions
