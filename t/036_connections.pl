@@ -52,7 +52,8 @@ $node->reload;
 my @SUMS = qw(connections failed_connections connect_round_trips connect_time
   connect_start_time connect_tls_time connect_auth_time connect_other_time
   connect_server_time connect_network_time connect_client_time);
-my $SUMS = join ', ', map { "coalesce(sum($_::numeric), 0)::float8 AS $_" } @SUMS;
+my $SUMS = join ', ',
+  map { "coalesce(sum(${_}::numeric), 0)::float8 AS $_" } @SUMS;
 
 # What the groups have that match a condition; the parts must add up.
 sub cost

@@ -30,7 +30,7 @@ $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE EXTENSION pgnetlat');
 
 my $SUMS = join ', ',
-  map { "coalesce(sum($_::numeric), 0)::float8 AS $_" }
+  map { "coalesce(sum(${_}::numeric), 0)::float8 AS $_" }
   qw(connections failed_connections connect_round_trips connect_time
   connect_start_time connect_tls_time connect_auth_time connect_other_time
   connect_server_time connect_network_time connect_client_time ended_sessions
@@ -170,6 +170,26 @@ SKIP:
 	$cost = $connected->('plain', 'user=trusted sslmode=disable', 2);
 	is($cost->{connect_tls_time}, 0, 'not encrypted: no time for it');
 
+	# For which curves the client offers keys: the first one.  The server's
+	# default has P-256 in all versions, and P-384 in none.
+	my $offers = sub {
+		my ($groups) = @_;
+		my $file = $node->data_dir . '/openssl.cnf';
+
+		unlink $file;
+		append_to_file($file, <<"EOC");
+openssl_conf = default_conf
+[default_conf]
+ssl_conf = ssl_sect
+[ssl_sect]
+system_default = system_default_sect
+[system_default_sect]
+Groups = $groups
+EOC
+		return $file;
+	};
+
+	local $ENV{OPENSSL_CONF} = $offers->('P-256');
 	$cost = $connected->('tls', 'user=trusted sslmode=require', 4);
 	cmp_ok($cost->{connect_tls_time}, '>', 0, 'encryption takes time');
 	cmp_ok($cost->{connect_network_time}, '>', 0, '... and round trips');
@@ -178,6 +198,16 @@ SKIP:
 	$connected->(
 		'tls12_scram',
 		'user=scrammed sslmode=require ssl_max_protocol_version=TLSv1.2', 7);
+
+	# a key of another curve than the server wants: it has to ask again
+  SKIP:
+	{
+		skip 'from 19 on nobody can look at the handshake', 1
+		  unless $node->pg_version < 19;
+		$offers->('P-384:P-256');
+		$connected->('tls_again', 'user=scrammed sslmode=require', 7);
+	}
+	$offers->('P-256');
 
   SKIP:
 	{
