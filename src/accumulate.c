@@ -133,6 +133,8 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 
 	group->usage += totals->requests;
 	ledger_totals_add_fitting(&counters->totals, totals);
+	clients_occupy(group, observation->observed_at - observation->account.pending,
+				   attributed(totals), ledger_busy_total(totals));
 	tcpstate_counters_add(&counters->tcp, tcp);
 	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
 		tally_histogram(tally, i, &counters->histogram[i]);

@@ -88,7 +88,8 @@ $observer->poll(sub { cost('reconnects')->{ended_sessions} >= 80 });
 my $cost = cost('reconnects');
 my $working = 0;
 
-$working += $cost->{"${_}_time"} foreach qw(exec send recv network client);
+# not what pgbench does in between, on a busy machine
+$working += $cost->{"${_}_time"} foreach qw(exec send recv network);
 
 # and one in which pgbench looks at the server first
 cmp_ok($cost->{connections}, '>=', 80,
@@ -99,7 +100,7 @@ is( $cost->{connect_round_trips},
 	'with two round trips each');
 is($cost->{failed_connections}, 0, 'and none has failed');
 cmp_ok($cost->{connect_time}, '>', $working,
-	'most of the time was for connecting');
+	'most of the time it took was for connecting');
 cmp_ok(
 	$cost->{connect_server_time},
 	'>',

@@ -19,7 +19,8 @@ MODULES = {
     9: "s09_tls_and_load",
     10: "s10_many_sessions",
     11: "s11_four_cases",
-    12: "s12_connecting",
+    12: "s12_predictions",
+    13: "s13_connecting",
 }
 
 
