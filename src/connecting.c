@@ -56,6 +56,7 @@
 #include "tcpinfo.h"
 #include "tls_handshake.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
 #include "utils/relcache.h"
 
 /* in the libraries that the server has loaded if it was built with OpenSSL */
