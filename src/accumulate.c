@@ -27,6 +27,7 @@
 #include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
+#include "pools.h"
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -157,6 +158,13 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	clients_release(&state->member);
 }
 
+/* Time in which a session was in an exchange or in a transaction: see pools.h. */
+static inline int64
+busy_time(const LedgerTotals *totals)
+{
+	return totals->exec + totals->send + totals->recv + totals->in_xact_wait;
+}
+
 /* Accumulate what the session has counted since the last time. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
@@ -180,6 +188,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
+	pools_add_busy_time((int) (state - states), busy_time(&totals));
 	if (state->connect.connections > 0)
 		history_add_connect(state->key.datid, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
@@ -273,6 +282,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 	state->generation = slot_generation();
 	state->connect = *connect;
 	state->session = session;
+	pools_join(slot, session, my_key.datid, my_key.userid);
 	accumulate_end(slot);
 }
 
@@ -325,6 +335,7 @@ accumulate_detach(int slot)
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
 	clients_leave(&state->member);
+	pools_leave(slot);
 	state->session = 0;
 	accumulate_end(slot);
 }
@@ -371,6 +382,7 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	lock_waits_reset();
+	pools_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }
