@@ -30,6 +30,7 @@
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
+#include "walsenders.h"
 
 /* What has been accumulated of a session; protected by its accumulation lock. */
 typedef struct Accumulated
@@ -342,6 +343,7 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	lock_waits_reset();
+	walsenders_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -223,6 +223,20 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	row_datum(row, column, InetPGetDatum(result));
 }
 
+/* How a client is connected. */
+void
+row_transport(RowBuilder *row, const char *column, SessionTransport transport)
+{
+	static const char *const names[] = {
+		[TRANSPORT_UNIX] = "unix",
+		[TRANSPORT_TCP] = "tcp",
+		[TRANSPORT_TLS] = "tls",
+		[TRANSPORT_GSS] = "gss",
+	};
+
+	row_text(row, column, names[transport]);
+}
+
 /*
  * server_share, network_share, client_share of the time that was not idle and
  * is not pending; NULL if there was none.

@@ -33,6 +33,7 @@
 #include "table.h"
 #include "tally.h"
 #include "wait_events.h"
+#include "walsenders.h"
 #include "windows.h"
 
 static const struct
@@ -54,6 +55,7 @@ static const struct
 	{history_shmem_size, history_shmem_init},
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
+	{walsenders_shmem_size, walsenders_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };

@@ -100,7 +100,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # with tcp => 6 to ::1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
-# to be sent before the server has answered anything), local_port (for TCP).
+# to be sent before the server has answered anything), local_port (for TCP),
+# replication ('true' or 'database': the server's process is a walsender).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -119,6 +120,7 @@ sub connect
 		database => $options{dbname} // 'postgres',
 		application_name => $options{application_name} // 'client',
 		options => $options{options} // '');
+	$startup{replication} = $options{replication} if $options{replication};
 	my $body = pack('N', 196608)
 	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
 	$self->put(
