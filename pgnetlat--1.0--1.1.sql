@@ -1054,7 +1054,7 @@ COMMENT ON COLUMN pgnetlat_walsenders.send_client_time IS 'milliseconds: of send
 COMMENT ON COLUMN pgnetlat_walsenders.busy_time IS 'milliseconds: it was working: reading WAL or files, decoding, reading replies; sampled';
 COMMENT ON COLUMN pgnetlat_walsenders.idle_time IS 'milliseconds: it was waiting for something to send, or for a command; sampled';
 COMMENT ON COLUMN pgnetlat_walsenders.pending_time IS 'milliseconds: what cannot be attributed yet; the only time here that can decrease';
-COMMENT ON COLUMN pgnetlat_walsenders.bytes_sent IS 'handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_walsenders.bytes_sent IS 'bytes of messages to the receiver, before encryption';
 COMMENT ON COLUMN pgnetlat_walsenders.bytes_received IS 'as counted by the kernel; NULL where it counts none';
 COMMENT ON COLUMN pgnetlat_walsenders.packets_sent IS 'segments, as counted by the kernel; NULL where it counts none';
 COMMENT ON COLUMN pgnetlat_walsenders.packets_received IS 'segments, as counted by the kernel; NULL where it counts none';
@@ -1142,7 +1142,7 @@ COMMENT ON COLUMN pgnetlat_replication.send_client_time IS 'milliseconds: of sen
 COMMENT ON COLUMN pgnetlat_replication.busy_time IS 'milliseconds: it was working: reading WAL or files, decoding, reading replies; sampled';
 COMMENT ON COLUMN pgnetlat_replication.idle_time IS 'milliseconds: it was waiting for something to send, or for a command; sampled';
 COMMENT ON COLUMN pgnetlat_replication.pending_time IS 'milliseconds: what cannot be attributed yet; the only time here that can decrease';
-COMMENT ON COLUMN pgnetlat_replication.bytes_sent IS 'handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_replication.bytes_sent IS 'bytes of messages to the receivers, before encryption';
 COMMENT ON COLUMN pgnetlat_replication.bytes_received IS 'as counted by the kernel; NULL where it counts none';
 COMMENT ON COLUMN pgnetlat_replication.packets_sent IS 'segments, as counted by the kernel; NULL where it counts none';
 COMMENT ON COLUMN pgnetlat_replication.packets_received IS 'segments, as counted by the kernel; NULL where it counts none';

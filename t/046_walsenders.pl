@@ -17,13 +17,16 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# programs have their own names
+delete $ENV{PGAPPNAME};
+
 my ($primary, $observer) = start_node('primary',
 	init => { allows_streaming => 'logical' });
 $observer->run('CREATE TABLE t (i int)');
 my $standby = start_standby('standby', $primary);
 my $on_standby = PgNetlat::Client->connect($standby);
 
-sub current_lsn { return $observer->value('SELECT pg_current_wal_lsn()'); }
+sub current_lsn { return $observer->value('SELECT pg_current_wal_flush_lsn()'); }
 
 # So many megabytes of WAL.
 sub write_wal
@@ -36,8 +39,9 @@ sub write_wal
 	return;
 }
 
-# The walsender's row once it has counted all that its client has received, of
-# which "before" was before it counted; undef if that never happens.
+# The walsender's row once it has nothing more to send and has counted all that
+# its client has received, of which "before" was before it counted; undef if that
+# never happens.
 sub all_counted
 {
 	my ($client, $before) = @_;
@@ -46,7 +50,8 @@ sub all_counted
 		'pid = ' . $client->pid,
 		sub {
 			$client->take(10_000_000);
-			return $_->{bytes_sent} == $client->received - $before;
+			return $_->{state} eq 'idle'
+			  && $_->{bytes_sent} == $client->received - $before;
 		});
 }
 
@@ -195,7 +200,8 @@ ok( $observer->await_walsender(
 my $backup = $primary->basedir . '/base.tar';
 my $result = IPC::Run::run(
 	[
-		'pg_basebackup', '-h', $primary->host, '-p', $primary->port,
+		'pg_basebackup', '-d',
+		'host=' . $primary->host . ' port=' . $primary->port . ' application_name=archive',
 		'--format=tar', '--pgdata=-', '--wal-method=none', '--no-manifest',
 		'--checkpoint=fast', '--no-sync'
 	],
@@ -205,7 +211,7 @@ my $group;
 $observer->poll(
 	sub {
 		($group) = $observer->replication(q{kind = 'base backup'
-			  AND application_name = 'pg_basebackup' AND ended_walsenders = 1});
+			  AND application_name = 'archive' AND ended_walsenders = 1});
 		return $group;
 	});
 ok($group, 'base backup: its walsender has ended, and is not forgotten');
