@@ -16,7 +16,7 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_history
 \d pgnetlat_top_statements
 \d pgnetlat_info
-\df pgnetlat_re*
+\df pgnetlat_re[cs]*
 
 -- everything says what it is
 SELECT c.relname, a.attname

@@ -59,7 +59,8 @@ typedef struct WalsenderWire
 	bool		buffer_grew;
 	size_t		buffered;		/* in core's buffer, at most, until it grows */
 	int64		bytes;			/* put there, and not published */
-	int64		next_question;	/* do not ask the kernel before, unless blocked */
+	int64		next_question;	/* do not ask the kernel before, unless
+								 * blocked */
 
 	/* what core knew of the receiver when it was looked at last */
 	TimestampTz reply_time;

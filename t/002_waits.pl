@@ -151,7 +151,9 @@ is($gain->{requests}, 1, 'and one request');
 my ($recent) = $observer->rows(
 	'SELECT * FROM pgnetlat_recent(' . $client->pid . ')
 	  ORDER BY start DESC LIMIT 1');
-at_least($recent->{wait_time}, $listened + $paused,
+at_least(
+	$recent->{wait_time},
+	$listened + $paused,
 	'the flight recorder has both as one wait');
 $client->finish;
 $other->finish;

@@ -20,13 +20,16 @@ use Test::More;
 # programs have their own names
 delete $ENV{PGAPPNAME};
 
-my ($primary, $observer) = start_node('primary',
-	init => { allows_streaming => 'logical' });
+my ($primary, $observer) =
+  start_node('primary', init => { allows_streaming => 'logical' });
 $observer->run('CREATE TABLE t (i int)');
 my $standby = start_standby('standby', $primary);
 my $on_standby = PgNetlat::Client->connect($standby);
 
-sub current_lsn { return $observer->value('SELECT pg_current_wal_flush_lsn()'); }
+sub current_lsn
+{
+	return $observer->value('SELECT pg_current_wal_flush_lsn()');
+}
 
 # So many megabytes of WAL.
 sub write_wal
@@ -67,6 +70,7 @@ is($row->{transport}, 'unix', 'a standby: transport');
 is($row->{client_port}, -1, 'a standby: no port on a Unix-domain socket');
 is($row->{sync_priority}, 0, 'a standby: commits do not wait for it');
 is($row->{exec_replication_time}, undef, 'a standby: nor does anybody else');
+
 foreach (qw(client_addr rtt srtt rtt_at retransmits packets_sent))
 {
 	is($row->{$_}, undef, "a standby: $_ is NULL on a Unix-domain socket");
@@ -117,10 +121,14 @@ ok($row, 'synchronous: the flush took as long');
 cmp_ok($row->{flushes}, '>', $before->{flushes}, 'synchronous: flushes');
 cmp_ok($row->{replies}, '>=', $row->{flushes}, 'synchronous: replies');
 is($row->{flush_network_time}, 0, 'synchronous: no network took part');
-cmp_ok($row->{flush_time} - $before->{flush_time},
-	'>=', $waited->{exec_replication_time} - 50,
+cmp_ok(
+	$row->{flush_time} - $before->{flush_time},
+	'>=',
+	$waited->{exec_replication_time} - 50,
 	'synchronous: what the commit has waited is in it');
-cmp_ok($row->{exec_replication_time}, '>=',
+cmp_ok(
+	$row->{exec_replication_time},
+	'>=',
 	$waited->{exec_replication_time},
 	'synchronous: what sessions have waited is beside it');
 is( $observer->value(
@@ -138,8 +146,10 @@ $primary->reload;
 
 # Physical, over TCP
 my $lsn = current_lsn();
-my $wal =
-  PgNetlat::Client->connect($primary, tcp => 1, replication => 'true',
+my $wal = PgNetlat::Client->connect(
+	$primary,
+	tcp => 1,
+	replication => 'true',
 	application_name => 'wal');
 my $received = $wal->received;
 my $which = 'pid = ' . $wal->pid;
@@ -200,24 +210,41 @@ ok( $observer->await_walsender(
 my $backup = $primary->basedir . '/base.tar';
 my $result = IPC::Run::run(
 	[
-		'pg_basebackup', '-d',
-		'host=' . $primary->host . ' port=' . $primary->port . ' application_name=archive',
-		'--format=tar', '--pgdata=-', '--wal-method=none', '--no-manifest',
-		'--checkpoint=fast', '--no-sync'
+		'pg_basebackup',
+		'-d',
+		'host='
+		  . $primary->host
+		  . ' port='
+		  . $primary->port
+		  . ' application_name=archive',
+		'--format=tar',
+		'--pgdata=-',
+		'--wal-method=none',
+		'--no-manifest',
+		'--checkpoint=fast',
+		'--no-sync'
 	],
-	'<', \undef, '>', $backup, '2>', \my $said);
+	'<',
+	\undef,
+	'>', $backup, '2>',
+	\my $said);
 ok($result, 'base backup: works') or diag($said);
 my $group;
 $observer->poll(
 	sub {
-		($group) = $observer->replication(q{kind = 'base backup'
+		($group) = $observer->replication(
+			q{kind = 'base backup'
 			  AND application_name = 'archive' AND ended_walsenders = 1});
 		return $group;
 	});
 ok($group, 'base backup: its walsender has ended, and is not forgotten');
-cmp_ok($group->{bytes_sent}, '>=', (-s $backup) - 10240,
+cmp_ok(
+	$group->{bytes_sent}, '>=',
+	(-s $backup) - 10240,
 	'base backup: all of the archive was sent');
-cmp_ok($group->{bytes_sent}, '<=', (-s $backup) * 1.001 + 10_000,
+cmp_ok(
+	$group->{bytes_sent}, '<=',
+	(-s $backup) * 1.001 + 10_000,
 	'base backup: and little else');
 is($group->{pending_time}, 0, 'base backup: nothing is pending any more');
 
@@ -226,13 +253,10 @@ is($group->{pending_time}, 0, 'base backup: nothing is pending any more');
 # ---------------------------------------------------------------------------
 
 $observer->run('CREATE DATABASE subscriber');
-my $subscriber =
-  PgNetlat::Client->connect($primary, dbname => 'subscriber');
+my $subscriber = PgNetlat::Client->connect($primary, dbname => 'subscriber');
 $subscriber->run('CREATE TABLE t (i int)');
 my $connection =
-	'host=' . $primary->host . ' port='
-  . $primary->port
-  . ' dbname=postgres';
+  'host=' . $primary->host . ' port=' . $primary->port . ' dbname=postgres';
 $observer->run(
 	q{SELECT pg_create_logical_replication_slot('sub', 'pgoutput')});
 $subscriber->run(
@@ -245,14 +269,15 @@ ok( $observer->await_walsender(
 ok( $observer->poll(
 		sub { $subscriber->value('SELECT count(*) FROM t') == 20002 }),
 	'a subscription: its table is copied');
-$subscriber->run('ALTER SUBSCRIPTION sub DISABLE',
+$subscriber->run(
+	'ALTER SUBSCRIPTION sub DISABLE',
 	'ALTER SUBSCRIPTION sub SET (slot_name = NONE)',
 	'DROP SUBSCRIPTION sub');
 ok( $observer->poll(
 		sub { !$observer->walsenders(q{application_name = 'sub'}) }),
 	'a subscription: its walsender ends');
-($group) = $observer->replication(
-	q{kind = 'logical' AND application_name = 'sub'});
+($group) =
+  $observer->replication(q{kind = 'logical' AND application_name = 'sub'});
 cmp_ok($group->{ended_walsenders}, '>=', 1, 'and is not forgotten');
 
 # ---------------------------------------------------------------------------
@@ -270,7 +295,8 @@ sub blamed_on_receiver
 	{
 		write_wal(8);
 		$from = $observer->await_walsender($which);
-		last if $from->{state} eq 'sending' and $from->{send_client_time} > 50;
+		last
+		  if $from->{state} eq 'sending' and $from->{send_client_time} > 50;
 	}
 	is($from->{state}, 'sending', "$who: the walsender is blocked");
 	$to = $observer->await_walsender($which,
@@ -278,19 +304,22 @@ sub blamed_on_receiver
 	ok($to, "$who: by its receiver");
 	is($to->{state}, 'sending', "$who: all the time");
 	$blocked =
-	  $to->{total_time} - $to->{pending_time} -
-	  $from->{total_time} + $from->{pending_time};
+	  $to->{total_time} -
+	  $to->{pending_time} -
+	  $from->{total_time} +
+	  $from->{pending_time};
 	is($to->{idle_time}, $from->{idle_time}, "$who: which is not idle");
-	at_least($to->{send_client_time} - $from->{send_client_time},
-		$blocked - 20, "$who: all of it is the receiver's");
+	at_least(
+		$to->{send_client_time} - $from->{send_client_time},
+		$blocked - 20,
+		"$who: all of it is the receiver's");
 	$goes_on->();
-	ok( $observer->await_walsender($which, sub { $_->{state} eq 'idle' }),
+	ok($observer->await_walsender($which, sub { $_->{state} eq 'idle' }),
 		"$who: and then goes on");
 	return;
 }
 
-my $deaf =
-  PgNetlat::Client->connect($primary, replication => 'true');
+my $deaf = PgNetlat::Client->connect($primary, replication => 'true');
 $received = $deaf->received;
 $deaf->put(query('START_REPLICATION PHYSICAL ' . current_lsn()));
 $deaf->until('W');
@@ -309,11 +338,18 @@ SKIP:
 	mkdir $folder;
 	my $receiver = IPC::Run::start(
 		[
-			'pg_receivewal', '-h', '127.0.0.1', '-p', $primary->port,
-			'-D', $folder, '--no-loop', '--no-sync'
+			'pg_receivewal', '-h', '127.0.0.1', '-p',
+			$primary->port, '-D', $folder, '--no-loop',
+			'--no-sync'
 		],
-		'<', \undef, '>', \my $out, '2>', \my $err);
-	ok( $observer->await_walsender(q{application_name = 'pg_receivewal'},
+		'<',
+		\undef,
+		'>',
+		\my $out,
+		'2>',
+		\my $err);
+	ok( $observer->await_walsender(
+			q{application_name = 'pg_receivewal'},
 			sub { $_->{state} eq 'idle' and $_->{bytes_sent} > 0 }),
 		'pg_receivewal: is served') or diag($err);
 	$receiver->signal('STOP');
@@ -336,11 +372,13 @@ SKIP:
 				my @full = grep { !/partial/ } glob "$folder/0*";
 				$wal_bytes += @full * $segments;
 				($row) =
-				  $observer->walsenders(q{application_name = 'pg_receivewal'});
+				  $observer->walsenders(
+					q{application_name = 'pg_receivewal'});
 				return $row->{bytes_sent} >= $wal_bytes
 				  && $row->{bytes_sent} <= $wal_bytes * 1.01 + 10_000;
 			}),
-		'pg_receivewal: as many bytes as it got') or diag("$row->{bytes_sent} of $wal_bytes");
+		'pg_receivewal: as many bytes as it got'
+	) or diag("$row->{bytes_sent} of $wal_bytes");
 	$receiver->signal('TERM');
 	$receiver->finish;
 }
@@ -353,11 +391,15 @@ my $reset = $observer->value('SELECT pgnetlat_reset()');
 $observer->forget_replication;
 ($row) = $observer->walsenders(q{application_name = 'standby'});
 is($row->{stats_since}, $reset, 'reset: counting begins with it');
-cmp_ok($row->{total_time}, '<=',
+cmp_ok(
+	$row->{total_time},
+	'<=',
 	$observer->value(
-		"SELECT extract(epoch FROM clock_timestamp() - '$reset') * 1000") + 0.1,
+		"SELECT extract(epoch FROM clock_timestamp() - '$reset') * 1000") +
+	  0.1,
 	'reset: and nothing is left of the time before');
-is( $observer->value('SELECT sum(ended_walsenders) FROM pgnetlat_replication'),
+is( $observer->value(
+		'SELECT sum(ended_walsenders) FROM pgnetlat_replication'),
 	0,
 	'reset: those that have ended are forgotten');
 
@@ -394,7 +436,9 @@ $observer->expect_clock(1);
 # Who may see what
 # ---------------------------------------------------------------------------
 
-$observer->run('CREATE ROLE plain LOGIN', 'CREATE ROLE reader LOGIN',
+$observer->run(
+	'CREATE ROLE plain LOGIN',
+	'CREATE ROLE reader LOGIN',
 	'GRANT pg_read_all_stats TO reader');
 my %public = (
 	walsenders => [qw(pid usesysid usename application_name)],

@@ -397,7 +397,8 @@ sub replication
 	foreach my $row (@rows)
 	{
 		my $key = join(' ',
-			map { $row->{$_} // 'NULL' } qw(kind application_name client_addr));
+			map { $row->{$_} // 'NULL' }
+			  qw(kind application_name client_addr));
 
 		$self->_check_walsender($row, $self->{seen_replication}{$key});
 		$self->{seen_replication}{$key} = $row;
