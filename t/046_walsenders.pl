@@ -291,7 +291,7 @@ sub blamed_on_receiver
 	my ($which, $who, $goes_on) = @_;
 	my ($from, $to, $blocked);
 
-	for (1 .. 100)
+	for (1 .. 30)
 	{
 		write_wal(8);
 		$from = $observer->await_walsender($which);
@@ -350,7 +350,7 @@ SKIP:
 		\my $err);
 	ok( $observer->await_walsender(
 			q{application_name = 'pg_receivewal'},
-			sub { $_->{state} eq 'idle' and $_->{bytes_sent} > 0 }),
+			sub { $_->{kind} eq 'physical' and $_->{state} eq 'idle' }),
 		'pg_receivewal: is served') or diag($err);
 	$receiver->signal('STOP');
 	blamed_on_receiver(
