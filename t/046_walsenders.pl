@@ -20,8 +20,10 @@ use Test::More;
 # programs have their own names
 delete $ENV{PGAPPNAME};
 
-my ($primary, $observer) =
-  start_node('primary', init => { allows_streaming => 'logical' });
+my ($primary, $observer) = start_node(
+	'primary',
+	init => { allows_streaming => 'logical' },
+	conf => "wal_sender_timeout = 0\n");
 $observer->run('CREATE TABLE t (i int)');
 my $standby = start_standby('standby', $primary);
 my $on_standby = PgNetlat::Client->connect($standby);
@@ -284,6 +286,18 @@ cmp_ok($group->{ended_walsenders}, '>=', 1, 'and is not forgotten');
 # Receivers that do not receive
 # ---------------------------------------------------------------------------
 
+# If the receiver is not blamed: what is the walsender's row then, and what does the
+# kernel say?
+sub what_is_known
+{
+	my ($which) = @_;
+	my ($row) = $observer->walsenders($which);
+
+	return
+	  join(' ', map { "$_=" . ($row->{$_} // 'NULL') } sort keys %$row) . "\n"
+	  . `ss -tin state established '( sport = ${\ $primary->port} )' 2>&1`;
+}
+
 # All that a receiver blocks is blamed on it: from when it is seen blocked to a
 # while later, hardly anything is the network's.
 sub blamed_on_receiver
@@ -301,7 +315,7 @@ sub blamed_on_receiver
 	is($from->{state}, 'sending', "$who: the walsender is blocked");
 	$to = $observer->await_walsender($which,
 		sub { $_->{send_client_time} >= $from->{send_client_time} + 400 });
-	ok($to, "$who: by its receiver");
+	ok($to, "$who: by its receiver") or diag(what_is_known($which));
 	is($to->{state}, 'sending', "$who: all the time");
 	$blocked =
 	  $to->{total_time} -
@@ -381,6 +395,11 @@ SKIP:
 	) or diag("$row->{bytes_sent} of $wal_bytes");
 	$receiver->signal('TERM');
 	$receiver->finish;
+	ok( $observer->poll(
+			sub {
+				!$observer->walsenders(q{application_name = 'pg_receivewal'});
+			}),
+		'pg_receivewal: its walsender ends with it');
 }
 
 # ---------------------------------------------------------------------------
