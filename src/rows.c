@@ -225,6 +225,20 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	row_datum(row, column, InetPGetDatum(result));
 }
 
+/* How a client is connected. */
+void
+row_transport(RowBuilder *row, const char *column, SessionTransport transport)
+{
+	static const char *const names[] = {
+		[TRANSPORT_UNIX] = "unix",
+		[TRANSPORT_TCP] = "tcp",
+		[TRANSPORT_TLS] = "tls",
+		[TRANSPORT_GSS] = "gss",
+	};
+
+	row_text(row, column, names[transport]);
+}
+
 /*
  * datid, usesysid, application_name, client_addr; names of the first two where
  * the caller wants them.  A row of evicted groups has no role.
