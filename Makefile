@@ -13,6 +13,7 @@ OBJS = \
 	src/burst.o \
 	src/client_key.o \
 	src/clients.o \
+	src/diagnose.o \
 	src/accumulate.o \
 	src/exec_samples.o \
 	src/exec_split.o \
@@ -41,6 +42,7 @@ OBJS = \
 	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
+	src/verdict.o \
 	src/views.o \
 	src/wait_events.o \
 	src/windows.o \
@@ -63,7 +65,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate test/unit/test_verdict \
 	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config

@@ -87,7 +87,8 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT exec_unsampled_time double precision,
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
-	OUT blocked_by integer)
+	OUT blocked_by integer,
+	OUT verdict text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -149,7 +150,8 @@ SELECT s.pid,
 	   s.exec_unsampled_time,
 	   s.lock_wait_time,
 	   s.blocking_time,
-	   s.blocked_by
+	   s.blocked_by,
+	   s.verdict
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -208,6 +210,7 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the re
 COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: part of exec_time: waiting for locks held by others; the same as exec_lock_time';
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
+COMMENT ON COLUMN pgnetlat_sessions.verdict IS 'what the session lost most time to in the last minute, as in pgnetlat_diagnose(); balanced if there is nothing of note, NULL if there is too little data';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -263,6 +266,7 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
 	OUT blocked_by integer,
+	OUT verdict text,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -432,7 +436,8 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT verdict text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -485,7 +490,8 @@ SELECT c.datid,
 	   c.exec_replication_time,
 	   c.exec_remote_time,
 	   c.exec_other_time,
-	   c.exec_unsampled_time
+	   c.exec_unsampled_time,
+	   c.verdict
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -535,6 +541,7 @@ COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part 
 COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
 COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_clients.verdict IS 'what the group lost most time to in the last minute, as in pgnetlat_diagnose(); balanced if there is nothing of note, NULL if there is too little data, in the row of evicted groups and, without pg_read_all_stats, for other roles';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -581,6 +588,7 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
+	OUT verdict text,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
@@ -947,6 +955,35 @@ COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest
 COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst';
 COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
+
+-- ---------------------------------------------------------------------------
+-- Diagnosis
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_diagnose(
+	IN "window" interval DEFAULT '15 min',
+	OUT subject_kind text,
+	OUT subject text,
+	OUT verdict text,
+	OUT evidence text,
+	OUT advice text,
+	OUT lost_time double precision,
+	OUT saving double precision,
+	OUT saving_share double precision,
+	OUT pid integer,
+	OUT queryid bigint,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT datid oid,
+	OUT datname name,
+	OUT application_name text,
+	OUT client_addr inet)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_diagnose'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
+	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_time and saving in milliseconds per second; nothing about sessions that the caller may not see';
 
 -- ---------------------------------------------------------------------------
 -- What has not changed, except for its comments and planner estimates

@@ -7,6 +7,7 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_sessions
 \d pgnetlat_now
 \d pgnetlat_blockers
+\df pgnetlat_diagnose
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -107,6 +108,15 @@ SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
   FROM pgnetlat_clients_last() WHERE datname = current_database();
 SELECT * FROM pgnetlat_clients_last('-1 s');
 
+-- findings, the most expensive first, each with evidence
+SELECT bool_and(lost_time >= next) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
+	   count(*) FILTER (WHERE saving > lost_time * (1 + 1e-9)) AS saved_too_much
+  FROM (SELECT *, lead(lost_time, 1, 0::float8) OVER (ROWS UNBOUNDED PRECEDING) AS next
+		  FROM pgnetlat_diagnose()) f;
+SELECT count(*) FROM pgnetlat_diagnose('1 min') WHERE pid = pg_backend_pid();
+SELECT * FROM pgnetlat_diagnose('0');
+SELECT * FROM pgnetlat_diagnose("window" => '16 min');
+
 -- the flight recorder, oldest first; the last exchange has no wait yet
 SELECT bool_and(start >= lag) AS in_order, bool_and(exec_time >= 0) AS not_negative,
 	   count(*) > 5 AS several
@@ -149,6 +159,10 @@ SELECT count(queryid) FROM pgnetlat_statements
  WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(client_addr) FROM pgnetlat_clients;
 SELECT count(client_addr) FROM pgnetlat_clients_last();
+SELECT count(*) FROM pgnetlat_diagnose()
+ WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(verdict) FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(verdict) FROM pgnetlat_clients WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(*) FROM pgnetlat_top_statements(3) WHERE query IS NOT NULL;
 RESET ROLE;
 GRANT pg_read_all_stats TO regress_pgnetlat_plain;

@@ -48,6 +48,7 @@
 #include "recorder.h"
 #include "sampler.h"
 #include "session_slot.h"
+#include "statements.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/shmem.h"
@@ -677,7 +678,8 @@ sample_all(Tick *tick)
 
 /*
  * All sessions in one look, so that windows over them begin together; those
- * over groups with what the same sessions have accumulated into them.
+ * over groups and statements with what the same sessions have accumulated into
+ * them.
  */
 static void
 take_snapshots_if_due(const Tick *tick)
@@ -700,6 +702,7 @@ take_snapshots_if_due(const Tick *tick)
 		accumulate_session(slot);
 	}
 	clients_take_snapshots(due);
+	statements_take_snapshots(due);
 }
 
 static void

@@ -13,6 +13,7 @@
 #include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
+#include "diagnose.h"
 #include "settings.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
@@ -169,24 +170,28 @@ session_locks(RowBuilder *row, const SlotObservation *observation)
 
 /*
  * The account is for some eyes only: who polls its times and bytes, learns
- * when each query ran, for how long, and how much it returned.
+ * when each query ran, for how long, and how much it returned.  "judged" is the
+ * same session over the window that the verdict is about.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *observation)
+session_account(RowBuilder *row, const SlotObservation *observation,
+				const SlotObservation *judged)
 {
 	session_state(row, observation);
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
-	if (row->api >= API_1_1)
-		session_locks(row, observation);
+	if (row->api < API_1_1)
+		return;
+	session_locks(row, observation);
+	row_text(row, "verdict", verdict_name(diagnose_session(judged)));
 }
 
 static void
-session_row(RowBuilder *row, const SlotObservation *observation)
+session_row(RowBuilder *row, const SlotObservation *observation, const SlotObservation *recent)
 {
 	session_identity(row, observation, false);
 	if (rows_may_see(observation->userid))
-		session_account(row, observation);
+		session_account(row, observation, recent);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -200,13 +205,15 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation observation;
+	SlotObservation recent;
 
 	rows_begin(fcinfo, api, &row);
 	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
-			session_row(&row, &observation);
+		if (windows_observe_both(i, WINDOW_WHOLE, &observation, DIAGNOSE_RECENT_NS, &recent) &&
+			!observation.closed)
+			session_row(&row, &observation, &recent);
 	}
 	return (Datum) 0;
 }
@@ -235,7 +242,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 		session_identity(&row, &observation, true);
 		if (rows_may_see(observation.userid))
 		{
-			session_account(&row, &observation);
+			session_account(&row, &observation, &observation);
 			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
 				   observation.account.totals.idle + observation.account.pending);
 		}
