@@ -7,7 +7,6 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_sessions
 \d pgnetlat_now
 \d pgnetlat_blockers
-\df pgnetlat_diagnose
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -109,7 +108,10 @@ SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
 SELECT * FROM pgnetlat_clients_last('-1 s');
 
 -- findings, the most expensive first, each with evidence
-SELECT bool_and(lost_time >= next) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
+SELECT attname AS column, format_type(atttypid, atttypmod) AS type
+  FROM (SELECT unnest(proargnames) AS attname, unnest(proallargtypes) AS atttypid, NULL::int AS atttypmod
+		  FROM pg_proc WHERE oid = 'pgnetlat_diagnose'::regproc) c;
+SELECT coalesce(bool_and(lost_time >= next), true) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
 	   count(*) FILTER (WHERE saving > lost_time * (1 + 1e-9)) AS saved_too_much
   FROM (SELECT *, lead(lost_time, 1, 0::float8) OVER (ROWS UNBOUNDED PRECEDING) AS next
 		  FROM pgnetlat_diagnose()) f;

@@ -77,13 +77,18 @@ at_least_one(int64_t count)
 	return max64(count, 1);
 }
 
-/* Of waits in transactions, what was the client's, at least. */
+/*
+ * Of waits in transactions, what was the client's.  One wait comes after each
+ * transaction, the others are inside.
+ */
 static int64_t
 think_in_xact(const VerdictFigures *figures)
 {
 	const LedgerTotals *totals = &figures->totals;
+	double		inside = 1 - (double) totals->transactions / at_least_one(totals->requests);
+	int64_t		network = inside > 0 ? (int64_t) (totals->network * inside) : 0;
 
-	return min64(max64(totals->in_xact_wait - totals->network, 0), totals->client);
+	return min64(max64(totals->in_xact_wait - network, 0), totals->client);
 }
 
 /* The time of its work: neither idle nor between transactions. */
@@ -415,6 +420,19 @@ saving_of_trips(int64_t time, double number, double left)
 	return number <= left ? 0 : (int64_t) (time * (1 - left / number));
 }
 
+/*
+ * What requests that are not made spare beside their round trips, of the server
+ * and the driver, given what is left of the time that they took.  What takes
+ * longer than a driver needs would be there without them, too.
+ */
+static int64_t
+saving_of_requests(int64_t number, int64_t requests, int64_t time)
+{
+	double		each = (double) max64(time, 0) / at_least_one(requests);
+
+	return (int64_t) (number * (each < VERDICT_THINK ? each : VERDICT_THINK));
+}
+
 static bool
 repeated(const VerdictFigures *figures, VerdictFinding *finding)
 {
@@ -422,7 +440,9 @@ repeated(const VerdictFigures *figures, VerdictFinding *finding)
 	bool		in_xact = has_share(figures->in_xact_wait,
 									figures->repeat_network + figures->client, 80);
 
-	finding->lost = finding->saving = figures->repeat_network;
+	finding->lost = finding->saving = figures->repeat_network +
+		saving_of_requests(figures->repeats, figures->calls,
+						   figures->time - figures->repeat_network);
 	return figures->repeats >= VERDICT_MIN_REQUESTS &&
 		figures->repeats >= VERDICT_REPEATS * bursts &&
 		figures->repeat_network >= figures->repeats * VERDICT_MIN_RTT &&
@@ -456,7 +476,11 @@ chatty(const VerdictFigures *figures, VerdictFinding *finding)
 	double		trips = trips_per_xact(figures);
 
 	finding->lost = time;
-	finding->saving = saving_of_trips(time, trips, VERDICT_TRIPS_KEPT);
+	/* the next rows are no work of their own, other statements are */
+	if (is_fetching(figures))
+		finding->lost += saving_of_requests(figures->totals.requests, figures->totals.requests,
+											working_time(figures) - time);
+	finding->saving = saving_of_trips(finding->lost, trips, VERDICT_TRIPS_KEPT);
 	return figures->totals.requests >= VERDICT_MIN_REQUESTS &&
 		figures->rtt >= VERDICT_MIN_RTT && trips >= VERDICT_CHATTY_TRIPS &&
 		per_xact(figures, time) >= VERDICT_CHATTY_TIME &&
@@ -469,7 +493,7 @@ trips_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
 {
 	return snprintf(text, size, "%s round trips per transaction x %s = %s%s",
 					NUMBER(trips_per_xact(figures)), TIME(figures->rtt),
-					PART(per_xact(figures, finding->lost),
+					PART(per_xact(figures, trips_time(figures)),
 						 per_xact(figures, working_time(figures))),
 					is_fetching(figures) ? "; most fetch further rows" : "");
 }

@@ -79,7 +79,7 @@
 #define VERDICT_FAST_LOADER		INT64_C(8000000)
 #define VERDICT_STREAM_SHARE	30	/* %: of the time in transactions */
 
-/* The client, inside of transactions: pauses are longer than a driver needs. */
+/* The client, inside of transactions; a driver needs less than the second. */
 #define VERDICT_PAUSE			(20 * VERDICT_MS)
 #define VERDICT_THINK			(5 * VERDICT_MS)
 #define VERDICT_THINK_SHARE		50	/* %: of the time in transactions */

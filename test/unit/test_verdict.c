@@ -148,7 +148,11 @@ test_repeated(void)
 	f.client = 1000 * MS;
 	f.time = 11500 * MS;
 	expect("repeated statement", "N+1");
-	CHECK_EQUAL(findings[0].saving, f.repeat_network, "the round trips");
+	CHECK_EQUAL(findings[0].saving, f.repeat_network + f.repeats * 1510000, "the round trips, and 1.51 ms each");
+	f.time += 60 * SECOND;
+	find();
+	CHECK_EQUAL(findings[0].saving, f.repeat_network + f.repeats * VERDICT_THINK, "but no more");
+	f.time -= 60 * SECOND;
 	expect_evidence("999 of 1000 executions repeat an earlier one of the same burst: "
 					"round trips of 10 ms = 10.0 of 11.5 s");
 	CHECK_EQUAL(verdict_time(&f), f.time, "of its own time");
