@@ -303,9 +303,10 @@ collect_blockers(Diagnosis *diagnosis)
 	}
 }
 
-/* Of the groups that may have sent a statement, each one's part of its round trips. */
+/* Of the groups that may have sent a repeated statement, each one's part of it. */
 static void
-explain_round_trips(Diagnosis *diagnosis, const StatementWindow *statement)
+explain_repeats(Diagnosis *diagnosis, const StatementWindow *statement,
+				const VerdictFinding *finding)
 {
 	double		network = 0;
 
@@ -314,15 +315,20 @@ explain_round_trips(Diagnosis *diagnosis, const StatementWindow *statement)
 		for (int i = 0; i < diagnosis->clients.count; i++)
 		{
 			Subject    *client = &diagnosis->clients.subjects[i];
+			double		part;
 
 			if (client->key.datid != statement->key.dbid ||
 				client->key.userid != statement->key.userid)
 				continue;
 			if (pass == 0)
+			{
 				network += client->figures.totals.network;
-			else if (network > 0)
-				client->figures.explained += statement->repeat_network *
-					(client->figures.totals.network / network);
+				continue;
+			}
+			part = network > 0 ? client->figures.totals.network / network : 0;
+			client->figures.explained += statement->repeat_network * part;
+			client->figures.explained_others +=
+				(finding->lost - statement->repeat_network) * part;
 		}
 	}
 }
@@ -349,7 +355,7 @@ collect_statements(Diagnosis *diagnosis)
 		subject.key.datid = statements[i].key.dbid;
 		subject.key.userid = statements[i].key.userid;
 		subject.queryid = statements[i].key.queryid;
-		explain_round_trips(diagnosis, &statements[i]);
+		explain_repeats(diagnosis, &statements[i], &subject.findings[0]);
 		kept = add_subject(&diagnosis->statements);
 		*kept = subject;
 	}
@@ -390,10 +396,14 @@ judge(const Diagnosis *diagnosis, Subject *subject)
 	subject->count = verdict_find(&subject->figures, subject->findings);
 	held_up = find_finding(subject, VERDICT_HELD_UP);
 
-	/* if most of what is waited for locks is booked, it is what is booked */
+	/*
+	 * If most of what is waited for locks is booked, it is its part of what
+	 * is booked.  Sessions were looked at later than their groups.
+	 */
 	if (held_up && lock > 0 && diagnosis->held_up >= lock / 2)
 		held_up->lost = Min(held_up->lost,
-							(int64) (diagnosis->held_up * ((double) held_up->lost / lock)));
+							(int64) (diagnosis->held_up *
+									 Min((double) held_up->lost / lock, 1)));
 }
 
 /* Of one verdict of a group: is it that session, or the group? */

@@ -88,7 +88,7 @@ think_in_xact(const VerdictFigures *figures)
 	double		inside = 1 - (double) totals->transactions / at_least_one(totals->requests);
 	int64_t		network = inside > 0 ? (int64_t) (totals->network * inside) : 0;
 
-	return min64(max64(totals->in_xact_wait - network, 0), totals->client);
+	return max64(min64(totals->in_xact_wait - network, totals->client), 0);
 }
 
 /* The time of its work: neither idle nor between transactions. */
@@ -151,13 +151,14 @@ bytes_rate(int64_t bytes, int64_t time)
 }
 
 /*
- * What the client thinks, as far as it is sure that it does: one on this
- * machine, which has no processor either while sessions have none, might just
+ * What the client thinks, as far as it is sure that it does, and not explained
+ * otherwise: one on this machine, which has no processor either while sessions have none, might just
  * be waiting for one.
  */
 static int64_t
 sure_think(const VerdictFigures *figures, int64_t think)
 {
+	think = max64(think - figures->explained_others, 0);
 	if (figures->rtt >= VERDICT_MIN_RTT)
 		return think;
 	return max64(think - 2 * figures->totals.run_queue, 0);
@@ -421,16 +422,27 @@ saving_of_trips(int64_t time, double number, double left)
 }
 
 /*
- * What requests that are not made spare beside their round trips, of the server
- * and the driver, given what is left of the time that they took.  What takes
- * longer than a driver needs would be there without them, too.
+ * What a request takes beside its round trip, of the server and the driver, and
+ * what is spared with it, given the time of all; no more than a driver needs,
+ * nor than the round trip: the rest would be there without it, too.
  */
 static int64_t
-saving_of_requests(int64_t number, int64_t requests, int64_t time)
+overhead(int64_t time, int64_t requests, int64_t round_trip)
 {
-	double		each = (double) max64(time, 0) / at_least_one(requests);
+	return min64(max64(time, 0) / at_least_one(requests), min64(round_trip, VERDICT_THINK));
+}
 
-	return (int64_t) (number * (each < VERDICT_THINK ? each : VERDICT_THINK));
+static int64_t
+repeat_trip(const VerdictFigures *figures)
+{
+	return figures->repeat_network / at_least_one(figures->repeats);
+}
+
+static int64_t
+repeat_overhead(const VerdictFigures *figures)
+{
+	return overhead(figures->time - figures->repeat_network, figures->calls,
+					repeat_trip(figures));
 }
 
 static bool
@@ -441,8 +453,7 @@ repeated(const VerdictFigures *figures, VerdictFinding *finding)
 									figures->repeat_network + figures->client, 80);
 
 	finding->lost = finding->saving = figures->repeat_network +
-		saving_of_requests(figures->repeats, figures->calls,
-						   figures->time - figures->repeat_network);
+		figures->repeats * repeat_overhead(figures);
 	return figures->repeats >= VERDICT_MIN_REQUESTS &&
 		figures->repeats >= VERDICT_REPEATS * bursts &&
 		figures->repeat_network >= figures->repeats * VERDICT_MIN_RTT &&
@@ -455,10 +466,11 @@ repeated_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
 				  char *text, size_t size)
 {
 	return snprintf(text, size,
-					"%lld of %lld executions repeat an earlier one of the same burst: round trips of %s = %s",
+					"%lld of %lld executions repeat an earlier one of the same burst: "
+					"%s of round trip and %s of server and driver each = %s",
 					(long long) figures->repeats, (long long) figures->calls,
-					TIME((double) figures->repeat_network / figures->repeats),
-					PART(figures->repeat_network, figures->time));
+					TIME(repeat_trip(figures)), TIME(repeat_overhead(figures)),
+					PART(finding->lost, figures->time));
 }
 
 /* Round trips that fetch the rows of few statements. */
@@ -478,8 +490,8 @@ chatty(const VerdictFigures *figures, VerdictFinding *finding)
 	finding->lost = time;
 	/* the next rows are no work of their own, other statements are */
 	if (is_fetching(figures))
-		finding->lost += saving_of_requests(figures->totals.requests, figures->totals.requests,
-											working_time(figures) - time);
+		finding->lost += figures->totals.requests *
+			overhead(working_time(figures) - time, figures->totals.requests, figures->rtt);
 	finding->saving = saving_of_trips(finding->lost, trips, VERDICT_TRIPS_KEPT);
 	return figures->totals.requests >= VERDICT_MIN_REQUESTS &&
 		figures->rtt >= VERDICT_MIN_RTT && trips >= VERDICT_CHATTY_TRIPS &&
@@ -623,6 +635,7 @@ static const struct
 	int64_t		request;		/* that it takes of a request */
 	const char *advice;
 }			causes[NUM_EXEC_PARTS] = {
+
 	[EXEC_CPU] = {
 		"CPU", VERDICT_SERVER_SHARE, VERDICT_SLOW_REQUEST,
 		"EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements."

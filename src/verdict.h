@@ -58,8 +58,8 @@
 #define VERDICT_CHATTY_TIME		(5 * VERDICT_MS)	/* that they take */
 #define VERDICT_CHATTY_SHARE	30	/* %: of the time in transactions */
 #define VERDICT_NETWORK_SHARE	50	/* % */
-#define VERDICT_TRIPS_KEPT		2	/* of a transaction whose statements travel
-									 * together: those, and COMMIT */
+#define VERDICT_TRIPS_KEPT		2	/* of a transaction whose statements
+									 * travel together: those, and COMMIT */
 #define VERDICT_FETCHES			3	/* round trips for each statement: these
 									 * fetch its rows in small portions */
 #define VERDICT_LOSS_PERMILLE	10	/* of the packets, sent again ... */
@@ -157,8 +157,10 @@ typedef struct VerdictFigures
 	int64_t		ended_sessions; /* ... and were */
 	int64_t		held_up;		/* others waited so long for its locks ... */
 	VerdictHeld held_while;		/* ... and in a part of that it did this */
-	int64_t		explained;		/* of the network's time: repeated statements
-								 * took it, which have findings of their own */
+
+	/* repeated statements took this, which have findings of their own: */
+	int64_t		explained;		/* of the network's time */
+	int64_t		explained_others;	/* of the client's, and of the server's */
 
 	/* of a session */
 	LedgerState state;

@@ -194,6 +194,9 @@ ok( $observer->poll(
 		}),
 	'who is one session');
 is($row->{pid}, $victim[0]->pid, 'that one');
+is(first_finding()->{verdict},
+	'holds up others', 'what they lost is the same, and who holds is first')
+  for 1 .. 10;
 like(
 	$row->{evidence},
 	qr/now for one of process @{[ $holder->pid ]}$/,

@@ -153,8 +153,12 @@ test_repeated(void)
 	find();
 	CHECK_EQUAL(findings[0].saving, f.repeat_network + f.repeats * VERDICT_THINK, "but no more");
 	f.time -= 60 * SECOND;
+	f.repeat_network /= 10;
+	find();
+	CHECK_EQUAL(findings[0].saving, 2 * f.repeat_network, "nor more than the round trips");
+	f.repeat_network *= 10;
 	expect_evidence("999 of 1000 executions repeat an earlier one of the same burst: "
-					"round trips of 10 ms = 10.0 of 11.5 s");
+					"10 ms of round trip and 1.51 ms of server and driver each = 11.5 of 11.5 s");
 	CHECK_EQUAL(verdict_time(&f), f.time, "of its own time");
 
 	f.client = f.calls * VERDICT_REPEAT_THINK + 1;
@@ -184,6 +188,9 @@ test_client(void)
 	expect_evidence("its client thinks for 300 ms in each transaction, which takes 303 ms; "
 					"locks and snapshot are held");
 	requests(300, 100, MS, 0, 20 * MS, true);
+	f.explained_others = f.totals.client;
+	expect("balanced", "the driver of a repeated statement");
+	f.explained_others = 0;
 	expect("client-bound", "60 ms");
 	expect_evidence("the client thinks 20 of 21 ms per request in transactions, the server takes 1 ms");
 	requests(1500, 500, 2 * MS, 0, VERDICT_THINK - 1, true);
