@@ -41,8 +41,8 @@ sub client
 sub findings
 {
 	my ($connection) = @_;
-	my @rows = ($connection // $observer)
-	  ->rows('SELECT * FROM pgnetlat_diagnose()');
+	my @rows =
+	  ($connection // $observer)->rows('SELECT * FROM pgnetlat_diagnose()');
 	my $last;
 
 	foreach my $row (@rows)
@@ -97,8 +97,7 @@ sub expect_first
 				$row->{verdict} eq $verdict
 				  && (!$condition || $condition->());
 			}),
-		"$what: $verdict")
-	  or diag(explain([ findings() ]));
+		"$what: $verdict") or diag(explain([ findings() ]));
 	note("$row->{subject_kind} $row->{subject}: $row->{evidence}");
 	return $row;
 }
@@ -133,14 +132,17 @@ is($row->{saving}, $row->{lost_time}, 'all of it could be saved');
 cmp_ok($row->{saving_share}, '>', 0.5, 'which is most of its time');
 like($row->{evidence}, qr/; now for [\d.]+ m?s$/, 'how long it has been now');
 like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
-is($observer->account($holder->pid)->{verdict},
-	'idle in transaction', 'the same in pgnetlat_sessions');
+is( $observer->account($holder->pid)->{verdict},
+	'idle in transaction',
+	'the same in pgnetlat_sessions');
 is( $observer->value(
 		q{SELECT verdict FROM pgnetlat_clients WHERE application_name = 'forgets'}
 	),
 	'idle in transaction',
 	'in pgnetlat_clients');
-like(doing($holder), qr/^idle in transaction: UPDA/, 'and in pgnetlat_now');
+ok( $observer->poll(
+		sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
+	'and in pgnetlat_now');
 
 # ---------------------------------------------------------------------------
 # Others wait for it
@@ -157,9 +159,7 @@ $row = expect_first(
 		  && $_->{lost_time} > 1000;
 	});
 is($row->{pid}, $holder->pid, 'who holds them comes first');
-cmp_ok(
-	$row->{saving}, '>=',
-	$row->{lost_time} * 0.99,
+cmp_ok($row->{saving}, '>=', $row->{lost_time} * 0.99,
 	'which they would not');
 is($row->{saving_share}, undef, 'it is no share of its own time');
 like($row->{advice}, qr/commit before/, 'what to do');
@@ -169,16 +169,16 @@ is($row->{application_name}, 'waits', 'that one');
 is($row->{saving}, undef, 'who wait cannot save anything');
 is( scalar(
 		grep {
-			$_->{verdict} =~ /^(idle|client)/
+				 $_->{verdict} =~ /^(idle|client)/
 			  && $_->{application_name} eq 'forgets'
 		} findings()),
 	0,
 	'that its client thinks is said already');
-like(doing($holder), qr/^holds up others: UPDA/, 'in pgnetlat_now, too');
+ok($observer->poll(sub { doing($holder) =~ /^holds up others: UPDA/ }),
+	'in pgnetlat_now, too');
 ok( $observer->await(
 		$_->pid, sub { ($_->{verdict} // '') eq 'held up by others' }),
-	'and who waits')
-  foreach @victim;
+	'and who waits') foreach @victim;
 
 # one who waits is a session
 $victim[1]->cancel;
@@ -194,12 +194,10 @@ ok( $observer->poll(
 		}),
 	'who is one session');
 is($row->{pid}, $victim[0]->pid, 'that one');
-is(first_finding()->{verdict},
-	'holds up others', 'what they lost is the same, and who holds is first')
-  for 1 .. 10;
-like(
-	$row->{evidence},
-	qr/now for one of process @{[ $holder->pid ]}$/,
+is( first_finding()->{verdict},
+	'holds up others',
+	'what they lost is the same, and who holds is first') for 1 .. 10;
+like($row->{evidence}, qr/now for one of process @{[ $holder->pid ]}$/,
 	'and for whom');
 
 # ---------------------------------------------------------------------------
@@ -228,7 +226,9 @@ for (1 .. 30)
 	$_->put(query('SELECT pg_sleep(0.03)')) foreach @sleeper;
 	$_->responses foreach @sleeper;
 }
-$row = expect_first('server-bound', 'statements that sleep',
+$row = expect_first(
+	'server-bound',
+	'statements that sleep',
 	sub { $_->{evidence} =~ /^other waits: / });
 is($row->{subject_kind}, 'client', 'they are of one group');
 is($row->{application_name}, 'sleeps', 'that one');
@@ -246,11 +246,12 @@ is( $observer->value(
 begin();
 my $busy = client('computes');
 $busy->run('SELECT compute(0.02)') for 1 .. 60;
-my ($computes) = grep { $_->{application_name} // '' eq 'computes' } findings();
+my ($computes) =
+  grep { $_->{application_name} // '' eq 'computes' } findings();
 my $account = $observer->account($busy->pid);
 like(
 	$computes->{verdict},
-	  $account->{run_queue_time} < 0.4 * $account->{exec_time}
+	$account->{run_queue_time} < 0.4 * $account->{exec_time}
 	? qr/^server-bound$/
 	: qr/^(server-bound|balanced)$/,
 	'statements that compute');
@@ -289,9 +290,7 @@ for (1 .. 30)
 }
 $row = expect_first('client-bound', 'a client that thinks');
 is($row->{application_name}, 'thinks', 'that one');
-like(
-	$row->{evidence},
-	qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
+like($row->{evidence}, qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
 	'how long');
 
 foreach my $transport ('a Unix-domain socket', 'TCP')
@@ -305,8 +304,12 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 	$row = expect_first('slow reader',
 		"a client that does not read from $transport");
 	is($row->{pid}, $reader->pid, 'that one');
-	like($row->{evidence}, qr/the client would take no more/, 'how that is known');
-	like(doing($reader), qr/^slow reader: SELECT/, 'in pgnetlat_now');
+	like(
+		$row->{evidence},
+		qr/the client would take no more/,
+		'how that is known');
+	ok( $observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
+		'in pgnetlat_now');
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');
 	$reader->vanish;
@@ -316,7 +319,8 @@ begin();
 my $loader = client('loads');
 $loader->put(query('COPY t FROM STDIN'));
 $loader->until('G');
-$row = expect_first('slow loader', 'a client that does not send what it copies');
+$row =
+  expect_first('slow loader', 'a client that does not send what it copies');
 is($row->{pid}, $loader->pid, 'that one');
 $loader->put(copy_fail('enough'));
 $loader->until('Z');
@@ -353,9 +357,9 @@ ok( $observer->poll(
 			$eyes{ $holder->pid } && $eyes{ $own->pid };
 		}),
 	'a superuser sees both');
-is( join(
-		' ', map { $_->{pid} // '' } grep { $_->{subject_kind} ne 'server' } findings($plain)
-	),
+is( join(' ',
+		map  { $_->{pid} // '' }
+		grep { $_->{subject_kind} ne 'server' } findings($plain)),
 	$own->pid,
 	'others see their own');
 is( $plain->value(
