@@ -115,6 +115,11 @@ client_figures(const ClientEntry *entry, int64 window, VerdictFigures *figures)
 	figures->bytes_received = entry->counters.tcp.bytes_received;
 	figures->sessions = entry->live.sessions;
 	figures->ended_sessions = entry->counters.ended_sessions;
+
+	/* the client waits for two round trips that the server does not see */
+	figures->connections = entry->counters.connect.connections;
+	figures->connect_time = entry->counters.connect.time +
+		2 * entry->counters.rtt * figures->connections;
 	figures->blocked_by = VERDICT_NOBODY;
 }
 

@@ -24,6 +24,7 @@ typedef enum RuleTime
 	TIME_OF_OTHERS = 0,			/* what others waited */
 	TIME_OF_CLIENT,				/* thinking */
 	TIME_OF_TRIPS,				/* round trips */
+	TIME_OF_CONNECTING,
 	TIME_OF_SENDING,
 	TIME_OF_RECEIVING,
 	TIME_OF_EXECUTION,
@@ -412,8 +413,8 @@ client_bound_evidence(const VerdictFigures *figures, const VerdictFinding *findi
  */
 
 /*
- * What is saved of the time that round trips took, if only so many of each
- * number are left, or each takes only so long.
+ * What is saved of the time that round trips (or connections) took, if only so
+ * many of each number are left, or each takes only so long.
  */
 static int64_t
 saving_of_trips(int64_t time, double number, double left)
@@ -529,6 +530,35 @@ network_bound(const VerdictFigures *figures, VerdictFinding *finding)
 	return figures->totals.requests >= VERDICT_MIN_REQUESTS &&
 		figures->rtt >= 2 * VERDICT_NEAR_RTT &&
 		has_share(time, working_time(figures), VERDICT_NETWORK_SHARE);
+}
+
+/* With connecting, which is no part of the account. */
+static int64_t
+time_with_connecting(const VerdictFigures *figures)
+{
+	return ledger_busy_total(&figures->totals) + figures->connect_time;
+}
+
+static bool
+reconnects(const VerdictFigures *figures, VerdictFinding *finding)
+{
+	finding->lost = figures->connect_time;
+	/* those that are there now would have been enough */
+	finding->saving = saving_of_trips(finding->lost, figures->connections,
+									  at_least_one(figures->sessions));
+	return figures->connections >= VERDICT_CONNECTIONS &&
+		has_share(finding->lost, time_with_connecting(figures), VERDICT_CONNECT_SHARE);
+}
+
+static int
+reconnects_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
+					char *text, size_t size)
+{
+	return snprintf(text, size, "%lld connections of %s each = %s, for %lld requests",
+					(long long) figures->connections,
+					TIME(figures->connect_time / at_least_one(figures->connections)),
+					PART(finding->lost, time_with_connecting(figures)),
+					(long long) figures->totals.requests);
 }
 
 /* What a path lost, and what that cost: responses that took longer than it. */
@@ -790,6 +820,11 @@ static const Rule rules[NUM_VERDICTS] = {
 		"Run the application closer to the server (the saving is that of a path of 0.5 ms), "
 		"or let statements of several transactions travel together."
 	},
+	[VERDICT_RECONNECTS] = {
+		"reconnects", TIME_OF_CONNECTING, VERDICT_OF_CLIENT,
+		reconnects, reconnects_evidence, NULL,
+		"Keep connections open: a pool in the application, or a pooler in front of the server."
+	},
 	[VERDICT_CLIENT_BOUND] = {
 		"client-bound", TIME_OF_CLIENT, OF_ACCOUNT,
 		client_bound, client_bound_evidence, NULL,
@@ -819,14 +854,14 @@ is_large(const VerdictFigures *figures, int64_t lost)
 
 /*
  * The time that savings are a share of: all that was neither idle nor pending,
- * or of a statement all that it cost.
+ * and connecting; or of a statement all that it cost.
  */
 int64_t
 verdict_time(const VerdictFigures *figures)
 {
 	if (figures->subject == VERDICT_OF_STATEMENT)
 		return figures->time;
-	return ledger_busy_total(&figures->totals);
+	return time_with_connecting(figures);
 }
 
 /* Is there so much that something wrong would have been found? */

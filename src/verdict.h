@@ -79,6 +79,10 @@
 #define VERDICT_FAST_LOADER		INT64_C(8000000)
 #define VERDICT_STREAM_SHARE	30	/* %: of the time in transactions */
 
+/* Connections: so many at least, and this part of the time with them. */
+#define VERDICT_CONNECTIONS		20
+#define VERDICT_CONNECT_SHARE	20	/* % */
+
 /* The client, inside of transactions; a driver needs less than the second. */
 #define VERDICT_PAUSE			(20 * VERDICT_MS)
 #define VERDICT_THINK			(5 * VERDICT_MS)
@@ -115,6 +119,7 @@ typedef enum Verdict
 	VERDICT_SLOW_LOADER,
 	VERDICT_CHATTY,
 	VERDICT_NETWORK_BOUND,
+	VERDICT_RECONNECTS,
 	VERDICT_CLIENT_BOUND,
 	VERDICT_SERVER_BOUND,
 	VERDICT_STARVED,
@@ -155,6 +160,8 @@ typedef struct VerdictFigures
 	int64_t		bytes_received; /* 0: not known */
 	int64_t		sessions;		/* that there are, ... */
 	int64_t		ended_sessions; /* ... and were */
+	int64_t		connections;	/* that were set up, ... */
+	int64_t		connect_time;	/* ... as long as the clients saw it take */
 	int64_t		held_up;		/* others waited so long for its locks ... */
 	VerdictHeld held_while;		/* ... and in a part of that it did this */
 

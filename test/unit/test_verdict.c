@@ -302,6 +302,26 @@ test_streams(void)
 }
 
 static void
+test_connections(void)
+{
+	begin(VERDICT_OF_CLIENT);
+	f.sessions = 0;
+	requests(1703, 1703, 2 * MS, 0, 0, false);
+	f.connections = 1703;
+	f.connect_time = 1703 * 517 * MS / 100;
+	f.window = 6 * SECOND;
+	expect("reconnects", "pgbench -C");
+	expect_evidence("1703 connections of 5.17 ms each = 8.80 of 12.2 s, for 1703 requests");
+	CHECK_EQUAL(findings[0].saving, f.connect_time - f.connect_time / 1703, "but for the first");
+	CHECK_EQUAL(verdict_time(&f), f.connect_time + f.totals.exec, "of the time with connecting");
+	f.totals.exec = 40 * SECOND;
+	expect("balanced", "little of what there is to do");
+	f.totals.exec = 0;
+	f.connections = VERDICT_CONNECTIONS - 1;
+	CHECK(finding_of(VERDICT_RECONNECTS) == NULL, "a few");
+}
+
+static void
 test_server(void)
 {
 	static const char *const names[NUM_EXEC_PARTS] = {
@@ -383,6 +403,7 @@ main(void)
 	test_client();
 	test_locks();
 	test_streams();
+	test_connections();
 	test_server();
 	test_any();
 	return CHECKS_DONE("verdict");
