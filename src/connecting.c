@@ -41,7 +41,7 @@
 
 #include "access/xact.h"
 #include "accumulate.h"
-#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "clock.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
@@ -56,7 +56,6 @@
 #include "tcpinfo.h"
 #include "tls_handshake.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
 #include "utils/relcache.h"
 
 /* in the libraries that the server has loaded if it was built with OpenSSL */
