@@ -111,6 +111,7 @@ typedef struct LedgerTotals
 	int64_t		transactions;
 	int64_t		pipelined;
 	int64_t		turns;			/* round trips inside exchanges */
+	int64_t		pooler_requests;	/* of the requests: a pooler's own */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
 	int64_t		run_queue;		/* ready to run, without getting a processor */
 	int64_t		run_queue_wait; /* of that, estimated: after a request had

@@ -43,6 +43,7 @@
 #include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
+#include "pooler_clients.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -732,6 +733,7 @@ tick_once(Tick *tick)
 		sample_all(tick);
 		pools_end_tick(tick->before, tick->now);
 		lock_waits_tick();
+		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}

@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
+#include "pooler_clients.h"
 #include "recorder.h"
 #include "request_log.h"
 #include "sampler.h"
@@ -57,6 +58,7 @@ static const struct
 	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{pools_shmem_size, pools_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
+	{pooler_clients_shmem_size, pooler_clients_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 
