@@ -1052,7 +1052,10 @@ attach(void)
 	ConnectTotals cost;
 
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || MyBEEntry == NULL)
+	{
+		connecting_in_progress = false;
 		return;
+	}
 	my_session.slot = slot_attach();
 	if (my_session.slot == NULL)
 		return;

@@ -523,12 +523,14 @@ invited_to_copy(int64 now, bool arrived)
 }
 
 /*
- * A message of authentication has left at "now".  If the client has to answer,
- * its answer is waited for here, for the same reason.
+ * A message of authentication has left, which the client has to answer: the
+ * answer is waited for here, for the same reason.
  */
 static void
-asked_to_authenticate(int64 now)
+asked_to_authenticate(void)
 {
+	int64		now = clock_now();
+
 	if (connecting_asked(now) && next_in_buffer() == 0 &&
 		library_has_more() == COMPAT_NO && data_comes(now))
 		connecting_answered(clock_now());
@@ -621,8 +623,8 @@ flush_out_of_response(char last)
 	}
 	wire.buffered = 0;
 	result = wire.next_flush();
-	if (unlikely(connecting_in_progress) && result == 0)
-		asked_to_authenticate(clock_now());
+	if (unlikely(connecting_in_progress) && result == 0 && connecting_has_asked())
+		asked_to_authenticate();
 	return result;
 }
 
