@@ -1,0 +1,142 @@
+"""Replication over the line: what a synchronous commit waits for, and who blocks a walsender.
+
+Truth: packets. One commit at a time, and a receiver (`pg_receivewal --synchronous`) that confirms each
+flush. From the first packet with WAL until the confirmation has come back is the flush; what of that lies
+between the arrival of the last WAL and the departure of the confirmation, on the receiver's side, is the
+receiver's work, and the rest the path's. On the slow line, the receiver takes all that comes, so that
+nobody but the line blocks the walsender.
+"""
+
+import pathlib
+import tempfile
+
+import capture
+from harness import poll
+from scenarios.common import DEEP_QUEUE, MBIT
+
+TITLE = "Replication: a commit's flush, and a slow line"
+NS_PER_MS = 1_000_000
+RECEIVER = "pg_receivewal"
+COLUMNS = ("flushes", "flush_time", "flush_network_time", "flush_standby_time", "send_time",
+           "send_network_time", "send_client_time", "total_time", "bytes_sent", "retransmits")
+
+
+def run(lab, results, short):
+    commits = 20 if short else 200
+    results.case = f"{commits} commits, one at a time, round trip 10 ms"
+    lab.path(0.01)
+    lab.admin.query("ALTER SYSTEM SET synchronous_standby_names = 'pg_receivewal'")
+    try:
+        with lab.capture("tun") as packets:
+            before, after, waited = commit(lab, commits)
+    finally:
+        lab.admin.query("ALTER SYSTEM RESET synchronous_standby_names")
+        lab.admin.query("SELECT pg_reload_conf()")
+    flush(results, packets, {name: after[name] - before[name] for name in COLUMNS}, waited)
+
+    megabytes = 4 if short else 20
+    results.case = f"{megabytes} MB of WAL over 20 Mbit/s, round trip 10 ms"
+    lab.path(0.01, rate=20 * MBIT, queue=DEEP_QUEUE)
+    slow_line(lab, results, megabytes)
+
+
+class Receiver:
+    def __init__(self, lab, *options):
+        self.lab = lab
+        directory = lab.space.own(pathlib.Path(tempfile.mkdtemp(prefix="wal.", dir=lab.directory)))
+        self.process = lab.start("tun", [lab.program(RECEIVER), "-D", directory, "--no-loop", *options])
+
+    def __enter__(self):
+        poll.until(lambda: self.streams(), lambda: "the receiver gets WAL", 20)
+        return self
+
+    def __exit__(self, *exc_info):
+        self.lab.stop(self.process)
+
+    def streams(self):
+        return self.lab.admin.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")
+
+    def row(self):
+        row = self.lab.admin.query(f"SELECT {', '.join(COLUMNS)} FROM pgnetlat_walsenders"
+                                   f" WHERE application_name = '{RECEIVER}'")[0]
+        return dict(zip(COLUMNS, map(float, row)))
+
+
+def replication_time(lab, pid):
+    return float(lab.admin.query("SELECT exec_replication_time FROM pgnetlat_sessions"
+                                 f" WHERE pid = {pid}")[0][0])
+
+
+def commit(lab, count):
+    """Commits over the Unix-domain socket; the walsender's row before and behind them, and their waits."""
+    client = lab.connect("unix", application_name="commits")
+    pid = client.query("SELECT pg_backend_pid()")[0][0]
+    with Receiver(lab, "--synchronous") as receiver:
+        lab.admin.query("SELECT pg_reload_conf()")
+        poll.until(lambda: lab.admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"),
+                   lambda: "commits wait for the receiver", 20)
+        client.query("SELECT pg_logical_emit_message(true, 'lab', 'x')")
+        before, waited = receiver.row(), replication_time(lab, pid)
+        for _ in range(count):
+            client.query("SELECT pg_logical_emit_message(true, 'lab', 'x')")
+        after, waited = receiver.row(), replication_time(lab, pid) - waited
+    client.close()
+    return before, after, waited
+
+
+def flush(results, packets, shown, waited):
+    """Compare what is shown of flushes with the packets."""
+    flushes, work = zip(*conversations(packets))
+    whole = sum(flushes) / len(flushes) / NS_PER_MS
+    standby = sum(work) / len(work) / NS_PER_MS
+    count = shown["flushes"]
+    results.add("flush_time / flushes", whole, shown["flush_time"] / count, allowed=0.03 * whole,
+                goal="3 %", required=True, fails_at=0.5 * whole)
+    results.add("flush_network_time / flushes", whole - standby, shown["flush_network_time"] / count,
+                allowed=0.02 * whole, goal="2 %", required=True, fails_at=0.1 * whole)
+    results.add("flush_standby_time / flushes", standby, shown["flush_standby_time"] / count,
+                allowed=0.03 * whole, goal="3 % of the flush")
+    results.at_least("exec_replication_time", 0.8 * shown["flush_network_time"], waited)
+
+
+def conversations(packets):
+    """Of each flush in the walsender's connection: its length, and the receiver's work, in ns."""
+    sent, sent_by_port = replies(packets.server), replies(packets.client)
+    port = max(sent, key=lambda port: len(sent[port]))
+    # as many on both sides, in the same order: nothing was lost
+    for (server_from, _, server_reply), (_, client_last, client_reply) in zip(sent[port], sent_by_port[port]):
+        yield server_reply - server_from, client_reply - client_last
+
+
+def replies(path):
+    """By the receiver's port: (first WAL, last WAL, reply) of each flush, as one side of the path saw them."""
+    found, first, last = {}, {}, {}
+    for packet in capture.read_packets(path):
+        if packet.length == 0:
+            continue
+        if packet.source_port > packet.target_port:         # from the receiver
+            port = packet.source_port
+            if port in first:
+                found.setdefault(port, []).append((first.pop(port), last.pop(port), packet.time))
+        else:
+            port = packet.target_port
+            first.setdefault(port, packet.time)
+            last[port] = packet.time
+    return found
+
+
+def slow_line(lab, results, megabytes):
+    with Receiver(lab) as receiver:
+        before = receiver.row()
+        lab.admin.query("SELECT pg_logical_emit_message(true, 'lab', repeat('x', 1000000))"
+                        f" FROM generate_series(1, {megabytes})")
+        poll.until(lambda: receiver.row()["bytes_sent"] - before["bytes_sent"] > megabytes * 1e6 and
+                   lab.admin.query("SELECT 1 FROM pgnetlat_walsenders WHERE state = 'idle'"),
+                   lambda: "all WAL has been sent", 60)
+        after = receiver.row()
+    shown = {name: after[name] - before[name] for name in COLUMNS}
+    blocked = shown["send_network_time"] + shown["send_client_time"]
+    results.at_least("network's share of blocked sending", 0.8, shown["send_network_time"] / max(blocked, 1),
+                     unit="", required=True)
+    # the kernels keep a few MB
+    results.at_least("send_time", 0.2 * megabytes * 8e6 / (20 * MBIT) * 1000, shown["send_time"], required=True)
