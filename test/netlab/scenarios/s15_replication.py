@@ -1,13 +1,14 @@
 """Replication over the line: what a synchronous commit waits for, and who blocks a walsender.
 
 Truth: packets. One commit at a time, and a receiver (`pg_receivewal --synchronous`) that confirms each
-flush. From the first packet with WAL until the confirmation has come back is the flush; what of that lies
-between the arrival of the last WAL and the departure of the confirmation, on the receiver's side, is the
+flush. From when WAL leaves until the confirmation of its position has come back is the flush; what of that lies
+between the arrival of the WAL and the departure of the confirmation, on the receiver's side, is the
 receiver's work, and the rest the path's. On the slow line, the receiver takes all that comes, so that
 nobody but the line blocks the walsender.
 """
 
 import pathlib
+import struct
 import tempfile
 
 import capture
@@ -32,7 +33,7 @@ def run(lab, results, short):
     finally:
         lab.admin.query("ALTER SYSTEM RESET synchronous_standby_names")
         lab.admin.query("SELECT pg_reload_conf()")
-    flush(results, packets, {name: after[name] - before[name] for name in COLUMNS}, waited)
+    flush(results, packets, commits, {name: after[name] - before[name] for name in COLUMNS}, waited)
 
     megabytes = 4 if short else 20
     results.case = f"{megabytes} MB of WAL over 20 Mbit/s, round trip 10 ms"
@@ -84,9 +85,9 @@ def commit(lab, count):
     return before, after, waited
 
 
-def flush(results, packets, shown, waited):
+def flush(results, packets, commits, shown, waited):
     """Compare what is shown of flushes with the packets."""
-    flushes, work = zip(*conversations(packets))
+    flushes, work = zip(*list(conversations(packets))[-commits:])
     whole = sum(flushes) / len(flushes) / NS_PER_MS
     standby = sum(work) / len(work) / NS_PER_MS
     count = shown["flushes"]
@@ -100,29 +101,33 @@ def flush(results, packets, shown, waited):
 
 
 def conversations(packets):
-    """Of each flush in the walsender's connection: its length, and the receiver's work, in ns."""
-    sent, sent_by_port = replies(packets.server), replies(packets.client)
-    port = max(sent, key=lambda port: len(sent[port]))
-    # as many on both sides, in the same order: nothing was lost
-    for (server_from, _, server_reply), (_, client_last, client_reply) in zip(sent[port], sent_by_port[port]):
-        yield server_reply - server_from, client_reply - client_last
+    """Of each flush that was confirmed: its length, and the receiver's work, in ns."""
+    sent, confirmed = messages(packets.server)
+    arrived, said = messages(packets.client)
+    flushed = 0
+    for position in sorted(confirmed):
+        # what it confirms: like the server, by the last of it
+        covered = [end for end in sent if flushed < end <= position]
+        flushed = position
+        if covered and max(covered) in arrived and position in said:
+            yield confirmed[position] - sent[max(covered)], said[position] - arrived[max(covered)]
 
 
-def replies(path):
-    """By the receiver's port: (first WAL, last WAL, reply) of each flush, as one side of the path saw them."""
-    found, first, last = {}, {}, {}
+def messages(path):
+    """The moments of WAL by its end, and of replies by the flush that they confirm, on one side of the path.
+
+    Messages that share a packet with others are left out: those of a single commit do not.
+    """
+    wal, replies = {}, {}
     for packet in capture.read_packets(path):
-        if packet.length == 0:
+        body = bytes(packet.payload)
+        if len(body) < 22 or body[:1] != b"d" or struct.unpack_from("!I", body, 1)[0] != packet.length - 1:
             continue
-        if packet.source_port > packet.target_port:         # from the receiver
-            port = packet.source_port
-            if port in first:
-                found.setdefault(port, []).append((first.pop(port), last.pop(port), packet.time))
-        else:
-            port = packet.target_port
-            first.setdefault(port, packet.time)
-            last[port] = packet.time
-    return found
+        if body[5:6] == b"w":
+            wal.setdefault(struct.unpack_from("!Q", body, 6)[0] + packet.length - 30, packet.time)
+        elif body[5:6] == b"r":
+            replies.setdefault(struct.unpack_from("!Q", body, 14)[0], packet.time)
+    return wal, replies
 
 
 def slow_line(lab, results, megabytes):
