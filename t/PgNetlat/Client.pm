@@ -105,7 +105,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # protocol (its version, 0x30000 by default),
 # before_startup (called with the client when its socket is connected), and
 # authenticate (called with the number and the data of each question of
-# authentication, returns the answer: a message).
+# authentication, returns the answer: a message), startup (which parameters to
+# send; all of them unless told otherwise).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -135,7 +136,10 @@ sub begin_connecting
 		options => $options{options} // '');
 	$startup{replication} = $options{replication} if $options{replication};
 	my $body = pack('N', $options{protocol} // 0x30000)
-	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	  . join('',
+		map { "$_\0$startup{$_}\0" }
+		  @{ $options{startup} // [ sort keys %startup ] })
+	  . "\0";
 	$options{before_startup}->($self) if $options{before_startup};
 	$self->put(
 		pack('N', 4 + length($body)) . $body . ($options{early} // ''));
