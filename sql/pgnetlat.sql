@@ -7,9 +7,9 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_sessions
 \d pgnetlat_now
 \d pgnetlat_blockers
+\d pgnetlat_pools
 \d pgnetlat_walsenders
 \d pgnetlat_replication
-\d pgnetlat_pools
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients

@@ -391,8 +391,8 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	lock_waits_reset();
-	walsenders_reset(timestamp);
 	pools_reset(timestamp);
+	walsenders_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -735,8 +735,8 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
-		walsenders_tick(tick->now, &tick->diag);
 		pools_end_tick(tick->before, tick->now);
+		walsenders_tick(tick->now, &tick->diag);
 		lock_waits_tick();
 		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
