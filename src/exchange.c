@@ -361,35 +361,31 @@ exchange_settle(void)
 static void
 make_room_in_tally(void)
 {
-	StatementBatchItem items[TALLY_STATEMENTS];
 	bool		if_free = tally_room() > 0;
-	int			left;
+	uint64		left;
 
 	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
 		return;
 	/* what somebody has taken is not there any more */
 	exchange_write_begin();
 	slot_write_end(my_session.slot);
-	left = accumulate_statements(my_tally.tally, items, if_free);
+	left = accumulate_statements(if_free);
 	exchange_write_begin();
-	tally_clear_statements(items, left);
+	tally_clear_statements(left);
 	slot_write_end(my_session.slot);
 	accumulate_end(my_session.index);
 }
 
 /*
- * The statement of the record, run by "userid", gets a place in the tally.
+ * The statement of the record, run by "userid", gets a place in the tally, in
+ * which there is none left.
  */
 void
 exchange_claim_statement(Oid userid)
 {
-	if (tally_room() == 0)
-		make_room_in_tally();
-	exchange_write_begin();
-	tally_claim(exchange_record()->queryid, userid);
-	slot_write_end(my_session.slot);
-	if (tally_room() <= TALLY_RESERVE)
-		pgnetlat_housekeeping = true;
+	make_room_in_tally();
+	if (!tally_look_up(exchange_record()->queryid, userid))
+		Assert(false);
 }
 
 /* Add the record, whose statement has its place; in a write section. */

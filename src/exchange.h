@@ -255,7 +255,7 @@ typedef struct StatementPart
 
 /* The statement was executed, or prepared: does it repeat one? */
 static inline void
-exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bool in_block)
+exchange_count_repeats(const FlightRecord *record, CountedStatement *statement, bool in_block)
 {
 	Burst	   *burst = &my_tally.burst;
 
@@ -280,7 +280,7 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 static pg_attribute_always_inline void
 exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
-	TallyStatement *statement = my_tally.current;
+	CountedStatement *statement = my_tally.current;
 	StatementTotals *totals = &statement->totals;
 
 	record->exec = part->exec;

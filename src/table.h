@@ -56,7 +56,7 @@ typedef struct TableSpec
 {
 	const char *name;			/* of its shared memory */
 	PgnetlatLock lock;			/* the kind of its partitions' locks */
-	Size		key_size;
+	Size		key_size;		/* of a key that is never all zeros */
 	Size		entry_size;		/* the key, and what the owner keeps with it */
 	Size		usage_offset;	/* in the entry, a double: an aging count,
 								 * which the owner raises */
@@ -73,6 +73,16 @@ typedef struct TableSpec
 	 * own.
 	 */
 	void		(*evict) (void *own, const void *entry);
+
+	/*
+	 * An owner may have a lock in each entry, for who adds to one that he has
+	 * found before, without the partition's lock: see statements.c.  Then
+	 * these prepare a place, once and for all, and make an entry in it that is
+	 * zero but for its key.  NULL: there is nothing to prepare, and the table
+	 * makes the entries itself.
+	 */
+	void		(*init) (void *entry);
+	void		(*make) (void *entry, const void *key);
 } TableSpec;
 
 typedef struct TableShared TableShared;
@@ -120,6 +130,22 @@ static inline void
 table_unlock(const Table *table, uint32 hash)
 {
 	locks_release(table->spec->lock, table_partition_of(table, hash));
+}
+
+/*
+ * Entries by place, for who knows that one is his by its key alone.  A place in
+ * which there is none has a key of zeros.
+ */
+static inline void *
+table_entry(const Table *table, int32 place)
+{
+	return table->entries + place * MAXALIGN(table->spec->entry_size);
+}
+
+static inline int32
+table_place(const Table *table, const void *entry)
+{
+	return (int32) (((const char *) entry - table->entries) / MAXALIGN(table->spec->entry_size));
 }
 
 /* Functions for the holder of the partition's lock */

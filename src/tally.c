@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "settings.h"
 #include "storage/s_lock.h"
 #include "storage/shmem.h"
 #include "tally.h"
@@ -16,7 +17,7 @@
 OwnTally	my_tally;
 
 /* Of this statement there is none: hints that lead nowhere lead here. */
-static TallyStatement no_statement;
+static CountedStatement no_statement;
 
 static Tally *tallies = NULL;
 
@@ -91,6 +92,7 @@ tally_settle(void)
 	{
 		memset(my_tally.tally, 0, sizeof(Tally));
 		memset(&my_tally.burst, 0, sizeof(my_tally.burst));
+		memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
 		my_tally.current = NULL;
 		forget_hints();
 	}
@@ -98,71 +100,123 @@ tally_settle(void)
 	return state == TALLY_VOID;
 }
 
-/* The place of a statement, when it is not where the hint says. */
+/* A statement is not known: it is, now, and where the others are has changed. */
+static KnownStatement *
+get_to_know(uint64 key)
+{
+	unsigned	count = my_tally.all_known.count;
+	KnownStatement *known = known_add(&my_tally.all_known, key, my_tally.burst.number);
+
+	if (my_tally.all_known.count == count + 1)
+		return known;
+	for (int i = 0; i < my_tally.tally->count; i++)
+	{
+		const CountedStatement *statement = &my_tally.tally->statements[i];
+
+		my_tally.known[i] = known_find(&my_tally.all_known,
+									   known_key(statement->queryid, statement->userid));
+	}
+	return known;
+}
+
+/*
+ * The place of a statement, when it is not where the hint says: the one that it
+ * has, or the next one.  False if there is no place left.
+ */
 bool
 tally_look_up(uint64 queryid, Oid userid)
 {
+	uint64		key = known_key(queryid, userid);
+	KnownStatement *known = known_find(&my_tally.all_known, key);
 	Tally	   *tally = my_tally.tally;
+	int			number = tally->count;
+	CountedStatement *statement;
 
-	for (int i = 0; i < tally->count; i++)
+	if (known_is_in_tally(known->where))
 	{
-		TallyStatement *statement = &tally->statements[i];
-
-		if (statement->queryid == queryid && statement->userid == userid)
+		statement = &tally->statements[known_tally_number(known->where)];
+		if (likely(statement->queryid == queryid && statement->userid == userid))
 		{
 			my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
 			return true;
 		}
 	}
-	return false;
-}
+	if (unlikely(number == TALLY_STATEMENTS))
+		return false;
 
-/*
- * A statement that has no place gets one, and there is one left.
- */
-void
-tally_claim(uint64 queryid, Oid userid)
-{
-	Tally	   *tally = my_tally.tally;
-	TallyStatement *statement = &tally->statements[tally->count++];
-
-	Assert(tally->count <= TALLY_STATEMENTS);
-	memset(statement, 0, sizeof(*statement));
+	if (unlikely(known->key == 0))
+		known = get_to_know(key);
+	statement = &tally->statements[number];
 	statement->queryid = queryid;
 	statement->userid = userid;
-	if (burst_knows(&my_tally.burst, queryid))
-		statement->executed_in = my_tally.burst.number;
+	statement->executed_in = known->executed_in;
+	my_tally.places[number] = known_is_in_table(known->where) ?
+		known_table_place(known->where) : STATEMENT_NO_PLACE;
+	my_tally.known[number] = known;
+	known->where = known_in_tally(number);
 	my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
+	tally->count = number + 1;
+	if (tally_room() <= TALLY_RESERVE)
+		pgnetlat_housekeeping = true;
+	return true;
+}
+
+/* A statement gives up its place: what is to be known of it when it comes again? */
+static inline void
+leave(int number)
+{
+	KnownStatement *known = my_tally.known[number];
+
+	known->executed_in = my_tally.tally->statements[number].executed_in;
+	known->where = my_tally.places[number] != STATEMENT_NO_PLACE ?
+		known_in_table(my_tally.places[number]) : KNOWN_NOWHERE;
+}
+
+/* A statement stays, in this place. */
+static void
+move(int number, int to)
+{
+	Tally	   *tally = my_tally.tally;
+
+	if (number == to)
+		return;
+	tally->statements[to] = tally->statements[number];
+	my_tally.places[to] = my_tally.places[number];
+	my_tally.known[to] = my_tally.known[number];
+	my_tally.known[to]->where = known_in_tally(to);
 }
 
 /*
- * What the statements have counted has been added to the tables, but for some
- * that are "left": all places but theirs and that of the current one are free.
+ * What the statements have counted has been added to the tables, but for those
+ * whose bits are set in "left": all places but theirs and that of the current one
+ * are free.
  */
 void
-tally_clear_statements(const StatementBatchItem *left, int count)
+tally_clear_statements(uint64 left)
 {
 	Tally	   *tally = my_tally.tally;
-	TallyStatement current = {0};
+	CountedStatement *current = my_tally.current;
+	int			stay = 0;
 
-	if (my_tally.current != NULL)
-		current = *my_tally.current;
 	for (int i = 0; i < tally->count; i++)
 	{
-		if (tally->statements[i].executed_in == my_tally.burst.number)
-			burst_remember(&my_tally.burst, tally->statements[i].queryid);
+		CountedStatement *statement = &tally->statements[i];
+		bool		is_left = (left & UINT64CONST(1) << i) != 0;
+
+		if (likely(!is_left && statement != current))
+		{
+			leave(i);
+			continue;
+		}
+		if (!is_left)
+			memset(&statement->totals, 0, sizeof(statement->totals));
+		if (statement == current)
+			my_tally.current = &tally->statements[stay];
+		move(i, stay++);
 	}
-	/* hints are believed where the statement is theirs: so none stays */
-	memset(tally->statements, 0, sizeof(tally->statements));
-	tally->count = 0;
-	for (int i = 0; i < count; i++)
-	{
-		tally_claim(left[i].key.queryid, left[i].key.userid);
-		my_tally.current->totals = left[i].delta;
-	}
-	my_tally.current = NULL;
-	if (OidIsValid(current.userid) && !tally_look_up(current.queryid, current.userid))
-		tally_claim(current.queryid, current.userid);
+	/* hints are believed where the statement is theirs: so it is nobody's */
+	memset(&tally->statements[stay], 0, (tally->count - stay) * sizeof(CountedStatement));
+	tally->count = stay;
 }
 
 /* ---------------------------------------------------------------------------
@@ -208,40 +262,6 @@ tally_take(int slot, Tally *taken)
 		if (pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_TAKEN))
 			return true;
 	}
-}
-
-static inline bool
-is_zero(const StatementTotals *totals)
-{
-	static const StatementTotals zero;
-
-	return memcmp(totals, &zero, sizeof(zero)) == 0;
-}
-
-/*
- * What of statements is in a tally, as items for their table.  Returns how many
- * they are, at most TALLY_STATEMENTS.
- */
-int
-tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items)
-{
-	int			count = 0;
-
-	for (int i = 0; i < tally->count; i++)
-	{
-		const TallyStatement *statement = &tally->statements[i];
-		StatementBatchItem *item = &items[count];
-
-		if (is_zero(&statement->totals))
-			continue;
-		item->key.userid = statement->userid;
-		item->key.dbid = dbid;
-		item->key.queryid = statement->queryid;
-		item->hash = statements_hash(&item->key);
-		item->delta = statement->totals;
-		count++;
-	}
-	return count;
 }
 
 /* Add what is in one of a tally's histograms to another. */

@@ -9,9 +9,11 @@
  * session itself when it needs the place of a statement for another one.
  *
  * The session writes its tally within the same write sections as its ledger
- * (session_slot.h): a tally always agrees with the account beside it.  No lock
- * is needed for counting, and nothing is ever full: before it needs a place that
- * is not there, the session has taken its tally to the tables.
+ * (session_slot.h): a tally always agrees with the account beside it.  (Only to
+ * claim a place for a statement takes none: what has no statement yet has counted
+ * nothing, whoever copies it.)  No lock is needed for counting, and nothing is ever
+ * full: before it needs a place that is not there, the session has taken its tally
+ * to the tables.
  *
  * Taking.  To take a tally is to copy it and have it cleared, but only the
  * session may write it.  So the taker copies it and leaves a note,
@@ -43,6 +45,7 @@
 #include "burst.h"
 #include "clients.h"
 #include "histogram.h"
+#include "known.h"
 #include "session_slot.h"
 #include "statements.h"
 
@@ -51,15 +54,6 @@
 
 /* When there are so few places left, the session takes its tally itself. */
 #define TALLY_RESERVE			1
-
-/* Of one statement; of what has no identifier, too. */
-typedef struct TallyStatement
-{
-	uint64		queryid;
-	Oid			userid;
-	uint32		executed_in;	/* number of the burst in which it was, last */
-	StatementTotals totals;
-} TallyStatement;
 
 typedef struct TallyHistogram
 {
@@ -71,21 +65,28 @@ typedef struct Tally
 {
 	int			count;			/* of statements in use */
 	TallyHistogram histogram[NUM_METRICS];
-	TallyStatement statements[TALLY_STATEMENTS];
+	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted nothing */
 } Tally;
 
 /* The session's own view of it, in its own memory. */
-#define TALLY_HINTS				256
+#define TALLY_HINTS				128
 
 typedef struct OwnTally
 {
 	Tally	   *tally;
 	pg_atomic_uint32 *state;	/* in the slot */
-	TallyStatement *current;	/* of the exchange in progress, or the one
+	CountedStatement *current;	/* of the exchange in progress, or the one
 								 * before the wait in progress */
 	Burst		burst;
-	TallyStatement *hint[TALLY_HINTS];	/* where a statement may be; never
-										 * NULL */
+	CountedStatement *hint[TALLY_HINTS];	/* where a statement may be; never
+											 * NULL */
+
+	/* of each statement in the tally */
+	int32		places[TALLY_STATEMENTS];	/* of its entry in the table, or
+											 * STATEMENT_NO_PLACE */
+	KnownStatement *known[TALLY_STATEMENTS];	/* the statement in ... */
+
+	Known		all_known;		/* the statements that were run lately */
 } OwnTally;
 
 /* read in the hot path: not through the table of exported symbols */
@@ -102,12 +103,10 @@ extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
 extern bool tally_settle(void);
-extern void tally_claim(uint64 queryid, Oid userid);
-extern void tally_clear_statements(const StatementBatchItem *left, int count);
+extern void tally_clear_statements(uint64 left);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
-extern int	tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items);
 extern void tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
 /* Places for further statements */
@@ -118,13 +117,13 @@ tally_room(void)
 }
 
 /*
- * Find the place of a statement: it is my_tally.current, then.  False: there
- * is none, it must be claimed.
+ * Find the place of a statement, or claim one for it: it is my_tally.current,
+ * then.  False: there is none left.
  */
 static inline bool
 tally_find(uint64 queryid, Oid userid)
 {
-	TallyStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
+	CountedStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
 
 	if (unlikely(hint->queryid != queryid || hint->userid != userid))
 		return tally_look_up(queryid, userid);
