@@ -277,22 +277,24 @@ blocked_by_client(int64 now, TcpInfo *info)
 	return info->rwnd_limited - before->rwnd_limited;
 }
 
-/* The request behind the wait that begins has arrived already. */
-void
-exchange_is_pipelined(int64 rtt)
-{
-	my_session.late_request = Max(rtt, LATE_REQUEST_NS);
-	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
-	my_session.plain = false;
-	my_session.times_blocked = process_times_blocked();
-}
-
-/* The same as where the exchange before was plain. */
+/*
+ * How the wait that begins will be split, but for a response that may drain, and
+ * what is plain of it and of the exchange behind it.  The request behind it has
+ * arrived already, if "pipelined".
+ */
 static LedgerWaitTerms
 wait_terms(bool pipelined, char xact_status)
 {
-	my_session.plain = true;
-	return exchange_wait_terms(my_session.slot, pipelined, xact_status);
+	LedgerWaitTerms terms = exchange_wait_terms(my_session.slot, xact_status);
+
+	my_session.plain = !pipelined;
+	if (!pipelined)
+		return terms;
+	terms.pipelined = true;
+	my_session.late_request = Max(terms.rtt, LATE_REQUEST_NS);
+	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
+	my_session.times_blocked = process_times_blocked();
+	return terms;
 }
 
 /* A part of the response has been sent, or all of it; in a write section. */
@@ -377,14 +379,21 @@ make_room_in_tally(void)
 }
 
 /*
- * The statement of the record, run by "userid", gets a place in the tally, in
- * which there is none left.
+ * Find the place in the tally of the statement of the record, which is not where
+ * the hint says, or get one for it.
  */
 void
-exchange_claim_statement(Oid userid)
+exchange_look_up_statement(void)
 {
+	uint64		queryid = exchange_record()->queryid;
+	Oid			userid = exchange_record()->userid;
+
+	if (queryid == 0)
+		userid = my_session.slot->published.userid;
+	if (likely(tally_look_up(queryid, userid)))
+		return;
 	make_room_in_tally();
-	if (!tally_look_up(exchange_record()->queryid, userid))
+	if (!tally_look_up(queryid, userid))
 		Assert(false);
 }
 
@@ -458,7 +467,7 @@ next_record(int64 at, int64 network)
 		recorder_push(&my_session.recorder);
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
-	exchange_set_state(STATE_STATEMENT_BEGUN, false);
+	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
 	if (pgnetlat_housekeeping)
 		make_room_in_tally();
 }
@@ -523,7 +532,7 @@ exchange_begin(int64 at, bool is_request)
 
 	if (my_session.record_counts)
 		exchange_record_finish(&wait);
-	exchange_enter(ledger->since, GetUserId());
+	exchange_enter(ledger->since);
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
 	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
@@ -579,7 +588,7 @@ exchange_wait_was_work(void)
 			exchange_record_finish(&wait);
 		my_session.record_counts = true;
 		exchange_record_begin(ledger->since, GetUserId(), 0);
-		exchange_set_state(STATE_STATEMENT_BEGUN, false);
+		exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
 	}
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.plain = my_session.uncounted = false;

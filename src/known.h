@@ -47,10 +47,8 @@ typedef struct Known
 
 /*
  * Where a statement is: in a place of the tally; else in one of the table of
- * statements, where it was found the last time; or nobody knows.
+ * statements, where it was found the last time, or -1 if nobody knows.
  */
-#define KNOWN_NOWHERE		0
-
 static inline int32_t
 known_in_tally(int number)
 {
@@ -60,7 +58,7 @@ known_in_tally(int number)
 static inline bool
 known_is_in_tally(int32_t where)
 {
-	return where > KNOWN_NOWHERE;
+	return where > 0;
 }
 
 static inline int
@@ -73,12 +71,6 @@ static inline int32_t
 known_in_table(int32_t place)
 {
 	return -1 - place;
-}
-
-static inline bool
-known_is_in_table(int32_t where)
-{
-	return where < KNOWN_NOWHERE;
 }
 
 static inline int32_t
@@ -112,7 +104,7 @@ known_find(Known *known, uint64_t key)
 
 	while (statement->key != key && statement->key != 0)
 	{
-		if (++statement == known->statements + KNOWN_PLACES)
+		if (__builtin_expect(++statement == known->statements + KNOWN_PLACES, 0))
 			statement = known->statements;
 	}
 	return statement;

@@ -294,4 +294,17 @@ slot_not_before_busy_shown(SessionSlot *slot, int64 at)
 	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
 }
 
+/* Would an event at that moment be before the earliest one? */
+static inline bool
+slot_wait_was_shown(SessionSlot *slot, int64 at)
+{
+	return (int64) pg_atomic_read_u64(&slot->wait_shown) > at;
+}
+
+static inline bool
+slot_busy_was_shown(SessionSlot *slot, int64 at)
+{
+	return (int64) pg_atomic_read_u64(&slot->busy_shown) > at;
+}
+
 #endif							/* PGNETLAT_SESSION_SLOT_H */

@@ -35,6 +35,9 @@ typedef struct SharedStatement
 	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads it */
 } SharedStatement;
 
+StaticAssertDecl(sizeof(SharedStatement) == MAXALIGN(sizeof(SharedStatement)),
+				 "a table has its entries one behind the other, aligned");
+
 /*
  * Its lock is held for so short a time that waiting for it rarely takes more than
  * a few tries.
@@ -67,7 +70,7 @@ unlock_entry(SharedStatement *shared)
 /* How often to make room for an entry that others have taken then. */
 #define MAX_TRIES		3
 
-static void
+static inline void
 totals_add(StatementTotals *sum, const StatementTotals *term)
 {
 	sum->calls += term->calls;
@@ -139,6 +142,13 @@ static const TableSpec spec = {
 
 static Table table;
 
+/* By place, for who knows that it is the right one by its key. */
+static inline SharedStatement *
+shared_entry(int32 place)
+{
+	return (SharedStatement *) table.entries + place;
+}
+
 Size
 statements_shmem_size(void)
 {
@@ -206,17 +216,15 @@ key_of(const Batch *batch, int number)
 static inline bool
 add_in_place(const Batch *batch, int number, int32 place)
 {
-	const CountedStatement *counted = &batch->counted[number];
-	SharedStatement *shared = table_entry(&table, place);
-	const StatementKey *key = &shared->entry.key;
+	SharedStatement *shared = shared_entry(place);
+	StatementKey key = key_of(batch, number);
 	bool		found;
 
 	if (unlikely(!lock_entry_if_free(shared)))
 		return false;
-	found = key->queryid == counted->queryid && key->userid == counted->userid &&
-		key->dbid == batch->dbid;
+	found = memcmp(&shared->entry.key, &key, sizeof(key)) == 0;
 	if (likely(found))
-		add_to_entry(&shared->entry, &counted->totals);
+		add_to_entry(&shared->entry, &batch->counted[number].totals);
 	unlock_entry(shared);
 	return found;
 }
@@ -249,7 +257,7 @@ add_to_found(const Batch *batch, int number, SharedStatement *shared)
 	add_to_entry(&shared->entry, &batch->counted[number].totals);
 	unlock_entry(shared);
 	if (batch->places)
-		batch->places[number] = table_place(&table, shared);
+		batch->places[number] = shared - shared_entry(0);
 }
 
 static inline bool

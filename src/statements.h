@@ -70,7 +70,7 @@ typedef struct CountedStatement
 /* Statements that can be added with one call: the bits of a word. */
 #define STATEMENTS_BATCH	64
 
-/* The place of an entry that is not known. */
+/* The place of an entry that is not known; as in known.h. */
 #define STATEMENT_NO_PLACE	(-1)
 
 static inline uint32

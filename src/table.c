@@ -130,6 +130,12 @@ own_get(const Table *table, int number)
 	return (char *) partition_get(table, number) + MAXALIGN(sizeof(TablePartition));
 }
 
+static inline char *
+entry_get(const Table *table, int32 place)
+{
+	return table->entries + place * MAXALIGN(table->spec->entry_size);
+}
+
 static inline double *
 usage_of(const Table *table, char *entry)
 {
@@ -164,7 +170,7 @@ table_shmem_init(Table *table, const TableSpec *spec, int capacity)
 	{
 		chain_push(&table->shared->free, table->links, place, 0);
 		if (spec->init)
-			spec->init(table_entry(table, place));
+			spec->init(entry_get(table, place));
 	}
 	for (uint32 i = 0; i < table->division.partitions; i++)
 		partition_empty(table, i);
@@ -195,7 +201,7 @@ give_place_back(Table *table, int32 place)
 {
 	TableShared *shared = table->shared;
 
-	memset(table_entry(table, place), 0, table->spec->key_size);
+	memset(entry_get(table, place), 0, table->spec->key_size);
 	SpinLockAcquire(&shared->mutex);
 	chain_push(&shared->free, table->links, place, 0);
 	pg_atomic_write_u32(&shared->used, pg_atomic_read_u32(&shared->used) - 1);
@@ -210,7 +216,7 @@ table_find(Table *table, uint32 hash, const void *key)
 
 	while ((place = chain_find(place, table->links, hash)) != CHAIN_END)
 	{
-		char	   *entry = table_entry(table, place);
+		char	   *entry = entry_get(table, place);
 
 		if (likely(memcmp(entry, key, table->spec->key_size) == 0))
 			return entry;
@@ -234,7 +240,7 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 	place = take_free_place(table);
 	if (place == CHAIN_END)
 		return NULL;
-	entry = table_entry(table, place);
+	entry = entry_get(table, place);
 	if (table->spec->make)
 		table->spec->make(entry, key);
 	else
@@ -295,7 +301,7 @@ note_usage(Table *table, int number, Eviction *eviction)
 	{
 		for (int32 place = *chain; place != CHAIN_END; place = table->links[place].next)
 		{
-			char	   *entry = table_entry(table, place);
+			char	   *entry = entry_get(table, place);
 			double	   *usage = usage_of(table, entry);
 
 			*usage *= EVICTION_AGING;
@@ -323,7 +329,7 @@ evict_some(Table *table, int number)
 	{
 		for (int32 next, place = *chain; place != CHAIN_END; place = next)
 		{
-			char	   *entry = table_entry(table, place);
+			char	   *entry = entry_get(table, place);
 
 			next = table->links[place].next;
 			if (!may_go(table, entry) || !eviction_wants(&eviction, *usage_of(table, entry)))
@@ -444,7 +450,7 @@ table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *ar
 			if (visitor->entry == NULL)
 				break;
 			for (int32 place = *chain; place != CHAIN_END; place = table->links[place].next)
-				visitor->entry(table_entry(table, place), own, arg);
+				visitor->entry(entry_get(table, place), own, arg);
 		}
 		if (visitor->own)
 			visitor->own(own, arg);
@@ -511,9 +517,9 @@ copy_partition(Table *table, int number, const TableReader *reader, void *arg,
 			char	   *copy = copies->at + copies->count++ * reader->copy_size;
 
 			if (reader->copy)
-				reader->copy(copy, table_entry(table, place), own, arg);
+				reader->copy(copy, entry_get(table, place), own, arg);
 			else
-				memcpy(copy, table_entry(table, place), reader->copy_size);
+				memcpy(copy, entry_get(table, place), reader->copy_size);
 		}
 	}
 	if (reader->own)

@@ -96,7 +96,8 @@ typedef struct Table
 	int32	   *buckets;
 	ChainLink  *links;
 	char	   *partitions;
-	char	   *entries;
+	char	   *entries;		/* one behind the other, in places of their size
+								 * aligned; the key of a free place is zero */
 	Size		mapped;			/* bytes of entries that this process has
 								 * looked at */
 } Table;
@@ -130,22 +131,6 @@ static inline void
 table_unlock(const Table *table, uint32 hash)
 {
 	locks_release(table->spec->lock, table_partition_of(table, hash));
-}
-
-/*
- * Entries by place, for who knows that one is his by its key alone.  A place in
- * which there is none has a key of zeros.
- */
-static inline void *
-table_entry(const Table *table, int32 place)
-{
-	return table->entries + place * MAXALIGN(table->spec->entry_size);
-}
-
-static inline int32
-table_place(const Table *table, const void *entry)
-{
-	return (int32) (((const char *) entry - table->entries) / MAXALIGN(table->spec->entry_size));
 }
 
 /* Functions for the holder of the partition's lock */

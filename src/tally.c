@@ -100,8 +100,11 @@ tally_settle(void)
 	return state == TALLY_VOID;
 }
 
-/* A statement is not known: it is, now, and where the others are has changed. */
-static KnownStatement *
+/*
+ * A statement is not known: it is, from now on.  Where the others are may have
+ * changed.
+ */
+static pg_noinline KnownStatement *
 get_to_know(uint64 key)
 {
 	unsigned	count = my_tally.all_known.count;
@@ -119,6 +122,32 @@ get_to_know(uint64 key)
 	return known;
 }
 
+/* The next place is that of a statement which had none. */
+static inline CountedStatement *
+claim(KnownStatement *known, uint64 queryid, Oid userid)
+{
+	int			number = my_tally.tally->count;
+	CountedStatement *statement = &my_tally.tally->statements[number];
+
+	statement->queryid = queryid;
+	statement->userid = userid;
+	statement->executed_in = known->executed_in;
+	my_tally.places[number] = known_table_place(known->where);
+	my_tally.known[number] = known;
+	known->where = known_in_tally(number);
+	my_tally.tally->count = number + 1;
+	if (number + 1 >= TALLY_STATEMENTS - TALLY_RESERVE)
+		pgnetlat_housekeeping = true;
+	return statement;
+}
+
+/* Is it this one's place, as somebody says? */
+static inline bool
+is_place_of(const CountedStatement *statement, uint64 queryid, Oid userid)
+{
+	return statement->queryid == queryid && statement->userid == userid;
+}
+
 /*
  * The place of a statement, when it is not where the hint says: the one that it
  * has, or the next one.  False if there is no place left.
@@ -129,47 +158,32 @@ tally_look_up(uint64 queryid, Oid userid)
 	uint64		key = known_key(queryid, userid);
 	KnownStatement *known = known_find(&my_tally.all_known, key);
 	Tally	   *tally = my_tally.tally;
-	int			number = tally->count;
-	CountedStatement *statement;
+	CountedStatement *statement = NULL;
 
 	if (known_is_in_tally(known->where))
-	{
 		statement = &tally->statements[known_tally_number(known->where)];
-		if (likely(statement->queryid == queryid && statement->userid == userid))
-		{
-			my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
-			return true;
-		}
+	if (statement == NULL || unlikely(!is_place_of(statement, queryid, userid)))
+	{
+		if (unlikely(tally->count == TALLY_STATEMENTS))
+			return false;
+		if (unlikely(known->key == 0))
+			known = get_to_know(key);
+		statement = claim(known, queryid, userid);
 	}
-	if (unlikely(number == TALLY_STATEMENTS))
-		return false;
-
-	if (unlikely(known->key == 0))
-		known = get_to_know(key);
-	statement = &tally->statements[number];
-	statement->queryid = queryid;
-	statement->userid = userid;
-	statement->executed_in = known->executed_in;
-	my_tally.places[number] = known_is_in_table(known->where) ?
-		known_table_place(known->where) : STATEMENT_NO_PLACE;
-	my_tally.known[number] = known;
-	known->where = known_in_tally(number);
 	my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
-	tally->count = number + 1;
-	if (tally_room() <= TALLY_RESERVE)
-		pgnetlat_housekeeping = true;
 	return true;
 }
 
 /* A statement gives up its place: what is to be known of it when it comes again? */
 static inline void
-leave(int number)
+leave(CountedStatement *statement, int number)
 {
 	KnownStatement *known = my_tally.known[number];
 
-	known->executed_in = my_tally.tally->statements[number].executed_in;
-	known->where = my_tally.places[number] != STATEMENT_NO_PLACE ?
-		known_in_table(my_tally.places[number]) : KNOWN_NOWHERE;
+	known->executed_in = statement->executed_in;
+	known->where = known_in_table(my_tally.places[number]);
+	/* hints are believed where the statement is theirs: so it is nobody's */
+	memset(statement, 0, sizeof(*statement));
 }
 
 /* A statement stays, in this place. */
@@ -181,6 +195,7 @@ move(int number, int to)
 	if (number == to)
 		return;
 	tally->statements[to] = tally->statements[number];
+	memset(&tally->statements[number], 0, sizeof(CountedStatement));
 	my_tally.places[to] = my_tally.places[number];
 	my_tally.known[to] = my_tally.known[number];
 	my_tally.known[to]->where = known_in_tally(to);
@@ -205,7 +220,7 @@ tally_clear_statements(uint64 left)
 
 		if (likely(!is_left && statement != current))
 		{
-			leave(i);
+			leave(statement, i);
 			continue;
 		}
 		if (!is_left)
@@ -214,8 +229,6 @@ tally_clear_statements(uint64 left)
 			my_tally.current = &tally->statements[stay];
 		move(i, stay++);
 	}
-	/* hints are believed where the statement is theirs: so it is nobody's */
-	memset(&tally->statements[stay], 0, (tally->count - stay) * sizeof(CountedStatement));
 	tally->count = stay;
 }
 

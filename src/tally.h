@@ -117,16 +117,16 @@ tally_room(void)
 }
 
 /*
- * Find the place of a statement, or claim one for it: it is my_tally.current,
- * then.  False: there is none left.
+ * Is the place of a statement where it was the last time?  Then it is
+ * my_tally.current; else it must be looked up.
  */
 static inline bool
-tally_find(uint64 queryid, Oid userid)
+tally_is_at_hint(uint64 queryid, Oid userid)
 {
 	CountedStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
 
 	if (unlikely(hint->queryid != queryid || hint->userid != userid))
-		return tally_look_up(queryid, userid);
+		return false;
 	my_tally.current = hint;
 	return true;
 }

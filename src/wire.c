@@ -565,15 +565,20 @@ flush_response(void)
 	int64		sending_since = clock_now();
 	bool		in_buffer = pq_buffer_remaining_data() > 0;
 	bool		in_kernel = kernel_has_request(sending_since, in_buffer);
+	bool		pipelined = in_buffer || in_kernel;
 	int			result = wire.next_flush();
 	int64		now = clock_now();
-	size_t		bytes = wire.buffered;
 
+	if (unlikely(pipelined || !exchange_end_plain(sending_since, now, wire.buffered)))
+	{
+		size_t		bytes = wire.buffered;
+
+		wire.buffered = 0;
+		exchange_end_slow(sending_since, now, bytes, pipelined);
+	}
 	wire.buffered = 0;
-	wire.more_in_kernel = in_kernel & in_buffer;
+	wire.more_in_kernel = in_buffer && in_kernel;
 	wire.flush_wait = false;
-	if (unlikely(!exchange_end_plain(sending_since, now, bytes, in_kernel | in_buffer)))
-		exchange_end_slow(sending_since, now, bytes, in_kernel | in_buffer);
 	return result;
 }
 
