@@ -348,7 +348,7 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 void
 exchange_settle(void)
 {
-	if (!tally_settle())
+	if (!tally_settle(my_session.slot))
 		return;
 	my_session.record_counts = my_session.uncounted = false;
 	my_session.plain = false;

@@ -215,9 +215,7 @@ exchange_record_begin(int64 at, Oid userid, uint8 flags)
 	FlightRecord *record = exchange_record();
 
 	record->start = at;
-	record->send = record->recv = 0;
-	record->queryid = 0;
-	record->rows = 0;
+	memset(&record->send, 0, offsetof(FlightRecord, userid) - offsetof(FlightRecord, send));
 	record->userid = userid;
 	record->statements = 0;
 	record->flags = flags;
@@ -250,12 +248,13 @@ typedef struct StatementPart
 
 /* The statement was executed, or prepared: does it repeat one? */
 static inline void
-exchange_count_repeats(const FlightRecord *record, CountedStatement *statement, bool in_block)
+exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
+					   uint32 statements, bool in_block)
 {
 	Burst	   *burst = &my_tally.burst;
 
 	burst_enter(burst, in_block);
-	if (likely(record->statements > 0))
+	if (likely(statements > 0))
 	{
 		if (!burst_repeats(burst, &statement->executed_in) || record->queryid == 0)
 			return;
@@ -276,16 +275,17 @@ exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
 	CountedStatement *statement = my_tally.current;
 	StatementTotals *totals = &statement->totals;
+	uint32		statements = record->statements;
 
 	record->exec = part->exec;
 	record->send = part->send;
 	record->bytes = part->bytes;
-	totals->calls += record->statements;
+	totals->calls += statements;
 	totals->rows += record->rows;
 	totals->exec += part->exec;
 	totals->send += part->send;
 	totals->bytes += part->bytes;
-	exchange_count_repeats(record, statement, part->in_block);
+	exchange_count_repeats(record, statement, statements, part->in_block);
 }
 
 /* The same for the wait after the exchange, if a request ended it. */
@@ -409,7 +409,7 @@ static inline bool
 exchange_write_begin_plain(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
-	if (likely(slot_reset_is_applied(slot) && !slot_tally_was_touched(slot)))
+	if (likely(!slot_tally_was_touched(slot)))
 		return true;
 	slot_write_end(slot);
 	return false;
@@ -443,9 +443,10 @@ exchange_enter(int64 at)
 	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
 	if (my_session.recording)
 	{
+		Oid			userid = GetUserId();	/* at top level still */
+
 		my_session.record_bytes = 0;
-		/* at top level still */
-		exchange_record_begin(at, GetUserId(),
+		exchange_record_begin(at, userid,
 							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
 }
@@ -542,21 +543,46 @@ exchange_publish_counters(LedgerTotals *totals)
 }
 
 /*
+ * The exchange that ends is recorded, as the next one may be: its statement, which
+ * has its place in the tally, and itself; in a write section.  Some bytes were sent
+ * from "sending_since" to "now".
+ */
+static pg_attribute_always_inline void
+exchange_count_plain(int64 sending_since, int64 now, int64 bytes, int64 length,
+					 bool in_xact)
+{
+	FlightRecord *record = exchange_record();
+	StatementPart part;
+
+	/* a next statement's timestamp is some fraction of a microsecond off */
+	part.exec = Max(sending_since - record->start, 0);
+	part.send = now - sending_since;
+	part.bytes = bytes - my_session.record_bytes;
+	part.in_block = in_xact | my_session.in_block;
+	record->xact_status = my_session.xact_status;
+	exchange_count_statement(record, &part);
+	if (unlikely(part.in_block))
+		burst_leave_block(&my_tally.burst, in_xact);
+	tally_observe(METRIC_REQUEST, length);
+}
+
+/*
  * A plain response, of "bytes", was sent from "sending_since" to "now"; the
  * exchange is over, and the next request had not arrived before.  False if it was
- * not plain after all.
+ * not plain after all.  Its caller knows whether my_session.record_counts.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain(int64 sending_since, int64 now, int64 bytes)
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_counts)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+	int64		length = now - my_session.began;
 	LedgerWaitTerms terms;
 
-	if (unlikely(now - my_session.began >= pgnetlat_log_limit))
+	if (unlikely(length >= pgnetlat_log_limit))
 		return false;
-	if (my_session.record_counts && unlikely(!exchange_find_statement()))
+	if (record_counts && unlikely(!exchange_find_statement()))
 		return false;
 	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
@@ -569,25 +595,11 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes)
 	Assert(ledger_response_is_plain(ledger, sending_since) && now >= sending_since);
 	terms = exchange_wait_terms(slot, my_session.xact_status);
 	slot->published.request_stamp = stamp;
-	if (my_session.record_counts)
-	{
-		FlightRecord *record = exchange_record();
-		StatementPart part;
-
-		/* a next statement's timestamp is some fraction of a microsecond off */
-		part.exec = Max(sending_since - record->start, 0);
-		part.send = now - sending_since;
-		part.bytes = bytes - my_session.record_bytes;
-		part.in_block = terms.in_xact || my_session.in_block;
-		record->xact_status = my_session.xact_status;
-		exchange_count_statement(record, &part);
-		if (part.in_block)
-			burst_leave_block(&my_tally.burst, terms.in_xact);
-		tally_observe(METRIC_REQUEST, now - my_session.began);
-	}
-	ledger_response_plain(ledger, sending_since, now, &terms);
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters(&ledger->totals);
+	if (record_counts)
+		exchange_count_plain(sending_since, now, bytes, length, terms.in_xact);
+	ledger_response_plain(ledger, sending_since, now, &terms);
 	slot_write_end(slot);
 	my_session.in_block = terms.in_xact;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;

@@ -81,17 +81,15 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static inline void
 run_statement(EXECUTOR_RUN_PARAMS)
 {
-	FlightRecord *record;
-
 	if (unlikely(exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL))
 	{
 		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
 		return;
 	}
-	record = wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
+	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.state &= ~STATE_NESTED;
-	record->rows += queryDesc->estate->es_processed;
+	exchange_record()->rows += queryDesc->estate->es_processed;
 }
 
 /*
@@ -253,7 +251,7 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		special_ProcessUtility(PROCESS_UTILITY_ARGS);
 	else
 	{
-		(void) wire_statement_begins(pstmt->queryId, STATE_NESTED);
+		wire_statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);
 		my_session.state &= ~STATE_NESTED;
 		note_rows(qc);

@@ -73,31 +73,44 @@ clear_counters(void)
 		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
 }
 
+static void
+clear(void)
+{
+	memset(my_tally.tally, 0, sizeof(Tally));
+	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
+	memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
+	my_tally.current = NULL;
+	forget_hints();
+}
+
 /*
- * Somebody has taken the tally or is about to, or a reset has voided it.  Makes
- * it the session's again.  True: it was void, and there is no current statement
- * any more.
+ * Somebody has taken the tally or is about to, or there was a reset.  Makes it the
+ * session's again.  True: it was void, and there is no current statement any more.
  */
 bool
-tally_settle(void)
+tally_settle(SessionSlot *slot)
 {
-	uint32		state = TALLY_PROPOSED;
+	bool		was_void = false;
+	uint32		state = pg_atomic_read_u32(my_tally.state);
 
-	/* refuse a proposal, unless it has just been carried through */
-	if (pg_atomic_compare_exchange_u32(my_tally.state, &state, TALLY_KEPT))
-		return false;
-	if (state == TALLY_TAKEN)
-		clear_counters();
-	else if (state == TALLY_VOID)
+	while (state != TALLY_KEPT)
 	{
-		memset(my_tally.tally, 0, sizeof(Tally));
-		memset(&my_tally.burst, 0, sizeof(my_tally.burst));
-		memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
-		my_tally.current = NULL;
-		forget_hints();
+		if (state == TALLY_TAKEN)
+			clear_counters();
+		else if (state == TALLY_VOID)
+		{
+			clear();
+			was_void = true;
+		}
+		/* a proposal is refused here, unless it has just been carried through */
+		if (!pg_atomic_compare_exchange_u32(my_tally.state, &state, TALLY_KEPT))
+			continue;
+		/* since the session looked for a reset, there may have been one */
+		if (!slot_reset_is_applied(slot))
+			slot_apply_reset(slot);
+		state = pg_atomic_read_u32(my_tally.state);
 	}
-	pg_atomic_write_u32(my_tally.state, TALLY_KEPT);
-	return state == TALLY_VOID;
+	return was_void;
 }
 
 /*
@@ -254,9 +267,10 @@ tally_take(int slot, Tally *taken)
 		uint32		state = TALLY_KEPT;
 
 		/* what is older than a reset, the session throws away */
-		if (pg_atomic_read_u32(&source->tally_state) != TALLY_KEPT ||
-			source->published.generation != slot_generation())
+		if (source->published.generation != slot_generation())
 			return false;
+		if (pg_atomic_read_u32(&source->tally_state) == TALLY_RESET)
+			state = TALLY_RESET;
 		memcpy(taken, tally, sizeof(Tally));
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;
@@ -277,15 +291,25 @@ tally_take(int slot, Tally *taken)
 	}
 }
 
-/* Add what is in one of a tally's histograms to another. */
-void
-tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
+static void
+add_histogram(const TallyHistogram *term, Histogram *histogram)
 {
-	const TallyHistogram *term = &tally->histogram[metric];
-
 	Histogram	sum = {.sum = term->sum};
 
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		sum.bucket[i] = term->bucket[i];
 	histogram_add(histogram, &sum);
+}
+
+/* Add what is in one of a tally's histograms to another. */
+void
+tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
+{
+	const TallyHistogram *client_wait = &tally->histogram[TALLY_CLIENT_WAIT];
+
+	add_histogram(&tally->histogram[metric], histogram);
+	if (metric == METRIC_WAIT || metric == METRIC_CLIENT)
+		add_histogram(client_wait, histogram);
+	for (int i = 0; metric == METRIC_NETWORK && i < HISTOGRAM_BUCKETS; i++)
+		histogram->bucket[0] += client_wait->bucket[i];
 }

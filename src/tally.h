@@ -33,7 +33,9 @@
  * moved on, or neither: then nothing was written in between.  If both do, the
  * first one to change PROPOSED wins.  If the state is TAKEN, there is nothing
  * to take.  VOID says that a reset has come in between: the session sets it
- * when it applies the reset, and what it counted before is discarded.
+ * when it applies the reset, and what it counted before is discarded.  RESET is as
+ * KEPT, and tells a session on the hot path, which looks at nothing else, that there
+ * was a reset; it has seen that already, perhaps.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -61,10 +63,13 @@ typedef struct TallyHistogram
 	uint32		bucket[HISTOGRAM_BUCKETS];
 } TallyHistogram;
 
+/* Behind the metrics' histograms: waits that are all the client's. */
+#define TALLY_CLIENT_WAIT		NUM_METRICS
+
 typedef struct Tally
 {
 	int			count;			/* of statements in use */
-	TallyHistogram histogram[NUM_METRICS];
+	TallyHistogram histogram[NUM_METRICS + 1];
 	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted nothing */
 } Tally;
 
@@ -102,7 +107,7 @@ extern void tally_attach(int slot);
 extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
-extern bool tally_settle(void);
+extern bool tally_settle(SessionSlot *slot);
 extern void tally_clear_statements(uint64 left);
 
 /* Functions for the holder of the accumulation lock */
@@ -132,7 +137,7 @@ tally_is_at_hint(uint64 queryid, Oid userid)
 }
 
 static inline void
-tally_count(ClientMetric metric, unsigned bucket, int64 nanoseconds)
+tally_count(int metric, unsigned bucket, int64 nanoseconds)
 {
 	TallyHistogram *histogram = &my_tally.tally->histogram[metric];
 
@@ -146,21 +151,22 @@ tally_observe(ClientMetric metric, int64 nanoseconds)
 	tally_count(metric, histogram_bucket(nanoseconds), nanoseconds);
 }
 
-/* A wait that is not idle, split. */
-static inline void
+/*
+ * A wait that is not idle, split.  Where the client is all of it, as always without
+ * a network, it is the same in three histograms: see tally_histogram().
+ */
+static pg_attribute_always_inline void
 tally_observe_wait(int64 network, int64 client)
 {
 	int64		wait = network + client;
 	unsigned	bucket = histogram_bucket(wait);
 
-	tally_count(METRIC_WAIT, bucket, wait);
 	if (network == 0)
 	{
-		/* the client is all of it */
-		tally_count(METRIC_CLIENT, bucket, wait);
-		tally_count(METRIC_NETWORK, 0, 0);
+		tally_count(TALLY_CLIENT_WAIT, bucket, wait);
 		return;
 	}
+	tally_count(METRIC_WAIT, bucket, wait);
 	tally_observe(METRIC_CLIENT, client);
 	tally_observe(METRIC_NETWORK, network);
 }
