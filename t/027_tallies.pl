@@ -192,6 +192,16 @@ ok( $missing >= 0 && $missing <= 4,
 	"what is in the histograms is what is in the accounts, but for what was in progress ($missing)"
 );
 
+# The exchange in progress at a reset is the first one after it, and the next ones
+# are seen, however little time there is between them.
+{
+	local $ENV{PGAPPNAME} = 'resetting';
+	$node->safe_psql('postgres',
+		'SELECT pgnetlat_reset();' . "\nSELECT 1;" x 20);
+}
+is($observer->ended('resetting')->{requests},
+	21, 'what a session does after a reset counts at once');
+
 no_violations($observer);
 $node->stop;
 done_testing();
