@@ -64,12 +64,12 @@ typedef struct TallyHistogram
 } TallyHistogram;
 
 /* Behind the metrics' histograms: waits that are all the client's. */
-#define TALLY_CLIENT_WAIT		NUM_METRICS
+#define TALLY_CLIENT_WAIT		NUM_TALLY_METRICS
 
 typedef struct Tally
 {
 	int			count;			/* of statements in use */
-	TallyHistogram histogram[NUM_METRICS + 1];
+	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
 	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted nothing */
 } Tally;
 
