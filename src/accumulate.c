@@ -197,6 +197,17 @@ accumulate_statements(bool if_free)
 								 MyDatabaseId, my_tally.places, if_free);
 }
 
+/* The same for what was taken of another session, of which no place is known. */
+static void
+accumulate_tally(const Tally *tally, Oid dbid)
+{
+	int32		places[TALLY_STATEMENTS];
+
+	for (int i = 0; i < tally->count; i++)
+		places[i] = STATEMENT_NO_PLACE;
+	(void) statements_accumulate(tally->statements, tally->count, dbid, places, false);
+}
+
 /* Accumulate a session whose lock is held, if there is one. */
 static void
 accumulate_locked(int slot)
@@ -215,8 +226,7 @@ accumulate_locked(int slot)
 	if (!slot_observe(slot, &observation))
 		return;
 	if (taken)
-		(void) statements_accumulate(tally.statements, tally.count, state->key.datid, NULL,
-									 false);
+		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
 	accumulate_account(state, &observation, taken ? &tally : NULL, GetCurrentTimestamp());
 }

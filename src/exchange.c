@@ -379,6 +379,15 @@ make_room_in_tally(void)
 	accumulate_end(my_session.index);
 }
 
+static inline bool
+look_up_statement(void)
+{
+	uint64		queryid = exchange_record()->queryid;
+
+	return tally_look_up(queryid, likely(queryid != 0) ? exchange_record()->userid :
+						 my_session.slot->published.userid);
+}
+
 /*
  * Find the place in the tally of the statement of the record, which is not where
  * the hint says, or get one for it.
@@ -386,15 +395,10 @@ make_room_in_tally(void)
 void
 exchange_look_up_statement(void)
 {
-	uint64		queryid = exchange_record()->queryid;
-	Oid			userid = exchange_record()->userid;
-
-	if (queryid == 0)
-		userid = my_session.slot->published.userid;
-	if (likely(tally_look_up(queryid, userid)))
+	if (likely(look_up_statement()))
 		return;
 	make_room_in_tally();
-	if (!tally_look_up(queryid, userid))
+	if (!look_up_statement())
 		Assert(false);
 }
 

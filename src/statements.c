@@ -166,7 +166,11 @@ static inline void
 add_to_entry(StatementEntry *entry, const StatementTotals *delta)
 {
 	totals_add(&entry->counters.totals, delta);
-	entry->usage += Max(delta->calls, 1);
+	/* of what was not called to its end, too */
+	if (likely(delta->calls > 0))
+		entry->usage += delta->calls;
+	else
+		entry->usage += 1;
 }
 
 static inline bool
@@ -187,7 +191,7 @@ typedef struct Batch
 	const CountedStatement *counted;
 	int			count;
 	Oid			dbid;
-	int32	   *places;			/* or NULL */
+	int32	   *places;
 	TimestampTz now;
 	uint32		hash[STATEMENTS_BATCH]; /* of those that are left */
 } Batch;
@@ -216,15 +220,17 @@ key_of(const Batch *batch, int number)
 static inline bool
 add_in_place(const Batch *batch, int number, int32 place)
 {
+	const CountedStatement *counted = &batch->counted[number];
 	SharedStatement *shared = shared_entry(place);
-	StatementKey key = key_of(batch, number);
+	const StatementKey *key = &shared->entry.key;
 	bool		found;
 
 	if (unlikely(!lock_entry_if_free(shared)))
 		return false;
-	found = memcmp(&shared->entry.key, &key, sizeof(key)) == 0;
+	found = key->queryid == counted->queryid && key->userid == counted->userid &&
+		key->dbid == batch->dbid;
 	if (likely(found))
-		add_to_entry(&shared->entry, &batch->counted[number].totals);
+		add_to_entry(&shared->entry, &counted->totals);
 	unlock_entry(shared);
 	return found;
 }
@@ -239,11 +245,11 @@ add_to_known(const Batch *batch)
 
 	for (int i = 0; i < batch->count; i++)
 	{
-		int32		place = batch->places ? batch->places[i] : STATEMENT_NO_PLACE;
+		int32		place = batch->places[i];
 
 		if (is_zero(&batch->counted[i].totals))
 			continue;
-		if (place == STATEMENT_NO_PLACE || !add_in_place(batch, i, place))
+		if (unlikely(place == STATEMENT_NO_PLACE || !add_in_place(batch, i, place)))
 			left |= bit(i);
 	}
 	return left;
@@ -256,8 +262,7 @@ add_to_found(const Batch *batch, int number, SharedStatement *shared)
 	lock_entry(shared);
 	add_to_entry(&shared->entry, &batch->counted[number].totals);
 	unlock_entry(shared);
-	if (batch->places)
-		batch->places[number] = shared - shared_entry(0);
+	batch->places[number] = shared - shared_entry(0);
 }
 
 static inline bool
@@ -335,8 +340,8 @@ look_up_and_add(const Batch *batch, uint64 left, bool if_free)
 /*
  * Add what was counted of some statements, at most STATEMENTS_BATCH of them, in a
  * database.  "places" has where their entries were before, as far as that is known,
- * and afterwards where they are; or it is NULL.  "if_free": only as far as that takes
- * no waiting for locks.  Returns which are left, as bits.  No lock is held while
+ * and afterwards where they are.  "if_free": only as far as that takes no waiting for
+ * locks.  Returns which are left, as bits.  No lock is held while
  * another one is waited for.
  */
 uint64

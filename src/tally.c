@@ -196,7 +196,7 @@ leave(CountedStatement *statement, int number)
 	known->executed_in = statement->executed_in;
 	known->where = known_in_table(my_tally.places[number]);
 	/* hints are believed where the statement is theirs: so it is nobody's */
-	memset(statement, 0, sizeof(*statement));
+	*statement = no_statement;
 }
 
 /* A statement stays, in this place. */
