@@ -150,7 +150,8 @@ exchange_in_progress(void)
 										 * not read to its end: see wire.c */
 #define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
 #define STATE_NESTED			0x10	/* what runs is inside of a statement */
-#define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was about */
+#define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was
+											 * about */
 
 static inline bool
 exchange_state(uint8 bits)

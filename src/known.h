@@ -34,8 +34,8 @@
 typedef struct KnownStatement
 {
 	uint64_t	key;			/* 0: a free place */
-	uint32_t	executed_in;	/* number of the burst in which it was, last; of
-								 * one that is in the tally, see there */
+	uint32_t	executed_in;	/* number of the burst in which it was, last;
+								 * of one that is in the tally, see there */
 	int32_t		where;			/* as below */
 } KnownStatement;
 

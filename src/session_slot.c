@@ -787,6 +787,7 @@ slot_announce_reset(int64 at, TimestampTz timestamp)
 	slot_control->reset_timestamp = timestamp;
 	slot_control->generation++;
 	seqlock_write_end(&slot_control->reset_lock);
+
 	/*
 	 * Whoever finds this finds the generation.  A session whose tally is in
 	 * another state looks for it when it settles that.

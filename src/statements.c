@@ -32,7 +32,8 @@ StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 typedef struct SharedStatement
 {
 	StatementEntry entry;		/* must be first */
-	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads it */
+	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
+								 * it */
 } SharedStatement;
 
 StaticAssertDecl(sizeof(SharedStatement) == MAXALIGN(sizeof(SharedStatement)),

@@ -77,9 +77,9 @@ typedef struct TableSpec
 	/*
 	 * An owner may have a lock in each entry, for who adds to one that he has
 	 * found before, without the partition's lock: see statements.c.  Then
-	 * these prepare a place, once and for all, and make an entry in it that is
-	 * zero but for its key.  NULL: there is nothing to prepare, and the table
-	 * makes the entries itself.
+	 * these prepare a place, once and for all, and make an entry in it that
+	 * is zero but for its key.  NULL: there is nothing to prepare, and the
+	 * table makes the entries itself.
 	 */
 	void		(*init) (void *entry);
 	void		(*make) (void *entry, const void *key);
@@ -96,8 +96,9 @@ typedef struct Table
 	int32	   *buckets;
 	ChainLink  *links;
 	char	   *partitions;
-	char	   *entries;		/* one behind the other, in places of their size
-								 * aligned; the key of a free place is zero */
+	char	   *entries;		/* one behind the other, in places of their
+								 * size aligned; the key of a free place is
+								 * zero */
 	Size		mapped;			/* bytes of entries that this process has
 								 * looked at */
 } Table;

@@ -171,11 +171,12 @@ tally_look_up(uint64 queryid, Oid userid)
 	uint64		key = known_key(queryid, userid);
 	KnownStatement *known = known_find(&my_tally.all_known, key);
 	Tally	   *tally = my_tally.tally;
-	CountedStatement *statement = NULL;
+	CountedStatement *statement;
 
-	if (known_is_in_tally(known->where))
+	if (known_is_in_tally(known->where) &&
+		is_place_of(&tally->statements[known_tally_number(known->where)], queryid, userid))
 		statement = &tally->statements[known_tally_number(known->where)];
-	if (statement == NULL || unlikely(!is_place_of(statement, queryid, userid)))
+	else
 	{
 		if (unlikely(tally->count == TALLY_STATEMENTS))
 			return false;

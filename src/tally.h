@@ -70,7 +70,8 @@ typedef struct Tally
 {
 	int			count;			/* of statements in use */
 	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
-	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted nothing */
+	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted
+													 * nothing */
 } Tally;
 
 /* The session's own view of it, in its own memory. */
