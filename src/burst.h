@@ -13,11 +13,7 @@
  *
  * Bursts are numbered.  Whoever keeps something for each statement also keeps
  * the number of the burst in which the statement was last executed, so that
- * most questions are one comparison.  What is no longer kept there is
- * remembered here until the burst ends: the first statements in the order in
- * which they came, further ones in a small hash table.  When that is full, it
- * is emptied: a loop of too many different statements shows repeats of only
- * some of them.
+ * each question is one comparison (known.h).
  *
  * Plain C, no server headers.
  *
@@ -34,11 +30,6 @@
 /* Outside of a transaction block, a client that thinks longer starts anew. */
 #define BURST_THINK_NS		INT64_C(10000000)
 
-#define BURST_FEW			16	/* statements that are remembered in order */
-#define BURST_PLACES		256 /* of the hash table; a power of two */
-#define BURST_MORE			224 /* statements that it may hold */
-#define BURST_STATEMENTS	(BURST_FEW + BURST_MORE)
-
 /* Which statement continues the burst in progress? */
 typedef enum BurstContinues
 {
@@ -52,17 +43,16 @@ typedef struct Burst
 	uint32_t	number;			/* of the burst in progress; 0: there was none */
 	BurstContinues continues;
 	int64_t		trip;			/* round trips that brought the next statement */
-
-	/* executed in it, and kept nowhere else */
-	unsigned	count;			/* of statements in few */
-	unsigned	count_more;		/* and in more */
-	uint64_t	few[BURST_FEW];
-	uint32_t	more[BURST_PLACES]; /* halves of hashes; 0: free */
 } Burst;
 
-extern void burst_begin(Burst *burst);
-extern void burst_remember(Burst *burst, uint64_t statement);
-extern bool burst_knows(const Burst *burst, uint64_t statement);
+/* A new burst: no statement has been executed in it. */
+static inline void
+burst_begin(Burst *burst)
+{
+	/* 0 is of what was never executed, also when all numbers have been used */
+	if (++burst->number == 0)
+		burst->number = 1;
+}
 
 /*
  * Before a statement: begin a new burst if it does not continue the one in
