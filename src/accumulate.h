@@ -35,6 +35,7 @@ extern int	accumulate_statements(const Tally *tally, StatementBatchItem *items, 
 extern void accumulate_end(int slot);
 
 /* Functions for everybody */
+extern void accumulate_prepare(void);
 extern void accumulate_session(int slot);
 extern void accumulate_all(void);
 extern TimestampTz accumulate_reset(void);

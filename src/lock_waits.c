@@ -50,6 +50,9 @@
 /* ... but for no more than this part of the time. */
 #define ROUND_SHARE				1000
 
+/* So many waits ahead memory is asked for. */
+#define PREFETCH_AHEAD			4
+
 /* What a holder did, of LedgerTotals: idle is its client's, too. */
 typedef struct HolderParts
 {
@@ -67,14 +70,19 @@ typedef struct HolderParts
 typedef struct LockWait
 {
 	uint64		session;
+	PGPROC	   *proc;			/* of the session */
 	TimestampTz started;		/* as in PGPROC, which tells it from others */
 	int64		began;			/* the same, monotonic */
 	bool		waits;
+	bool		held;			/* by a holder, as far as is known */
+	bool		is_told;		/* the session's slot ... */
+	int16		other;			/* the holder's place, if it is no session; or
+								 * -1 */
+	int			told;			/* ... by whom it is blocked, ... */
+	uint32		told_generation;	/* ... in this generation of resets */
 
-	/* whom for: */
-	bool		held;			/* by this one, as far as is known */
-	int16		other;			/* if it is no session, its place; or -1 */
-	int			holder_slot;	/* if it is one */
+	/* the holder: */
+	int			holder_slot;	/* if it is a session */
 	int			holder_pid;		/* 0: a prepared transaction */
 	LocalTransactionId holder_lxid;
 	uint64		holder_session;
@@ -130,6 +138,21 @@ typedef struct HolderView
 
 static HolderView view;
 
+/* ... and what is booked on it, of waits one behind the other. */
+typedef struct Batch
+{
+	int64		waits;
+	BlockerKey	key;
+	uint32		hash;
+	BlockerCounters delta;		/* summed up; blocked_max is the longest */
+	int			other;			/* the holder's place, if it is no session; or
+								 * -1 */
+	int			slot;
+	uint64		session;
+} Batch;
+
+static Batch batch;
+
 Size
 lock_waits_shmem_size(void)
 {
@@ -167,11 +190,9 @@ lock_waits_shmem_init(void)
 static bool
 still_waits(int slot, const LockWait *wait)
 {
-	SlotPublished *published = &slot_get(slot)->published;
-	volatile PGPROC *proc = published->proc;
-
-	return published->session == wait->session && proc->waitLock != NULL &&
-		(TimestampTz) pg_atomic_read_u64(&published->proc->waitStart) == wait->started;
+	return slot_get(slot)->published.session == wait->session &&
+		((volatile PGPROC *) wait->proc)->waitLock != NULL &&
+		(TimestampTz) pg_atomic_read_u64(&wait->proc->waitStart) == wait->started;
 }
 
 /* A wait forgets its holder. */
@@ -202,6 +223,7 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 
 	memset(fresh, 0, sizeof(*fresh));
 	fresh->session = published->session;
+	fresh->proc = proc;
 	if (!seqlock_read_valid(&session->lock, changecount) || fresh->session == 0 ||
 		((volatile PGPROC *) proc)->waitLock == NULL)
 		return false;
@@ -233,16 +255,24 @@ begin_wait(int slot, int64 now)
 	shared->slots[shared->count++] = slot;
 }
 
-/* The session's slot says whom it waits for. */
+/* The session's slot says whom it waits for; most often it does already. */
 static void
-tell_session(int slot, const LockWait *wait)
+tell_session(int slot, LockWait *wait)
 {
-	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
+	int			blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
+	uint32		generation = slot_generation();
+	SlotLocks  *locks;
 
+	if (wait->is_told && wait->told == blocked_by && wait->told_generation == generation)
+		return;
+	locks = slot_locks_begin(slot, wait->session);
 	if (locks == NULL)
 		return;
-	locks->blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
+	locks->blocked_by = blocked_by;
 	slot_locks_end(slot);
+	wait->is_told = true;
+	wait->told = blocked_by;
+	wait->told_generation = generation;
 }
 
 /*
@@ -293,7 +323,50 @@ session_key(const SlotObservation *observation, const SlotStatus *status, Blocke
 	key->queryid = status->queryid;
 }
 
-/* Observe a holder; many waits in a row tend to have the same. */
+/* Book what has been collected. */
+static void
+book_batch(void)
+{
+	SlotLocks  *locks;
+
+	if (batch.waits == 0)
+		return;
+	blockers_add(&batch.key, batch.hash, &batch.delta, batch.waits, GetCurrentTimestamp());
+	batch.waits = 0;
+	if (batch.other >= 0)
+		return;
+	locks = slot_locks_begin(batch.slot, batch.session);
+	if (locks == NULL)
+		return;
+	locks->held_up += batch.delta.blocked;
+	slot_locks_end(batch.slot);
+}
+
+/* One wait more, of which "delta" is new. */
+static void
+add_to_batch(const LockWait *wait, const BlockerKey *key, const BlockerCounters *delta)
+{
+	if (batch.waits > 0 &&
+		(batch.other != wait->other || batch.hash != wait->key_hash ||
+		 (batch.other < 0 && batch.session != wait->holder_session)))
+		book_batch();
+	if (batch.waits++ == 0)
+	{
+		batch.key = *key;
+		batch.hash = wait->key_hash;
+		batch.other = wait->other;
+		batch.slot = wait->holder_slot;
+		batch.session = wait->holder_session;
+		batch.delta = *delta;
+		return;
+	}
+	blockers_sum(&batch.delta, delta);
+}
+
+/*
+ * Observe a holder; many waits in a row have the same.  Core may not know its
+ * query yet: then it is booked under the one before.
+ */
 static bool
 observe_holder(const LockWait *wait)
 {
@@ -301,6 +374,7 @@ observe_holder(const LockWait *wait)
 
 	if (view.session == wait->holder_session)
 		return view.found;
+	book_batch();
 	view.session = wait->holder_session;
 	view.found = slot_observe(wait->holder_slot, &view.observation) &&
 		view.observation.session == wait->holder_session && !view.observation.closed;
@@ -309,6 +383,8 @@ observe_holder(const LockWait *wait)
 	view.parts = parts_of(&view.observation.account.totals);
 	slot_copy_status(&view.observation, &status);
 	session_key(&view.observation, &status, &view.key);
+	if (view.key.queryid == 0)
+		view.key.queryid = wait->queryid;
 	view.hash = blockers_hash(&view.key);
 	return true;
 }
@@ -346,15 +422,10 @@ split(LockWait *wait, BlockerCounters *delta)
 	*before = *after;
 }
 
-/* The key under which a session is booked: core may not know the query yet. */
+/* The key under which a session is booked may be another one than before. */
 static void
 refresh_key(LockWait *wait)
 {
-	if (view.key.queryid == 0 && wait->queryid != 0)
-	{
-		view.key.queryid = wait->queryid;
-		view.hash = blockers_hash(&view.key);
-	}
 	if (view.key.queryid == wait->queryid && view.hash == wait->key_hash)
 		return;
 	wait->queryid = view.key.queryid;
@@ -385,38 +456,39 @@ look_at_holder(LockWait *wait, int64 *now)
 	return wait->held;
 }
 
-/* The same in the account of a session, and split by what that one did. */
-static void
-book_on_session(LockWait *wait, BlockerCounters *delta)
-{
-	SlotLocks  *locks;
-
-	refresh_key(wait);
-	wait->unsplit += delta->blocked;
-	split(wait, delta);
-	locks = slot_locks_begin(wait->holder_slot, wait->holder_session);
-	if (locks == NULL)
-		return;
-	locks->held_up += delta->blocked;
-	slot_locks_end(wait->holder_slot);
-}
-
 /* What was waited since the last time is the holder's. */
 static void
-book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
+book_wait(LockWait *wait, int64 now)
 {
 	BlockerCounters delta = {0};
 	const BlockerKey *key = &view.key;
 
 	delta.blocked = Max(now - Max(wait->booked, slot_control->reset_at), 0);
 	if (wait->other < 0)
-		book_on_session(wait, &delta);
+	{
+		refresh_key(wait);
+		wait->unsplit += delta.blocked;
+		split(wait, &delta);
+	}
 	else
 		key = &shared->others[wait->other].key;
 	wait->on_key += delta.blocked;
 	delta.blocked_max = wait->on_key;
-	blockers_add(key, wait->key_hash, &delta, timestamp);
+	add_to_batch(wait, key, &delta);
 	wait->booked = Max(wait->booked, now);
+}
+
+/* Most of a pass would be spent waiting for memory. */
+static void
+prefetch_wait(int place)
+{
+	const char *wait;
+
+	if (place >= shared->count)
+		return;
+	wait = (const char *) &shared->waits[shared->slots[place]];
+	for (size_t i = 0; i < sizeof(LockWait); i += 64)
+		__builtin_prefetch(wait + i, 1);
 }
 
 /*
@@ -426,18 +498,20 @@ static void
 accumulate(void)
 {
 	int64		now = clock_now();
-	TimestampTz timestamp = GetCurrentTimestamp();
 	int			left = 0;
 
 	blockers_begin_pass();
 	view.session = 0;
+	batch.waits = 0;
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
 		LockWait   *wait = &shared->waits[slot];
 		int64		holder_now = now;
-		bool		held = look_at_holder(wait, &holder_now);
+		bool		held;
 
+		prefetch_wait(i + PREFETCH_AHEAD);
+		held = look_at_holder(wait, &holder_now);
 		/* behind all looks at the clock: then it has waited up to there */
 		if (!still_waits(slot, wait))
 		{
@@ -446,10 +520,11 @@ accumulate(void)
 		}
 		shared->slots[left++] = slot;
 		if (held)
-			book_wait(wait, holder_now, timestamp);
+			book_wait(wait, holder_now);
 		tell_session(slot, wait);
 	}
 	shared->count = left;
+	book_batch();
 }
 
 /*
@@ -472,13 +547,19 @@ lock_waits_accumulate(void)
 BlockerEntry *
 lock_waits_copy_blockers(int *count)
 {
-	BlockerEntry *entries;
+	BlockersCopy copy = {0};
+	bool		complete;
 
 	lock_waits_accumulate();
-	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
-	entries = blockers_copy(count);
-	locks_release(LOCK_LOCK_WAITS, 0);
-	return entries;
+	do
+	{
+		/* nothing allocates while the lock is held, nor waits for a reset */
+		blockers_prepare_copy(&copy);
+		locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+		complete = blockers_copy_prepared(&copy);
+		locks_release(LOCK_LOCK_WAITS, 0);
+	} while (!complete);
+	return blockers_finish_copy(&copy, count);
 }
 
 /*
@@ -735,6 +816,33 @@ collect_questions(LockQuestion *waits, int64 now)
 	return count;
 }
 
+/* Waits for the same holder are to be neighbours: see observe_holder(). */
+static int
+compare_holders(const void *a, const void *b)
+{
+	const LockWait *one = &shared->waits[*(const int *) a];
+	const LockWait *two = &shared->waits[*(const int *) b];
+
+	if (one->holder_session != two->holder_session)
+		return one->holder_session < two->holder_session ? -1 : 1;
+	if (one->other != two->other)
+		return one->other < two->other ? -1 : 1;
+	return 0;
+}
+
+static void
+sort_by_holder(void)
+{
+	for (int i = 1; i < shared->count; i++)
+	{
+		if (compare_holders(&shared->slots[i - 1], &shared->slots[i]) > 0)
+		{
+			qsort(shared->slots, shared->count, sizeof(int), compare_holders);
+			break;
+		}
+	}
+}
+
 static void
 make_round(int64 now)
 {
@@ -759,6 +867,7 @@ make_round(int64 now)
 		if (waits[i].found)
 			set_holder(&waits[i], now);
 	}
+	sort_by_holder();
 	accumulate();
 	locks_release(LOCK_LOCK_WAITS, 0);
 	MemoryContextSwitchTo(old);

@@ -75,6 +75,9 @@
 /* So often quiet sessions are looked at. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 
+/* No later than this, what a session's profile of wait events lacks is added. */
+#define PROFILE_LAG_NS			(250 * NS_PER_MS)
+
 /* Longer than this the sampler does not sleep. */
 #define LONGEST_SLEEP_NS		NS_PER_S
 
@@ -93,11 +96,37 @@ typedef struct Peek
 	uint32		changecount;	/* nothing is published that is not in here */
 } Peek;
 
+/*
+ * A session that executes for long: as long as none of this changes, all that a
+ * tick would find out is known beforehand, and it is only counted.  That is what
+ * a thousand executing sessions cost, so it is kept to a line of the processor's
+ * cache here, and a few of the session's: see run_goes_on().
+ */
+typedef struct Run
+{
+	PGPROC	   *proc;			/* of the session; NULL: none has been seen */
+	uint32		changecount;	/* of what the session has published */
+	uint32		event;
+	TimestampTz lock_since;		/* where it waits for a lock: as in PGPROC */
+	const FlightRecord *record; /* NULL if the session has published nothing
+								 * of what it is executing */
+	uint64		record_number;
+	uint64		queryid;		/* of the record */
+	int64		sampled_at;		/* the latest tick */
+	uint32		samples;		/* that the profile lacks */
+	bool		goes_on;		/* there is a run */
+} Run;
+
+StaticAssertDecl(sizeof(Run) <= 64, "Run is meant to be a cache line");
+
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
+	Run			run pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+	int64		profiled_at;	/* up to here, the profile has the run */
+
 	Peek		view;			/* of the session that was sampled last, ... */
-	int64		sampled_at;		/* ... at this moment */
+	int64		sampled_at;		/* ... at this moment; see also the run */
 	bool		quiet;			/* and it has been so since then */
 
 	ExecNoted	noted;			/* samples of executions that are some
@@ -119,6 +148,8 @@ typedef struct Tick
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
 	int			diag_queries;
+	uint32		generation;		/* of resets */
+	bool		was_reset;		/* since the tick before: no run goes on */
 	TcpDiag		diag;
 	SlotNotes  *notes;			/* one for each slot */
 	int64		clock_offset;	/* between the clocks, see clock.h */
@@ -279,24 +310,33 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 }
 
 /*
- * The session executes: what of?  And which statement?
+ * The session executes: what of?  And which statement?  True if that is booked,
+ * so that it begins a run.
  */
-static void
+static bool
 sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
 {
-	ExecNoted  *noted = &tick->notes[index].noted;
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &notes->run;
 	ExecLook	look;
 	ExecRecord	record;
+	ExecTick	result;
 
 	look.now = tick->now;
 	look.wait_event = event;
 	look.sampled_before = tick->last;
-	recorder_in_progress(index, &record);
-	if (!slot_look_at_execution(index, view->changecount, &look) ||
-		exec_samples_tick(index, &look, noted, &record) != EXEC_TICK_FULL)
-		return;
-	accumulate_session(index);
-	(void) exec_samples_tick(index, &look, noted, &record);
+	run->record = recorder_in_progress(index, &record);
+	run->record_number = record.number;
+	run->queryid = record.queryid;
+	if (!slot_look_at_execution(index, view->changecount, &look))
+		return false;
+	result = exec_samples_tick(index, &look, &notes->noted, &record);
+	if (result == EXEC_TICK_FULL)
+	{
+		accumulate_session(index);
+		result = exec_samples_tick(index, &look, &notes->noted, &record);
+	}
+	return result == EXEC_TICK_BOOKED;
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -469,14 +509,25 @@ static void
 prefetch_session(int index, const Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
-	const PGPROC *proc = tick->notes[index].view.proc;
+	const SlotNotes *notes = &tick->notes[index];
+	const Run  *run = &notes->run;
 
 	__builtin_prefetch(&slot->lock);
+	if (run->proc)
+		__builtin_prefetch(&run->proc->wait_event_info);
+	if (run->goes_on)
+	{
+		if (slot_waits_for_lock(run->event))
+			__builtin_prefetch(&run->proc->waitStart);
+		if (run->record)
+			recorder_prefetch(index, run->record);
+		return;
+	}
+	__builtin_prefetch(&notes->view);
+	__builtin_prefetch(&notes->sampled_at, 1);
 	__builtin_prefetch(&slot->sampled_lock, 1);
 	wait_events_prefetch(index);
 	exec_samples_prefetch(index);
-	if (proc)
-		__builtin_prefetch(&proc->wait_event_info);
 }
 
 /* The session at "place" in the list is looked at: ask for those behind it. */
@@ -484,12 +535,7 @@ static inline void
 prefetch_behind(int place, int count, const Tick *tick)
 {
 	if (place + 2 * PREFETCH_AHEAD < count)
-	{
-		const SlotNotes *notes = &tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]];
-
-		__builtin_prefetch(&notes->view);
-		__builtin_prefetch(&notes->sampled_at);
-	}
+		__builtin_prefetch(&tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]].run, 1);
 	if (place + PREFETCH_AHEAD < count)
 		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
 }
@@ -577,6 +623,97 @@ leave_alone(int index, SlotNotes *notes)
 }
 
 /* ---------------------------------------------------------------------------
+ * Runs
+ * ---------------------------------------------------------------------------
+ */
+
+static inline TimestampTz
+lock_since(PGPROC *proc)
+{
+	return (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
+}
+
+/* Is the session in a run, and still doing the same? */
+static inline bool
+run_goes_on(int index, const Run *run, const Tick *tick)
+{
+	return run->goes_on && !tick->was_reset &&
+		seqlock_count(&slot_get(index)->lock) == run->changecount &&
+		wait_event_of(run->proc) == run->event &&
+		(!slot_waits_for_lock(run->event) || lock_since(run->proc) == run->lock_since) &&
+		(run->record == NULL ||
+		 recorder_goes_on(index, run->record, run->record_number, run->queryid));
+}
+
+/* The profile is to have all samples of the run. */
+static void
+profile_run(int index, SlotNotes *notes, const Tick *tick)
+{
+	Run		   *run = &notes->run;
+	const Peek *view = &notes->view;
+	int64		time = run->sampled_at - notes->profiled_at;
+
+	if (run->samples > 0)
+	{
+		/* what was before somebody reset it does not count */
+		if (wait_events_are_reset(index, view->session, view->generation))
+		{
+			run->samples = 1;
+			time = Min(time, tick->interval);
+		}
+		wait_events_add(index, view->session, view->generation, LEDGER_STATE_EXECUTING,
+						run->event, run->samples, time);
+	}
+	run->samples = 0;
+	notes->profiled_at = run->sampled_at;
+}
+
+/* One tick more. */
+static void
+continue_run(int index, SlotNotes *notes, const Tick *tick)
+{
+	Run		   *run = &notes->run;
+
+	run->samples++;
+	run->sampled_at = tick->now;
+	if (run->samples * tick->interval < PROFILE_LAG_NS)
+		return;
+	profile_run(index, notes, tick);
+	/* in case that it could not be looked at */
+	if (slot_waits_for_lock(run->event))
+		lock_waits_note(index);
+}
+
+/* The session was sampled just now. */
+static void
+begin_run(int index, const Peek *view, uint32 event, const Tick *tick)
+{
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &notes->run;
+
+	run->goes_on = true;
+	run->changecount = view->changecount;
+	run->event = event;
+	run->lock_since = lock_since(view->proc);
+	run->sampled_at = notes->profiled_at = tick->now;
+	run->samples = 0;
+}
+
+static void
+end_run(int index, SlotNotes *notes, const Tick *tick)
+{
+	Run		   *run = &notes->run;
+
+	if (!run->goes_on)
+		return;
+	run->goes_on = false;
+	notes->sampled_at = run->sampled_at;
+	if (run->record)
+		exec_samples_end_run(index);
+	profile_run(index, notes, tick);
+}
+
+/* ---------------------------------------------------------------------------
  * Active sessions
  * ---------------------------------------------------------------------------
  */
@@ -603,8 +740,9 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	if (view->phase == LEDGER_EXECUTING)
 	{
 		sample_exchange(slot, view, state, tick);
-		if (state == LEDGER_STATE_EXECUTING)
-			sample_execution(index, view, event, tick);
+		if (state == LEDGER_STATE_EXECUTING &&
+			sample_execution(index, view, event, tick))
+			begin_run(index, view, event, tick);
 	}
 	else if (view->phase == LEDGER_SENDING)
 	{
@@ -613,6 +751,12 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	}
 	else if (view->phase == LEDGER_WAITING && unlikely(!has_drained(slot, view)))
 		sample_connection(index, view, tick);
+	/* such as one that waits for a lock while its query is analyzed */
+	else if (view->phase == LEDGER_WAITING && state == LEDGER_STATE_EXECUTING)
+	{
+		tick->notes[index].run.record = NULL;
+		begin_run(index, view, event, tick);
+	}
 
 	/* behind the write section above: its barrier waits for what is written */
 	wait_events_add(index, view->session, view->generation, state, event, 1,
@@ -624,9 +768,16 @@ sample_session(int index, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	SlotNotes  *notes = &tick->notes[index];
-	Peek		view = notes->view;
+	Peek		view;
 	uint32		event;
 
+	if (run_goes_on(index, &notes->run, tick))
+	{
+		continue_run(index, notes, tick);
+		return;
+	}
+	end_run(index, notes, tick);
+	view = notes->view;
 	if (!is_unmoved(slot, &view))
 	{
 		if (slot->published.session == 0)
@@ -634,6 +785,7 @@ sample_session(int index, Tick *tick)
 		if (!peek(slot, &view))
 			return;
 	}
+	notes->run.proc = view.proc;
 	event = wait_event_of(view.proc);
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
@@ -663,6 +815,8 @@ sample_all(Tick *tick)
 	int			first = 0;
 
 	look_at_quiet_if_due(tick);
+	tick->was_reset = tick->generation != slot_generation();
+	tick->generation = slot_generation();
 	count = active_list(tick->slots);
 	tick->diag_queries = 0;
 	tick->next_first = -1;
@@ -688,6 +842,7 @@ take_snapshots_if_due(const Tick *tick)
 
 	if (due == 0)
 		return;
+	accumulate_prepare();
 	count = active_list_attached(tick->slots);
 	for (int i = 0; i < count; i++)
 	{
@@ -833,6 +988,15 @@ sampler_setup(void)
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 
+/* Runs are to be where cache lines are. */
+static SlotNotes *
+allocate_notes(void)
+{
+	Size		size = slot_count() * sizeof(SlotNotes) + PG_CACHE_LINE_SIZE;
+
+	return (SlotNotes *) CACHELINEALIGN(MemoryContextAllocZero(TopMemoryContext, size));
+}
+
 void
 pgnetlat_sampler_main(Datum arg)
 {
@@ -846,7 +1010,7 @@ pgnetlat_sampler_main(Datum arg)
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
-	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	tick.notes = allocate_notes();
 	for (int i = 0; i < slot_count(); i++)
 		exec_samples_begin_notes(i, &tick.notes[i].noted);
 	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));

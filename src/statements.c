@@ -136,7 +136,7 @@ all_of(int count)
 
 /*
  * Add items, at most BATCH_STEP of them.  Returns which are left, if the caller
- * does not want to wait for locks.
+ * does not want to wait, for locks or while room is made.
  */
 static uint64
 add_step(const StatementBatchItem *items, int count, TimestampTz now, bool wait)
@@ -151,9 +151,9 @@ add_step(const StatementBatchItem *items, int count, TimestampTz now, bool wait)
 		for (int try = 0; left & UINT64CONST(1) << first; try++)
 		{
 			bool		last_try = try == MAX_TRIES ||
-				(try > 0 && !table_make_room(&table, wait));
+				(try > 0 && wait && !table_make_room(&table, true));
 
-			if (last_try && !wait)
+			if (try > 0 && !wait)
 				break;
 			if (wait)
 				table_lock(&table, hash);
@@ -178,8 +178,8 @@ statements_accumulate(const StatementBatchItem *items, int count, TimestampTz no
 }
 
 /*
- * The same, but only as far as that takes no waiting.  What is left is moved to
- * the front; returns how many items that is.
+ * The same, but only as far as that takes no waiting, and there is room.  What is
+ * left is moved to the front; returns how many items that is.
  */
 int
 statements_accumulate_if_free(StatementBatchItem *items, int count, TimestampTz now)
@@ -198,6 +198,32 @@ statements_accumulate_if_free(StatementBatchItem *items, int count, TimestampTz 
 		}
 	}
 	return kept;
+}
+
+/*
+ * Make room for so many statements, as far as that takes no waiting, while no lock
+ * is held.  False if there is that much already, or there is none to be made.
+ */
+bool
+statements_make_room(int count)
+{
+	bool		made = false;
+
+	while (pgnetlat_max_statements - table_entries(&table) < count &&
+		   table_make_room(&table, false))
+		made = true;
+	return made;
+}
+
+/*
+ * Statements are about to be accumulated, which may make room, by a process that
+ * holds the locks of sessions meanwhile.
+ */
+void
+statements_prepare(int count)
+{
+	if (pgnetlat_max_statements - table_entries(&table) < count)
+		table_map(&table);
 }
 
 /*

@@ -78,6 +78,8 @@ extern void statements_accumulate(const StatementBatchItem *items, int count,
 extern void statements_add_samples(const StatementKey *key, const int64 *part);
 extern int	statements_accumulate_if_free(StatementBatchItem *items, int count,
 										  TimestampTz now);
+extern bool statements_make_room(int count);
+extern void statements_prepare(int count);
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);

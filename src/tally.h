@@ -107,6 +107,7 @@ extern void tally_clear_statements(const StatementBatchItem *left, int count);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
+extern bool tally_give_back(int slot);
 extern int	tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items);
 extern void tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
