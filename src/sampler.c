@@ -70,13 +70,16 @@
 #define DIAG_QUERIES_PER_TICK	32
 
 /* So many sessions ahead memory is asked for; what points there, twice as many. */
-#define PREFETCH_AHEAD			4
+#define PREFETCH_AHEAD			8
 
 /* So often quiet sessions are looked at. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 
 /* No later than this, what a session's profile of wait events lacks is added. */
 #define PROFILE_LAG_NS			(250 * NS_PER_MS)
+
+/* In so many ticks of a run it is checked that the record goes on. */
+#define RECORD_CHECKS			2
 
 /* Longer than this the sampler does not sleep. */
 #define LONGEST_SLEEP_NS		NS_PER_S
@@ -100,7 +103,7 @@ typedef struct Peek
  * A session that executes for long: as long as none of this changes, all that a
  * tick would find out is known beforehand, and it is only counted.  That is what
  * a thousand executing sessions cost, so it is kept to a line of the processor's
- * cache here, and a few of the session's: see run_goes_on().
+ * cache here, and two of the session's: see run_goes_on().
  */
 typedef struct Run
 {
@@ -117,16 +120,16 @@ typedef struct Run
 	bool		goes_on;		/* there is a run */
 } Run;
 
-StaticAssertDecl(sizeof(Run) <= 64, "Run is meant to be a cache line");
+#define RUN_SIZE				64
+
+StaticAssertDecl(sizeof(Run) == RUN_SIZE, "Run is meant to be a cache line");
 
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
-	Run			run pg_attribute_aligned(PG_CACHE_LINE_SIZE);
-	int64		profiled_at;	/* up to here, the profile has the run */
-
 	Peek		view;			/* of the session that was sampled last, ... */
 	int64		sampled_at;		/* ... at this moment; see also the run */
+	int64		profiled_at;	/* up to here, its profile has the run */
 	bool		quiet;			/* and it has been so since then */
 
 	ExecNoted	noted;			/* samples of executions that are some
@@ -151,7 +154,8 @@ typedef struct Tick
 	uint32		generation;		/* of resets */
 	bool		was_reset;		/* since the tick before: no run goes on */
 	TcpDiag		diag;
-	SlotNotes  *notes;			/* one for each slot */
+	Run		   *runs;			/* one for each slot; so are these: */
+	SlotNotes  *notes;
 	int64		clock_offset;	/* between the clocks, see clock.h */
 } Tick;
 
@@ -317,7 +321,7 @@ static bool
 sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
 {
 	SlotNotes  *notes = &tick->notes[index];
-	Run		   *run = &notes->run;
+	Run		   *run = &tick->runs[index];
 	ExecLook	look;
 	ExecRecord	record;
 	ExecTick	result;
@@ -501,6 +505,24 @@ look_at_quiet(int index, const Tick *tick)
 		active_enter(index);
 }
 
+static inline TimestampTz
+lock_since(PGPROC *proc)
+{
+	return (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
+}
+
+/*
+ * A session that publishes nothing goes on with its record, except that this is
+ * pushed a moment later than it is published, and told its statement some time
+ * after it began (what was sampled before is that statement's, too).  So it is
+ * checked at first, and now and then.
+ */
+static inline bool
+checks_record(const Run *run)
+{
+	return run->samples < RECORD_CHECKS && run->record != NULL;
+}
+
 /*
  * What is looked at lies in several places for each session, and most of a tick
  * would be spent waiting for memory: so that is asked for some sessions ahead.
@@ -510,7 +532,7 @@ prefetch_session(int index, const Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	const SlotNotes *notes = &tick->notes[index];
-	const Run  *run = &notes->run;
+	const Run  *run = &tick->runs[index];
 
 	__builtin_prefetch(&slot->lock);
 	if (run->proc)
@@ -519,7 +541,7 @@ prefetch_session(int index, const Tick *tick)
 	{
 		if (slot_waits_for_lock(run->event))
 			__builtin_prefetch(&run->proc->waitStart);
-		if (run->record)
+		if (checks_record(run))
 			recorder_prefetch(index, run->record);
 		return;
 	}
@@ -535,7 +557,7 @@ static inline void
 prefetch_behind(int place, int count, const Tick *tick)
 {
 	if (place + 2 * PREFETCH_AHEAD < count)
-		__builtin_prefetch(&tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]].run, 1);
+		__builtin_prefetch(&tick->runs[tick->slots[place + 2 * PREFETCH_AHEAD]], 1);
 	if (place + PREFETCH_AHEAD < count)
 		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
 }
@@ -627,12 +649,6 @@ leave_alone(int index, SlotNotes *notes)
  * ---------------------------------------------------------------------------
  */
 
-static inline TimestampTz
-lock_since(PGPROC *proc)
-{
-	return (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
-}
-
 /* Is the session in a run, and still doing the same? */
 static inline bool
 run_goes_on(int index, const Run *run, const Tick *tick)
@@ -641,15 +657,16 @@ run_goes_on(int index, const Run *run, const Tick *tick)
 		seqlock_count(&slot_get(index)->lock) == run->changecount &&
 		wait_event_of(run->proc) == run->event &&
 		(!slot_waits_for_lock(run->event) || lock_since(run->proc) == run->lock_since) &&
-		(run->record == NULL ||
+		(!checks_record(run) ||
 		 recorder_goes_on(index, run->record, run->record_number, run->queryid));
 }
 
 /* The profile is to have all samples of the run. */
 static void
-profile_run(int index, SlotNotes *notes, const Tick *tick)
+profile_run(int index, const Tick *tick)
 {
-	Run		   *run = &notes->run;
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &tick->runs[index];
 	const Peek *view = &notes->view;
 	int64		time = run->sampled_at - notes->profiled_at;
 
@@ -670,15 +687,15 @@ profile_run(int index, SlotNotes *notes, const Tick *tick)
 
 /* One tick more. */
 static void
-continue_run(int index, SlotNotes *notes, const Tick *tick)
+continue_run(int index, const Tick *tick)
 {
-	Run		   *run = &notes->run;
+	Run		   *run = &tick->runs[index];
 
 	run->samples++;
 	run->sampled_at = tick->now;
 	if (run->samples * tick->interval < PROFILE_LAG_NS)
 		return;
-	profile_run(index, notes, tick);
+	profile_run(index, tick);
 	/* in case that it could not be looked at */
 	if (slot_waits_for_lock(run->event))
 		lock_waits_note(index);
@@ -689,7 +706,7 @@ static void
 begin_run(int index, const Peek *view, uint32 event, const Tick *tick)
 {
 	SlotNotes  *notes = &tick->notes[index];
-	Run		   *run = &notes->run;
+	Run		   *run = &tick->runs[index];
 
 	run->goes_on = true;
 	run->changecount = view->changecount;
@@ -700,17 +717,17 @@ begin_run(int index, const Peek *view, uint32 event, const Tick *tick)
 }
 
 static void
-end_run(int index, SlotNotes *notes, const Tick *tick)
+end_run(int index, const Tick *tick)
 {
-	Run		   *run = &notes->run;
+	Run		   *run = &tick->runs[index];
 
 	if (!run->goes_on)
 		return;
 	run->goes_on = false;
-	notes->sampled_at = run->sampled_at;
+	tick->notes[index].sampled_at = run->sampled_at;
 	if (run->record)
 		exec_samples_end_run(index);
-	profile_run(index, notes, tick);
+	profile_run(index, tick);
 }
 
 /* ---------------------------------------------------------------------------
@@ -754,7 +771,7 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	/* such as one that waits for a lock while its query is analyzed */
 	else if (view->phase == LEDGER_WAITING && state == LEDGER_STATE_EXECUTING)
 	{
-		tick->notes[index].run.record = NULL;
+		tick->runs[index].record = NULL;
 		begin_run(index, view, event, tick);
 	}
 
@@ -771,12 +788,12 @@ sample_session(int index, Tick *tick)
 	Peek		view;
 	uint32		event;
 
-	if (run_goes_on(index, &notes->run, tick))
+	if (run_goes_on(index, &tick->runs[index], tick))
 	{
-		continue_run(index, notes, tick);
+		continue_run(index, tick);
 		return;
 	}
-	end_run(index, notes, tick);
+	end_run(index, tick);
 	view = notes->view;
 	if (!is_unmoved(slot, &view))
 	{
@@ -785,7 +802,7 @@ sample_session(int index, Tick *tick)
 		if (!peek(slot, &view))
 			return;
 	}
-	notes->run.proc = view.proc;
+	tick->runs[index].proc = view.proc;
 	event = wait_event_of(view.proc);
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
@@ -988,13 +1005,17 @@ sampler_setup(void)
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 
-/* Runs are to be where cache lines are. */
-static SlotNotes *
-allocate_notes(void)
+static void
+allocate_notes(Tick *tick)
 {
-	Size		size = slot_count() * sizeof(SlotNotes) + PG_CACHE_LINE_SIZE;
+	Size		runs = slot_count() * sizeof(Run) + RUN_SIZE;
 
-	return (SlotNotes *) CACHELINEALIGN(MemoryContextAllocZero(TopMemoryContext, size));
+	/* runs are to be where cache lines are */
+	tick->runs = (Run *) TYPEALIGN(RUN_SIZE, MemoryContextAllocZero(TopMemoryContext, runs));
+	tick->notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	for (int i = 0; i < slot_count(); i++)
+		exec_samples_begin_notes(i, &tick->notes[i].noted);
+	tick->slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 }
 
 void
@@ -1010,10 +1031,7 @@ pgnetlat_sampler_main(Datum arg)
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
-	tick.notes = allocate_notes();
-	for (int i = 0; i < slot_count(); i++)
-		exec_samples_begin_notes(i, &tick.notes[i].noted);
-	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	allocate_notes(&tick);
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 
