@@ -18,6 +18,13 @@
  * held them up before its transaction began or its own wait ended: for the
  * time between the end of the former holder and that moment, nobody is blamed.
  *
+ * Most often nothing changes from one tick to the next: the same sessions wait,
+ * and their holders have not moved.  Then the sampler only notes that it has seen
+ * this (seen_at), and whoever goes through the waits the next time, which is no
+ * later than PASS_INTERVAL_NS, first books up to there what was known of the
+ * holders when that was done before.  This comes to the same as booking at each
+ * tick.
+ *
  * The split.  Each wait keeps the holder's account as of when something was
  * last booked (at first: when the wait began, as far back as the holder's
  * account can tell), so that all of it is the difference of two observations.
@@ -50,17 +57,28 @@
 /* ... but for no more than this part of the time. */
 #define ROUND_SHARE				1000
 
+/* All waits are gone through again after so long, even if nothing changes. */
+#define PASS_INTERVAL_NS		(250 * NS_PER_MS)
+
 /* So many waits ahead memory is asked for. */
 #define PREFETCH_AHEAD			4
 
-/* What a holder did, of LedgerTotals: idle is its client's, too. */
+/* What a holder does: as in BlockerCounters. */
+typedef enum HolderPart
+{
+	HOLDER_EXEC,
+	HOLDER_SEND,
+	HOLDER_RECV,
+	HOLDER_NETWORK,
+	HOLDER_CLIENT,
+	NUM_HOLDER_PARTS,
+	HOLDER_UNKNOWN = NUM_HOLDER_PARTS	/* cannot be told yet */
+} HolderPart;
+
+/* What it did, of LedgerTotals: idle is its client's, too. */
 typedef struct HolderParts
 {
-	int64		exec;
-	int64		send;
-	int64		recv;
-	int64		network;
-	int64		client;
+	int64		time[NUM_HOLDER_PARTS];
 } HolderParts;
 
 /*
@@ -78,6 +96,7 @@ typedef struct LockWait
 	bool		is_told;		/* the session's slot ... */
 	int16		other;			/* the holder's place, if it is no session; or
 								 * -1 */
+	int16		known;			/* the holder's place among those known; or -1 */
 	int			told;			/* ... by whom it is blocked, ... */
 	uint32		told_generation;	/* ... in this generation of resets */
 
@@ -110,9 +129,37 @@ typedef struct OtherHolder
 	BlockerKey	key;
 } OtherHolder;
 
+/* If there are more holders than that, they are looked at in each tick. */
+#define KNOWN_HOLDERS	64
+
+/* A holder as of when the waits were gone through. */
+typedef struct KnownHolder
+{
+	int			pid;
+	LocalTransactionId lxid;
+	PGPROC	   *proc;			/* NULL: a prepared transaction */
+	int			other;			/* its place, if it is no session; or -1 */
+
+	/* what follows is of a session */
+	uint64		session;
+	int			slot;
+	uint32		changecount;	/* of what it had published, ... */
+	PgBackendStatus *status;
+	int			status_changecount; /* ... and of its status in core */
+	LedgerBlocked blocked;
+	HolderPart	doing;
+	BlockerKey	key;
+} KnownHolder;
+
 /* protected by its lock */
 typedef struct LockWaitsShared
 {
+	volatile int64 seen_at;		/* at this moment all of those who wait did so,
+								 * and their holders were as known; written by
+								 * the sampler without the lock */
+	bool		all_known;		/* each of them has a holder that is known */
+	int			known_count;
+	KnownHolder known[KNOWN_HOLDERS];
 	OtherHolder others[OTHER_HOLDERS];
 	int			count;			/* how many wait, ... */
 	int		   *slots;			/* ... and which */
@@ -121,9 +168,16 @@ typedef struct LockWaitsShared
 
 static LockWaitsShared *shared = NULL;
 
-/* Of the sampler alone: whom it has seen waiting in this tick. */
+/*
+ * Of the sampler alone: whom it has seen waiting in this tick, and how many of
+ * those who go on waiting; for each slot, since when the wait lasts that is among
+ * those gone through, as in PGPROC.
+ */
 static int *noted = NULL;
 static int	noted_count = 0;
+static int	going_on = 0;
+static TimestampTz *listed = NULL;
+static int64 latest_pass = 0;
 
 /* Work space for the holder of the lock: a holder as just observed. */
 typedef struct HolderView
@@ -134,6 +188,7 @@ typedef struct HolderView
 	HolderParts parts;
 	BlockerKey	key;
 	uint32		hash;			/* of the key */
+	int			known;			/* its place among those known; or -1 */
 } HolderView;
 
 static HolderView view;
@@ -142,6 +197,7 @@ static HolderView view;
 typedef struct Batch
 {
 	int64		waits;
+	int64		in_progress;	/* of these, as of this pass */
 	BlockerKey	key;
 	uint32		hash;
 	BlockerCounters delta;		/* summed up; blocked_max is the longest */
@@ -178,7 +234,7 @@ lock_waits_shmem_init(void)
 	base += MAXALIGN(slot_count() * sizeof(int));
 	shared->waits = (LockWait *) base;
 	for (int i = 0; i < slot_count(); i++)
-		shared->waits[i].other = -1;
+		shared->waits[i].other = shared->waits[i].known = -1;
 }
 
 /* ---------------------------------------------------------------------------
@@ -201,7 +257,7 @@ leave_holder(LockWait *wait)
 {
 	if (wait->other >= 0)
 		shared->others[wait->other].waits--;
-	wait->other = -1;
+	wait->other = wait->known = -1;
 	wait->held = false;
 	wait->looked = 0;
 }
@@ -233,7 +289,7 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 	fresh->began = clock_from_timestamp(offset, fresh->started);
 	fresh->began = Min(Max(fresh->began, since), now);
 	fresh->booked = fresh->began;
-	fresh->other = -1;
+	fresh->other = fresh->known = -1;
 	return true;
 }
 
@@ -243,16 +299,21 @@ begin_wait(int slot, int64 now)
 	LockWait   *wait = &shared->waits[slot];
 	LockWait	fresh;
 
-	if (wait->waits || !look_at_backend(slot, now, &fresh))
-		return;
-	/* or has it only looked as if it had ended? */
-	if (wait->session != fresh.session || wait->started != fresh.started)
+	if (!wait->waits)
 	{
-		leave_holder(wait);
-		*wait = fresh;
+		if (!look_at_backend(slot, now, &fresh))
+			return;
+		/* or has it only looked as if it had ended? */
+		if (wait->session != fresh.session || wait->started != fresh.started)
+		{
+			leave_holder(wait);
+			*wait = fresh;
+		}
+		wait->waits = true;
+		shared->slots[shared->count++] = slot;
+		shared->all_known = false;
 	}
-	wait->waits = true;
-	shared->slots[shared->count++] = slot;
+	listed[slot] = wait->started;
 }
 
 /* The session's slot says whom it waits for; most often it does already. */
@@ -295,15 +356,39 @@ end_wait(int slot, LockWait *wait, int64 now)
 static HolderParts
 parts_of(const LedgerTotals *totals)
 {
-	HolderParts parts = {
-		.exec = totals->exec,
-		.send = totals->send,
-		.recv = totals->recv,
-		.network = totals->network,
-		.client = totals->client + totals->idle
-	};
+	HolderParts parts = {{
+		[HOLDER_EXEC] = totals->exec,
+		[HOLDER_SEND] = totals->send,
+		[HOLDER_RECV] = totals->recv,
+		[HOLDER_NETWORK] = totals->network,
+		[HOLDER_CLIENT] = totals->client + totals->idle
+	}};
 
 	return parts;
+}
+
+/* To which part goes all that passes until the holder does something else? */
+static HolderPart
+part_in_progress(const SlotObservation *holder)
+{
+	switch (holder->account.state)
+	{
+		case LEDGER_STATE_EXECUTING:
+			return HOLDER_EXEC;
+		case LEDGER_STATE_SENDING:
+			return holder->account.pending == 0 ? HOLDER_SEND : HOLDER_UNKNOWN;
+		case LEDGER_STATE_RECEIVING:
+			return HOLDER_RECV;
+		case LEDGER_STATE_WAITING_IN_XACT:
+			/* the round trip of the wait comes first */
+			return holder->account.pending == 0 &&
+				holder->observed_at - holder->account.state_since > holder->tcp.rtt + NS_PER_MS ?
+				HOLDER_CLIENT : HOLDER_UNKNOWN;
+		case LEDGER_STATE_IDLE:
+			return HOLDER_CLIENT;
+		default:
+			return HOLDER_UNKNOWN;
+	}
 }
 
 static void
@@ -331,8 +416,9 @@ book_batch(void)
 
 	if (batch.waits == 0)
 		return;
-	blockers_add(&batch.key, batch.hash, &batch.delta, batch.waits, GetCurrentTimestamp());
-	batch.waits = 0;
+	blockers_add(&batch.key, batch.hash, &batch.delta, batch.in_progress,
+				 GetCurrentTimestamp());
+	batch.waits = batch.in_progress = 0;
 	if (batch.other >= 0)
 		return;
 	locks = slot_locks_begin(batch.slot, batch.session);
@@ -363,6 +449,30 @@ add_to_batch(const LockWait *wait, const BlockerKey *key, const BlockerCounters 
 	blockers_sum(&batch.delta, delta);
 }
 
+/* A place for one more holder that is known; NULL if there is none. */
+static KnownHolder *
+add_known(const LockWait *wait)
+{
+	KnownHolder *known;
+
+	if (shared->known_count == KNOWN_HOLDERS)
+		return NULL;
+	known = &shared->known[shared->known_count++];
+	memset(known, 0, sizeof(*known));
+	known->pid = wait->holder_pid;
+	known->lxid = wait->holder_lxid;
+	known->proc = wait->holder_proc;
+	known->other = wait->other;
+	return known;
+}
+
+/* The place of the latest one; -1 if there was none left for it. */
+static int
+place_of_known(const KnownHolder *known)
+{
+	return known ? known - shared->known : -1;
+}
+
 /*
  * Observe a holder; many waits in a row have the same.  Core may not know its
  * query yet: then it is booked under the one before.
@@ -371,22 +481,52 @@ static bool
 observe_holder(const LockWait *wait)
 {
 	SlotStatus	status;
+	KnownHolder *known;
+	uint32		changecount;
 
 	if (view.session == wait->holder_session)
 		return view.found;
 	book_batch();
 	view.session = wait->holder_session;
+	/* before anything else is: what changes later has changed */
+	changecount = seqlock_read_begin(&slot_get(wait->holder_slot)->lock);
 	view.found = slot_observe(wait->holder_slot, &view.observation) &&
 		view.observation.session == wait->holder_session && !view.observation.closed;
 	if (!view.found)
 		return false;
+	known = add_known(wait);
+	if (known)
+		known->status_changecount = view.observation.status->st_changecount;
+	pg_read_barrier();
 	view.parts = parts_of(&view.observation.account.totals);
 	slot_copy_status(&view.observation, &status);
 	session_key(&view.observation, &status, &view.key);
 	if (view.key.queryid == 0)
 		view.key.queryid = wait->queryid;
 	view.hash = blockers_hash(&view.key);
+	view.known = place_of_known(known);
+	if (known)
+	{
+		known->session = wait->holder_session;
+		known->slot = wait->holder_slot;
+		known->changecount = changecount;
+		known->status = view.observation.status;
+		known->blocked = slot_blocked_in(view.observation.wait_event);
+		known->doing = part_in_progress(&view.observation);
+		known->key = view.key;
+	}
 	return true;
+}
+
+/* The same for one that is no session: there is nothing to be observed. */
+static int
+note_other_holder(const LockWait *wait)
+{
+	int			latest = shared->known_count - 1;
+
+	if (latest >= 0 && shared->known[latest].other == wait->other)
+		return latest;
+	return place_of_known(add_known(wait));
 }
 
 /* Take as much of what the holder's account has gained as there is to split. */
@@ -406,20 +546,18 @@ take(int64 *left, int64 after, int64 before)
 static void
 split(LockWait *wait, BlockerCounters *delta)
 {
-	const HolderParts *after = &view.parts;
-	HolderParts *before = &wait->before;
+	const int64 *after = view.parts.time;
+	int64	   *before = wait->before.time;
+	int64	   *gain = &delta->exec;
 
 	if (wait->generation != view.observation.generation)
 	{
-		memset(before, 0, sizeof(*before));
+		memset(&wait->before, 0, sizeof(wait->before));
 		wait->generation = view.observation.generation;
 	}
-	delta->exec = take(&wait->unsplit, after->exec, before->exec);
-	delta->send = take(&wait->unsplit, after->send, before->send);
-	delta->recv = take(&wait->unsplit, after->recv, before->recv);
-	delta->network = take(&wait->unsplit, after->network, before->network);
-	delta->client = take(&wait->unsplit, after->client, before->client);
-	*before = *after;
+	for (int i = 0; i < NUM_HOLDER_PARTS; i++)
+		gain[i] = take(&wait->unsplit, after[i], before[i]);
+	wait->before = view.parts;
 }
 
 /* The key under which a session is booked may be another one than before. */
@@ -434,12 +572,11 @@ refresh_key(LockWait *wait)
 }
 
 static bool
-still_holds(const LockWait *wait)
+still_holds(PGPROC *proc, int pid, LocalTransactionId lxid)
 {
-	if (wait->holder_proc == NULL)
+	if (proc == NULL)
 		return true;
-	return ((volatile PGPROC *) wait->holder_proc)->pid == wait->holder_pid &&
-		compat_lxid(wait->holder_proc) == wait->holder_lxid;
+	return ((volatile PGPROC *) proc)->pid == pid && compat_lxid(proc) == lxid;
 }
 
 /*
@@ -449,11 +586,16 @@ still_holds(const LockWait *wait)
 static bool
 look_at_holder(LockWait *wait, int64 *now)
 {
-	wait->held = wait->held && still_holds(wait) &&
+	wait->known = -1;
+	wait->held = wait->held &&
+		still_holds(wait->holder_proc, wait->holder_pid, wait->holder_lxid) &&
 		(wait->other >= 0 || observe_holder(wait));
-	if (wait->held && wait->other < 0)
+	if (!wait->held)
+		return false;
+	wait->known = wait->other >= 0 ? note_other_holder(wait) : view.known;
+	if (wait->other < 0)
 		*now = view.observation.observed_at;
-	return wait->held;
+	return true;
 }
 
 /* What was waited since the last time is the holder's. */
@@ -475,7 +617,32 @@ book_wait(LockWait *wait, int64 now)
 	wait->on_key += delta.blocked;
 	delta.blocked_max = wait->on_key;
 	add_to_batch(wait, key, &delta);
+	batch.in_progress++;
 	wait->booked = Max(wait->booked, now);
+}
+
+/* What was waited up to then, when the holder was doing what is known. */
+static void
+book_known(LockWait *wait, int64 until)
+{
+	const KnownHolder *known = &shared->known[wait->known];
+	BlockerCounters delta = {0};
+	int64		time = until - Max(wait->booked, slot_control->reset_at);
+
+	if (time <= 0)
+		return;
+	delta.blocked = time;
+	if (known->other < 0 && known->doing != HOLDER_UNKNOWN)
+	{
+		(&delta.exec)[known->doing] = time;
+		wait->before.time[known->doing] += time;
+	}
+	else if (known->other < 0)
+		wait->unsplit += time;
+	wait->on_key += time;
+	delta.blocked_max = wait->on_key;
+	add_to_batch(wait, known->other < 0 ? &known->key : &shared->others[known->other].key, &delta);
+	wait->booked = until;
 }
 
 /* Most of a pass would be spent waiting for memory. */
@@ -500,9 +667,21 @@ accumulate(void)
 	int64		now = clock_now();
 	int			left = 0;
 
+	batch.waits = batch.in_progress = 0;
+	for (int i = 0; i < shared->count; i++)
+	{
+		LockWait   *wait = &shared->waits[shared->slots[i]];
+
+		prefetch_wait(i + PREFETCH_AHEAD);
+		if (wait->held && wait->known >= 0)
+			book_known(wait, shared->seen_at);
+	}
+	book_batch();
+
 	blockers_begin_pass();
 	view.session = 0;
-	batch.waits = 0;
+	shared->known_count = 0;
+	shared->all_known = true;
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
@@ -521,6 +700,7 @@ accumulate(void)
 		shared->slots[left++] = slot;
 		if (held)
 			book_wait(wait, holder_now);
+		shared->all_known = shared->all_known && wait->known >= 0;
 		tell_session(slot, wait);
 	}
 	shared->count = left;
@@ -886,35 +1066,101 @@ round_is_needed(int64 now)
 	return false;
 }
 
+static void
+allocate_notes(void)
+{
+	if (noted)
+		return;
+	listed = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(TimestampTz));
+	noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+}
+
 /*
  * The session in a slot has just been seen waiting for a lock.
  */
 void
 lock_waits_note(int slot)
 {
-	if (noted == NULL)
-		noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	allocate_notes();
 	if (noted_count < slot_count())
 		noted[noted_count++] = slot;
 }
 
 /*
- * All sessions that wait have been noted.
+ * It has been seen waiting since then once more, and no change in between.  False:
+ * it had better be noted, since the wait is not among those gone through.
+ */
+bool
+lock_waits_note_again(int slot, TimestampTz since)
+{
+	allocate_notes();
+	if (since == 0 || listed[slot] != since)
+		return false;
+	going_on++;
+	return true;
+}
+
+/* Is the holder doing what it did when it was looked at? */
+static bool
+is_unmoved(const KnownHolder *known)
+{
+	if (!still_holds(known->proc, known->pid, known->lxid))
+		return false;
+	return known->other >= 0 ||
+		(seqlock_count(&slot_get(known->slot)->lock) == known->changecount &&
+		 *(volatile int *) &known->status->st_changecount == known->status_changecount &&
+		 slot_blocked_in(*(volatile uint32 *) &known->proc->wait_event_info) == known->blocked);
+}
+
+/*
+ * Has nothing changed since the waits were gone through?  Looked at without the
+ * lock: a reader that goes through them meanwhile leaves nothing to be booked.
+ */
+static bool
+nothing_has_changed(int64 tick)
+{
+	if (noted_count > 0 || going_on != *(volatile int *) &shared->count ||
+		!shared->all_known || tick - latest_pass >= PASS_INTERVAL_NS)
+		return false;
+	for (int i = 0; i < shared->known_count; i++)
+	{
+		if (!is_unmoved(&shared->known[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * All sessions that wait have been noted, at a tick that began then.
  */
 void
-lock_waits_tick(void)
+lock_waits_tick(int64 tick)
 {
 	int64		now;
 	bool		needed;
+	bool		unchanged;
 
 	if (noted_count == 0 && *(volatile int *) &shared->count == 0)
+	{
+		going_on = 0;
 		return;
+	}
+	unchanged = nothing_has_changed(tick);
+	going_on = 0;
+	if (unchanged)
+	{
+		shared->seen_at = tick;
+		return;
+	}
+	latest_pass = tick;
+	allocate_notes();
 	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	now = clock_now();
+	/* at first what has ended, of the same sessions */
+	accumulate();
 	for (int i = 0; i < noted_count; i++)
 		begin_wait(noted[i], now);
 	noted_count = 0;
-	accumulate();
 	needed = now >= next_round && round_is_needed(now);
 	locks_release(LOCK_LOCK_WAITS, 0);
 	if (!needed)

@@ -690,15 +690,16 @@ static void
 continue_run(int index, const Tick *tick)
 {
 	Run		   *run = &tick->runs[index];
+	bool		profile_is_due;
 
 	run->samples++;
 	run->sampled_at = tick->now;
-	if (run->samples * tick->interval < PROFILE_LAG_NS)
-		return;
-	profile_run(index, tick);
-	/* in case that it could not be looked at */
-	if (slot_waits_for_lock(run->event))
+	profile_is_due = run->samples * tick->interval >= PROFILE_LAG_NS;
+	if (slot_waits_for_lock(run->event) &&
+		!lock_waits_note_again(index, run->lock_since) && profile_is_due)
 		lock_waits_note(index);
+	if (profile_is_due)
+		profile_run(index, tick);
 }
 
 /* The session was sampled just now. */
@@ -897,7 +898,7 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
-		lock_waits_tick();
+		lock_waits_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}
