@@ -23,7 +23,7 @@ def run(lab, results, short):
         lab.path(rtt or 0)
         results.case = f"64 sessions of pgbench -S, {label(rtt) if rtt else 'loopback'}"
         command = [lab.program("pgbench"), "-n", "-S", "-M", "prepared", "-c", 64, "-j", 2, "-T", 600]
-        m = program(lab, results, path, command, sessions=64, seconds=1 if short else 5, settle=1 if short else 2,
+        m = program(lab, results, path, command, sessions=64, seconds=1 if short else 3, settle=1 if short else 2,
                     required=False)
         if m.packets and m.calls and "run_queue_time" in m.shown:
             results.add("run_queue_time, beside the time until requests were read",
