@@ -115,52 +115,57 @@ blockers_begin_pass(void)
 	pg_atomic_fetch_add_u64(latest_pass, 1);
 }
 
-/* The entry of a key, or that of evicted ones; its partition is locked. */
+/* The entry of a key; NULL if there is no room.  Its partition is locked. */
 static BlockerEntry *
 lock_entry(const BlockerKey *key, uint32 hash, TimestampTz now)
 {
-	BlockerEntry *entry;
-
 	for (int try = 0;; try++)
 	{
+		BlockerEntry *entry;
+
 		table_lock(&table, hash);
 		entry = table_find_or_add(&table, hash, key, now);
-		if (entry)
+		if (entry || try == MAX_TRIES)
 			return entry;
-		if (try == MAX_TRIES)
-			break;
 		table_unlock(&table, hash);
 		if (!table_make_room(&table, true))
 			try = MAX_TRIES - 1;
 	}
-	entry = table_own(&table, hash);
-	table_count_evicted(&table, hash);
+}
+
+/* That of evicted ones, to which so many waits are added that begin. */
+static BlockerEntry *
+evicted_entry(uint32 hash, int64 begun, TimestampTz now)
+{
+	BlockerEntry *entry = table_own(&table, hash);
+
+	for (int64 i = 0; i < begun; i++)
+		table_count_evicted(&table, hash);
 	if (entry->since == 0)
 		entry->since = now;
 	return entry;
 }
 
 /*
- * So many waits are in progress, and "delta" is what is new of them; blocked_max
- * in there is for how long the longest of them has been in progress for this key.
- * What has no room goes to the evicted.
+ * Add to the counters of a holder.  What has no room goes to the evicted.
  */
 void
-blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
-			 int64 waits, TimestampTz now)
+blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta, TimestampTz now)
 {
 	BlockerEntry *entry = lock_entry(key, hash, now);
 	uint64		pass = pg_atomic_read_u64(latest_pass);
 
+	if (entry == NULL)
+		entry = evicted_entry(hash, delta->begun, now);
 	if (entry->live.pass != pass)
 	{
 		entry->live.pass = pass;
 		entry->live.sessions = 0;
 	}
-	entry->live.sessions += waits;
-	blockers_sum(&entry->counters, delta);
+	entry->live.sessions += delta->in_progress;
+	blockers_sum(&entry->counters, &delta->counters);
 	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
-	entry->usage += delta->blocked / (double) NS_PER_S;
+	entry->usage += delta->counters.blocked / (double) NS_PER_S;
 	table_unlock(&table, hash);
 }
 

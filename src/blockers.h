@@ -44,6 +44,17 @@ typedef struct BlockerCounters
 	int64		sessions_max;	/* the most that waited at a time */
 } BlockerCounters;
 
+/*
+ * What is new of some waits for a holder; blocked_max is for how long the longest
+ * of them has been in progress under this key.
+ */
+typedef struct BlockerDelta
+{
+	BlockerCounters counters;
+	int64		in_progress;	/* as of this pass */
+	int64		begun;			/* of which nothing was added yet */
+} BlockerDelta;
+
 /* How many wait now: valid only while "pass" is the latest. */
 typedef struct BlockerLive
 {
@@ -73,8 +84,8 @@ extern void blockers_sum(BlockerCounters *sum, const BlockerCounters *term);
  * it.
  */
 extern void blockers_begin_pass(void);
-extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
-						 int64 waits, TimestampTz now);
+extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta,
+						 TimestampTz now);
 extern void blockers_reset(void);
 
 extern BlockerEntry *blockers_copy(int *count);

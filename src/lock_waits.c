@@ -197,10 +197,9 @@ static HolderView view;
 typedef struct Batch
 {
 	int64		waits;
-	int64		in_progress;	/* of these, as of this pass */
 	BlockerKey	key;
 	uint32		hash;
-	BlockerCounters delta;		/* summed up; blocked_max is the longest */
+	BlockerDelta delta;			/* summed up */
 	int			other;			/* the holder's place, if it is no session; or
 								 * -1 */
 	int			slot;
@@ -416,21 +415,20 @@ book_batch(void)
 
 	if (batch.waits == 0)
 		return;
-	blockers_add(&batch.key, batch.hash, &batch.delta, batch.in_progress,
-				 GetCurrentTimestamp());
-	batch.waits = batch.in_progress = 0;
+	blockers_add(&batch.key, batch.hash, &batch.delta, GetCurrentTimestamp());
+	batch.waits = 0;
 	if (batch.other >= 0)
 		return;
 	locks = slot_locks_begin(batch.slot, batch.session);
 	if (locks == NULL)
 		return;
-	locks->held_up += batch.delta.blocked;
+	locks->held_up += batch.delta.counters.blocked;
 	slot_locks_end(batch.slot);
 }
 
-/* One wait more, of which "delta" is new. */
+/* One wait more, of which "new" is new, and now under this key. */
 static void
-add_to_batch(const LockWait *wait, const BlockerKey *key, const BlockerCounters *delta)
+add_to_batch(LockWait *wait, const BlockerKey *key, BlockerCounters *new, bool in_progress)
 {
 	if (batch.waits > 0 &&
 		(batch.other != wait->other || batch.hash != wait->key_hash ||
@@ -443,10 +441,13 @@ add_to_batch(const LockWait *wait, const BlockerKey *key, const BlockerCounters 
 		batch.other = wait->other;
 		batch.slot = wait->holder_slot;
 		batch.session = wait->holder_session;
-		batch.delta = *delta;
-		return;
+		memset(&batch.delta, 0, sizeof(batch.delta));
 	}
-	blockers_sum(&batch.delta, delta);
+	batch.delta.in_progress += in_progress;
+	batch.delta.begun += wait->on_key == 0 && new->blocked > 0;
+	wait->on_key += new->blocked;
+	new->blocked_max = wait->on_key;
+	blockers_sum(&batch.delta.counters, new);
 }
 
 /* A place for one more holder that is known; NULL if there is none. */
@@ -614,10 +615,7 @@ book_wait(LockWait *wait, int64 now)
 	}
 	else
 		key = &shared->others[wait->other].key;
-	wait->on_key += delta.blocked;
-	delta.blocked_max = wait->on_key;
-	add_to_batch(wait, key, &delta);
-	batch.in_progress++;
+	add_to_batch(wait, key, &delta, true);
 	wait->booked = Max(wait->booked, now);
 }
 
@@ -639,9 +637,8 @@ book_known(LockWait *wait, int64 until)
 	}
 	else if (known->other < 0)
 		wait->unsplit += time;
-	wait->on_key += time;
-	delta.blocked_max = wait->on_key;
-	add_to_batch(wait, known->other < 0 ? &known->key : &shared->others[known->other].key, &delta);
+	add_to_batch(wait, known->other < 0 ? &known->key : &shared->others[known->other].key,
+				 &delta, false);
 	wait->booked = until;
 }
 
@@ -667,7 +664,7 @@ accumulate(void)
 	int64		now = clock_now();
 	int			left = 0;
 
-	batch.waits = batch.in_progress = 0;
+	batch.waits = 0;
 	for (int i = 0; i < shared->count; i++)
 	{
 		LockWait   *wait = &shared->waits[shared->slots[i]];
