@@ -17,6 +17,7 @@
 #define PGNETLAT_CLIENTS_H
 
 #include "datatype/timestamp.h"
+#include "connect_cost.h"
 #include "histogram.h"
 #include "ledger.h"
 #include "snapshots.h"
@@ -40,8 +41,12 @@ typedef enum ClientMetric
 	METRIC_CLIENT,				/* of those waits: the client */
 	METRIC_RTT,					/* round-trip times, each time they are
 								 * measured */
+	METRIC_CONNECT,				/* connections: connect_cost.h */
 	NUM_METRICS
 } ClientMetric;
+
+/* Those that sessions count in their tallies come first. */
+#define NUM_TALLY_METRICS	METRIC_CONNECT
 
 typedef struct ClientCounters
 {
@@ -49,16 +54,27 @@ typedef struct ClientCounters
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
+	ConnectTotals connect;
+	int64		occupied;		/* ns; see clients_occupy() */
 
 	int64		rtt;			/* ns, latest measured; 0: none */
 	Histogram	histogram[NUM_METRICS];
 } ClientCounters;
 
-/* What the live sessions of a group add to it; the only part that may fall. */
+/*
+ * What the live sessions of a group add to it, and what is not saved; the only
+ * part that may fall.
+ */
 typedef struct ClientLive
 {
 	int64		sessions;
 	int64		pending;		/* ns */
+	/* see clients_occupy(): monotonic moments, and ns */
+	int64		known_before;	/* end of the stretch before this one */
+	int64		known_from;		/* whether it was occupied is known from here
+								 * ... */
+	int64		known_until;	/* ... to here, ... */
+	int64		unoccupied;		/* except for so much of it */
 } ClientLive;
 
 typedef struct ClientEntry
@@ -114,6 +130,9 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 	member->pending = pending;
 }
 
+extern void clients_count_failed(const ClientKey *key, TimestampTz now);
+
+extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);
 
 /* Which groups: what is not set, may be anything. */

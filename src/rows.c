@@ -13,6 +13,7 @@
 
 #include "catalog/pg_authid.h"
 #include "clock.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "rows.h"
@@ -224,6 +225,28 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 }
 
 /*
+ * datid, usesysid, application_name, client_addr; names of the first two where
+ * the caller wants them.  A row of evicted groups has no role.
+ */
+void
+row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
+{
+	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
+
+	row_oid(row, "datid", entry->key.datid);
+	if (with_names)
+		row_name(row, "datname", get_database_name(entry->key.datid));
+	row_oid(row, "usesysid", role);
+	if (with_names)
+		row_name(row, "usename", GetUserNameFromId(role, true));
+	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
+	if (!entry->is_evicted && rows_may_see(role))
+		row_address(row, "client_addr", entry->key.family, entry->key.address);
+	else
+		row_null(row, "client_addr");
+}
+
+/*
  * server_share, network_share, client_share of the time that was not idle and
  * is not pending; NULL if there was none.
  */
@@ -257,6 +280,25 @@ row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 	row_ms(row, "exec_remote_time", totals->exec_part[EXEC_REMOTE]);
 	row_ms(row, "exec_other_time", totals->exec_part[EXEC_OTHER]);
 	row_ms(row, "exec_unsampled_time", ledger_exec_unsampled(totals));
+}
+
+/*
+ * connections to connect_server_time: what setting them up has cost.
+ */
+void
+row_connect_cost(RowBuilder *row, const ConnectTotals *totals)
+{
+	row_int64(row, "connections", totals->connections);
+	row_int64(row, "failed_connections", totals->failed);
+	row_int64(row, "connect_round_trips", totals->round_trips);
+	row_ms(row, "connect_time", totals->time);
+	row_ms(row, "connect_start_time", totals->start);
+	row_ms(row, "connect_tls_time", totals->tls);
+	row_ms(row, "connect_auth_time", totals->auth);
+	row_ms(row, "connect_other_time", connect_other_part(totals));
+	row_ms(row, "connect_server_time", connect_server_part(totals));
+	row_ms(row, "connect_network_time", totals->network);
+	row_ms(row, "connect_client_time", totals->client);
 }
 
 /*
