@@ -154,9 +154,9 @@ typedef struct KnownHolder
 /* protected by its lock */
 typedef struct LockWaitsShared
 {
-	volatile int64 seen_at;		/* at this moment all of those who wait did so,
+	int64		seen_at;		/* at this moment all of those who wait did so,
 								 * and their holders were as known; written by
-								 * the sampler without the lock */
+								 * the sampler, with the lock shared */
 	bool		all_known;		/* each of them has a holder that is known */
 	int			known_count;
 	KnownHolder known[KNOWN_HOLDERS];
@@ -1110,14 +1110,13 @@ is_unmoved(const KnownHolder *known)
 }
 
 /*
- * Has nothing changed since the waits were gone through?  Looked at without the
- * lock: a reader that goes through them meanwhile leaves nothing to be booked.
+ * Has nothing changed since the waits were gone through?  The lock is held.
  */
 static bool
 nothing_has_changed(int64 tick)
 {
-	if (noted_count > 0 || going_on != *(volatile int *) &shared->count ||
-		!shared->all_known || tick - latest_pass >= PASS_INTERVAL_NS)
+	if (noted_count > 0 || going_on != shared->count || !shared->all_known ||
+		tick - latest_pass >= PASS_INTERVAL_NS)
 		return false;
 	for (int i = 0; i < shared->known_count; i++)
 	{
@@ -1142,13 +1141,14 @@ lock_waits_tick(int64 tick)
 		going_on = 0;
 		return;
 	}
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
 	unchanged = nothing_has_changed(tick);
+	if (unchanged)
+		shared->seen_at = tick;
+	locks_release(LOCK_LOCK_WAITS, 0);
 	going_on = 0;
 	if (unchanged)
-	{
-		shared->seen_at = tick;
 		return;
-	}
 	latest_pass = tick;
 	allocate_notes();
 	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
