@@ -696,6 +696,8 @@ continue_run(int index, const Tick *tick)
 
 	run->samples++;
 	run->sampled_at = tick->now;
+	/* it may have joined its pool since */
+	pools_see(index, tick->notes[index].view.session, true);
 	profile_is_due = run->samples * tick->interval >= PROFILE_LAG_NS;
 	if (slot_waits_for_lock(run->event) &&
 		!lock_waits_note_again(index, run->lock_since) && profile_is_due)
