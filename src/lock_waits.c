@@ -154,9 +154,10 @@ typedef struct KnownHolder
 /* protected by its lock */
 typedef struct LockWaitsShared
 {
-	int64		seen_at;		/* at this moment all of those who wait did so,
-								 * and their holders were as known; written by
-								 * the sampler, with the lock shared */
+	int64		seen_at;		/* at this moment all of those who wait did
+								 * so, and their holders were as known;
+								 * written by the sampler, with the lock
+								 * shared */
 	bool		all_known;		/* each of them has a holder that is known */
 	int			known_count;
 	KnownHolder known[KNOWN_HOLDERS];
@@ -356,11 +357,11 @@ static HolderParts
 parts_of(const LedgerTotals *totals)
 {
 	HolderParts parts = {{
-		[HOLDER_EXEC] = totals->exec,
-		[HOLDER_SEND] = totals->send,
-		[HOLDER_RECV] = totals->recv,
-		[HOLDER_NETWORK] = totals->network,
-		[HOLDER_CLIENT] = totals->client + totals->idle
+			[HOLDER_EXEC] = totals->exec,
+			[HOLDER_SEND] = totals->send,
+			[HOLDER_RECV] = totals->recv,
+			[HOLDER_NETWORK] = totals->network,
+			[HOLDER_CLIENT] = totals->client + totals->idle
 	}};
 
 	return parts;
