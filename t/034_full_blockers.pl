@@ -106,9 +106,15 @@ foreach my $number (1 .. 2 * $max)
 	release($pair);
 	$waited_at_most += $pair->{waited_at_most};
 	$reading = reading();
-	cmp_ok($reading->{blocked_time}, '>', $previous->{blocked_time},
+	cmp_ok(
+		$reading->{blocked_time},
+		'>',
+		$previous->{blocked_time},
 		"holder $number: what was waited for it is there");
-	cmp_ok($reading->{evicted_time}, '>=', $previous->{evicted_time},
+	cmp_ok(
+		$reading->{evicted_time},
+		'>=',
+		$previous->{evicted_time},
 		'what was evicted stays');
 	cmp_ok($reading->{blockers}, '<=', $max, 'there is not more than room');
 	cmp_ok(
@@ -121,13 +127,16 @@ foreach my $number (1 .. 2 * $max)
 
 # each holder has its own row: its unlocking is none after which anybody waits
 cmp_ok($reading->{blockers_evicted}, '>=', $max + 1, 'some had to go');
-is($reading->{blockers} + $reading->{blockers_evicted},
-	2 * $max + 1, 'and all that went is counted');
+is( $reading->{blockers} + $reading->{blockers_evicted},
+	2 * $max + 1,
+	'and all that went is counted');
 cmp_ok($reading->{evicted_time}, '>', 0, 'with what was waited for them');
 my ($row) = $observer->blockers(q{application_name = 'holder 0'});
 is($row->{blocked_sessions}, 1, 'whom somebody waits for stays');
 my $read = now();
-cmp_ok($row->{blocked_time}, '<=', $read - $long->{victim}->{asked_at},
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	$read - $long->{victim}->{asked_at},
 	'with all that was waited');
 release($long);
 $waited_at_most += $long->{waited_at_most};
@@ -146,24 +155,23 @@ my @pairs = map { block($_) } 1 .. $max + 2;
 $reading = reading();
 is($reading->{blockers}, $max, 'more holders at once than there is room for');
 is($reading->{blockers_evicted}, 2, 'each that found none is counted once');
-is( $observer->value(
-		'SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	$max + 2,
-	'all who wait are there');
+is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
+	$max + 2, 'all who wait are there');
 is( $observer->value(
 		q{SELECT blocked_sessions FROM pgnetlat_blockers WHERE backend_type IS NULL}
 	),
 	2,
 	'two of them for those without room');
 pause(300);
-cmp_ok(reading()->{evicted_time},
-	'>=', $reading->{evicted_time} + 2 * 300 - 1, 'and go on waiting');
+cmp_ok(
+	reading()->{evicted_time},
+	'>=',
+	$reading->{evicted_time} + 2 * 300 - 1,
+	'and go on waiting');
 is(reading()->{blockers_evicted}, 2, 'which does not count again');
 release($_) foreach @pairs;
-is( $observer->value(
-		'SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	0,
-	'in the end nobody waits');
+is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
+	0, 'in the end nobody waits');
 
 no_violations($observer);
 $node->stop;

@@ -53,14 +53,17 @@ sub held_up
 	$client->put(query($sql));
 	$observer->poll(
 		sub {
-			($observer->value(
-					"SELECT wait_event FROM pg_stat_activity WHERE pid = $pid")
-				  // '') eq 'SyncRep';
+			(   $observer->value(
+					"SELECT wait_event FROM pg_stat_activity WHERE pid = $pid"
+				) // '') eq 'SyncRep';
 		}) or die "$name: it does not wait for its standby";
 	my $waits_since = now();
 	my ($now) = $observer->rows(
 		"SELECT server_net_client, doing FROM pgnetlat_now WHERE pid = $pid");
-	like($now->{doing}, qr/^for standby: INSERT/, "$name: pgnetlat_now says so");
+	like(
+		$now->{doing},
+		qr/^for standby: INSERT/,
+		"$name: pgnetlat_now says so");
 
 	# for long enough that it is most of the window, too
 	my $at_least = pause(1000);
@@ -77,7 +80,10 @@ sub held_up
 		'and not the processor');
 	($now) = $observer->rows(
 		"SELECT server_net_client, doing FROM pgnetlat_now WHERE pid = $pid");
-	like($now->{doing}, qr/^for standby: INSERT/, 'as pgnetlat_now still does');
+	like(
+		$now->{doing},
+		qr/^for standby: INSERT/,
+		'as pgnetlat_now still does');
 	like($now->{server_net_client}, qr/!/, 'whose bar shows it as held up');
 
 	$at_least = now() - $waits_since;
@@ -85,8 +91,11 @@ sub held_up
 	$client->responses;
 	my $after =
 	  delta($before, $observer->settled($pid, $before->{requests} + 1));
-	cmp_ok($after->{exec_replication_time},
-		'>=', 0.96 * $at_least, 'it stays replication');
+	cmp_ok(
+		$after->{exec_replication_time},
+		'>=',
+		0.96 * $at_least,
+		'it stays replication');
 	cmp_ok(
 		$after->{exec_cpu_time} + $after->{exec_unsampled_time},
 		'<=',
@@ -102,7 +111,10 @@ sub held_up
 $stopped =
   $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill('STOP', $stopped) or die "it cannot be stopped: $!";
-held_up('stopped', 'INSERT INTO t VALUES (2)', sub { kill('CONT', $stopped); });
+held_up(
+	'stopped',
+	'INSERT INTO t VALUES (2)',
+	sub { kill('CONT', $stopped); });
 $stopped = undef;
 
 # ---------------------------------------------------------------------------
@@ -117,7 +129,8 @@ $standby->poll_query_until('postgres',
 held_up(
 	'paused',
 	'INSERT INTO t VALUES (3)',
-	sub { $standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()'); });
+	sub { $standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()'); }
+);
 
 no_violations($observer);
 $standby->stop;
