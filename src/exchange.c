@@ -18,6 +18,7 @@
 #include "connecting.h"
 #include "exchange.h"
 #include "persist.h"
+#include "port/pg_bitutils.h"
 #include "pooler.h"
 #include "request_log.h"
 #include "storage/ipc.h"
@@ -390,6 +391,9 @@ exchange_settle(void)
 	my_session.plain_limit = 0;
 }
 
+/* So often the table is tried: others may take the room that was made in it. */
+#define MAKE_ROOM_TRIES		3
+
 /*
  * Add what is in the tally's statements to the tables, so that there are places
  * for others; only if nobody has to be waited for, unless it is full.
@@ -401,16 +405,22 @@ make_room_in_tally(void)
 	bool		if_free = tally_room() > 0;
 	uint64		left;
 
-	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
-		return;
-	/* what somebody has taken is not there any more */
-	exchange_write_begin();
-	slot_write_end(my_session.slot);
-	left = accumulate_statements(if_free);
-	exchange_write_begin();
-	tally_clear_statements(left);
-	slot_write_end(my_session.slot);
-	accumulate_end(my_session.index);
+	for (int tries = 0; tries < MAKE_ROOM_TRIES; tries++)
+	{
+		if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
+			return;
+		/* what somebody has taken is not there any more */
+		exchange_write_begin();
+		slot_write_end(my_session.slot);
+		left = accumulate_statements(if_free);
+		exchange_write_begin();
+		tally_clear_statements(left);
+		slot_write_end(my_session.slot);
+		accumulate_end(my_session.index);
+		/* a full table: others are not to wait for the session meanwhile */
+		if (left == 0 || !statements_make_room(pg_popcount64(left)))
+			break;
+	}
 }
 
 static inline bool
