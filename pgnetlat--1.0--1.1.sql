@@ -1038,6 +1038,145 @@ COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: 
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
 
 -- ---------------------------------------------------------------------------
+-- Predictions
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_what_if(
+	IN rtt double precision DEFAULT NULL,
+	IN batch double precision DEFAULT NULL,
+	IN server_speed double precision DEFAULT NULL,
+	IN sessions integer DEFAULT NULL,
+	IN "window" interval DEFAULT '15 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT busy_sessions double precision,
+	OUT transactions bigint,
+	OUT requests bigint,
+	OUT round_trips double precision,
+	OUT server_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT transaction_time double precision,
+	OUT throughput double precision,
+	OUT predicted_transaction_time double precision,
+	OUT predicted_throughput double precision,
+	OUT predicted_throughput_low double precision,
+	OUT predicted_throughput_high double precision,
+	OUT change double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_what_if'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+CREATE FUNCTION pgnetlat_what_if_session(
+	IN pid integer,
+	IN rtt double precision DEFAULT NULL,
+	IN batch double precision DEFAULT NULL,
+	IN server_speed double precision DEFAULT NULL,
+	IN "window" interval DEFAULT '15 min',
+	OUT transactions bigint,
+	OUT requests bigint,
+	OUT round_trips double precision,
+	OUT server_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT transaction_time double precision,
+	OUT throughput double precision,
+	OUT predicted_transaction_time double precision,
+	OUT predicted_throughput double precision,
+	OUT predicted_throughput_low double precision,
+	OUT predicted_throughput_high double precision,
+	OUT change double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_what_if_session'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1;
+
+COMMENT ON FUNCTION pgnetlat_what_if(double precision, double precision, double precision, integer, interval) IS
+	'by client group, what a transaction took in the window, in milliseconds, and what is predicted if round trips took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or there were so many sessions; NULL: as it is';
+COMMENT ON FUNCTION pgnetlat_what_if_session(integer, double precision, double precision, double precision, interval) IS
+	'the same for the session with this process ID';
+
+-- ---------------------------------------------------------------------------
+-- How many sessions are busy at once
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_pools(
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_pools'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+CREATE FUNCTION pgnetlat_pools_last(
+	IN duration interval DEFAULT '15 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_pools_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_pools() IS
+	'how many sessions are busy at once, by database and role, and for all sessions together; all but their number is NULL where the caller may not see it';
+COMMENT ON FUNCTION pgnetlat_pools_last(interval) IS
+	'pgnetlat_pools over the given time up to now, at most 15 minutes: since stats_since, which was window_time milliseconds ago';
+
+CREATE VIEW pgnetlat_pools AS
+SELECT * FROM pgnetlat_pools();
+
+GRANT SELECT ON pgnetlat_pools TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_pools IS
+	'how many sessions are busy at once, by database and role, and for all sessions together: how large a pool of server connections would have to be';
+COMMENT ON COLUMN pgnetlat_pools.datid IS 'OID of the database; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.datname IS 'name of the database; NULL if it has been dropped, and in the row of all sessions; (evicted) in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
+COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the most that were at any one time';
+COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'how many were on average: the time that sessions were, by their accounts, per time that has passed';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg_sampled IS 'how many were on average at the sampler''s ticks, which is what the columns that follow are made from; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
+COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the most that were busy at a tick';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'with so many server connections, transaction pooling would have served these sessions for 99.9 % of the time without a wait';
+COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
+
+-- ---------------------------------------------------------------------------
 -- What has not changed, except for its comments and planner estimates
 -- ---------------------------------------------------------------------------
 

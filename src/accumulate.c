@@ -27,6 +27,7 @@
 #include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
+#include "pools.h"
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -135,6 +136,8 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 
 	group->usage += totals->requests;
 	ledger_totals_add_fitting(&counters->totals, totals);
+	clients_occupy(group, observation->observed_at - observation->account.pending,
+				   attributed(totals), ledger_busy_total(totals));
 	tcpstate_counters_add(&counters->tcp, tcp);
 	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
 		tally_histogram(tally, i, &counters->histogram[i]);
@@ -157,6 +160,13 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	if (unlikely(state->pooler.known))
 		group->pooler = state->pooler;
 	clients_release(&state->member);
+}
+
+/* Time in which a session was in an exchange or in a transaction: see pools.h. */
+static inline int64
+busy_time(const LedgerTotals *totals)
+{
+	return totals->exec + totals->send + totals->recv + totals->in_xact_wait;
 }
 
 /* Accumulate what the session has counted since the last time. */
@@ -182,6 +192,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
+	pools_add_busy_time((int) (state - states), busy_time(&totals));
 	if (state->connect.connections > 0)
 		history_add_connect(state->key.datid, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
@@ -276,6 +287,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 	state->generation = slot_generation();
 	state->connect = *connect;
 	state->session = session;
+	pools_join(slot, session, my_key.datid, my_key.userid);
 	accumulate_end(slot);
 }
 
@@ -331,6 +343,7 @@ accumulate_detach(int slot)
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
 	clients_leave(&state->member);
+	pools_leave(slot);
 	state->session = 0;
 	accumulate_end(slot);
 }
@@ -377,6 +390,7 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	lock_waits_reset();
+	pools_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

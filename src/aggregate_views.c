@@ -17,7 +17,6 @@
 #include "blockers.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
-#include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
 #include "settings.h"
@@ -111,28 +110,6 @@ statements(FunctionCallInfo fcinfo, ApiVersion api)
 SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
 SQL_ENTRY_POINT(pgnetlat_statements_1_1, statements, API_1_1);
 
-/*
- * datid, usesysid, application_name, client_addr; names of the first two where
- * the caller wants them.  A row of evicted groups has no role.
- */
-static void
-client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
-{
-	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
-
-	row_oid(row, "datid", entry->key.datid);
-	if (with_names)
-		row_name(row, "datname", get_database_name(entry->key.datid));
-	row_oid(row, "usesysid", role);
-	if (with_names)
-		row_name(row, "usename", GetUserNameFromId(role, true));
-	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
-	if (!entry->is_evicted && rows_may_see(role))
-		row_address(row, "client_addr", entry->key.family, entry->key.address);
-	else
-		row_null(row, "client_addr");
-}
-
 static void
 row_run_queue(RowBuilder *row, const LedgerTotals *totals)
 {
@@ -194,7 +171,7 @@ clients(FunctionCallInfo fcinfo, ApiVersion api)
 	entries = clients_copy(&count);
 	for (int i = 0; i < count; i++)
 	{
-		client_identity(&row, &entries[i], false);
+		row_client_identity(&row, &entries[i], false);
 		client_account(&row, &entries[i]);
 		row_emit(&row);
 	}
@@ -224,7 +201,7 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	ends = GetCurrentTimestamp();
 	for (int i = 0; i < count; i++)
 	{
-		client_identity(&row, &entries[i], true);
+		row_client_identity(&row, &entries[i], true);
 		client_account(&row, &entries[i]);
 		row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
 		row_emit(&row);
@@ -386,7 +363,7 @@ histogram_begin_group(HistogramScan *scan)
 	MemoryContextReset(scan->identity_context);
 	old = MemoryContextSwitchTo(scan->identity_context);
 	scan->row.column = 0;
-	client_identity(&scan->row, &scan->groups[scan->group], false);
+	row_client_identity(&scan->row, &scan->groups[scan->group], false);
 	scan->identity_columns = scan->row.column;
 	MemoryContextSwitchTo(old);
 }

@@ -64,16 +64,26 @@ typedef struct ClientCounters
 	TcpCounters tcp;
 	int64		ended_sessions;
 	ConnectTotals connect;
+	int64		occupied;		/* ns; see clients_occupy() */
 
 	int64		rtt;			/* ns, latest measured; 0: none */
 	Histogram	histogram[NUM_METRICS];
 } ClientCounters;
 
-/* What the live sessions of a group add to it; the only part that may fall. */
+/*
+ * What the live sessions of a group add to it, and what is not saved; the only
+ * part that may fall.
+ */
 typedef struct ClientLive
 {
 	int64		sessions;
 	int64		pending;		/* ns */
+	/* see clients_occupy(): monotonic moments, and ns */
+	int64		known_before;	/* end of the stretch before this one */
+	int64		known_from;		/* whether it was occupied is known from here
+								 * ... */
+	int64		known_until;	/* ... to here, ... */
+	int64		unoccupied;		/* except for so much of it */
 } ClientLive;
 
 typedef struct ClientEntry
@@ -135,6 +145,7 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 
 extern void clients_count_failed(const ClientKey *key, TimestampTz now);
 
+extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);
 
 /* Which groups: what is not set, may be anything. */

@@ -62,6 +62,14 @@ typedef enum LedgerState
 	LEDGER_STATE_IDLE
 } LedgerState;
 
+/* In an exchange, or in a transaction. */
+static inline bool
+ledger_state_is_busy(LedgerState state)
+{
+	return state == LEDGER_STATE_EXECUTING || state == LEDGER_STATE_SENDING ||
+		state == LEDGER_STATE_RECEIVING || state == LEDGER_STATE_WAITING_IN_XACT;
+}
+
 #define LEDGER_NUM_STATES	(LEDGER_STATE_IDLE + 1)
 
 /*

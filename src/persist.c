@@ -37,6 +37,7 @@
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pools.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "session_slot.h"
@@ -54,6 +55,7 @@ typedef enum PersistSection
 	SECTION_CLIENTS,
 	SECTION_HISTORY,
 	SECTION_BLOCKERS,
+	SECTION_POOLS,
 	NUM_SECTIONS
 } PersistSection;
 
@@ -310,6 +312,23 @@ blocker_is_valid(const void *saved)
 		blocker_counters_are_valid(&entry->counters);
 }
 
+static bool
+pool_is_valid(const void *saved)
+{
+	const PoolCopy *pool = saved;
+	const Concurrency *distribution = &pool->distribution;
+	bool		is_of_role = pool->kind == POOL_OF_ROLE;
+
+	return pool->kind >= POOL_OF_ROLE && pool->kind <= POOL_EVICTED && pool->unused == 0 &&
+		OidIsValid(pool->key.datid) == is_of_role && OidIsValid(pool->key.userid) == is_of_role &&
+		usage_is_valid(pool->usage) && IS_VALID_TIMESTAMP(pool->since) &&
+		counters_are_valid(&pool->time, offsetof(PoolCopy, distribution) - offsetof(PoolCopy, time)) &&
+		pool->sessions == 0 && pool->busy == 0 &&
+		pool->sessions_max <= INT_MAX && pool->busy_max <= INT_MAX &&
+		counters_are_valid(distribution, sizeof(*distribution)) &&
+		parts_are_valid(distribution->weight, CONCURRENCY_BUCKETS, PG_INT64_MAX / 4);
+}
+
 /* ---------------------------------------------------------------------------
  * What is saved
  * ---------------------------------------------------------------------------
@@ -373,6 +392,23 @@ restore_blocker(const void *saved)
 	blockers_restore(saved);
 }
 
+/* Nobody is connected any more. */
+static void *
+copy_pools(int *count)
+{
+	PoolCopy   *pools = pools_copy(count);
+
+	for (int i = 0; i < *count; i++)
+		pools[i].sessions = pools[i].busy = 0;
+	return pools;
+}
+
+static void
+restore_pool(const void *saved)
+{
+	pools_restore(saved);
+}
+
 typedef struct SectionSpec
 {
 	uint32		entry_size;
@@ -390,6 +426,8 @@ static const SectionSpec sections[NUM_SECTIONS] = {
 	interval_is_valid, restore_interval},
 	[SECTION_BLOCKERS] = {sizeof(BlockerEntry), copy_blockers,
 	blocker_is_valid, restore_blocker},
+	[SECTION_POOLS] = {sizeof(PoolCopy), copy_pools,
+	pool_is_valid, restore_pool},
 };
 
 /* ---------------------------------------------------------------------------

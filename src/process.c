@@ -10,10 +10,15 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "miscadmin.h"
 #include "process.h"
+#include "utils/float.h"
 
 /*
  * The time for which this process was ready to run and did not get a
@@ -60,4 +65,102 @@ process_times_blocked(void)
 	if (getrusage(RUSAGE_SELF, &usage) != 0)
 		return 0;
 	return usage.ru_nvcsw;
+}
+
+#ifdef __linux__
+/* Processors to which the server is bound, of machines of any size; 0: unknown. */
+static int
+bound_processors(void)
+{
+	for (int most = 1024; most <= 1024 * 1024; most *= 4)
+	{
+		cpu_set_t  *set = CPU_ALLOC(most);
+		size_t		size = CPU_ALLOC_SIZE(most);
+		int			count = 0;
+
+		if (set == NULL)
+			return 0;
+		/* this backend may have been bound otherwise than all others */
+		if (sched_getaffinity(PostmasterPid, size, set) == 0)
+			count = CPU_COUNT_S(size, set);
+		CPU_FREE(set);
+		if (count > 0 || errno != EINVAL)
+			return count;
+	}
+	return 0;
+}
+
+/* The first line of a small file, without its end; false if there is none. */
+static bool
+read_line(const char *path, char *line, size_t size)
+{
+	int			fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t		length;
+
+	if (fd < 0)
+		return false;
+	length = read(fd, line, size - 1);
+	close(fd);
+	if (length <= 0)
+		return false;
+	line[length] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+/*
+ * How many processors' time the control groups (version 2) leave to this
+ * process, at most: each of them, from its own to the outermost, may have a
+ * quota.  Infinite without any.
+ */
+static double
+quota_of_processors(void)
+{
+	char		group[MAXPGPATH];
+	char		path[MAXPGPATH + 32];
+	char		text[64];
+	double		least = get_float8_infinity();
+	char	   *end;
+
+	if (!read_line("/proc/self/cgroup", group, sizeof(group)) ||
+		strncmp(group, "0::/", 4) != 0 || strstr(group, "/..") != NULL)
+		return least;
+	for (;;)
+	{
+		double		quota;
+		double		period;
+
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group + 3);
+		if (read_line(path, text, sizeof(text)) &&
+			sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0)
+			least = Min(least, quota / period);
+		end = strrchr(group, '/');
+		if (end == NULL)
+			return least;
+		*end = '\0';
+	}
+}
+#endif
+
+/*
+ * How many processors the server may use: not necessarily a whole number.
+ */
+double
+process_processors(void)
+{
+#ifdef __linux__
+	int			bound = bound_processors();
+
+	if (bound > 0)
+		return Min(bound, quota_of_processors());
+#endif
+#ifdef _SC_NPROCESSORS_ONLN
+	{
+		long		online = sysconf(_SC_NPROCESSORS_ONLN);
+
+		if (online > 0)
+			return online;
+	}
+#endif
+	return 1;
 }

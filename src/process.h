@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * process.h
- *	  Asking the kernel about this process: what its scheduler counts.
+ *	  Asking the kernel about this process: what its scheduler counts, and
+ *	  how many processors it may use.
  *
  * As in tcpinfo.h, differences between operating systems end here.
  *
@@ -14,5 +15,6 @@
 
 extern bool process_run_queue(int64 *time, int64 *runs);	/* ns, times */
 extern long process_times_blocked(void);
+extern double process_processors(void);
 
 #endif							/* PGNETLAT_PROCESS_H */

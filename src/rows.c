@@ -13,6 +13,7 @@
 
 #include "catalog/pg_authid.h"
 #include "clock.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "rows.h"
@@ -221,6 +222,28 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	memcpy(ip_addr(result), address, length);
 	SET_INET_VARSIZE(result);
 	row_datum(row, column, InetPGetDatum(result));
+}
+
+/*
+ * datid, usesysid, application_name, client_addr; names of the first two where
+ * the caller wants them.  A row of evicted groups has no role.
+ */
+void
+row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
+{
+	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
+
+	row_oid(row, "datid", entry->key.datid);
+	if (with_names)
+		row_name(row, "datname", get_database_name(entry->key.datid));
+	row_oid(row, "usesysid", role);
+	if (with_names)
+		row_name(row, "usename", GetUserNameFromId(role, true));
+	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
+	if (!entry->is_evicted && rows_may_see(role))
+		row_address(row, "client_addr", entry->key.family, entry->key.address);
+	else
+		row_null(row, "client_addr");
 }
 
 /*

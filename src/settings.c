@@ -28,6 +28,7 @@ int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
 int64		pgnetlat_plain_wait_ns = LONG_WAIT_NS;
 int64		pgnetlat_log_limit = PG_INT64_MAX;
 int			pgnetlat_max_blockers = 500;
+int			pgnetlat_max_pools = 100;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
 PoolerMode	pgnetlat_pooler_mode = POOLER_MODE_AUTO;
@@ -167,6 +168,14 @@ static const Setting settings[] = {
 		.short_desc = "Sets the number of client groups that pgnetlat_clients keeps.",
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_max_clients,
+		.min = 10,
+		.max = 100000,
+	},
+	{
+		.name = "pgnetlat.max_pools",
+		.short_desc = "Sets the number of pools, of a database and a role each, that pgnetlat_pools keeps.",
+		.context = PGC_POSTMASTER,
+		.number = &pgnetlat_max_pools,
 		.min = 10,
 		.max = 100000,
 	},

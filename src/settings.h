@@ -41,6 +41,7 @@ extern int64 pgnetlat_idle_threshold_ns;	/* the same */
 extern int64 pgnetlat_plain_wait_ns;	/* or less: see LONG_WAIT_NS */
 extern int64 pgnetlat_log_limit;	/* nanoseconds; PG_INT64_MAX: off */
 extern int	pgnetlat_max_blockers;
+extern int	pgnetlat_max_pools;
 extern int	pgnetlat_max_clients;
 extern int	pgnetlat_max_statements;
 extern PoolerMode pgnetlat_pooler_mode;

@@ -19,6 +19,7 @@ MODULES = {
     9: "s09_tls_and_load",
     10: "s10_many_sessions",
     11: "s11_four_cases",
+    12: "s12_predictions",
     14: "s14_poolers",
 }
 
