@@ -51,6 +51,7 @@ OBJS = \
 	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
+	src/tls_handshake.o \
 	src/views.o \
 	src/wait_events.o \
 	src/what_if.o \

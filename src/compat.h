@@ -223,6 +223,9 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
 #endif
 }
 
+/* 19 warns of a hook beside ssl_sni, which it then ignores. */
+#define COMPAT_HAS_TLS_INIT_HOOK	(PG_VERSION_NUM < 190000)
+
 /*
  * What core knows of when the connection of this backend was set up, as far as
  * that has got; 0: nothing.  18 takes the times itself.  Before that there is
