@@ -104,7 +104,7 @@ def pooled(lab, results, mode, count):
     with Conversation(lab, lab.pooler_port) as m, contextlib.ExitStack() as stack:
         other = None
         if mode != "session":
-            # the one server connection is handed to and fro
+            # the one server connection is handed from one to the other
             other = stack.enter_context(m.connect("two"))
             other.query("SELECT 1")
             m.client.query("SELECT 1")
