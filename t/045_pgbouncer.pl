@@ -248,7 +248,8 @@ $two->run('SELECT 1');
 my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 at_least($gain->{idle_time}, $PAUSE, 'statement pooling: the pool\'s');
 cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
-cmp_ok($gain->{pooler_requests}, '>=', 2, 'pgbouncer checks, and sets the name');
+cmp_ok($gain->{pooler_requests},
+	'>=', 2, 'pgbouncer checks, and sets the name');
 cmp_ok($gain->{requests} - $gain->{pooler_requests},
 	'==', 1, 'and the client asks once');
 $_->finish foreach $one, $two;
