@@ -217,6 +217,7 @@ SELECT {DATNAME} AS datname,
        sum(statements) AS statements_total,
        sum(transactions) AS transactions_total,
        sum(pipelined) AS pipelined_requests_total,
+       sum(x_pooler_requests) AS pooler_requests_total,
        sum(round_trips) AS round_trips_total,
        sum(ended_sessions) AS ended_sessions_total,
        {seconds('in_xact_wait_time')} AS in_xact_wait_seconds_total,
@@ -230,7 +231,7 @@ SELECT {DATNAME} AS datname,
        sum(packets_sent) AS sent_packets_total,
        sum(packets_received) AS received_packets_total,
        {seconds_of(PARTS)}
-  FROM {clients_with(SINCE_1_1[:2])}
+  FROM {clients_with([*SINCE_1_1[:2], 'pooler_requests'])}
  WHERE {NOT_MYSELF}
  GROUP BY 1""",
     metrics=[
@@ -238,6 +239,7 @@ SELECT {DATNAME} AS datname,
         counter('statements_total', 'Statements executed in them.'),
         counter('transactions_total', 'Transactions ended.'),
         counter('pipelined_requests_total', 'Requests that had already arrived: they cost no round trip.'),
+        counter('pooler_requests_total', "Requests of connection poolers' own, as far as they say for whom they work."),
         counter('round_trips_total', 'Requests that cost a round trip.'),
         counter('ended_sessions_total', 'Sessions that have ended.'),
         counter('in_xact_wait_seconds_total',
