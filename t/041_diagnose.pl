@@ -140,8 +140,7 @@ is( $observer->value(
 	),
 	'idle in transaction',
 	'in pgnetlat_clients');
-ok( $observer->poll(
-		sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
+ok($observer->poll(sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
 	'and in pgnetlat_now');
 
 # ---------------------------------------------------------------------------
@@ -308,7 +307,7 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 		$row->{evidence},
 		qr/the client would take no more/,
 		'how that is known');
-	ok( $observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
+	ok($observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
 		'in pgnetlat_now');
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');
