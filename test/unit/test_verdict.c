@@ -106,6 +106,7 @@ test_trips(void)
 	requests(42 * 50, 50, MS * 15 / 42, MS * 19 / 10, 0, true);
 	expect("chatty", "42 round trips");
 	expect_evidence("42 round trips per transaction x 1.90 ms = 79.8 of 94.8 ms");
+	CHECK(finding_of(VERDICT_NETWORK_BOUND) == NULL, "no time is lost twice");
 	CHECK_EQUAL(findings[0].lost, 42 * 50 * MS * 19 / 10, "all round trips");
 	CHECK_EQUAL(findings[0].saving, 40 * 50 * MS * 19 / 10, "all but two");
 	CHECK(strstr(verdict_advice(&f, &findings[0]), "pipeline") != NULL, "what to do");
