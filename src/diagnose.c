@@ -36,6 +36,7 @@
 #include "pools.h"
 #include "rows.h"
 #include "statements.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "windows.h"
 

@@ -163,7 +163,7 @@ sure_think(const VerdictFigures *figures, int64_t think)
 	think = max64(think - figures->explained_others, 0);
 	if (figures->rtt >= VERDICT_MIN_RTT)
 		return think;
-	return max64(think - 2 * figures->totals.run_queue, 0);
+	return max64(think - VERDICT_CLIENT_STARVED * figures->totals.run_queue, 0);
 }
 
 /* On a processor, and not just ready for one. */

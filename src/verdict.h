@@ -94,6 +94,9 @@
 /* The client, inside of transactions; a driver needs less than the second. */
 #define VERDICT_PAUSE			(20 * VERDICT_MS)
 #define VERDICT_THINK			(5 * VERDICT_MS)
+#define VERDICT_CLIENT_STARVED	4	/* a client on this machine may have
+									 * waited so many times as long for a
+									 * processor as the server did */
 #define VERDICT_THINK_SHARE		50	/* %: of the time in transactions */
 #define VERDICT_XACT_PAUSE		(100 * VERDICT_MS)	/* in one transaction */
 /* ... and one connection that never pauses, in a loop with much else to do */

@@ -284,7 +284,7 @@ for (1 .. 30)
 	foreach my $sql ('BEGIN', 'SELECT 1', 'SELECT 2')
 	{
 		$thinker->run($sql);
-		pause(15);
+		pause(20);
 	}
 	$thinker->run('COMMIT');
 }
