@@ -103,7 +103,9 @@ test_workload(void)
 	/* more of it than there was work */
 	totals.run_queue = 5000 * MS;
 	workload = workload_of(&totals, 1);
-	CHECK(workload.processor_time == 0, "no demand is left");
+	CHECK(close_to(workload.processor_time, 0.14, 1e-12), "some demand is left");
+	CHECK(close_to(workload.run_queue_time, 2.56, 1e-12), "the rest was in waits");
+	CHECK(close_to(workload.client_time, 0, 1e-12), "all of them");
 	CHECK(close_to(workload.transaction_time, workload_server_time(&workload) +
 				   workload_network_time(&workload) + workload.client_time, 1e-12), "it adds up");
 }
@@ -237,20 +239,20 @@ test_changes(void)
 	Change		change = NO_CHANGE;
 	Prediction	prediction = predicted_rtt(&workload, 50);
 
-	/* cold caches take no more than 0.15 ms for each round trip */
-	CHECK(prediction.transaction_time > 203 && prediction.transaction_time < 203.6,
+	/* cold caches take no more than 0.5 ms for each round trip */
+	CHECK(prediction.transaction_time > 203 && prediction.transaction_time < 205,
 		  "%g", prediction.transaction_time);
 	prediction = predicted_rtt(&workload, 0.5);
-	CHECK(prediction.transaction_time < 5 && prediction.transaction_time > 4.2,
+	CHECK(prediction.transaction_time < 5 && prediction.transaction_time > 3,
 		  "%g", prediction.transaction_time);
-	CHECK(close_to(prediction.throughput_low, 200, 1e-6), "nothing gets warmer: %g",
-		  prediction.throughput_low);
-	CHECK(prediction.throughput_high > prediction.throughput, "or more does");
-	CHECK(prediction.throughput_high < 300, "%g", prediction.throughput_high);
+	CHECK(prediction.throughput_low > 200 && prediction.throughput_low < 0.9 * prediction.throughput,
+		  "less gets warmer: %g", prediction.throughput_low);
+	CHECK(prediction.throughput_high > 1.02 * prediction.throughput, "or more does");
+	CHECK(prediction.throughput_high < 350, "%g", prediction.throughput_high);
 
 	change.round_trips = 2;
 	prediction = predicted(&workload, change);
-	CHECK(prediction.transaction_time <= 13 && prediction.transaction_time > 12.4,
+	CHECK(prediction.transaction_time <= 13 && prediction.transaction_time > 11,
 		  "%g", prediction.transaction_time);
 	change.batch = 4;
 	CHECK(close_to(predicted(&workload, change).throughput, prediction.throughput, 1e-12),
@@ -261,7 +263,7 @@ test_changes(void)
 		  "two statements in each");
 	change.batch = 4000;
 	prediction = predicted(&workload, change);
-	CHECK(prediction.transaction_time < 3.02 && prediction.transaction_time > 2,
+	CHECK(prediction.transaction_time < 3.02 && prediction.transaction_time > 0.3,
 		  "%g", prediction.transaction_time);
 
 	change = NO_CHANGE;
@@ -280,8 +282,10 @@ test_changes(void)
 	CHECK(close_to(predicted(&workload, change).throughput, 2 * workload.throughput, 1e-9),
 		  "two processors");
 	change.sessions = 100000;
-	CHECK(close_to(predicted(&workload, change).throughput, 2 / 0.7 * 1000, 0.01), "saturated: %g",
-		  predicted(&workload, change).throughput);
+	prediction = predicted(&workload, change);
+	CHECK(prediction.throughput > 2 / 0.7 * 1000, "saturated: %g", prediction.throughput);
+	CHECK(prediction.throughput < 7 * 2 / 0.7 * 1000, "and as warm as can be: %g",
+		  prediction.throughput);
 }
 
 static double

@@ -57,7 +57,7 @@ class Run:
             self.predictions = {name: predict(lab, arguments) for name, arguments in questions.items()}
             self.measured = predict(lab, "")
             # The line that was being counted when all of this began is not of it.
-            self.throughput = statistics.median(self.progress(lab)[first + 1:]) * statements
+            self.throughput = statistics.mean(self.progress(lab)[first + 1:]) * statements
             self.transaction_time = clients / self.throughput * 1000
         finally:
             lab.stop(program)
