@@ -87,7 +87,11 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT exec_unsampled_time double precision,
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
-	OUT blocked_by integer)
+	OUT blocked_by integer,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -149,7 +153,11 @@ SELECT s.pid,
 	   s.exec_unsampled_time,
 	   s.lock_wait_time,
 	   s.blocking_time,
-	   s.blocked_by
+	   s.blocked_by,
+	   s.connect_round_trips,
+	   s.connect_time,
+	   s.connect_network_time,
+	   s.connect_client_time
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -208,6 +216,10 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the re
 COMMENT ON COLUMN pgnetlat_sessions.lock_wait_time IS 'milliseconds: part of exec_time: waiting for locks held by others; the same as exec_lock_time';
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips that the client took to connect: that of TCP, those for encryption, those of authentication, and the last one; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise; NULL if it is not known';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -263,6 +275,10 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT lock_wait_time double precision,
 	OUT blocking_time double precision,
 	OUT blocked_by integer,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -432,7 +448,18 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_start_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
+	OUT connect_other_time double precision,
+	OUT connect_server_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -485,7 +512,18 @@ SELECT c.datid,
 	   c.exec_replication_time,
 	   c.exec_remote_time,
 	   c.exec_other_time,
-	   c.exec_unsampled_time
+	   c.exec_unsampled_time,
+	   c.connections,
+	   c.failed_connections,
+	   c.connect_round_trips,
+	   c.connect_time,
+	   c.connect_start_time,
+	   c.connect_tls_time,
+	   c.connect_auth_time,
+	   c.connect_other_time,
+	   c.connect_server_time,
+	   c.connect_network_time,
+	   c.connect_client_time
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -496,7 +534,7 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ro
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (failed) for failed connections of which there is no such group, (evicted) in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
@@ -535,6 +573,17 @@ COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part 
 COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
 COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_clients.connections IS 'connections that were set up';
+COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, no such database and the like';
+COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips that the clients took to connect: that of TCP, those for encryption, those of authentication, and the last one';
+COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; failed connections are not in it';
+COMMENT ON COLUMN pgnetlat_clients.connect_start_time IS 'milliseconds: part of connect_time: forking and starting the process, until authentication began';
+COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, what came before their start-up packet';
+COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
+COMMENT ON COLUMN pgnetlat_clients.connect_other_time IS 'milliseconds: the rest of connect_time: catalogs, settings, the first ReadyForQuery';
+COMMENT ON COLUMN pgnetlat_clients.connect_server_time IS 'milliseconds: connect_time - connect_network_time - connect_client_time';
+COMMENT ON COLUMN pgnetlat_clients.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it';
+COMMENT ON COLUMN pgnetlat_clients.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -581,6 +630,17 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_start_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
+	OUT connect_other_time double precision,
+	OUT connect_server_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
@@ -646,7 +706,7 @@ COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a dat
 COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
-COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), or rtt';
+COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), rtt, or connect (connect_time)';
 COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
 COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
 COMMENT ON COLUMN pgnetlat_histogram.sum IS 'seconds: sum of the metric''s observations';
@@ -687,7 +747,10 @@ CREATE FUNCTION pgnetlat_history(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_history_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
@@ -731,7 +794,10 @@ SELECT h.bucket_start,
 	   h.exec_replication_time,
 	   h.exec_remote_time,
 	   h.exec_other_time,
-	   h.exec_unsampled_time
+	   h.exec_unsampled_time,
+	   h.connections,
+	   h.failed_connections,
+	   h.connect_time
   FROM pgnetlat_history() h
   LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
  ORDER BY h.bucket_start, h.datid;
@@ -772,6 +838,9 @@ COMMENT ON COLUMN pgnetlat_history.exec_replication_time IS 'milliseconds: part 
 COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
 COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_history.connections IS 'connections that were set up';
+COMMENT ON COLUMN pgnetlat_history.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery';
+COMMENT ON COLUMN pgnetlat_history.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time';
 
 -- ---------------------------------------------------------------------------
 -- Statements

@@ -42,6 +42,8 @@ typedef struct Accumulated
 	ClientKey	next_key;
 	LedgerTotals totals;
 	TcpCounters tcp;
+	ConnectTotals connect;		/* what its connection has cost, to be added
+								 * yet; or zero */
 } Accumulated;
 
 static Accumulated *states = NULL;
@@ -134,8 +136,13 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	clients_occupy(group, observation->observed_at - observation->account.pending,
 				   attributed(totals), ledger_busy_total(totals));
 	tcpstate_counters_add(&counters->tcp, tcp);
-	for (int i = 0; tally && i < NUM_METRICS; i++)
+	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
 		tally_histogram(tally, i, &counters->histogram[i]);
+	if (state->connect.connections > 0)
+	{
+		connect_totals_add(&counters->connect, &state->connect);
+		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
+	}
 	if (unlikely(may_leave && (state->renamed || state->member.in_evicted)))
 	{
 		clients_set_pending(group, &state->member, 0);
@@ -173,6 +180,9 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
+	if (state->connect.connections > 0)
+		history_add_connect(state->key.datid, &state->connect);
+	memset(&state->connect, 0, sizeof(state->connect));
 }
 
 /*
@@ -249,10 +259,10 @@ accumulate_all(void)
 }
 
 /*
- * A session has begun.
+ * A session has begun, and that has cost so much; zero if it is not counted.
  */
 void
-accumulate_attach(int slot, uint64 session)
+accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 {
 	Accumulated *state = &states[slot];
 
@@ -261,6 +271,7 @@ accumulate_attach(int slot, uint64 session)
 	memset(state, 0, sizeof(*state));
 	state->key = my_key;
 	state->generation = slot_generation();
+	state->connect = *connect;
 	state->session = session;
 	accumulate_end(slot);
 }
@@ -319,6 +330,21 @@ accumulate_detach(int slot)
 }
 
 /*
+ * The connection of this process, which is about to end, has failed; it would
+ * have been of the group of this key.
+ */
+void
+accumulate_failed_connection(const ClientKey *key)
+{
+	static const ConnectTotals failed = {.failed = 1};
+
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	clients_count_failed(key, GetCurrentTimestamp());
+	history_add_connect(key->datid, &failed);
+	locks_release(LOCK_RESET, 0);
+}
+
+/*
  * Forget everything counted so far.  Returns the moment from which things
  * count again.
  */
@@ -338,6 +364,7 @@ accumulate_reset(void)
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
+		memset(&states[i].connect, 0, sizeof(states[i].connect));
 		states[i].generation = slot_generation();
 	}
 	clients_reset();

@@ -26,13 +26,14 @@ extern Size accumulate_shmem_size(void);
 extern void accumulate_shmem_init(void);
 
 /* Functions for the session itself */
-extern void accumulate_attach(int slot, uint64 session);
+extern void accumulate_attach(int slot, uint64 session, const ConnectTotals *connect);
 extern bool accumulate_is_renamed(void);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
 extern bool accumulate_begin(int slot, bool if_free);
 extern int	accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free);
 extern void accumulate_end(int slot);
+extern void accumulate_failed_connection(const ClientKey *key);
 
 /* Functions for everybody */
 extern void accumulate_session(int slot);

@@ -38,6 +38,7 @@ static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_NETWORK] = "network",
 	[METRIC_CLIENT] = "client",
 	[METRIC_RTT] = "rtt",
+	[METRIC_CONNECT] = "connect",
 };
 
 static const char *
@@ -139,6 +140,7 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	{
 		row_run_queue(row, totals);
 		row_exec_parts(row, totals);
+		row_connect_cost(row, &counters->connect);
 	}
 }
 
@@ -357,10 +359,12 @@ histogram_begin_group(HistogramScan *scan)
 static void
 histogram_step(HistogramScan *scan)
 {
+	int			metrics = scan->api == API_1_0 ? METRIC_CONNECT : NUM_METRICS;
+
 	if (scan->api == API_1_0 && ++scan->bucket < HISTOGRAM_BUCKETS)
 		return;
 	scan->bucket = 0;
-	if (++scan->metric < NUM_METRICS)
+	if (++scan->metric < metrics)
 		return;
 	scan->metric = 0;
 	scan->group++;
@@ -450,6 +454,9 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	{
 		row_run_queue(row, totals);
 		row_exec_parts(row, totals);
+		row_int64(row, "connections", values->connections);
+		row_int64(row, "failed_connections", values->failed_connections);
+		row_ms(row, "connect_time", values->connect);
 	}
 	row_emit(row);
 }

@@ -10,6 +10,13 @@
  * another: its sessions are counted in the row of their database's evicted
  * groups, until there is.
  *
+ * A connection that fails belongs to the group that it would have been in, if
+ * there is one.  It makes none: whoever cannot log in could make up as many
+ * application_names as he likes.  Otherwise it goes to a group that stands for
+ * all failed ones of its database, role and address.  There are few such groups,
+ * they evict no others, and are evicted first; what is beyond that, or of a
+ * database or role that does not exist, goes to the row of evicted groups.
+ *
  * Windows begin with snapshots, as those over sessions do (snapshots.h), but
  * all groups of a partition have theirs as of the same moments.  A group that
  * did not exist then had counted nothing: its snapshot is zero.  A group that
@@ -45,12 +52,17 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 /* How often to make room for a group that others have taken then. */
 #define MAX_TRIES			3
 
+/* The application_name of groups of failed connections, and how many there are. */
+#define FAILED_NAME			"(failed)"
+#define MAX_FAILED_GROUPS	((uint32) pgnetlat_max_clients / 8)
+
 /* The beginning of ClientCounters: what windows are about, all of it int64. */
 typedef struct ClientSnapshot
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
+	ConnectTotals connect;
 	int64		occupied;
 } ClientSnapshot;
 
@@ -61,6 +73,7 @@ StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
 typedef struct ClientGroup
 {
 	ClientEntry entry;			/* must be first, as its key is in it */
+	bool		is_of_failed;	/* made for failed connections */
 	ClientSnapshot kept[SNAPSHOTS_KEPT];
 } ClientGroup;
 
@@ -78,6 +91,7 @@ typedef struct ClientsShared
 	pg_atomic_uint64 began;		/* monotonic: the server's start, or the
 								 * latest reset; no window begins before */
 	pg_atomic_uint32 live_groups;	/* entries that have live sessions */
+	pg_atomic_uint32 failed_groups; /* entries made for failed connections */
 	pg_atomic_uint32 databases[CLIENTS_EVICTED - 1];	/* whose groups were
 														 * evicted, in order;
 														 * else 0 */
@@ -227,6 +241,8 @@ add_up_evicted(void *own, const void *evicted)
 	add_entry(&row->entry, &group->entry);
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		snapshot_add(&row->kept[i], &group->kept[i]);
+	if (group->is_of_failed)
+		pg_atomic_fetch_sub_u32(&shared->failed_groups, 1);
 }
 
 static bool
@@ -264,6 +280,7 @@ begin(void)
 {
 	pg_atomic_write_u64(&shared->began, clock_now());
 	pg_atomic_write_u32(&shared->live_groups, 0);
+	pg_atomic_write_u32(&shared->failed_groups, 0);
 	for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
 		pg_atomic_write_u32(&shared->databases[i], 0);
 }
@@ -278,6 +295,7 @@ clients_shmem_init(void)
 	{
 		pg_atomic_init_u64(&shared->began, 0);
 		pg_atomic_init_u32(&shared->live_groups, 0);
+		pg_atomic_init_u32(&shared->failed_groups, 0);
 		for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
 			pg_atomic_init_u32(&shared->databases[i], 0);
 		begin();
@@ -462,6 +480,75 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 	return member->entry;
 }
 
+/* ---------------------------------------------------------------------------
+ * Failed connections
+ * ---------------------------------------------------------------------------
+ */
+
+static void
+mark_as_of_failed(ClientGroup *group)
+{
+	group->is_of_failed = true;
+	pg_atomic_fetch_add_u32(&shared->failed_groups, 1);
+}
+
+/* The group of a key; or that of failed ones, which it may make. */
+static ClientGroup *
+find_for_failed(const ClientKey *key, uint32 hash, bool may_make, TimestampTz now)
+{
+	ClientGroup *group = table_find(&table, hash, key);
+
+	if (group == NULL && may_make &&
+		pg_atomic_read_u32(&shared->failed_groups) < MAX_FAILED_GROUPS)
+	{
+		group = table_find_or_add(&table, hash, key, now);
+		if (group)
+			mark_as_of_failed(group);
+	}
+	return group;
+}
+
+/* Returns false if there is no group for it. */
+static bool
+count_failed_in_group(const ClientKey *key, bool may_make, TimestampTz now)
+{
+	uint32		hash = hash_of(key);
+	ClientGroup *group;
+
+	table_lock(&table, hash);
+	group = find_for_failed(key, hash, may_make, now);
+	if (group)
+		group->entry.counters.connect.failed++;
+	table_unlock(&table, hash);
+	return group != NULL;
+}
+
+/*
+ * A connection has failed, which would have been in the group of this key; what
+ * of it does not exist is not set.
+ */
+void
+clients_count_failed(const ClientKey *key, TimestampTz now)
+{
+	ClientKey	failed = *key;
+	uint32		hash;
+	ClientGroup *group;
+
+	memset(failed.application_name, 0, sizeof(failed.application_name));
+	strlcpy(failed.application_name, FAILED_NAME, sizeof(failed.application_name));
+	if (OidIsValid(key->datid) && OidIsValid(key->userid) &&
+		(count_failed_in_group(key, false, now) || count_failed_in_group(&failed, true, now)))
+		return;
+
+	hash = hash_of(&failed);
+	table_lock(&table, hash);
+	group = evicted_row_for(table_own(&table, hash), key->datid);
+	if (group->entry.since == 0)
+		group->entry.since = now;
+	group->entry.counters.connect.failed++;
+	table_unlock(&table, hash);
+}
+
 /*
  * A group is occupied while at least one of its sessions is not idle.  One of
  * them, which is accumulated, was not for "busy" of "length" nanoseconds, which
@@ -518,7 +605,12 @@ clients_restore(const ClientEntry *saved)
 	if (!saved->is_evicted)
 		group = table_find_or_add(&table, hash, &saved->key, saved->since);
 	if (group)
+	{
 		group->entry = *saved;
+		if (saved->counters.connect.failed > 0 && saved->counters.connect.connections == 0 &&
+			strcmp(saved->key.application_name, FAILED_NAME) == 0)
+			mark_as_of_failed(group);
+	}
 	else
 	{
 		group = evicted_row_for(table_own(&table, hash), saved->key.datid);

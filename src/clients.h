@@ -17,6 +17,7 @@
 #define PGNETLAT_CLIENTS_H
 
 #include "datatype/timestamp.h"
+#include "connect_cost.h"
 #include "histogram.h"
 #include "ledger.h"
 #include "snapshots.h"
@@ -40,8 +41,12 @@ typedef enum ClientMetric
 	METRIC_CLIENT,				/* of those waits: the client */
 	METRIC_RTT,					/* round-trip times, each time they are
 								 * measured */
+	METRIC_CONNECT,				/* connections: connect_cost.h */
 	NUM_METRICS
 } ClientMetric;
+
+/* Those that sessions count in their tallies come first. */
+#define NUM_TALLY_METRICS	METRIC_CONNECT
 
 typedef struct ClientCounters
 {
@@ -49,6 +54,7 @@ typedef struct ClientCounters
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
+	ConnectTotals connect;
 	int64		occupied;		/* ns; see clients_occupy() */
 
 	int64		rtt;			/* ns, latest measured; 0: none */
@@ -123,6 +129,8 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 	entry->live.pending += pending - member->pending;
 	member->pending = pending;
 }
+
+extern void clients_count_failed(const ClientKey *key, TimestampTz now);
 
 extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);

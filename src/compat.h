@@ -26,6 +26,7 @@
 #include "storage/proc.h"
 #include "utils/backend_status.h"
 #include "utils/hsearch.h"
+#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 /* 17 renamed PGPROC's number, and pq_buffer_has_data() became a count. */
@@ -57,6 +58,11 @@ compat_buffer_has_more(ssize_t bytes)
 	return COMPAT_UNKNOWN;
 #endif
 }
+
+/* 18 measures how long it takes to set up a connection. */
+#if PG_VERSION_NUM >= 180000
+#include "tcop/backend_startup.h"
+#endif
 
 /* 16 moved EnableQueryId(). */
 #if PG_VERSION_NUM >= 160000
@@ -214,6 +220,32 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
 	return ShmemInitHash(name, entries, info, flags);
 #else
 	return ShmemInitHash(name, entries, entries, info, flags);
+#endif
+}
+
+/*
+ * What core knows of when the connection of this backend was set up, as far as
+ * that has got; 0: nothing.  18 takes the times itself.  Before that there is
+ * only the timer for authentication, and another statement may start that once
+ * authentication is over.
+ */
+typedef struct CompatConnectTimes
+{
+	TimestampTz accepted;		/* the socket */
+	TimestampTz started;		/* the process */
+	TimestampTz auth_began;
+} CompatConnectTimes;
+
+static inline void
+compat_connect_times(CompatConnectTimes *times)
+{
+#if PG_VERSION_NUM >= 180000
+	times->accepted = conn_timing.socket_create;
+	times->started = conn_timing.fork_end;
+	times->auth_began = conn_timing.auth_start;
+#else
+	times->accepted = times->started = 0;
+	times->auth_began = get_timeout_start_time(STATEMENT_TIMEOUT);
 #endif
 }
 

@@ -15,6 +15,7 @@
 
 #include "accumulate.h"
 #include "active_sessions.h"
+#include "connecting.h"
 #include "exchange.h"
 #include "persist.h"
 #include "request_log.h"
@@ -952,10 +953,30 @@ session_exit(int code, Datum arg)
 	my_session.slot = NULL;
 }
 
+/*
+ * The session's connection has been set up at "now".  What that has cost is
+ * published, and returned if it is to be counted.
+ */
+static void
+settle_connection(int64 now, ConnectTotals *cost)
+{
+	SlotPublished *published = &my_session.slot->published;
+	TcpInfo		info = published->tcp;
+
+	if (info.measured_at == 0)
+		(void) ask_kernel(now, &info);
+	if (connecting_done(now, published->clock_offset, info.rtt, cost))
+		slot_set_connect(my_session.slot, cost);
+	if (!my_session.counting)
+		memset(cost, 0, sizeof(*cost));
+}
+
 static void
 attach(void)
 {
+	int64		now = clock_now();
 	uint64		session;
+	ConnectTotals cost;
 
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || MyBEEntry == NULL)
 		return;
@@ -969,9 +990,10 @@ attach(void)
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	if (pgnetlat_enabled)
 		start_counting();
+	settle_connection(now, &cost);
 	session = slot_open(my_session.slot);
 	active_attach(my_session.index);
-	accumulate_attach(my_session.index, session);
+	accumulate_attach(my_session.index, session, &cost);
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */
 	if (session == 1)

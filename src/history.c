@@ -63,11 +63,14 @@ history_shmem_init(void)
 	}
 }
 
-/* The row of a database: its own, or an unused one, or that of all others. */
+/*
+ * The row of a database: its own, or an unused one, or that of all others; of
+ * none that is known, too.
+ */
 static HistoryRow *
 row_for(HistoryInterval *interval, Oid datid)
 {
-	for (int i = 0; i < HISTORY_DATABASES; i++)
+	for (int i = 0; OidIsValid(datid) && i < HISTORY_DATABASES; i++)
 	{
 		HistoryRow *row = &interval->rows[i];
 
@@ -119,6 +122,22 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 	row->bytes_received += tcp->bytes_received;
 	if (unlikely(late > 0))
 		add_late(datid, late);
+	locks_release(LOCK_HISTORY, 0);
+}
+
+/*
+ * Add what connections have cost to the interval in progress.
+ */
+void
+history_add_connect(Oid datid, const ConnectTotals *connect)
+{
+	HistoryRow *row;
+
+	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
+	row = row_for_adding(interval_get(shared->current), datid);
+	row->connections += connect->connections;
+	row->failed_connections += connect->failed;
+	row->connect += connect->time;
 	locks_release(LOCK_HISTORY, 0);
 }
 

@@ -14,6 +14,7 @@
 #define PGNETLAT_HISTORY_H
 
 #include "datatype/timestamp.h"
+#include "connect_cost.h"
 #include "ledger.h"
 #include "tcpinfo.h"
 
@@ -27,6 +28,9 @@ typedef struct HistoryRow
 	LedgerTotals totals;
 	int64		retransmits;
 	int64		bytes_received;
+	int64		connections;
+	int64		failed_connections;
+	int64		connect;		/* ns */
 } HistoryRow;
 
 typedef struct HistoryInterval
@@ -40,6 +44,7 @@ extern Size history_shmem_size(void);
 extern void history_shmem_init(void);
 
 extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp);
+extern void history_add_connect(Oid datid, const ConnectTotals *connect);
 extern bool history_is_due(TimestampTz now);
 extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);

@@ -217,6 +217,14 @@ client_key_is_valid(const ClientKey *key)
 		is_zero(key->application_name + name, NAMEDATALEN - name);
 }
 
+/* Parts of one time, in two ways. */
+static bool
+connect_totals_are_valid(const ConnectTotals *totals)
+{
+	return parts_are_valid(&totals->start, 3, totals->time) &&
+		parts_are_valid(&totals->network, 2, totals->time);
+}
+
 static bool
 client_is_valid(const void *saved)
 {
@@ -237,7 +245,8 @@ client_is_valid(const void *saved)
 	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		is_zero(&entry->live, sizeof(entry->live)) &&
 		totals_are_valid(&entry->counters.totals) &&
-		counters_are_valid(&entry->counters, sizeof(entry->counters));
+		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
+		connect_totals_are_valid(&entry->counters.connect);
 }
 
 static bool
@@ -246,8 +255,8 @@ history_row_is_valid(const HistoryRow *row, bool has_database)
 	return flag_is_valid(&row->used) &&
 		OidIsValid(row->datid) == (row->used && has_database) &&
 		totals_are_valid(&row->totals) &&
-		counters_are_valid(&row->retransmits, sizeof(row->retransmits)) &&
-		counters_are_valid(&row->bytes_received, sizeof(row->bytes_received));
+		counters_are_valid(&row->retransmits,
+						   sizeof(*row) - offsetof(HistoryRow, retransmits));
 }
 
 static bool

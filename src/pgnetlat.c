@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "connecting.h"
 #include "settings.h"
 #include "miscadmin.h"
 #include "sampler.h"
@@ -36,6 +37,7 @@ _PG_init(void)
 	settings_define();
 	shmem_install();
 	wire_install();
+	connecting_install();
 	statement_hooks_install();
 	sampler_register();
 }

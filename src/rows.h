@@ -20,12 +20,13 @@
 #define PGNETLAT_ROWS_H
 
 #include "clients.h"
+#include "connect_cost.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "ledger.h"
 
-#define ROW_MAX_COLUMNS		64
+#define ROW_MAX_COLUMNS		80
 
 /* The versions of the SQL declarations, oldest first. */
 typedef enum ApiVersion
@@ -80,6 +81,7 @@ extern void row_ms(RowBuilder *row, const char *column, int64 nanoseconds);
 extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
 extern void row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names);
 extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
+extern void row_connect_cost(RowBuilder *row, const ConnectTotals *totals);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
 extern int64 rows_window_length(const Interval *duration);

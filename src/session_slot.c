@@ -129,6 +129,17 @@ slot_attach(void)
 }
 
 /*
+ * What the connection has cost; between slot_attach() and slot_open().
+ */
+void
+slot_set_connect(SessionSlot *slot, const ConnectTotals *connect)
+{
+	seqlock_write_begin(&slot->lock);
+	slot->published.connect = *connect;
+	seqlock_write_end(&slot->lock);
+}
+
+/*
  * Show the slot to others.  Returns the session's number.
  */
 uint64
@@ -544,6 +555,7 @@ fill_observation(SessionSlot *slot, const Look *look, SlotObservation *observati
 	observation->observed_at = look->now;
 	observation->wait_event = look->wait_event;
 	observation->run_queue_known = copy->run_queue_known;
+	observation->connect = copy->connect;
 	observation->tcp = copy->tcp;
 	if (look->sampled.tcp_session == copy->session)
 		tcpstate_latest(&observation->tcp, &look->sampled.tcp);

@@ -34,6 +34,7 @@
 #define PGNETLAT_SESSION_SLOT_H
 
 #include "clock.h"
+#include "connect_cost.h"
 #include "exec_samples.h"
 #include "ledger.h"
 #include "port/atomics.h"
@@ -75,6 +76,10 @@ typedef struct SlotPublished
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
+
+	/* set while the session is attached, as what is at the top */
+	ConnectTotals connect;		/* what its connection has cost; zero: not
+								 * known */
 } SlotPublished;
 
 typedef struct SlotSampled
@@ -150,6 +155,7 @@ typedef struct SlotObservation
 	TcpCounters tcp_counters;	/* since connected or reset */
 	bool		run_queue_known;	/* else run_queue in the account says
 									 * nothing */
+	ConnectTotals connect;
 	SlotLocks	locks;			/* as of when lock waits were accumulated last */
 } SlotObservation;
 
@@ -194,6 +200,7 @@ extern int	slot_count(void);
 
 /* Functions for the session itself */
 extern SessionSlot *slot_attach(void);
+extern void slot_set_connect(SessionSlot *slot, const ConnectTotals *connect);
 extern uint64 slot_open(SessionSlot *slot);
 extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);

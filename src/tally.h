@@ -70,7 +70,7 @@ typedef struct TallyHistogram
 typedef struct Tally
 {
 	int			count;			/* of statements in use */
-	TallyHistogram histogram[NUM_METRICS];
+	TallyHistogram histogram[NUM_TALLY_METRICS];
 	TallyStatement statements[TALLY_STATEMENTS];
 } Tally;
 

@@ -118,6 +118,27 @@ tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 	return true;
 }
 
+/*
+ * The bytes of a connection that this process has read, and those that its peer
+ * has acknowledged.  Returns false where the kernel does not know.
+ */
+bool
+tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
+{
+	struct tcp_info kernel;
+	socklen_t	length = sizeof(kernel);
+	int			waiting = 0;
+
+	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) != 0 ||
+		length < offsetof(struct tcp_info, tcpi_bytes_received) +
+		sizeof(kernel.tcpi_bytes_received) ||
+		ioctl(sock, FIONREAD, &waiting) != 0)
+		return false;
+	*read = (int64) kernel.tcpi_bytes_received - waiting;
+	*acknowledged = kernel.tcpi_bytes_acked;
+	return true;
+}
+
 /* Longest time to wait for a reply; the kernel gives it at once. */
 #define DIAG_TIMEOUT_US		20000
 
@@ -244,6 +265,12 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 
 bool
 tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
+{
+	return false;
+}
+
+bool
+tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
 {
 	return false;
 }

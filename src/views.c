@@ -167,6 +167,24 @@ session_locks(RowBuilder *row, const SlotObservation *observation)
 		row_null(row, "blocked_by");
 }
 
+/* What its connection has cost. */
+static void
+session_connect(RowBuilder *row, const ConnectTotals *cost)
+{
+	if (cost->connections == 0)
+	{
+		row_null(row, "connect_round_trips");
+		row_null(row, "connect_time");
+		row_null(row, "connect_network_time");
+		row_null(row, "connect_client_time");
+		return;
+	}
+	row_int64(row, "connect_round_trips", cost->round_trips);
+	row_ms(row, "connect_time", cost->time);
+	row_ms(row, "connect_network_time", cost->network);
+	row_ms(row, "connect_client_time", cost->client);
+}
+
 /*
  * The account is for some eyes only: who polls its times and bytes, learns
  * when each query ran, for how long, and how much it returned.
@@ -178,7 +196,10 @@ session_account(RowBuilder *row, const SlotObservation *observation)
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
 	if (row->api >= API_1_1)
+	{
 		session_locks(row, observation);
+		session_connect(row, &observation->connect);
+	}
 }
 
 static void

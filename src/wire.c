@@ -49,6 +49,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "connecting.h"
 #include "exchange.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
@@ -72,6 +73,7 @@
 #define MSG_EMPTY_QUERY				'I'
 #define MSG_NOTICE					'N'
 #define MSG_PARAMETER_STATUS		'S'
+#define MSG_AUTHENTICATION			'R'
 #define MSG_ROW_DESCRIPTION			'T'
 #define MSG_FUNCTION_RESULT			'V'
 #define MSG_COPY_BOTH				'W'
@@ -88,11 +90,11 @@
 #define MSG_SYNC					'S'
 
 /*
- * How long a client that was invited to copy is waited for.  Core may have
- * something to do before it reads (triggers, an error), which must not depend
- * on the client for longer.
+ * How long a client that was invited to copy, or asked to authenticate itself,
+ * is waited for.  Core may have something to do before it reads (triggers, an
+ * error), which must not depend on the client for longer.
  */
-#define COPY_PATIENCE_NS			NS_PER_S
+#define PATIENCE_NS					NS_PER_S
 
 /* What an Execute message fetches; known only where portals are suspended. */
 typedef enum FetchKind
@@ -173,6 +175,7 @@ message_in_wait(char type)
 #define MAY_BEGIN_STATEMENT		(STATE_STATEMENT_DONE | STATE_SUSPENDED)
 
 static const uint8 interesting[UCHAR_MAX + 1] = {
+	[MSG_AUTHENTICATION] = STATE_ANY,
 	[MSG_BIND_COMPLETE] = MAY_BEGIN_STATEMENT,
 	[MSG_CLOSE_COMPLETE] = MAY_BEGIN_STATEMENT,
 	[MSG_COMMAND_COMPLETE] = STATE_ANY,
@@ -294,6 +297,8 @@ special_message(char type, const char *body, size_t length)
 {
 	int			result;
 
+	if (unlikely(connecting_in_progress))
+		connecting_note_message(type, body, length);
 	if (exchange_in_wait())
 		message_in_wait(type);
 	if (exchange_in_progress() && interesting[(unsigned char) type] != 0)
@@ -447,7 +452,8 @@ library_has_more(void)
 }
 
 /*
- * Wait for data, or for something else that must be seen to; has data come?
+ * Wait at "now" for data, or for something else that must be seen to; has data
+ * come?
  *
  * Timers set the latch as well: it is reset as core does, which while it reads
  * a COPY looks for nothing but the end of the session.  A cancel request is
@@ -456,7 +462,7 @@ library_has_more(void)
 static bool
 data_comes(int64 now)
 {
-	int64		until = now + COPY_PATIENCE_NS;
+	int64		until = now + PATIENCE_NS;
 	WaitEvent	event;
 
 	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
@@ -511,6 +517,18 @@ invited_to_copy(int64 now, bool arrived)
 	exchange_begin_turn(now);
 	came = data_comes(now);
 	exchange_end_turn(clock_now(), came);
+}
+
+/*
+ * A message of authentication has left at "now".  If the client has to answer,
+ * its answer is waited for here, for the same reason.
+ */
+static void
+asked_to_authenticate(int64 now)
+{
+	if (connecting_asked(now) && next_in_buffer() == 0 &&
+		library_has_more() == COMPAT_NO && data_comes(now))
+		connecting_answered(clock_now());
 }
 
 /* Send a part of a response, or one that may block. */
@@ -585,6 +603,8 @@ flush_response(void)
 static int
 flush_out_of_response(void)
 {
+	int			result;
+
 	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
@@ -593,7 +613,10 @@ flush_out_of_response(void)
 			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
 	}
 	wire.buffered = 0;
-	return wire.next_flush();
+	result = wire.next_flush();
+	if (unlikely(connecting_in_progress) && result == 0)
+		asked_to_authenticate(clock_now());
+	return result;
 }
 
 static int

@@ -216,7 +216,7 @@ push @{ $histogram{ $_->{metric} } }, $_
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'measured'
 	  ORDER BY metric, le::float8});
 is( join(' ', sort keys %histogram),
-	'client network request rtt wait',
+	'client connect network request rtt wait',
 	'there is a histogram of each metric');
 foreach my $metric (sort keys %histogram)
 {

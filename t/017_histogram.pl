@@ -49,17 +49,18 @@ my ($whole) = $observer->rows(
 			count(*) FILTER (WHERE le = '+Inf' AND bucket <> count) AS incomplete,
 			count(datname) AS datnames, count(usename) AS usenames
 	   FROM pgnetlat_histogram WHERE $mine");
-is($whole->{rows}, $groups * 100, 'rows of these');
-is($whole->{buckets}, 100, 'five metrics, twenty buckets');
+is($whole->{rows}, $groups * 120, 'rows of these');
+is($whole->{buckets}, 120, 'six metrics, twenty buckets');
 is($whole->{incomplete}, 0, 'the last bucket has all observations');
 is($whole->{$_}, $whole->{rows}, "with $_") foreach qw(datnames usenames);
 cmp_ok($whole->{requests}, '>=', $groups, 'with observations');
 
-# the same as in 1.0, but for one name
+# the same as in 1.0, but for one name, and one that is new
 my $rows =
   "SELECT md5(string_agg(concat_ws(' ', application_name, client_addr, datname,
 		usename, name, le, bucket, sum, count), ',' ORDER BY application_name, name, le))
-	FROM pgnetlat_histogram, replace(metric, 'exchange', 'request') name WHERE $mine";
+	FROM pgnetlat_histogram, replace(metric, 'exchange', 'request') name
+	WHERE $mine AND metric <> 'connect'";
 is( $observer->value($rows),
 	$older->value($rows),
 	'the same rows as those of version 1.0');

@@ -100,8 +100,19 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # with tcp => 6 to ::1.
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
-# to be sent before the server has answered anything), local_port (for TCP).
+# to be sent before the server has answered anything), local_port (for TCP),
+# before_startup (called with the client when its socket is connected), and
+# authenticate (called with the number and the data of each question of
+# authentication, returns the answer: a message).
 sub connect
+{
+	my ($class, $node, %options) = @_;
+
+	return $class->begin_connecting($node, %options)->be_ready;
+}
+
+# The same in two steps: what the client has to say, ...
+sub begin_connecting
 {
 	my ($class, $node, %options) = @_;
 	my $self = bless {
@@ -110,6 +121,7 @@ sub connect
 		received => 0,
 		sent => 0,
 		responses => 0,
+		authenticate => $options{authenticate},
 		buffer => ''
 	}, $class;
 
@@ -121,17 +133,54 @@ sub connect
 		options => $options{options} // '');
 	my $body = pack('N', 196608)
 	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	$options{before_startup}->($self) if $options{before_startup};
 	$self->put(
 		pack('N', 4 + length($body)) . $body . ($options{early} // ''));
+	return $self;
+}
 
-	foreach my $m ($self->until('Z'))
+# ... and what the server answers, until it is ready for a query.
+sub be_ready
+{
+	my ($self) = @_;
+
+	for (my $type = ''; $type ne 'Z';)
 	{
+		my $m = ($self->until('RKEZ'))[-1];
+
+		$type = $m->{type};
+		$self->_authenticate($m->{body})
+		  if $type eq 'R';
 		($self->{pid}, $self->{secret}) = unpack('N N', $m->{body})
-		  if $m->{type} eq 'K';
-		die "connection refused: $m->{error}{M}\n" if $m->{type} eq 'E';
+		  if $type eq 'K';
+		die "connection refused: $m->{error}{M}\n" if $type eq 'E';
 	}
 	$self->begin_anew;
 	return $self;
+}
+
+# Answers a question of authentication, if it is one.
+sub _authenticate
+{
+	my ($self, $body) = @_;
+	my ($number, $data) = unpack('N a*', $body);
+
+	# it is over, or about to be
+	return if $number == 0 or $number == 12;
+	die "the server wants authentication (type $number)\n"
+	  unless $self->{authenticate};
+	$self->put($self->{authenticate}->($number, $data));
+	return;
+}
+
+# A byte from the server, outside of any message: its answer to a request for
+# encryption.
+sub read_byte
+{
+	my ($self) = @_;
+
+	$self->_fill(_deadline(), 'a byte') or return;
+	return substr($self->{buffer}, 0, 1, '');
 }
 
 sub _open_socket
