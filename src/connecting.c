@@ -186,6 +186,7 @@ note_negotiation(void)
 	ConnectEvents *events = &connecting.events;
 	int64		now = clock_now();
 	int64		runs;
+	int64		on_cpu;
 
 	compat_connect_times(&connecting.core);
 	connecting.negotiated = GetCurrentStatementStartTimestamp();
@@ -197,7 +198,7 @@ note_negotiation(void)
 		return;
 	events->blocked = Max(now - fork_ended - processor_time(), 0);
 	if (events->blocked >= CONNECT_SHORTEST_WAIT_NS &&
-		process_run_queue(&events->run_queue, &runs))
+		process_run_queue(&events->run_queue, &runs, &on_cpu))
 	{
 		/* before it ran for the first time, it did not wait for the client */
 		events->run_queue = Max(events->run_queue - (fork_ended - fork_began), 0);

@@ -3,12 +3,11 @@
  * prediction.c
  *	  See prediction.h.
  *
- * The measured workload fits the model by construction.  What is counted tells
- * how long a transaction was at the processors, run queue included; which demand
- * causes that, with so many sessions and so much delay, is computed backwards
- * (mva_demand()).  So what else runs on the processors, and what the model does
- * not know of how they are shared, is in the demand, and a prediction without a
- * change is what was measured.
+ * The measured workload fits the model by construction: a prediction without a
+ * change is what was measured.  What is counted tells how long a transaction was
+ * at the processors, run queue included; which demand on them causes that, with so
+ * many sessions and so much delay, is computed backwards (mva_demand()).  See
+ * measured_station().
  *
  * Warm and cold.  Who has waited comes back to cold caches, and to a processor
  * that may have to wake up: the longer the wait, the more so.  Measured with
@@ -29,7 +28,8 @@
  *
  * What nobody can know from the account makes the difference between
  * throughput_low and throughput_high: how much the law applies to this machine
- * and these statements, whether data under way takes longer on a longer path (a
+ * and these statements, whether sessions share a client's process, what they wait
+ * for at the processors, whether data under way takes longer on a longer path (a
  * window's worth of data for each round trip; or not at all, where bandwidth is
  * the limit), and whether waits for locks become shorter if the server is faster.
  *
@@ -66,6 +66,7 @@
 #define IDLE_WAIT_NS	INT64_C(1000000000)
 
 /* Throughput, and with it the waits, are found by iteration. */
+#define HALVINGS		60
 #define ITERATIONS		100
 #define PRECISION		1e-10
 
@@ -210,6 +211,7 @@ workload_from_totals(Workload *workload, const LedgerTotals *totals,
 	workload->client_time = (ledger_client_part(totals) + totals->run_queue_wait - in_waits) / ms;
 	workload->processor_time = (all - in_work) / ms;
 	workload->run_queue_time = (in_waits + in_work) / ms;
+	workload->on_cpu = totals->on_cpu / ms;
 	workload->io_time = exec.io / ms;
 	workload->held_up_time = exec.held_up / ms;
 	workload->transaction_time = whole / ms;
@@ -243,6 +245,7 @@ typedef struct Assumptions
 	bool		locks_are_work; /* waits for locks are for others' work */
 	bool		clients_share;	/* the sessions are of one program, which the
 								 * others keep warm */
+	bool		no_platoons;	/* what sessions wait for is work */
 } Assumptions;
 
 /* What turns cost: ms, and what they cost more after waits, for each factor of ten. */
@@ -341,12 +344,60 @@ changed_stream_time(const Workload *workload, const Change *change,
 	return workload->stream_time * change->rtt / rtt;
 }
 
+/* What a transaction does at the processors. */
+typedef struct Station
+{
+	double		demand;
+	double		platoon;		/* how much longer it is there than it would
+								 * be if sessions did not come in platoons */
+	double		use;			/* of the processors, 0 to 1 */
+} Station;
+
+static double
+residence_beside(const Workload *workload, double delay, double demand)
+{
+	MvaNetwork	network = {workload->sessions, delay, demand, workload->processors};
+
+	return mva_solve(&network).residence;
+}
+
 /*
- * The demand on processors in each transaction: such that transactions take as
- * long there as they did.
+ * How long sessions wait for each other beyond what the network of queues says:
+ * so that all of it takes as long as it did.
  */
 static double
-measured_demand(const Workload *workload)
+measured_platoon(const Workload *workload, double residence, double demand)
+{
+	double		delay = workload->transaction_time - residence;
+	double		low = 0;
+	double		high = residence;
+
+	if (residence_beside(workload, delay, demand) >= residence)
+		return 0;
+	for (int i = 0; i < HALVINGS; i++)
+	{
+		double		middle = (low + high) / 2;
+
+		if (residence_beside(workload, delay + middle, demand) + middle > residence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return (low + high) / 2;
+}
+
+/*
+ * The demand on processors in each transaction, and what it does not explain.
+ *
+ * With a demand as large as this network of queues needs it, transactions take as
+ * long at the processors as they did.  That contains what takes the processors'
+ * time beside the sessions, and is right where processors are always in use.
+ * Where they hardly are, what sessions wait for is one another, after they have
+ * come in a platoon (they do so for long where each of them is delayed by the same
+ * time); then the demand is what the kernel has counted.
+ */
+static Station
+measured_station(const Workload *workload, const Assumptions *assumptions)
 {
 	double		residence = workload->processor_time + workload->run_queue_time;
 	MvaNetwork	measured = {
@@ -354,8 +405,29 @@ measured_demand(const Workload *workload)
 		.delay = workload->transaction_time - residence,
 		.processors = workload->processors
 	};
+	Station		station = {.demand = mva_demand(&measured, residence)};
+	double		in_use;
 
-	return mva_demand(&measured, residence);
+	station.use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
+	if (assumptions->no_platoons || workload->sessions <= 1 ||
+		workload->on_cpu <= 0 || workload->on_cpu >= station.demand)
+		return station;
+	in_use = pow(station.use, 4);
+	station.demand = in_use * station.demand + (1 - in_use) * workload->on_cpu;
+	station.use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
+	station.platoon = measured_platoon(workload, residence, station.demand);
+	return station;
+}
+
+/* A busier station leaves less time for platoons: they are in its queue. */
+static double
+changed_platoon(const Station *station, double throughput, double demand, double processors)
+{
+	double		use = fmin(throughput * demand / processors, 1);
+
+	if (use <= station->use)
+		return station->platoon;
+	return station->platoon * (1 - use) / (1 - station->use);
 }
 
 /*
@@ -410,7 +482,7 @@ measured_model(const Workload *workload, const Assumptions *assumptions, double 
  */
 static MvaSolution
 solve(const Workload *workload, const Change *change, const Assumptions *assumptions,
-	  double demand, double *transaction_time)
+	  double *transaction_time)
 {
 	double		round_trips = changed_round_trips(workload, change);
 	double		speed = isnan(change->server_speed) ? 1 : change->server_speed;
@@ -418,12 +490,14 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 		changed_stream_time(workload, change, assumptions);
 	double		held_up = workload->io_time / speed +
 		workload->held_up_time / (assumptions->locks_are_work ? speed : 1);
-	Model		model = measured_model(workload, assumptions, demand);
+	Station		station = measured_station(workload, assumptions);
+	Model		model = measured_model(workload, assumptions, station.demand);
 	MvaNetwork	queues = {
 		.sessions = isnan(change->sessions) ? workload->sessions : change->sessions,
 		.processors = workload->processors
 	};
 	MvaSolution solution;
+	double		platoon = station.platoon;
 	double		last = 0;
 
 	for (int i = 0; i < ITERATIONS; i++)
@@ -433,7 +507,7 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 										  queues.processors);
 
 		queues.demand = turns_time(&model.server, round_trips, wait) / speed;
-		queues.delay = network + client + held_up;
+		queues.delay = network + client + held_up + platoon;
 		solution = mva_solve(&queues);
 		*transaction_time = queues.delay + solution.residence;
 		if (fabs(*transaction_time - last) <= PRECISION * last)
@@ -441,6 +515,9 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 		last = *transaction_time;
 		model.server_wait = network + client;
 		model.client_wait = network + queues.demand + held_up;
+		/* half way: what is waited for here is not waited for there */
+		platoon = (platoon + changed_platoon(&station, solution.throughput, queues.demand,
+											 queues.processors)) / 2;
 	}
 	return solution;
 }
@@ -451,6 +528,7 @@ static const Assumptions extremes[] = {
 	{.law = LAW_LEAST,.clients_share = true},
 	{.law = LAW_MOST,.clients_share = true},
 	{.law = LAW_MOST},
+	{.law = 1,.clients_share = true,.no_platoons = true},
 	{.law = LAW_LEAST,.window_limited = true,.locks_are_work = true,.clients_share = true},
 	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true,.clients_share = true},
 	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true},
@@ -464,7 +542,6 @@ static const Assumptions extremes[] = {
 bool
 predict(const Workload *workload, const Change *change, Prediction *prediction)
 {
-	double		demand;
 	MvaSolution solution;
 
 	if (workload->transactions < PREDICTION_LEAST)
@@ -474,8 +551,7 @@ predict(const Workload *workload, const Change *change, Prediction *prediction)
 	if (!isnan(change->batch) && change->batch > 1 && workload->statements <= 0)
 		return false;
 
-	demand = measured_demand(workload);
-	solution = solve(workload, change, &likely, demand, &prediction->transaction_time);
+	solution = solve(workload, change, &likely, &prediction->transaction_time);
 	prediction->throughput = solution.throughput * MS_PER_S;
 	prediction->throughput_low = prediction->throughput;
 	prediction->throughput_high = prediction->throughput;
@@ -483,7 +559,7 @@ predict(const Workload *workload, const Change *change, Prediction *prediction)
 	{
 		double		time;
 
-		solution = solve(workload, change, &extremes[i], demand, &time);
+		solution = solve(workload, change, &extremes[i], &time);
 		prediction->throughput_low = fmin(prediction->throughput_low,
 										  solution.throughput * MS_PER_S);
 		prediction->throughput_high = fmax(prediction->throughput_high,
