@@ -13,6 +13,7 @@ OBJS = \
 	src/burst.o \
 	src/client_key.o \
 	src/clients.o \
+	src/concurrency.o \
 	src/connect_cost.o \
 	src/connecting.o \
 	src/accumulate.o \
@@ -29,7 +30,12 @@ OBJS = \
 	src/now_view.o \
 	src/persist.o \
 	src/pgnetlat.o \
+	src/pool_view.o \
+	src/pools.o \
 	src/prediction.o \
+	src/pooler.o \
+	src/pooler_clients.o \
+	src/pooler_suffix.o \
 	src/process.o \
 	src/recorder.o \
 	src/request_log.o \
@@ -68,8 +74,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
-	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
+	test/unit/fuzz_ledger test/unit/fuzz_pooler_suffix test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

@@ -91,7 +91,10 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
 	OUT connect_network_time double precision,
-	OUT connect_client_time double precision)
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -157,7 +160,10 @@ SELECT s.pid,
 	   s.connect_round_trips,
 	   s.connect_time,
 	   s.connect_network_time,
-	   s.connect_client_time
+	   s.connect_client_time,
+	   s.pooler_requests,
+	   s.client_rtt,
+	   s.pooler_addr
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -169,9 +175,9 @@ COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
 COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
 COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
-COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity';
-COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity: NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity: -1 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without what a pooler has appended to it';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity, or behind a pooler that says so, its client''s: NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client: -1 on a Unix-domain socket; NULL if the pooler''s words were cut off';
 COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
@@ -220,6 +226,9 @@ COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips that the
 COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_sessions.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_sessions.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -279,6 +288,9 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT connect_time double precision,
 	OUT connect_network_time double precision,
 	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -459,7 +471,9 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT connect_other_time double precision,
 	OUT connect_server_time double precision,
 	OUT connect_network_time double precision,
-	OUT connect_client_time double precision)
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -523,7 +537,9 @@ SELECT c.datid,
 	   c.connect_other_time,
 	   c.connect_server_time,
 	   c.connect_network_time,
-	   c.connect_client_time
+	   c.connect_client_time,
+	   c.pooler_requests,
+	   c.pooler_addr
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -534,8 +550,8 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ro
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions; (failed) for failed connections of which there is no such group, (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) for failed connections of which there is no such group, (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
 COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
@@ -584,6 +600,8 @@ COMMENT ON COLUMN pgnetlat_clients.connect_other_time IS 'milliseconds: the rest
 COMMENT ON COLUMN pgnetlat_clients.connect_server_time IS 'milliseconds: connect_time - connect_network_time - connect_client_time';
 COMMENT ON COLUMN pgnetlat_clients.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it';
 COMMENT ON COLUMN pgnetlat_clients.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise';
+COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -641,6 +659,8 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT connect_server_time double precision,
 	OUT connect_network_time double precision,
 	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
@@ -1078,6 +1098,83 @@ COMMENT ON FUNCTION pgnetlat_what_if(double precision, double precision, double 
 	'by client group, what a transaction took in the window, in milliseconds, and what is predicted if round trips took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or there were so many sessions; NULL: as it is';
 COMMENT ON FUNCTION pgnetlat_what_if_session(integer, double precision, double precision, double precision, interval) IS
 	'the same for the session with this process ID';
+
+-- ---------------------------------------------------------------------------
+-- How many sessions are busy at once
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_pools(
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_pools'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+CREATE FUNCTION pgnetlat_pools_last(
+	IN duration interval DEFAULT '15 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_pools_last'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_pools() IS
+	'how many sessions are busy at once, by database and role, and for all sessions together; all but their number is NULL where the caller may not see it';
+COMMENT ON FUNCTION pgnetlat_pools_last(interval) IS
+	'pgnetlat_pools over the given time up to now, at most 15 minutes: since stats_since, which was window_time milliseconds ago';
+
+CREATE VIEW pgnetlat_pools AS
+SELECT * FROM pgnetlat_pools();
+
+GRANT SELECT ON pgnetlat_pools TO PUBLIC;
+
+COMMENT ON VIEW pgnetlat_pools IS
+	'how many sessions are busy at once, by database and role, and for all sessions together: how large a pool of server connections would have to be';
+COMMENT ON COLUMN pgnetlat_pools.datid IS 'OID of the database; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.datname IS 'name of the database; NULL if it has been dropped, and in the row of all sessions; (evicted) in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
+COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the most that were at any one time';
+COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'how many were on average: the time that sessions were, by their accounts, per time that has passed';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg_sampled IS 'how many were on average at the sampler''s ticks, which is what the columns that follow are made from; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
+COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the most that were busy at a tick';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'with so many server connections, transaction pooling would have served these sessions for 99.9 % of the time without a wait';
+COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
 
 -- ---------------------------------------------------------------------------
 -- What has not changed, except for its comments and planner estimates

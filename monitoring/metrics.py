@@ -465,6 +465,37 @@ BLOCKER = Query(
     parts=BLOCKER_PARTS,
     parts_help='Part of that by what the holder of the lock did meanwhile.')
 
+POOL = Query(
+    key='pgnetlat_pool',
+    rows=f'{TOP} + 1',
+    labels=['datname', 'usename'],
+    # Gauges over the last 15 minutes.  How many sessions of different pools are
+    # busy at once cannot be added up: beside the first ones there is a row for
+    # all sessions.  Rows that the role may not see, and what was evicted, have
+    # no figures.
+    sql=f"""
+SELECT CASE WHEN datid IS NULL THEN '(all)' ELSE coalesce(datname, 'oid:' || datid) END AS datname,
+       CASE WHEN usesysid IS NULL THEN '(all)' ELSE coalesce(usename, 'oid:' || usesysid) END AS usename,
+       sessions, sessions_max, coalesce(busy, 0) AS busy, busy_avg,
+       busy_p50, busy_p95, busy_p99, busy_p999, busy_max, pool_size AS size
+  FROM pgnetlat_pools_last()
+ WHERE pool_size IS NOT NULL
+ ORDER BY datid IS NOT NULL, busy_avg DESC, sessions_max DESC, datname, usename
+ LIMIT {TOP} + 1""",
+    metrics=[
+        gauge('sessions', 'Sessions that are connected now.'),
+        gauge('sessions_max', 'The most that were connected at a time, in the last 15 minutes.'),
+        gauge('busy', 'Sessions in a request or in a transaction now.'),
+        gauge('busy_avg', 'How many were on average, in the last 15 minutes.'),
+        gauge('busy_p50', 'The number that was not exceeded for 50 % of the last 15 minutes.'),
+        gauge('busy_p95', 'The same for 95 % of the time.'),
+        gauge('busy_p99', 'The same for 99 % of the time.'),
+        gauge('busy_p999', 'The same for 99.9 % of the time.'),
+        gauge('busy_max', 'The most that were busy at a time, in the last 15 minutes.'),
+        gauge('size', 'Server connections with which transaction pooling would have served them without a wait '
+                      'for 99.9 % of that time.'),
+    ])
+
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
               [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, HISTOGRAMS]),
@@ -474,4 +505,6 @@ COLLECTORS = [
               [STATEMENT]),
     Collector('pgnetlat_blockers', f'Opt-in: the {TOP} clients and statements that held up others most, and the others',
               [BLOCKER]),
+    Collector('pgnetlat_pools', f'Opt-in: how many sessions are busy at once, in the {TOP} busiest pools and in all',
+              [POOL]),
 ]

@@ -7,6 +7,7 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_sessions
 \d pgnetlat_now
 \d pgnetlat_blockers
+\d pgnetlat_pools
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -107,6 +108,20 @@ SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
   FROM pgnetlat_clients_last() WHERE datname = current_database();
 SELECT * FROM pgnetlat_clients_last('-1 s');
 
+-- how many are busy at once: this session belongs to a pool, and to all of them
+SELECT count(*) AS rows, bool_and(sessions >= 1) AS connected,
+	   bool_and(sessions <= sessions_max) AS no_more_than_ever,
+	   bool_and(busy_p50 <= busy_p95 AND busy_p95 <= busy_p99 AND busy_p99 <= busy_p999
+				AND busy_p999 <= busy_max) AS in_order,
+	   bool_and(pool_size = greatest(busy_p999, 1)) AS pool_size
+  FROM pgnetlat_pools
+ WHERE datname = current_database() AND usename = current_user
+	OR datname IS NULL AND usename IS NULL AND datid IS NULL;
+SELECT bool_and(busy_avg >= 0) AS counted, bool_and(window_time > 0) AS some_time
+  FROM pgnetlat_pools_last('10 s') WHERE datname = current_database();
+SELECT * FROM pgnetlat_pools_last('0');
+SELECT * FROM pgnetlat_pools_last(duration => '16 min');
+
 -- predictions: nothing is different, or something is, or nonsense
 SELECT bool_and(abs(predicted_throughput / throughput - 1) < 1e-5) AS as_it_is,
 	   bool_and(abs(predicted_transaction_time / transaction_time - 1) < 1e-5) AS as_long,
@@ -178,6 +193,11 @@ SELECT count(queryid) FROM pgnetlat_statements
  WHERE userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(client_addr) FROM pgnetlat_clients;
 SELECT count(client_addr) FROM pgnetlat_clients_last();
+SELECT count(*) > 0 AS rows, count(sessions) = count(*) AS sessions, count(sessions_max) AS maxima,
+	   count(busy) AS busy, count(pool_size) AS sizes, count(stats_since) AS times
+  FROM pgnetlat_pools WHERE usename IS DISTINCT FROM current_user;
+SELECT count(sessions_max) AS maxima, count(pool_size) AS sizes, count(window_time) AS times
+  FROM pgnetlat_pools_last() WHERE usename IS DISTINCT FROM current_user;
 SELECT count(client_addr) FROM pgnetlat_what_if();
 SELECT count(*) FROM pgnetlat_sessions s, pgnetlat_what_if_session(s.pid) w
  WHERE s.usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);

@@ -27,6 +27,7 @@
 #include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
+#include "pools.h"
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -40,6 +41,7 @@ typedef struct Accumulated
 	ClientMember member;		/* of the group of that key */
 	bool		renamed;		/* next_key is to be its key */
 	ClientKey	next_key;
+	ClientPooler pooler;		/* whom the session comes from now */
 	LedgerTotals totals;
 	TcpCounters tcp;
 	ConnectTotals connect;		/* what its connection has cost, to be added
@@ -50,6 +52,7 @@ static Accumulated *states = NULL;
 
 /* The group that this session belongs to, or is about to move to. */
 static ClientKey my_key;
+static ClientPooler my_pooler;
 
 Size
 accumulate_shmem_size(void)
@@ -154,7 +157,16 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	clients_set_pending(group, &state->member, observation->account.pending);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
+	if (unlikely(state->pooler.known))
+		group->pooler = state->pooler;
 	clients_release(&state->member);
+}
+
+/* Time in which a session was in an exchange or in a transaction: see pools.h. */
+static inline int64
+busy_time(const LedgerTotals *totals)
+{
+	return totals->exec + totals->send + totals->recv + totals->in_xact_wait;
 }
 
 /* Accumulate what the session has counted since the last time. */
@@ -180,6 +192,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, now);
 	history_add(state->key.datid, &totals, &tcp);
+	pools_add_busy_time((int) (state - states), busy_time(&totals));
 	if (state->connect.connections > 0)
 		history_add_connect(state->key.datid, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
@@ -266,13 +279,15 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 {
 	Accumulated *state = &states[slot];
 
-	client_key_of_session(&my_key);
+	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
 	memset(state, 0, sizeof(*state));
 	state->key = my_key;
+	state->pooler = my_pooler;
 	state->generation = slot_generation();
 	state->connect = *connect;
 	state->session = session;
+	pools_join(slot, session, my_key.datid, my_key.userid);
 	accumulate_end(slot);
 }
 
@@ -284,9 +299,11 @@ bool
 accumulate_is_renamed(void)
 {
 	ClientKey	key;
+	ClientPooler pooler;
 
-	client_key_of_session(&key);
-	return memcmp(&key, &my_key, sizeof(key)) != 0;
+	client_key_of_session(&key, &pooler);
+	return memcmp(&key, &my_key, sizeof(key)) != 0 ||
+		memcmp(&pooler, &my_pooler, sizeof(pooler)) != 0;
 }
 
 /*
@@ -298,8 +315,9 @@ accumulate_rename(int slot)
 {
 	Accumulated *state = &states[slot];
 
-	client_key_of_session(&my_key);
+	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
+	state->pooler = my_pooler;
 	/* it may have changed back before it left its group */
 	state->renamed = memcmp(&my_key, &state->key, sizeof(my_key)) != 0;
 	if (state->renamed)
@@ -325,6 +343,7 @@ accumulate_detach(int slot)
 	clients_set_pending(group, &state->member, 0);
 	group->counters.ended_sessions++;
 	clients_leave(&state->member);
+	pools_leave(slot);
 	state->session = 0;
 	accumulate_end(slot);
 }
@@ -371,6 +390,7 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	lock_waits_reset();
+	pools_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

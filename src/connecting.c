@@ -221,8 +221,7 @@ fill_in_key(ClientKey *key)
 	memset(key, 0, sizeof(*key));
 	clients_set_address(key, &port->raddr.addr);
 	if (port->application_name)
-		strlcpy(key->application_name, port->application_name,
-				sizeof(key->application_name));
+		clients_set_name(key, port->application_name, NULL, NULL);
 	if (!criticalSharedRelcachesBuilt)
 		return;
 	AbortOutOfAnyTransaction();

@@ -110,6 +110,8 @@ typedef struct OwnSession
 	int64		round_trips;	/* ... and how many of the account there were */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt
 								 * with */
+	int64		client_rtt;		/* between a pooler and its client; 0: not
+								 * known */
 	ExchangeNotes notes;
 } OwnSession;
 
@@ -381,6 +383,7 @@ static inline void
 exchange_note_parameter(void)
 {
 	pgnetlat_housekeeping = my_session.renamed = true;
+	my_session.plain = false;
 }
 
 /* In the wait in progress the backend has sent something of its own accord. */
@@ -532,7 +535,7 @@ exchange_wait_terms(const SessionSlot *slot, bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms;
 
-	terms.rtt = slot->published.tcp.rtt;
+	terms.rtt = slot->published.trip;
 	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;

@@ -62,6 +62,14 @@ typedef enum LedgerState
 	LEDGER_STATE_IDLE
 } LedgerState;
 
+/* In an exchange, or in a transaction. */
+static inline bool
+ledger_state_is_busy(LedgerState state)
+{
+	return state == LEDGER_STATE_EXECUTING || state == LEDGER_STATE_SENDING ||
+		state == LEDGER_STATE_RECEIVING || state == LEDGER_STATE_WAITING_IN_XACT;
+}
+
 #define LEDGER_NUM_STATES	(LEDGER_STATE_IDLE + 1)
 
 /*
@@ -103,6 +111,7 @@ typedef struct LedgerTotals
 	int64_t		transactions;
 	int64_t		pipelined;
 	int64_t		turns;			/* round trips inside exchanges */
+	int64_t		pooler_requests;	/* of the requests: a pooler's own */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
 	int64_t		run_queue;		/* ready to run, without getting a processor */
 	int64_t		run_queue_wait; /* of that, estimated: after a request had

@@ -37,6 +37,7 @@
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pools.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "session_slot.h"
@@ -54,6 +55,7 @@ typedef enum PersistSection
 	SECTION_CLIENTS,
 	SECTION_HISTORY,
 	SECTION_BLOCKERS,
+	SECTION_POOLS,
 	NUM_SECTIONS
 } PersistSection;
 
@@ -162,7 +164,7 @@ totals_are_valid(const LedgerTotals *totals)
 {
 	return counters_are_valid(totals, sizeof(*totals)) &&
 		parts_are_valid(totals->exec_part, NUM_EXEC_PARTS, totals->exec) &&
-		totals->run_queue_wait <= totals->client;
+		totals->run_queue_wait <= totals->client && totals->pooler_requests <= totals->requests;
 }
 
 static bool
@@ -226,6 +228,16 @@ connect_totals_are_valid(const ConnectTotals *totals)
 }
 
 static bool
+pooler_is_valid(const ClientPooler *pooler)
+{
+	size_t		address = pooler->family == AF_INET ? 4 : pooler->family == AF_INET6 ? 16 : 0;
+
+	return (pooler->known == 1 || is_zero(pooler, sizeof(*pooler))) &&
+		(pooler->family == 0 || address > 0) &&
+		is_zero(pooler->address + address, sizeof(pooler->address) - address);
+}
+
+static bool
 client_is_valid(const void *saved)
 {
 	const ClientEntry *entry = saved;
@@ -243,7 +255,7 @@ client_is_valid(const void *saved)
 	else if (!OidIsValid(key->datid) || !OidIsValid(key->userid))
 		return false;
 	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
-		is_zero(&entry->live, sizeof(entry->live)) &&
+		pooler_is_valid(&entry->pooler) && is_zero(&entry->live, sizeof(entry->live)) &&
 		totals_are_valid(&entry->counters.totals) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
 		connect_totals_are_valid(&entry->counters.connect);
@@ -298,6 +310,23 @@ blocker_is_valid(const void *saved)
 		usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
 		is_zero(&entry->live, sizeof(entry->live)) &&
 		blocker_counters_are_valid(&entry->counters);
+}
+
+static bool
+pool_is_valid(const void *saved)
+{
+	const PoolCopy *pool = saved;
+	const Concurrency *distribution = &pool->distribution;
+	bool		is_of_role = pool->kind == POOL_OF_ROLE;
+
+	return pool->kind >= POOL_OF_ROLE && pool->kind <= POOL_EVICTED && pool->unused == 0 &&
+		OidIsValid(pool->key.datid) == is_of_role && OidIsValid(pool->key.userid) == is_of_role &&
+		usage_is_valid(pool->usage) && IS_VALID_TIMESTAMP(pool->since) &&
+		counters_are_valid(&pool->time, offsetof(PoolCopy, distribution) - offsetof(PoolCopy, time)) &&
+		pool->sessions == 0 && pool->busy == 0 &&
+		pool->sessions_max <= INT_MAX && pool->busy_max <= INT_MAX &&
+		counters_are_valid(distribution, sizeof(*distribution)) &&
+		parts_are_valid(distribution->weight, CONCURRENCY_BUCKETS, PG_INT64_MAX / 4);
 }
 
 /* ---------------------------------------------------------------------------
@@ -363,6 +392,23 @@ restore_blocker(const void *saved)
 	blockers_restore(saved);
 }
 
+/* Nobody is connected any more. */
+static void *
+copy_pools(int *count)
+{
+	PoolCopy   *pools = pools_copy(count);
+
+	for (int i = 0; i < *count; i++)
+		pools[i].sessions = pools[i].busy = 0;
+	return pools;
+}
+
+static void
+restore_pool(const void *saved)
+{
+	pools_restore(saved);
+}
+
 typedef struct SectionSpec
 {
 	uint32		entry_size;
@@ -380,6 +426,8 @@ static const SectionSpec sections[NUM_SECTIONS] = {
 	interval_is_valid, restore_interval},
 	[SECTION_BLOCKERS] = {sizeof(BlockerEntry), copy_blockers,
 	blocker_is_valid, restore_blocker},
+	[SECTION_POOLS] = {sizeof(PoolCopy), copy_pools,
+	pool_is_valid, restore_pool},
 };
 
 /* ---------------------------------------------------------------------------

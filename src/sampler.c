@@ -42,6 +42,8 @@
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pools.h"
+#include "pooler_clients.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -598,6 +600,7 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	SessionSlot *slot = slot_get(index);
 	LedgerState state = state_of(view, event, tick->now);
 
+	pools_see(index, view->session, ledger_state_is_busy(state));
 	if (slot_waits_for_lock(event))
 		lock_waits_note(index);
 	if (view->phase == LEDGER_EXECUTING)
@@ -638,6 +641,8 @@ sample_session(int index, Tick *tick)
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
 		sample_active(index, &view, event, tick);
+	else
+		pools_see(index, view.session, false);
 	notes->view = view;
 	notes->sampled_at = tick->now;
 	notes->quiet = false;
@@ -700,6 +705,7 @@ take_snapshots_if_due(const Tick *tick)
 		accumulate_session(slot);
 	}
 	clients_take_snapshots(due);
+	pools_take_snapshots(due);
 }
 
 static void
@@ -725,7 +731,9 @@ tick_once(Tick *tick)
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
 		sample_all(tick);
+		pools_end_tick(tick->before, tick->now);
 		lock_waits_tick();
+		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}
@@ -812,6 +820,7 @@ static void
 sampler_exit(int code, Datum arg)
 {
 	active_sampler_ends();
+	pools_sampler_ends();
 	if (status->pid == MyProcPid)
 		status->pid = 0;
 }
@@ -830,6 +839,7 @@ sampler_setup(void)
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
 	active_sampler_starts();
+	pools_sampler_starts();
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 

@@ -74,6 +74,8 @@ typedef struct SlotPublished
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
+	int64		trip;			/* one round trip to the client: tcp.rtt and,
+								 * from a pooler on this host, the client's */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
 

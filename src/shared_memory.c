@@ -21,6 +21,8 @@
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
+#include "pools.h"
+#include "pooler_clients.h"
 #include "recorder.h"
 #include "request_log.h"
 #include "sampler.h"
@@ -54,7 +56,9 @@ static const struct
 	{history_shmem_size, history_shmem_init},
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
+	{pools_shmem_size, pools_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
+	{pooler_clients_shmem_size, pooler_clients_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 
@@ -90,6 +94,7 @@ request_locks(void)
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
 	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
+	counts[LOCK_POOLS] = pools_partitions();
 	locks_request(counts);
 }
 

@@ -326,10 +326,18 @@ is( complaint_about('1LNP' . substr($good, 4)),
 	'It has a different format, such as that of another version.',
 	'a file of version 1.0 is not loaded, and the reason is said');
 
+# The header: magic, major, sizes of an entry of each section (a statement, a
+# client, an interval, a blocker, a pool), their numbers, the latest reset, the
+# header's own size.  Then the checksum, over the body and these.
+my $sections = 5;
+my $header_length = 20 + 8 * $sections;
+my $body = $header_length + 4;
+
 # Every byte of the header, and some of what follows.
 srand(1);
 my @accepted;
-foreach my $at (0 .. 55, map { 56 + int(rand(length($good) - 56)) } 1 .. 12)
+foreach my $at (0 .. $body - 1,
+	map { $body + int(rand(length($good) - $body)) } 1 .. 12)
 {
 	my $content = $good;
 
@@ -362,31 +370,38 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
-# The header: magic, major, size of a statement, a client, an interval, a
-# blocker; their numbers; the latest reset; the header's own size.  Then the
-# checksum, over the body and these.
-my $header_length = 52;
-my (undef, undef, @sizes_and_counts) = unpack('L10', $good);
-my ($statement_size, $client_size, $bucket_size, $blocker_size, $statements,
-	$clients, $buckets, $blockers)
-  = @sizes_and_counts;
+my (undef, undef, @sizes_and_counts) =
+  unpack('L' . (2 + 2 * $sections), $good);
+my ($statement_size, $client_size, $bucket_size, $blocker_size, $pool_size) =
+  @sizes_and_counts;
+my ($statements, $clients, $buckets, $blockers, $pools) =
+  @sizes_and_counts[ $sections .. 2 * $sections - 1 ];
 
 sub with_checksum
 {
 	my ($content) = @_;
 
 	substr($content, $header_length, 4) = pack('L',
-		crc32c(substr($content, 56) . substr($content, 0, $header_length)));
+		crc32c(substr($content, $body) . substr($content, 0, $header_length))
+	);
 	return $content;
 }
 
 is(with_checksum($good), $good, 'the test knows the checksum');
 
-my $statement = 56;
+my $statement = $body;
 my $group = $statement + $statements * $statement_size;
 my $bucket = $group + $clients * $client_size;
 $blocker = $bucket + $buckets * $bucket_size;
 is($blockers, 1, 'there is a blocker');
+
+# that of a role, and that of all
+my @pools =
+  map { $blocker + $blockers * $blocker_size + $_ * $pool_size }
+  0 .. $pools - 1;
+my ($pool) = grep { unpack('L', substr($good, $_ + 8)) == 0 } @pools;
+my ($all) = grep { unpack('L', substr($good, $_ + 8)) == 1 } @pools;
+ok($pool && $all, 'there are two pools');
 
 # an interval in which there was something to count: its first row is used
 my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
@@ -443,7 +458,25 @@ my %untrue = (
 	  [ $used + 160, pack('q6', ($most) x 6) ],
 	'parts of a blocker of which the sum overflows' =>
 	  [ $blocker + 208, pack('q5', ($most) x 5) ],
-	'a reset at the end of time' => [ 40, $endless ]);
+	'a pool of no kind' => [ $pool + 8, pack('L', 3) ],
+	'a pool without a database' => [ $pool, pack('L', 0) ],
+	'a pool without a role' => [ $pool + 4, pack('L', 0) ],
+	'the pool of all, with a role' => [ $all + 4, pack('L', 10) ],
+	'a pool with usage that is none' => [ $pool + 16, pack('d', -1) ],
+	'a pool since the end of time' => [ $pool + 24, $endless ],
+	'a pool that was there for less than no time' =>
+	  [ $pool + 32, $negative ],
+	'negative time in which somebody was busy' => [ $pool + 40, $negative ],
+	'a pool with sessions' => [ $pool + 48, pack('q', 1) ],
+	'more sessions than can be counted' =>
+	  [ $pool + 56, pack('q', 2147483648) ],
+	'a pool in which somebody is busy' => [ $pool + 64, pack('q', 1) ],
+	'more that were busy than can be counted' =>
+	  [ $pool + 72, pack('q', 2147483648) ],
+	'negative time at a level' => [ $pool + 80, $negative ],
+	'levels of which the sum overflows' =>
+	  [ $pool + 80, pack('q8', ($most) x 8) ],
+	'a reset at the end of time' => [ 8 + 8 * $sections, $endless ]);
 
 foreach my $name (sort keys %untrue)
 {
@@ -464,7 +497,7 @@ substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
 my $content =
   substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
-substr($content, 28, 4) = pack('L', scalar @others);
+substr($content, 12 + 4 * $sections, 4) = pack('L', scalar @others);
 write_file(with_checksum($content));
 $node->start;
 $observer = PgNetlat::Observer->connect($node);

@@ -103,7 +103,8 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # to be sent before the server has answered anything), local_port (for TCP),
 # before_startup (called with the client when its socket is connected), and
 # authenticate (called with the number and the data of each question of
-# authentication, returns the answer: a message).
+# authentication, returns the answer: a message), startup (which parameters to
+# send; all of them unless told otherwise).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -132,7 +133,10 @@ sub begin_connecting
 		application_name => $options{application_name} // 'client',
 		options => $options{options} // '');
 	my $body = pack('N', 196608)
-	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	  . join('',
+		map { "$_\0$startup{$_}\0" }
+		  @{ $options{startup} // [ sort keys %startup ] })
+	  . "\0";
 	$options{before_startup}->($self) if $options{before_startup};
 	$self->put(
 		pack('N', 4 + length($body)) . $body . ($options{early} // ''));

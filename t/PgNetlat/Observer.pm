@@ -42,7 +42,7 @@ our @SUMS = (
 	  run_queue_wait_time total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
-	  packets_received));
+	  packets_received pooler_requests));
 
 # Columns that never fall: the sums, and what else only rises (a maximum would).
 our @GROWING = (@SUMS);
@@ -113,6 +113,8 @@ sub _check_row
 	# and those of COPY FROM STDIN
 	$self->_complain($row, 'round_trips is less than requests - pipelined')
 	  if $row->{round_trips} < $row->{requests} - $row->{pipelined};
+	$self->_complain($row, 'pooler_requests exceeds requests')
+	  if $row->{pooler_requests} > $row->{requests};
 	$self->_complain($row, 'in_xact_wait_time exceeds the waits')
 	  if $row->{in_xact_wait_time} >
 	  $row->{network_time} + $row->{client_time} + $ROUNDING;

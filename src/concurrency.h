@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * concurrency.h
+ *	  For how long how many sessions were busy at once: a distribution that
+ *	  is weighted with time.
+ *
+ * Levels below CONCURRENCY_EXACT have a bucket each.  Above, each doubling is
+ * divided into CONCURRENCY_STEPS buckets, so that what is told of a level, the
+ * greatest one in its bucket, is at most a sixteenth too much.  The last bucket
+ * has no upper end.
+ *
+ * Plain C, no server headers.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_CONCURRENCY_H
+#define PGNETLAT_CONCURRENCY_H
+
+#include <stdint.h>
+
+#define CONCURRENCY_EXACT		64	/* 2^6 */
+#define CONCURRENCY_STEPS		16	/* 2^4 */
+#define CONCURRENCY_DOUBLINGS	6
+#define CONCURRENCY_LIMIT		(CONCURRENCY_EXACT << CONCURRENCY_DOUBLINGS)
+#define CONCURRENCY_BUCKETS \
+	(CONCURRENCY_EXACT + CONCURRENCY_STEPS * CONCURRENCY_DOUBLINGS + 1)
+
+/* For how long, in nanoseconds, the level was in each bucket. */
+typedef struct Concurrency
+{
+	int64_t		weight[CONCURRENCY_BUCKETS];
+} Concurrency;
+
+extern int	concurrency_bucket(int level);
+extern int	concurrency_greatest(int bucket);
+extern int64_t concurrency_total(const Concurrency *distribution);
+extern int	concurrency_quantile(const Concurrency *distribution, int per_mille,
+								 int highest);
+extern double concurrency_mean(const Concurrency *distribution);
+
+/* The level has lasted for so long; not negative, either of them. */
+static inline void
+concurrency_add(Concurrency *distribution, int level, int64_t time)
+{
+	distribution->weight[concurrency_bucket(level)] += time;
+}
+
+#endif							/* PGNETLAT_CONCURRENCY_H */

@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * pool_view.c
+ *	  SQL functions about how many sessions are busy at once.
+ *
+ * Who may not see a role's sessions learns how many there are, as in
+ * pgnetlat_sessions.  Not how many are busy: whoever polls that could time each
+ * query.  That goes for the sums over all roles as well.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "accumulate.h"
+#include "commands/dbcommands.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "pools.h"
+#include "rows.h"
+#include "utils/timestamp.h"
+
+/* Thousandths of the time for which a pool is to be large enough. */
+#define POOL_PER_MILLE		999
+
+static void
+pool_identity(RowBuilder *row, const PoolCopy *pool)
+{
+	row_oid(row, "datid", pool->key.datid);
+	row_name(row, "datname", pool->kind == POOL_EVICTED ? "(evicted)" :
+			 get_database_name(pool->key.datid));
+	row_oid(row, "usesysid", pool->key.userid);
+	row_name(row, "usename", pool->kind == POOL_OF_ROLE ?
+			 GetUserNameFromId(pool->key.userid, true) : NULL);
+}
+
+/* NULL if nothing is known. */
+static void
+row_level(RowBuilder *row, const char *column, int64 level)
+{
+	if (level >= 0)
+		row_int64(row, column, level);
+	else
+		row_null(row, column);
+}
+
+static void
+pool_distribution(RowBuilder *row, const PoolCopy *pool)
+{
+	static const struct
+	{
+		const char *column;
+		int			per_mille;
+	}			quantiles[] = {
+		{"busy_p50", 500},
+		{"busy_p95", 950},
+		{"busy_p99", 990},
+		{"busy_p999", 999},
+	};
+	double		mean = concurrency_mean(&pool->distribution);
+	int			size = concurrency_quantile(&pool->distribution, POOL_PER_MILLE, pool->busy_max);
+
+	if (mean >= 0)
+		row_float8(row, "busy_avg_sampled", mean);
+	else
+		row_null(row, "busy_avg_sampled");
+	for (size_t i = 0; i < lengthof(quantiles); i++)
+		row_level(row, quantiles[i].column,
+				  concurrency_quantile(&pool->distribution, quantiles[i].per_mille,
+									   pool->busy_max));
+	row_int64(row, "busy_max", pool->busy_max);
+	/* a pool without connections serves nobody */
+	row_level(row, "pool_size", size < 0 ? size : Max(size, 1));
+}
+
+static void
+pool_row(RowBuilder *row, const PoolCopy *pool, bool with_window)
+{
+	pool_identity(row, pool);
+	row_int64(row, "sessions", pool->sessions);
+	if (!rows_may_see(pool->key.userid))
+	{
+		row_null_rest(row);
+		row_emit(row);
+		return;
+	}
+	row_int64(row, "sessions_max", pool->sessions_max);
+	row_level(row, "busy", pools_are_sampled() ? pool->busy : -1);
+	if (pool->time > 0)
+		row_float8(row, "busy_avg", pool->busy_time / (double) pool->time);
+	else
+		row_null(row, "busy_avg");
+	pool_distribution(row, pool);
+	row_timestamp(row, "stats_since", pool->since);
+	if (with_window)
+		row_ms(row, "window_time", pool->time);
+	row_emit(row);
+}
+
+/*
+ * One row per database and role with sessions, now or before; one for all
+ * sessions; and one for pools that were evicted, if there are any.
+ */
+static Datum
+pools(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	PoolCopy   *copies;
+	int			count;
+
+	rows_begin(fcinfo, api, &row);
+	accumulate_all();
+	copies = pools_copy(&count);
+	for (int i = 0; i < count; i++)
+		pool_row(&row, &copies[i], false);
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_pools, pools, API_1_1);
+
+/*
+ * The same over a window, with its length.
+ */
+static Datum
+pools_last(FunctionCallInfo fcinfo, ApiVersion api)
+{
+	RowBuilder	row;
+	PoolCopy   *copies;
+	int64		length;
+	int			count;
+
+	rows_begin(fcinfo, api, &row);
+	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	accumulate_all();
+	copies = pools_copy_window(length, &count);
+	for (int i = 0; i < count; i++)
+		pool_row(&row, &copies[i], true);
+	return (Datum) 0;
+}
+
+SQL_ENTRY_POINT(pgnetlat_pools_last, pools_last, API_1_1);

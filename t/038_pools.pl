@@ -1,0 +1,357 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# How many sessions are busy at once: known numbers of sessions that execute,
+# send, receive or wait in a transaction, for known parts of the time.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use List::Util qw(max);
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('pools', conf => 'pgnetlat.max_pools = 10');
+$node->start;
+my $observer = PgNetlat::Observer->connect($node);
+$observer->run(
+	'CREATE EXTENSION pgnetlat',
+	map { "CREATE ROLE $_ LOGIN SUPERUSER" } qw(steady steps short windows),
+	map { "role_$_" } 1 .. 12);
+
+my @QUANTILES = qw(busy_p50 busy_p95 busy_p99 busy_p999);
+
+# A row, checked against itself.
+sub checked
+{
+	my ($row) = @_;
+	my $previous = 0;
+
+	return unless $row;
+	foreach my $column (@QUANTILES, 'busy_max')
+	{
+		$observer->_complain($row,
+			"$row->{usename}: $column is less than $previous")
+		  if ($row->{$column} // $previous) < $previous;
+		$previous = $row->{$column} // $previous;
+	}
+	$observer->_complain($row, 'sessions exceed their maximum')
+	  if $row->{sessions} > $row->{sessions_max};
+	$observer->_complain($row, 'more are busy than are connected')
+	  if ($row->{busy} // 0) > $row->{sessions};
+	return $row;
+}
+
+sub pool
+{
+	my ($role, $from) = @_;
+	my ($row) =
+	  $observer->rows('SELECT * FROM '
+		  . ($from // 'pgnetlat_pools')
+		  . " WHERE usename = '$role' AND datname = 'postgres'");
+
+	return checked($row);
+}
+
+# All sessions together.
+sub all_sessions
+{
+	my ($row) = $observer->rows(
+		'SELECT * FROM pgnetlat_pools WHERE datname IS NULL AND usename IS NULL'
+	);
+
+	return checked($row);
+}
+
+sub client
+{
+	my ($role) = @_;
+
+	return PgNetlat::Client->connect($node, user => $role);
+}
+
+# Waits until a pool's row meets a condition (in $_), and returns it.
+sub await
+{
+	my ($role, $condition) = @_;
+
+	return $observer->poll(
+		sub {
+			local $_ = pool($role);
+			return $_ && $condition->() ? $_ : undef;
+		}) // pool($role);
+}
+
+# Forgets everything, then waits until the last so many milliseconds have been
+# sampled.
+sub count_anew
+{
+	my ($milliseconds) = @_;
+
+	$observer->run('SELECT pgnetlat_reset()');
+	pause($milliseconds);
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# The same number all the time
+# ---------------------------------------------------------------------------
+
+my @idle = map { client('steady') } 1 .. 20;
+my @in_xact = map { client('steady') } 1 .. 3;
+my @executing = map { client('steady') } 1 .. 2;
+$_->run('BEGIN', 'SELECT 1') foreach @in_xact;
+$_->put(query('SELECT pg_sleep(600)')) foreach @executing;
+my $row = await('steady', sub { $_->{busy} == 5 });
+is("$row->{busy} of $row->{sessions}", '5 of 25', 'busy now, and connected');
+is($row->{sessions_max}, 25, 'the most that were connected');
+
+# those in a transaction are quiet by now
+count_anew(1000);
+$row = await('steady',
+	sub { defined $_->{busy_p50} and abs($_->{busy_avg} - 5) < 0.05 });
+is($row->{$_}, 5, "steady: $_")
+  foreach @QUANTILES, qw(busy busy_max pool_size);
+cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: by the accounts');
+is($row->{busy_avg_sampled}, 5, 'steady: by samples');
+is($row->{sessions_max}, 25, 'steady: the most that were connected');
+my $all = all_sessions();
+is($all->{sessions}, 26, 'with the observer that is all');
+cmp_ok($all->{busy_p50}, '>=', 5, 'at least five of all are busy');
+cmp_ok($all->{busy_p50}, '<=', 6, 'at most the observer beside them');
+
+# while nobody is active, the sampler sleeps
+$_->cancel foreach @executing;
+await('steady', sub { $_->{busy} == 3 });
+count_anew(1500);
+$row = pool('steady');
+is($row->{$_}, 3, "asleep: $_")
+  foreach @QUANTILES, qw(busy busy_max pool_size);
+is($row->{busy_avg_sampled}, 3, 'asleep: by samples');
+
+# a sampler that is started anew knows nothing of those that are quiet
+my $sampler = $observer->value('SELECT sampler_pid FROM pgnetlat_info');
+$observer->run("SELECT pg_terminate_backend($sampler)");
+ok( $observer->poll(
+		sub {
+			(   $observer->value(
+					"SELECT sampler_pid <> $sampler FROM pgnetlat_info")
+				  // '') eq 't';
+		}),
+	'the sampler is started anew');
+$row = await('steady', sub { ($_->{busy} // -1) == 3 });
+is($row->{busy}, 3, 'and finds them again');
+is($row->{busy_p50}, 3, 'what was is not forgotten');
+
+# whoever goes is not busy any more, whatever it did
+$observer->run('SELECT pg_terminate_backend(' . $in_xact[2]->pid . ')');
+$row = await('steady', sub { $_->{sessions} == 24 });
+is("$row->{busy} of $row->{sessions}", '2 of 24', 'one was cut off');
+$in_xact[1]->run('SET pgnetlat.enabled = off');
+$row = await('steady', sub { $_->{busy} == 1 });
+is($row->{busy}, 1, 'one is not counted any more');
+$in_xact[1]->run('SET pgnetlat.enabled = on', 'COMMIT');
+$in_xact[0]->run('COMMIT');
+is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'nobody is busy');
+
+# a COPY whose client sends nothing, and a response that nobody reads
+$observer->run('CREATE TABLE lines (line text)');
+$idle[0]->put(query('COPY lines FROM STDIN'));
+$idle[1]
+  ->put(query(q{SELECT repeat('x', 100000) FROM generate_series(1, 1000)}));
+is(await('steady', sub { $_->{busy} == 2 })->{busy},
+	2, 'receiving and sending are busy');
+count_anew(1000);
+$row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
+is($row->{busy_p50}, 2, 'and are sampled as such');
+cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'and in the accounts');
+$_->vanish foreach @idle[ 0, 1 ];
+is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
+
+# ---------------------------------------------------------------------------
+# Parts of the time
+# ---------------------------------------------------------------------------
+
+# Four sessions are in a transaction for a part of the time, and nobody for the
+# rest.  When is known between when the test asked for it and had the answer.
+my @steps = map { client('steps') } 1 .. 4;
+
+# One round; its row, with the bounds of busy_avg.
+sub step_round
+{
+	$observer->run('SELECT pgnetlat_reset()');
+	my $reset = now();
+	$_->put(query('BEGIN')) foreach @steps;
+	$_->responses foreach @steps;
+	my $begun = now();
+	pause(1000);
+	my $ending = now();
+	$_->put(query('COMMIT')) foreach @steps;
+	$_->responses foreach @steps;
+	my $ended = now();
+	pause(3000);
+	my $read_from = now();
+	my $round = pool('steps');
+	my $read_to = now();
+
+	$round->{least} = 4 * ($ending - $begun) / ($read_to - $reset + 50);
+	$round->{most} = 4 * ($ended - $reset) / ($read_from - $reset);
+	return $round;
+}
+
+# A sampler that gets no processor when the steps begin or end sees them late:
+# another round then.
+for (1 .. 4)
+{
+	$row = step_round();
+	last if abs($row->{busy_avg} - $row->{busy_avg_sampled}) < 0.1;
+}
+is($row->{busy_p95}, 4, 'steps: at the upper level for more than 5 %');
+is($row->{busy_p50}, 0, 'but for less than half of the time');
+is($row->{busy_max}, 4, 'and never higher');
+cmp_ok(
+	$row->{busy_avg}, '>=',
+	$row->{least} - 0.02,
+	'steps: by the accounts, at least');
+cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.02, 'and at most');
+cmp_ok(abs($row->{busy_avg} - $row->{busy_avg_sampled}),
+	'<', 0.1, 'steps: samples agree');
+
+# ---------------------------------------------------------------------------
+# Exchanges shorter than a tick
+# ---------------------------------------------------------------------------
+
+# Accounts and samples are of the same sessions, but have nothing in common.
+# Several hundred ticks: one more look if the machine has spoilt the first.
+my $short = client('short');
+my @differences;
+
+for (1 .. 4)
+{
+	$observer->run('SELECT pgnetlat_reset()');
+	my $until = now() + 3000;
+	while (now() < $until)
+	{
+		$short->run('SELECT pg_sleep(0.002)');
+		pause(rand(6));
+	}
+	$row = pool('short');
+	push @differences, $row->{busy_avg} - $row->{busy_avg_sampled};
+	last if abs($differences[-1]) < 0.1;
+}
+cmp_ok($row->{busy_avg}, '>', 0.1,
+	'short exchanges: busy for a part of the time');
+cmp_ok($row->{busy_avg}, '<', 1, 'but not for all of it');
+cmp_ok(abs($differences[-1]),
+	'<', 0.1, 'samples agree with accounts: ' . join(', ', @differences));
+
+# ---------------------------------------------------------------------------
+# Windows
+# ---------------------------------------------------------------------------
+
+my @window = map { client('windows') } 1 .. 3;
+$_->run('BEGIN') foreach @window;
+await('windows', sub { $_->{busy} == 3 });
+pause(200);
+$_->run('COMMIT') foreach @window;
+$_->finish foreach @window[ 1, 2 ];
+$row = await('windows', sub { $_->{sessions} == 1 and $_->{busy} == 0 });
+is("$row->{busy_max} of $row->{sessions_max}",
+	'3 of 3', 'once three were busy');
+
+# one that is younger than the window
+my $window = pool('windows', q{pgnetlat_pools_last('15 min')});
+is($window->{$_}, $row->{$_}, "window of its life: $_")
+  foreach qw(datid usesysid sessions sessions_max busy_max stats_since);
+
+# one that has begun since
+ok( $observer->poll(
+		sub {
+			$window = pool('windows', q{pgnetlat_pools_last('10 s')});
+			$window->{busy_max} == 0 && $window->{sessions_max} == 1;
+		}),
+	'the last ten seconds know nothing of that');
+cmp_ok($window->{window_time}, '>=', 10_000, 'they are ten seconds at least');
+is($window->{$_}, 0, "window: $_")
+  foreach @QUANTILES, qw(busy_avg busy_avg_sampled);
+is($window->{pool_size}, 1, 'window: one connection would do');
+is(pool('windows')->{busy_max}, 3, 'all its time knows it');
+
+# ---------------------------------------------------------------------------
+# After a restart
+# ---------------------------------------------------------------------------
+
+my $before = pool('windows');
+$node->restart;
+$observer = PgNetlat::Observer->connect($node);
+my $after = await('windows', sub { 1 });
+is($after->{$_}, $before->{$_}, "saved: $_")
+  foreach qw(datid usesysid sessions_max busy_max stats_since);
+is($after->{sessions}, 0, 'saved: nobody is connected');
+cmp_ok($after->{busy_avg}, '>', 0, 'saved: time that it was busy');
+cmp_ok(
+	$after->{busy_avg}, '<=',
+	$before->{busy_avg} * 1.001,
+	'which was not more');
+cmp_ok($after->{busy_avg_sampled}, '>', 0, 'saved: its distribution');
+$window = pool('windows', q{pgnetlat_pools_last('15 min')});
+is($window->{$_}, 0, "saved is older than any window: $_")
+  foreach qw(busy_avg busy_avg_sampled busy_max sessions_max);
+
+# ---------------------------------------------------------------------------
+# More pools than there is room for
+# ---------------------------------------------------------------------------
+
+sub sum_of
+{
+	my ($column, $condition) = @_;
+
+	return $observer->value(
+		"SELECT coalesce(sum($column), 0) FROM pgnetlat_pools WHERE $condition"
+	);
+}
+
+# whoever has gone makes room: room for ten, and the observer has one of them
+foreach my $number (1 .. 12)
+{
+	my $client = client("role_$number");
+
+	$client->run('SELECT 1');
+	$client->finish;
+	await("role_$number", sub { $_->{sessions} == 0 });
+}
+is(sum_of(1, 'usename IS NOT NULL'), 10, 'as many rows as there may be');
+is(sum_of(1, q{datname = '(evicted)'}), 1, 'and one for the rest');
+is(sum_of(1, 'datname IS NULL'), 1, 'and one for all');
+is(sum_of('busy_p50', q{datname = '(evicted)'}) . '',
+	'0', 'the rest has no distribution');
+is( $observer->value(
+		q{SELECT pool_size IS NULL AND busy_avg >= 0 AND sessions_max >= 1
+		  FROM pgnetlat_pools WHERE datname = '(evicted)'}),
+	't',
+	'but sums');
+
+# where all have sessions, there is none
+my @crowd = map { client("role_$_") } 1 .. 12;
+$_->run('BEGIN') foreach @crowd;
+ok($observer->poll(sub { all_sessions()->{busy} >= 12 }),
+	'all twelve are busy');
+is(sum_of('sessions', 'usename IS NOT NULL'), 10, 'ten sessions have a pool');
+is(sum_of('sessions', q{datname = '(evicted)'}), 3, 'and three have none');
+ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
+	'which are busy as well');
+is(all_sessions()->{sessions}, 13, 'all of them are counted');
+$_->run('COMMIT') foreach @crowd;
+$_->finish foreach @crowd;
+ok($observer->poll(sub { all_sessions()->{sessions} == 1 }), 'they are gone');
+ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
+	'nobody is busy any more');
+
+is($observer->violations, '', 'no row contradicts itself');
+done_testing();

@@ -1,0 +1,151 @@
+/*
+ * test_concurrency.c: the distribution of a level over time, against a list of
+ * all moments.
+ */
+#include "concurrency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+#define SECOND		INT64_C(1000000000)
+
+static void
+test_buckets(void)
+{
+	int			bucket = 0;
+
+	for (int level = 0; level < CONCURRENCY_LIMIT; level++)
+	{
+		int			own = concurrency_bucket(level);
+
+		CHECK(own == bucket || own == bucket + 1, "level %d is in bucket %d, after %d",
+			  level, own, bucket);
+		bucket = own;
+		CHECK(concurrency_greatest(own) >= level, "bucket %d ends before %d", own, level);
+		CHECK(concurrency_bucket(concurrency_greatest(own)) == own,
+			  "the end of bucket %d is in another one", own);
+		/* at most a sixteenth too much, and nothing where it is exact */
+		CHECK((concurrency_greatest(own) - level) * CONCURRENCY_STEPS <=
+			  (level < CONCURRENCY_EXACT ? 0 : level), "bucket %d is too wide for %d",
+			  own, level);
+	}
+	CHECK_EQUAL(bucket, CONCURRENCY_BUCKETS - 2, "the last bucket but one");
+	CHECK_EQUAL(concurrency_bucket(CONCURRENCY_LIMIT), CONCURRENCY_BUCKETS - 1, "the last bucket");
+	CHECK_EQUAL(concurrency_bucket(INT32_MAX), CONCURRENCY_BUCKETS - 1, "the last bucket");
+	CHECK_EQUAL(concurrency_greatest(CONCURRENCY_BUCKETS - 1), INT32_MAX, "its end");
+}
+
+static int
+quantile(const Concurrency *distribution, int per_mille)
+{
+	return concurrency_quantile(distribution, per_mille, INT32_MAX);
+}
+
+/* Known answers. */
+static void
+test_answers(void)
+{
+	Concurrency one = {{0}};
+
+	CHECK_EQUAL(quantile(&one, 999), -1, "of no time");
+	CHECK(concurrency_mean(&one) == -1, "mean of no time");
+
+	concurrency_add(&one, 0, 0);
+	CHECK_EQUAL(quantile(&one, 500), -1, "of a level that took no time");
+
+	/* 98.9 s of nobody, 1 s of three, 0.1 s of forty: exactly 0.1 % */
+	concurrency_add(&one, 0, 989 * SECOND / 10);
+	concurrency_add(&one, 3, SECOND);
+	concurrency_add(&one, 40, SECOND / 10);
+	CHECK_EQUAL(quantile(&one, 500), 0, "p50");
+	CHECK_EQUAL(quantile(&one, 950), 0, "p95");
+	CHECK_EQUAL(quantile(&one, 990), 3, "p99");
+	CHECK_EQUAL(quantile(&one, 999), 3, "p99.9, exceeded for 0.1 %");
+	CHECK_EQUAL(quantile(&one, 1000), 40, "all of the time");
+	CHECK(concurrency_mean(&one) == 0.07, "mean is %g", concurrency_mean(&one));
+
+	/* one more nanosecond is too much */
+	concurrency_add(&one, 41, 1);
+	CHECK_EQUAL(quantile(&one, 999), 40, "p99.9, exceeded for longer");
+	CHECK_EQUAL(concurrency_total(&one), 100 * SECOND + 1, "total");
+	CHECK_EQUAL(concurrency_quantile(&one, 1000, 30), 30, "not more than there was");
+
+	/* weights count, not how often something was added */
+	memset(&one, 0, sizeof(one));
+	for (int i = 0; i < 1000; i++)
+		concurrency_add(&one, 5, SECOND / 1000);
+	concurrency_add(&one, 2, 10 * SECOND);
+	CHECK_EQUAL(quantile(&one, 500), 2, "p50 by time");
+	CHECK_EQUAL(quantile(&one, 950), 5, "p95 by time");
+
+	/* a hundred years of it overflow nothing */
+	memset(&one, 0, sizeof(one));
+	concurrency_add(&one, 7, SECOND * 100 * 365 * 86400);
+	concurrency_add(&one, 9, SECOND * 86400);
+	CHECK_EQUAL(quantile(&one, 1), 7, "p0.1 of a hundred years");
+	CHECK_EQUAL(quantile(&one, 999), 7, "p99.9 of a hundred years");
+	CHECK_EQUAL(quantile(&one, 1000), 9, "all of a hundred years");
+
+	/* beyond the last bound, what the caller knows */
+	memset(&one, 0, sizeof(one));
+	concurrency_add(&one, 9000, SECOND);
+	CHECK_EQUAL(concurrency_quantile(&one, 500, 9100), 9100, "beyond the last bound");
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return *(const int *) a - *(const int *) b;
+}
+
+/* Random levels, each of which lasts for one unit. */
+static void
+test_random(void)
+{
+	static const int per_mille[] = {1, 500, 900, 950, 990, 999, 1000};
+	static int	levels[5000];
+	unsigned	state = 1;
+
+	for (int round = 0; round < 200; round++)
+	{
+		Concurrency one = {{0}};
+		int			count = 1 + round * 23 % 5000;
+		int			range = 1 + round * round % CONCURRENCY_LIMIT;
+		double		sum = 0;
+
+		for (int i = 0; i < count; i++)
+		{
+			state = state * 1664525 + 1013904223;
+			levels[i] = (int) ((state >> 8) % (unsigned) range);
+			concurrency_add(&one, levels[i], 1000);
+			sum += levels[i];
+		}
+		qsort(levels, (size_t) count, sizeof(int), compare);
+		for (unsigned i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++)
+		{
+			/* the lowest level with no more than so many above it */
+			int			above = count * (1000 - per_mille[i]) / 1000;
+			int			exact = levels[count - 1 - above];
+			int			got = concurrency_quantile(&one, per_mille[i], levels[count - 1]);
+
+			CHECK(got >= exact && (got - exact) * CONCURRENCY_STEPS <= exact,
+				  "p%d of %d is %d, not %d", per_mille[i], count, got, exact);
+			CHECK(got == exact || exact >= CONCURRENCY_EXACT, "p%d is %d, not %d",
+				  per_mille[i], got, exact);
+		}
+		CHECK(concurrency_mean(&one) >= sum / count * 31 / 32 - 1e-9 &&
+			  concurrency_mean(&one) <= sum / count * 33 / 32 + 1e-9,
+			  "mean is %g, not %g", concurrency_mean(&one), sum / count);
+	}
+}
+
+int
+main(void)
+{
+	test_buckets();
+	test_answers();
+	test_random();
+	return CHECKS_DONE("concurrency");
+}
