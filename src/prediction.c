@@ -57,7 +57,7 @@
 
 /* The law applies less, or more, than it says. */
 #define LAW_LEAST		(1.0 / 3)
-#define LAW_MOST		1.5
+#define LAW_MOST		2.0
 
 /* So much of a response has been sent before the backend begins to wait. */
 #define LARGE_RESPONSE	8192
@@ -350,7 +350,6 @@ typedef struct Station
 	double		demand;
 	double		platoon;		/* how much longer it is there than it would
 								 * be if sessions did not come in platoons */
-	double		use;			/* of the processors, 0 to 1 */
 } Station;
 
 static double
@@ -408,26 +407,24 @@ measured_station(const Workload *workload, const Assumptions *assumptions)
 	Station		station = {.demand = mva_demand(&measured, residence)};
 	double		in_use;
 
-	station.use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
 	if (assumptions->no_platoons || workload->sessions <= 1 ||
 		workload->on_cpu <= 0 || workload->on_cpu >= station.demand)
 		return station;
-	in_use = pow(station.use, 4);
+	in_use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
+	in_use = pow(in_use, 4);
 	station.demand = in_use * station.demand + (1 - in_use) * workload->on_cpu;
-	station.use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
 	station.platoon = measured_platoon(workload, residence, station.demand);
 	return station;
 }
 
-/* A busier station leaves less time for platoons: they are in its queue. */
+/* Who comes in a platoon waits for the others' work. */
 static double
-changed_platoon(const Station *station, double throughput, double demand, double processors)
+changed_platoon(const Workload *workload, const Station *station, double demand, double sessions)
 {
-	double		use = fmin(throughput * demand / processors, 1);
-
-	if (use <= station->use)
-		return station->platoon;
-	return station->platoon * (1 - use) / (1 - station->use);
+	if (station->platoon <= 0)
+		return 0;
+	return station->platoon * demand / station->demand *
+		fmin(fmax(sessions - 1, 0) / (workload->sessions - 1), sessions / workload->sessions);
 }
 
 /*
@@ -497,7 +494,6 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 		.processors = workload->processors
 	};
 	MvaSolution solution;
-	double		platoon = station.platoon;
 	double		last = 0;
 
 	for (int i = 0; i < ITERATIONS; i++)
@@ -507,7 +503,8 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 										  queues.processors);
 
 		queues.demand = turns_time(&model.server, round_trips, wait) / speed;
-		queues.delay = network + client + held_up + platoon;
+		queues.delay = network + client + held_up +
+			changed_platoon(workload, &station, queues.demand, queues.sessions);
 		solution = mva_solve(&queues);
 		*transaction_time = queues.delay + solution.residence;
 		if (fabs(*transaction_time - last) <= PRECISION * last)
@@ -515,9 +512,6 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 		last = *transaction_time;
 		model.server_wait = network + client;
 		model.client_wait = network + queues.demand + held_up;
-		/* half way: what is waited for here is not waited for there */
-		platoon = (platoon + changed_platoon(&station, solution.throughput, queues.demand,
-											 queues.processors)) / 2;
 	}
 	return solution;
 }

@@ -214,6 +214,7 @@ test_identity(void)
 
 		totals.run_queue = random() % 2000 * MS;
 		totals.run_queue_wait = totals.run_queue / 3;
+		totals.on_cpu = random() % 1000 * MS;
 		workload = workload_of(&totals, sessions);
 		prediction = predicted(&workload, NO_CHANGE);
 		CHECK(close_to(prediction.transaction_time, workload.transaction_time, 1e-6), "time");
@@ -288,6 +289,38 @@ test_changes(void)
 		  prediction.throughput);
 }
 
+/*
+ * Sessions that wait for one another on processors that are hardly used: the
+ * demand is what the kernel has counted, and the wait is not for more work.
+ */
+static void
+test_platoons(void)
+{
+	LedgerTotals totals = plain_totals();
+	Workload	workload;
+	Prediction	with;
+	Prediction	without;
+	Change		change = NO_CHANGE;
+
+	totals.network *= 10;
+	totals.run_queue = 5000 * MS;
+	totals.run_queue_wait = 1900 * MS;
+	workload = workload_of(&totals, 16);
+	without = predicted_rtt(&workload, 0);
+	totals.on_cpu = 500 * MS;
+	workload = workload_of(&totals, 16);
+	with = predicted_rtt(&workload, 0);
+	CHECK(close_to(predicted(&workload, change).throughput, workload.throughput, 1e-6), "as it is");
+	CHECK(with.throughput > 1.2 * without.throughput, "%g, %g", with.throughput, without.throughput);
+	CHECK(with.throughput_low <= without.throughput * (1 + 1e-6), "or it is work: %g, %g",
+		  with.throughput_low, without.throughput);
+	/* as if they were one after the other */
+	totals.on_cpu = 500000 * MS;
+	workload = workload_of(&totals, 16);
+	CHECK(close_to(predicted_rtt(&workload, 0).throughput, without.throughput, 1e-9),
+		  "more than it can have been says nothing");
+}
+
 static double
 any(double low, double high)
 {
@@ -311,6 +344,7 @@ test_relations(void)
 	totals.exec_part[EXEC_LOCK] = 0;
 	totals.run_queue = (int64_t) (any(1, 10000) * MS);
 	totals.run_queue_wait = totals.run_queue < totals.client ? totals.run_queue : totals.client;
+	totals.on_cpu = random() % 1000 * MS;
 	totals.bytes_sent = random() % 2 * INT64_C(1000000000);
 	totals.network = (int64_t) (any(10000, 40000) * MS);
 	workload = workload_of(&totals, any(1, 300));
@@ -347,7 +381,8 @@ main(void)
 	test_nothing();
 	test_identity();
 	test_changes();
-	for (int i = 0; i < 1000; i++)
+	test_platoons();
+	for (int i = 0; i < 300; i++)
 		test_relations();
 	return CHECKS_DONE("prediction");
 }
