@@ -478,6 +478,14 @@ count_wait(const LedgerWait *wait, bool is_request)
 		burst_pause(&my_tally.burst);
 }
 
+/* The record of an exchange that was not plain, with the wait that followed it. */
+static void
+finish_record(LedgerWait *wait)
+{
+	wait->idle += my_session.notified;
+	exchange_record_finish(wait);
+}
+
 /*
  * A part of the exchange has ended, with a turn of so long a round trip (0: with
  * a statement): the record is complete, and the next one begins at "at".
@@ -564,11 +572,12 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
 	slot_write_end(slot);
-	my_session.wait_before = wait.length;
+	my_session.wait_before = wait.length + my_session.notified;
 	active_announce(my_session.index);
 
 	if (my_session.record_counts)
-		exchange_record_finish(&wait);
+		finish_record(&wait);
+	my_session.notified = 0;
 	exchange_enter(ledger->since, GetUserId());
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
@@ -622,11 +631,12 @@ exchange_wait_was_work(void)
 	if (was_shown && my_session.recording)
 	{
 		if (my_session.record_counts)
-			exchange_record_finish(&wait);
+			finish_record(&wait);
 		my_session.record_counts = true;
 		exchange_record_begin(ledger->since, GetUserId(), 0);
 		exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	}
+	my_session.notified = 0;
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.plain = my_session.uncounted = false;
 }
@@ -646,6 +656,27 @@ exchange_note_pipelined(bool pipelined)
 	ledger->wait.pipelined = pipelined;
 	slot_write_end(my_session.slot);
 	my_session.plain = my_session.plain && !pipelined;
+}
+
+/*
+ * In a wait: the client, which listens, is about to be sent a notification.  The
+ * record of the statement before still has the whole wait behind it.
+ */
+void
+exchange_note_notification(int64 now)
+{
+	SessionSlot *slot = my_session.slot;
+	int64		idle;
+
+	exchange_write_begin();
+	idle = ledger_wait_notified(my_ledger(), slot_not_before_wait_shown(slot, now));
+	if (idle > 0)
+		burst_pause(&my_tally.burst);
+	slot_write_end(slot);
+	my_session.notified += idle;
+	my_session.plain = false;
+	my_session.plain_limit = 0;
+	active_announce(my_session.index);
 }
 
 /*
@@ -945,7 +976,8 @@ stop_counting(void)
 	slot_write_end(slot);
 
 	if (my_session.record_counts)
-		exchange_record_finish(&wait);
+		finish_record(&wait);
+	my_session.notified = 0;
 	my_session.recording = my_session.record_counts = false;
 	exchange_set_state(STATE_STATEMENT_DONE, false);
 	my_session.record_recv = 0;

@@ -73,7 +73,7 @@ typedef struct OwnSession
 	long		times_blocked;	/* ... than this; as it was when it began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
 									 * something of its own accord */
-
+	int64		notified;		/* of this wait: idle before a notification */
 
 	/* of the exchange in progress */
 	bool		plain;			/* it may end on the plain path, see below */
@@ -186,6 +186,7 @@ extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_pipelined(bool pipelined);
+extern void exchange_note_notification(int64 now);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);

@@ -20,7 +20,7 @@
  * for data (COPY FROM STDIN) and waits for the first of it.
  * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
  * for work that no request asked for (a FATAL error), wait_was_work() takes
- * back a wait that turned out to be none.
+ * back a wait that turned out to be none, wait_notified() lets one begin anew.
  *
  * All times are nanoseconds of one monotonic clock.  An event that claims to
  * be older than the one before it counts as simultaneous with that.  Every
@@ -224,6 +224,7 @@ extern void ledger_reset(Ledger *ledger, int64_t at);
 
 extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								 LedgerWait *wait);
+extern int64_t ledger_wait_notified(Ledger *ledger, int64_t at);
 extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								  int64_t wait_shown, LedgerWait *wait);
 extern void ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain,

@@ -35,6 +35,7 @@
 #include "table.h"
 #include "tally.h"
 #include "wait_events.h"
+#include "walsenders.h"
 #include "windows.h"
 
 static const struct
@@ -57,6 +58,7 @@ static const struct
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{pools_shmem_size, pools_shmem_init},
+	{walsenders_shmem_size, walsenders_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
 	{pooler_clients_shmem_size, pooler_clients_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},

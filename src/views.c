@@ -41,13 +41,6 @@ static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_IDLE] = "idle",
 };
 
-static const char *const transport_names[] = {
-	[TRANSPORT_UNIX] = "unix",
-	[TRANSPORT_TCP] = "tcp",
-	[TRANSPORT_TLS] = "tls",
-	[TRANSPORT_GSS] = "gss",
-};
-
 /* The application_name in core's status, copied by core's protocol. */
 static void
 copy_application_name(const SlotObservation *observation, char *name)
@@ -128,7 +121,7 @@ session_state(RowBuilder *row, const SlotObservation *observation, const Session
 	row_address(row, "client_addr", user->key.family, user->key.address);
 	session_port(row, observation, user);
 	row_timestamp(row, "backend_start", observation->backend_start);
-	row_text(row, "transport", transport_names[observation->transport]);
+	row_transport(row, "transport", observation->transport);
 	row_text(row, "state", state_names[observation->account.state]);
 	row_timestamp(row, "state_change", clock_to_timestamp(observation->clock_offset, observation->account.state_since));
 	row_timestamp(row, "stats_since", observation->stats_since);
