@@ -132,7 +132,7 @@ settle_kernel_info(void)
  * since the latest time; in a write section.
  */
 static void
-publish_run_queue(int64 time, int64 runs)
+publish_run_queue(int64 time, int64 runs, int64 on_cpu)
 {
 	SlotPublished *published = &my_session.slot->published;
 	int64		round_trips = ledger_round_trips(&published->ledger.totals);
@@ -141,9 +141,13 @@ publish_run_queue(int64 time, int64 runs)
 	if (round_trips < my_session.round_trips)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
+	{
+		published->ledger.totals.on_cpu += Max(on_cpu - my_session.on_cpu, 0);
 		ledger_run_queue(&published->ledger, time - my_session.run_queue,
 						 round_trips - my_session.round_trips, runs - my_session.runs);
+	}
 	published->run_queue_known = true;
+	my_session.on_cpu = on_cpu;
 	my_session.run_queue = time;
 	my_session.runs = runs;
 	my_session.round_trips = round_trips;
@@ -171,6 +175,7 @@ exchange_refresh_kernel_info(int64 now)
 	TcpInfo		info = NOT_ASKED;
 	int64		run_queue;
 	int64		runs;
+	int64		on_cpu;
 	bool		known;
 	bool		asked;
 
@@ -190,14 +195,14 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS,
 									  refresh_client_rtt(now));
-	known = process_run_queue(&run_queue, &runs);
+	known = process_run_queue(&run_queue, &runs, &on_cpu);
 	asked = ask_kernel(now, &info);
 	exchange_write_begin();
 	if (asked && my_session.record_counts && info.rtt > 0)
 		tally_observe(METRIC_RTT, info.rtt);
 	publish_kernel_info(&info);
 	if (known)
-		publish_run_queue(run_queue, runs);
+		publish_run_queue(run_queue, runs, on_cpu);
 	slot_write_end(my_session.slot);
 }
 
@@ -959,6 +964,7 @@ stop_counting(void)
 	int64		began = ledger->since;
 	int64		run_queue;
 	int64		runs;
+	int64		on_cpu;
 	bool		known;
 	int64		now;
 
@@ -966,7 +972,7 @@ stop_counting(void)
 		return;
 	if (my_session.record_counts && phase != LEDGER_WAITING)
 		(void) exchange_find_statement();
-	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs, &on_cpu);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)
@@ -981,7 +987,7 @@ stop_counting(void)
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info(&info);
 	if (known)
-		publish_run_queue(run_queue, runs);
+		publish_run_queue(run_queue, runs, on_cpu);
 	if (my_session.record_counts)
 		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);
