@@ -179,7 +179,10 @@ my %public = (
 	],
 	histogram =>
 	  [qw(datid usesysid application_name metric le bucket sum count)],
-	history => [ qw(bucket_start bucket_end datid), @sums ]);
+	history => [
+		qw(bucket_start bucket_end datid connections failed_connections connect_time),
+		@sums
+	]);
 
 # As the server has them: a function, or its view.
 sub hidden_but_seen
