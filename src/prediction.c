@@ -149,7 +149,8 @@ static double
 paid_round_trips(const LedgerTotals *totals, int64_t rtt)
 {
 	double		round_trips = ledger_round_trips(totals);
-	double		idle = (double) (totals->idle / IDLE_WAIT_NS);
+	int64_t		idle_waits = totals->idle / IDLE_WAIT_NS;
+	double		idle = (double) idle_waits;
 
 	if (rtt <= 0 || idle == 0)
 		return round_trips;

@@ -557,7 +557,7 @@ reconnects_evidence(const VerdictFigures *figures, const VerdictFinding *finding
 {
 	return snprintf(text, size, "%lld connections of %s each = %s, for %lld requests",
 					(long long) figures->connections,
-					TIME(figures->connect_time / at_least_one(figures->connections)),
+					TIME((double) figures->connect_time / at_least_one(figures->connections)),
 					PART(finding->lost, time_with_connecting(figures)),
 					(long long) figures->totals.requests);
 }

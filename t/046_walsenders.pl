@@ -309,7 +309,8 @@ sub blamed_on_receiver
 	write_wal(32);
 	$from = $observer->await_walsender($which,
 		sub { $_->{state} eq 'sending' and $_->{send_client_time} > 50 });
-	ok($from, "$who: the walsender is blocked") or diag(what_is_known($which));
+	ok($from, "$who: the walsender is blocked")
+	  or diag(what_is_known($which));
 	$to = $observer->await_walsender($which,
 		sub { $_->{send_client_time} >= $from->{send_client_time} + 400 });
 	ok($to, "$who: by its receiver") or diag(what_is_known($which));
