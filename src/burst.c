@@ -18,6 +18,8 @@ burst_begin(Burst *burst)
 	/* 0 is of what was never executed, also when all numbers have been used */
 	if (++burst->number == 0)
 		burst->number = 1;
+	burst->run_of = 0;
+	burst->rows = 0;
 	burst->count = 0;
 	if (burst->count_more > 0)
 	{

@@ -261,15 +261,21 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 
 	burst_enter(burst, in_block);
 	if (unlikely(record->queryid == 0))
+	{
+		burst->run_of = 0;
 		return;
+	}
 	if (likely(record->statements > 0))
 	{
-		if (!burst_repeats(burst, &statement->executed_in))
+		if (in_block ? !burst_repeats(burst, &statement->executed_in) :
+			!burst_repeats_outside(burst, record->queryid, record->rows))
 			return;
 		statement->totals.repeats++;
 		statement->totals.repeat_network += burst->trip;
 	}
-	else if (my_session.statement_prepared && statement->executed_in == burst->number)
+	else if (my_session.statement_prepared &&
+			 (in_block ? statement->executed_in == burst->number :
+			  burst_would_repeat_outside(burst, record->queryid)))
 		statement->totals.repeat_network += burst->trip;
 }
 
@@ -305,6 +311,7 @@ exchange_count_wait(const LedgerWait *wait)
 	if (wait->in_xact)
 		totals->in_xact_wait += wait->network + wait->client;
 	my_tally.burst.trip = wait->network;
+	my_tally.burst.think = wait->client;
 }
 
 /* The record of the exchange's last statement, with the wait that followed it. */
