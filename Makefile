@@ -33,6 +33,9 @@ OBJS = \
 	src/pool_view.o \
 	src/pools.o \
 	src/prediction.o \
+	src/pooler.o \
+	src/pooler_clients.o \
+	src/pooler_suffix.o \
 	src/process.o \
 	src/recorder.o \
 	src/request_log.o \
@@ -48,8 +51,13 @@ OBJS = \
 	src/tally.o \
 	src/tcpinfo.o \
 	src/tcpstate.o \
+	src/tls_handshake.o \
 	src/views.o \
 	src/wait_events.o \
+	src/walsender_account.o \
+	src/walsender_views.o \
+	src/walsender_wire.o \
+	src/walsenders.o \
 	src/what_if.o \
 	src/windows.o \
 	src/wire.o
@@ -71,8 +79,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate \
-	test/unit/fuzz_ledger test/unit/fuzz_tcpstate
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate test/unit/test_walsender_account \
+	test/unit/fuzz_ledger test/unit/fuzz_pooler_suffix test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

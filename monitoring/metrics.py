@@ -75,6 +75,8 @@ SINCE = """coalesce(to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:M
 PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
 STATEMENT_PARTS = PARTS[:-1]
 EXEC_PARTS = ['cpu', 'io', 'lock', 'replication', 'remote', 'other', 'unsampled']
+CONNECT_PARTS = ['start', 'tls', 'auth', 'other']
+CONNECT_WHO = ['server', 'network', 'client']
 BLOCKER_PARTS = ['exec', 'send', 'recv', 'network', 'client']
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
 
@@ -95,6 +97,11 @@ def seconds_of(parts):
 # What pgnetlat_clients has since 1.1.  Where the extension has not been updated
 # yet, each name is not found in the view, but beside it: a zero.
 SINCE_1_1 = ['run_queue_time', 'run_queue_wait_time'] + [f'exec_{part}_time' for part in EXEC_PARTS]
+
+CONNECT_COLUMNS = (['connections', 'failed_connections', 'connect_round_trips'] +
+                   [f'connect_{part}_time' for part in CONNECT_WHO + CONNECT_PARTS])
+CONNECT_SECONDS = ',\n       '.join(f"{seconds(f'x_connect_{part}_time')} AS {part}_seconds_total"
+                                    for part in CONNECT_WHO + CONNECT_PARTS)
 
 
 def clients_with(columns):
@@ -256,6 +263,32 @@ SELECT {DATNAME} AS datname,
     parts=EXEC_PARTS,
     parts_help='Of part exec: what the server did, sampled; lock, replication and remote are waits for others.')
 
+CONNECT = Query(
+    key='pgnetlat_connect',
+    rows='databases',
+    labels=['datname'],
+    sql=f"""
+SELECT {DATNAME} AS datname,
+       sum(x_connections) AS connections_total,
+       sum(x_failed_connections) AS failed_connections_total,
+       sum(x_connect_round_trips) AS round_trips_total,
+       {CONNECT_SECONDS}
+  FROM {clients_with(CONNECT_COLUMNS)}
+ WHERE {NOT_MYSELF}
+ GROUP BY 1""",
+    metrics=[
+        counter('connections_total', 'Connections that were set up.'),
+        counter('failed_connections_total', 'Connections that ended before they were: wrong password, rejected, ...'),
+        counter('round_trips_total', "Round trips that this took the clients, TCP's own included."),
+        counter('server_seconds_total', 'Part of the time that it took: the server worked.'),
+        counter('network_seconds_total', 'Part of it: waiting for round trips.'),
+        counter('client_seconds_total', 'Part of it: waiting for the client.'),
+        counter('start_seconds_total', 'The same time by what was going on: forking and starting the process.'),
+        counter('tls_seconds_total', 'Agreeing on encryption.'),
+        counter('auth_seconds_total', 'Authentication.'),
+        counter('other_seconds_total', 'The rest: catalogs, settings, the first ReadyForQuery.'),
+    ])
+
 HISTOGRAMS = Query(
     key='pgnetlat',
     rows='databases',
@@ -359,9 +392,9 @@ CLIENT = Query(
            {SINCE} AS since,
            sessions, requests, transactions, round_trips, rtt,
            in_xact_wait_time, send_blocked_time, send_client_time, x_run_queue_wait_time, retransmits,
-           bytes_sent, packets_sent,
+           bytes_sent, packets_sent, x_connections, x_failed_connections, x_connect_time,
            {', '.join(part + '_time' for part in PARTS)}
-      FROM {clients_with(['run_queue_wait_time'])}
+      FROM {clients_with(['run_queue_wait_time', 'connections', 'failed_connections', 'connect_time'])}
      WHERE {NOT_MYSELF}""",
         'exec_time + send_time + recv_time + network_time + client_time',
         f"""sum(sessions) AS sessions,
@@ -376,6 +409,9 @@ CLIENT = Query(
        sum(retransmits) AS retransmits_total,
        sum(bytes_sent) AS sent_bytes_total,
        sum(packets_sent) AS sent_packets_total,
+       sum(x_connections) AS connections_total,
+       sum(x_failed_connections) AS failed_connections_total,
+       {seconds('x_connect_time')} AS connect_seconds_total,
        {seconds_of(PARTS)}"""),
     metrics=[
         gauge('sessions', "The group's sessions that are connected now."),
@@ -392,6 +428,9 @@ CLIENT = Query(
         counter('retransmits_total', 'TCP segments sent again.'),
         counter('sent_bytes_total', 'Bytes handed to the socket.'),
         counter('sent_packets_total', 'TCP segments sent.'),
+        counter('connections_total', 'Connections that were set up.'),
+        counter('failed_connections_total', 'Connections that ended before they were.'),
+        counter('connect_seconds_total', 'Setting up connections, beside the time of sessions.'),
     ],
     parts=PARTS,
     parts_help="The group's wall-clock time by where it went.")
@@ -498,7 +537,7 @@ SELECT CASE WHEN datid IS NULL THEN '(all)' ELSE coalesce(datname, 'oid:' || dat
 
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
-              [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, HISTOGRAMS]),
+              [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, CONNECT, HISTOGRAMS]),
     Collector('pgnetlat_clients', f'Opt-in: the {TOP} client groups that matter most, and the others',
               [CLIENT]),
     Collector('pgnetlat_statements', f'Opt-in: the {TOP} statements that matter most, and the others',

@@ -8,6 +8,8 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_now
 \d pgnetlat_blockers
 \d pgnetlat_pools
+\d pgnetlat_walsenders
+\d pgnetlat_replication
 \d pgnetlat_waits
 \d pgnetlat_statements
 \d pgnetlat_clients
@@ -15,7 +17,7 @@ SELECT sampler_errors, records_dropped FROM pgnetlat_info \gset before_
 \d pgnetlat_history
 \d pgnetlat_top_statements
 \d pgnetlat_info
-\df pgnetlat_re*
+\df pgnetlat_re[cs]*
 
 -- everything says what it is
 SELECT c.relname, a.attname

@@ -31,6 +31,7 @@
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
+#include "walsenders.h"
 
 /* What has been accumulated of a session; protected by its accumulation lock. */
 typedef struct Accumulated
@@ -41,6 +42,7 @@ typedef struct Accumulated
 	ClientMember member;		/* of the group of that key */
 	bool		renamed;		/* next_key is to be its key */
 	ClientKey	next_key;
+	ClientPooler pooler;		/* whom the session comes from now */
 	LedgerTotals totals;
 	TcpCounters tcp;
 	ConnectTotals connect;		/* what its connection has cost, to be added
@@ -51,6 +53,7 @@ static Accumulated *states = NULL;
 
 /* The group that this session belongs to, or is about to move to. */
 static ClientKey my_key;
+static ClientPooler my_pooler;
 
 Size
 accumulate_shmem_size(void)
@@ -155,6 +158,8 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	clients_set_pending(group, &state->member, observation->account.pending);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
+	if (unlikely(state->pooler.known))
+		group->pooler = state->pooler;
 	clients_release(&state->member);
 }
 
@@ -275,10 +280,11 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 {
 	Accumulated *state = &states[slot];
 
-	client_key_of_session(&my_key);
+	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
 	memset(state, 0, sizeof(*state));
 	state->key = my_key;
+	state->pooler = my_pooler;
 	state->generation = slot_generation();
 	state->connect = *connect;
 	state->session = session;
@@ -294,9 +300,11 @@ bool
 accumulate_is_renamed(void)
 {
 	ClientKey	key;
+	ClientPooler pooler;
 
-	client_key_of_session(&key);
-	return memcmp(&key, &my_key, sizeof(key)) != 0;
+	client_key_of_session(&key, &pooler);
+	return memcmp(&key, &my_key, sizeof(key)) != 0 ||
+		memcmp(&pooler, &my_pooler, sizeof(pooler)) != 0;
 }
 
 /*
@@ -308,8 +316,9 @@ accumulate_rename(int slot)
 {
 	Accumulated *state = &states[slot];
 
-	client_key_of_session(&my_key);
+	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
+	state->pooler = my_pooler;
 	/* it may have changed back before it left its group */
 	state->renamed = memcmp(&my_key, &state->key, sizeof(my_key)) != 0;
 	if (state->renamed)
@@ -383,6 +392,7 @@ accumulate_reset(void)
 	history_reset(timestamp);
 	lock_waits_reset();
 	pools_reset(timestamp);
+	walsenders_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -117,6 +117,16 @@ row_run_queue(RowBuilder *row, const LedgerTotals *totals)
 	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
 }
 
+/* For the same eyes as the client's address. */
+static void
+client_pooler(RowBuilder *row, const ClientEntry *entry)
+{
+	if (!entry->is_evicted && rows_may_see(entry->key.userid))
+		row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
+	else
+		row_null(row, "pooler_addr");
+}
+
 static void
 client_account(RowBuilder *row, const ClientEntry *entry)
 {
@@ -141,6 +151,8 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 		row_run_queue(row, totals);
 		row_exec_parts(row, totals);
 		row_connect_cost(row, &counters->connect);
+		row_int64(row, "pooler_requests", totals->pooler_requests);
+		client_pooler(row, entry);
 	}
 }
 

@@ -16,16 +16,15 @@
 #include "utils/guc.h"
 
 /*
- * The key of the group of this session, as of now: it may change its
- * application_name.
+ * The key of the group of this session, as of now (it may change its
+ * application_name), and the pooler that it comes from.
  */
 void
-client_key_of_session(ClientKey *key)
+client_key_of_session(ClientKey *key, ClientPooler *pooler)
 {
 	memset(key, 0, sizeof(*key));
 	key->datid = MyDatabaseId;
 	key->userid = MyBEEntry->st_userid;
 	clients_set_address(key, &MyProcPort->raddr.addr);
-	if (application_name)
-		strlcpy(key->application_name, application_name, sizeof(key->application_name));
+	clients_set_name(key, application_name ? application_name : "", pooler, NULL);
 }

@@ -12,6 +12,6 @@
 
 #include "clients.h"
 
-extern void client_key_of_session(ClientKey *key);
+extern void client_key_of_session(ClientKey *key, ClientPooler *pooler);
 
 #endif							/* PGNETLAT_CLIENT_KEY_H */

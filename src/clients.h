@@ -20,6 +20,7 @@
 #include "connect_cost.h"
 #include "histogram.h"
 #include "ledger.h"
+#include "pooler_suffix.h"
 #include "snapshots.h"
 #include "tcpinfo.h"
 
@@ -47,6 +48,14 @@ typedef enum ClientMetric
 
 /* Those that sessions count in their tallies come first. */
 #define NUM_TALLY_METRICS	METRIC_CONNECT
+
+/* Where a connection comes from that a pooler has opened for a client. */
+typedef struct ClientPooler
+{
+	int32		family;			/* as in ClientKey */
+	uint8		address[16];
+	int32		known;			/* 1, or all of this is zero: there is none */
+} ClientPooler;
 
 typedef struct ClientCounters
 {
@@ -84,6 +93,7 @@ typedef struct ClientEntry
 								 * set */
 	double		usage;			/* aging count of exchanges, for eviction */
 	TimestampTz since;
+	ClientPooler pooler;		/* the latest */
 	ClientLive	live;
 	ClientCounters counters;
 } ClientEntry;
@@ -103,6 +113,9 @@ typedef struct ClientMember
 } ClientMember;
 
 extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);
+extern void clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints);
+extern void clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler,
+							 PoolerClient *client);
 
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);

@@ -67,8 +67,8 @@ connect_cost(const ConnectEvents *events, ConnectTotals *cost)
 	cost->round_trips = (events->is_tcp ? 1 : 0) + events->trips + events->auth_trips + 1;
 	split_wait(lesser(events->blocked, cost->time), events->run_queue, events->trips,
 			   events->rtt, cost);
-	split_wait(lesser(events->auth_wait, cost->time - cost->network - cost->client), 0,
-			   events->auth_trips, events->rtt, cost);
+	split_wait(lesser(events->auth_wait, cost->time - cost->network - cost->client),
+			   events->auth_run_queue, events->auth_trips, events->rtt, cost);
 }
 
 void

@@ -8,10 +8,10 @@
  * parts by what was going on, which add up to it:
  *
  *		start	fork, the start of the process, the start-up packet
- *		tls		on an encrypted connection, until the process has its start-up
- *				packet and is about to look at the catalogs: the handshake, and
- *				some tenths of a millisecond in which it takes its place in
- *				shared memory, for nobody tells when the packet was read
+ *		tls		on an encrypted connection, until the start-up packet has come.
+ *				Where the TLS library does not tell when that was, until the
+ *				process is about to look at the catalogs, some tenths of a
+ *				millisecond later
  *		auth	authentication
  *		other	the rest: catalogs, caches, settings, the first ReadyForQuery
  *
@@ -74,7 +74,8 @@ typedef struct ConnectEvents
 	/* in authentication */
 	int			auth_trips;		/* how often the client was asked for
 								 * something */
-	int64_t		auth_wait;		/* for its answers */
+	int64_t		auth_wait;		/* for its answers; there may be in it ... */
+	int64_t		auth_run_queue; /* ... what the server was late to read them */
 } ConnectEvents;
 
 /*

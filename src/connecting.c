@@ -16,13 +16,14 @@
  * one.  So on a connection without encryption, the bytes that the client has
  * acknowledged by then are the requests that were refused.  On one with TLS,
  * they are what the kernel has received and the TLS library has not read.  The
- * handshake takes one round trip with TLS 1.3, and two before that; that of
- * GSSAPI takes one.
+ * handshake itself is looked at where that is possible (tls_handshake.h), or else
+ * takes one round trip with TLS 1.3, and two before that; that of GSSAPI takes one.
  *
  * In authentication, each question but the last word is a round trip.  How
  * long the answer takes is measured where nobody else can be waited for; where
  * encryption or the protocol does not let us wait, it is what the process has
- * not spent on a processor until its next message.
+ * not spent on a processor until its next message.  Either way, the time for which
+ * the process then waits for a processor is not the client's.
  *
  * A connection that fails leaves with an error, or just leaves; the exit
  * callback sees both.  By then its transaction may have failed as well, and a
@@ -53,7 +54,9 @@
 #include "settings.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
+#include "tls_handshake.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
 #include "utils/relcache.h"
 
 /* in the libraries that the server has loaded if it was built with OpenSSL */
@@ -78,6 +81,7 @@ typedef struct Connecting
 	int64		asked_at;		/* and has left; 0: or not */
 	int64		asked_processor;
 	long		asked_blocked;
+	int64		run_queue;		/* when the first message was seen */
 	CompatConnectTimes core;	/* wall-clock times */
 	TimestampTz negotiated;
 	ConnectEvents events;
@@ -117,6 +121,16 @@ processor_time(void)
 	return clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+/* For how long it was ready to run without one; 0 if nobody knows. */
+static int64
+run_queue_time(void)
+{
+	int64		time;
+	int64		runs;
+
+	return process_run_queue(&time, &runs) ? time : 0;
+}
+
 /* ---------------------------------------------------------------------------
  * Until the first message
  * ---------------------------------------------------------------------------
@@ -142,6 +156,7 @@ requests_before_tls(int64 received)
 	return 1;
 }
 
+/* Guess, where nobody has looked. */
 static int
 tls_handshake_trips(void)
 {
@@ -164,16 +179,24 @@ gss_is_in_use(void)
 #endif
 }
 
-/* The round trips that encryption has taken. */
+/* The round trips that encryption has taken; and when that was over, if known. */
 static int
-trips_for_encryption(void)
+trips_for_encryption(int64 *over)
 {
+	TlsHandshake handshake;
 	int64		received = 0;
 	int64		acknowledged = 0;
 	bool		known = tcpinfo_stream(MyProcPort->sock, &received, &acknowledged);
 
 	if (MyProcPort->ssl_in_use)
-		return (known ? requests_before_tls(received) : 1) + tls_handshake_trips();
+	{
+		int			requests = known ? requests_before_tls(received) : 1;
+
+		if (!tls_handshake_seen(&handshake))
+			return requests + tls_handshake_trips();
+		*over = handshake.ended;
+		return requests + handshake.trips;
+	}
 	if (gss_is_in_use())
 		return 2;
 	return known ? Min(acknowledged, MAX_ENCRYPTION_REQUESTS) : 0;
@@ -185,23 +208,19 @@ note_negotiation(void)
 {
 	ConnectEvents *events = &connecting.events;
 	int64		now = clock_now();
-	int64		runs;
 
+	connecting.run_queue = run_queue_time();
 	compat_connect_times(&connecting.core);
 	connecting.negotiated = GetCurrentStatementStartTimestamp();
 	events->is_tcp = MyProcPort->raddr.addr.ss_family != AF_UNIX;
 	events->encrypted = MyProcPort->ssl_in_use || gss_is_in_use();
 	if (events->is_tcp)
-		events->trips = trips_for_encryption();
+		events->trips = trips_for_encryption(&events->negotiated);
 	if (fork_ended == 0)
 		return;
 	events->blocked = Max(now - fork_ended - processor_time(), 0);
-	if (events->blocked >= CONNECT_SHORTEST_WAIT_NS &&
-		process_run_queue(&events->run_queue, &runs))
-	{
-		/* before it ran for the first time, it did not wait for the client */
-		events->run_queue = Max(events->run_queue - (fork_ended - fork_began), 0);
-	}
+	/* before it ran for the first time, it did not wait for the client */
+	events->run_queue = Max(connecting.run_queue - (fork_ended - fork_began), 0);
 	if (log_hostname)
 		events->run_queue = events->blocked;
 }
@@ -220,8 +239,7 @@ fill_in_key(ClientKey *key)
 	memset(key, 0, sizeof(*key));
 	clients_set_address(key, &port->raddr.addr);
 	if (port->application_name)
-		strlcpy(key->application_name, port->application_name,
-				sizeof(key->application_name));
+		clients_set_name(key, port->application_name, NULL, NULL);
 	if (!criticalSharedRelcachesBuilt)
 		return;
 	AbortOutOfAnyTransaction();
@@ -298,8 +316,11 @@ note_authentication(uint32 request)
 			connecting.may_wait = false;
 			break;
 	}
-	if (request == AUTH_REQ_OK)
-		connecting.events.auth_ended = clock_now();
+	if (request != AUTH_REQ_OK)
+		return;
+	if (connecting.events.auth_wait > 0)
+		connecting.events.auth_run_queue = run_queue_time() - connecting.run_queue;
+	connecting.events.auth_ended = clock_now();
 }
 
 /*
@@ -383,7 +404,8 @@ connecting_done(int64 now, int64 clock_offset, int64 rtt, ConnectTotals *cost)
 	events->started = moment(clock_offset, core->started, started);
 	events->accepted = moment(clock_offset, core->accepted,
 							  fork_ended != 0 ? fork_began : started);
-	events->negotiated = moment(clock_offset, connecting.negotiated, started);
+	if (events->negotiated == 0)
+		events->negotiated = moment(clock_offset, connecting.negotiated, started);
 	events->auth_began = moment(clock_offset, core->auth_began, events->negotiated);
 	events->ready = now;
 	events->rtt = rtt;

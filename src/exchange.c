@@ -18,6 +18,7 @@
 #include "connecting.h"
 #include "exchange.h"
 #include "persist.h"
+#include "pooler.h"
 #include "request_log.h"
 #include "storage/ipc.h"
 #include "tcpinfo.h"
@@ -83,8 +84,33 @@ ask_kernel(int64 now, TcpInfo *info)
 static void
 publish_kernel_info(const TcpInfo *info)
 {
-	if (info->measured_at != 0)
-		tcpstate_latest(&my_session.slot->published.tcp, info);
+	SlotPublished *published = &my_session.slot->published;
+
+	if (info->measured_at == 0)
+		return;
+	tcpstate_latest(&published->tcp, info);
+	published->trip = published->tcp.rtt + my_session.client_rtt;
+}
+
+/*
+ * How far behind its pooler is the client, if there are such?  Returns when to
+ * ask again, at the latest.
+ */
+static int64
+refresh_client_rtt(int64 now)
+{
+	SlotPublished *published = &my_session.slot->published;
+	int64		again;
+	int64		rtt = pooler_client_rtt(&published->endpoints, now, &again);
+
+	if (rtt != my_session.client_rtt)
+	{
+		exchange_write_begin();
+		my_session.client_rtt = rtt;
+		published->trip = published->tcp.rtt + rtt;
+		slot_write_end(my_session.slot);
+	}
+	return again;
 }
 
 /* Ask before what has been counted so far is booked for good. */
@@ -161,7 +187,8 @@ exchange_refresh_kernel_info(int64 now)
 		my_session.next_kernel_info = now + NS_PER_S;
 		return;
 	}
-	my_session.next_kernel_info = now + pgnetlat_rtt_interval * NS_PER_MS;
+	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS,
+									  refresh_client_rtt(now));
 	known = process_run_queue(&run_queue, &runs);
 	asked = ask_kernel(now, &info);
 	exchange_write_begin();
@@ -292,8 +319,17 @@ exchange_is_pipelined(int64 rtt)
 static LedgerWaitTerms
 wait_terms(bool pipelined, char xact_status)
 {
-	my_session.plain = true;
-	return exchange_wait_terms(my_session.slot, pipelined, xact_status);
+	LedgerWaitTerms terms;
+
+	my_session.plain = !pooler_is_watched();
+	terms = exchange_wait_terms(my_session.slot, pipelined, xact_status);
+	if (pooler_has_wait(xact_status))
+	{
+		/* all of it is idle, however short */
+		terms.idle_threshold = 0;
+		my_session.plain_limit = 0;
+	}
+	return terms;
 }
 
 /* A part of the response has been sent, or all of it; in a write section. */
@@ -437,6 +473,14 @@ count_wait(const LedgerWait *wait, bool is_request)
 		burst_pause(&my_tally.burst);
 }
 
+/* The record of an exchange that was not plain, with the wait that followed it. */
+static void
+finish_record(LedgerWait *wait)
+{
+	wait->idle += my_session.notified;
+	exchange_record_finish(wait);
+}
+
 /*
  * A part of the exchange has ended, with a turn of so long a round trip (0: with
  * a statement): the record is complete, and the next one begins at "at".
@@ -523,16 +567,17 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
 	slot_write_end(slot);
-	my_session.wait_before = wait.length;
+	my_session.wait_before = wait.length + my_session.notified;
 	active_announce(my_session.index);
 
 	if (my_session.record_counts)
-		exchange_record_finish(&wait);
+		finish_record(&wait);
+	my_session.notified = 0;
 	exchange_enter(ledger->since, GetUserId());
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
 	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
-		!ledger->wait.pipelined && !ledger->wait.draining;
+		!ledger->wait.pipelined && !ledger->wait.draining && !pooler_is_watched();
 	if (ledger->since >= my_session.next_kernel_info)
 		exchange_refresh_kernel_info(ledger->since);
 }
@@ -581,11 +626,12 @@ exchange_wait_was_work(void)
 	if (was_shown && my_session.recording)
 	{
 		if (my_session.record_counts)
-			exchange_record_finish(&wait);
+			finish_record(&wait);
 		my_session.record_counts = true;
 		exchange_record_begin(ledger->since, GetUserId(), 0);
 		exchange_set_state(STATE_STATEMENT_BEGUN, false);
 	}
+	my_session.notified = 0;
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.plain = my_session.uncounted = false;
 }
@@ -608,6 +654,27 @@ exchange_note_pipelined(bool pipelined)
 }
 
 /*
+ * In a wait: the client, which listens, is about to be sent a notification.  The
+ * record of the statement before still has the whole wait behind it.
+ */
+void
+exchange_note_notification(int64 now)
+{
+	SessionSlot *slot = my_session.slot;
+	int64		idle;
+
+	exchange_write_begin();
+	idle = ledger_wait_notified(my_ledger(), slot_not_before_wait_shown(slot, now));
+	if (idle > 0)
+		burst_pause(&my_tally.burst);
+	slot_write_end(slot);
+	my_session.notified += idle;
+	my_session.plain = false;
+	my_session.plain_limit = 0;
+	active_announce(my_session.index);
+}
+
+/*
  * The client was asked for data at "now": a round trip inside the exchange
  * begins.
  */
@@ -618,7 +685,7 @@ exchange_begin_turn(int64 now)
 
 	exchange_write_begin();
 	ledger_turn_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
-					  slot->published.tcp.rtt);
+					  slot->published.trip);
 	slot_write_end(slot);
 }
 
@@ -777,8 +844,11 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	TcpInfo		info = NOT_ASKED;
 	int64		began;
 	int64		client;
+	bool		poolers_own;
 
 	now = log_if_slow(now, &bytes);
+	poolers_own = is_over &&
+		pooler_ends_exchange(my_session.renamed, my_session.in_block || xact_status != 'I');
 	terms = wait_terms(pipelined, xact_status);
 	began = ledger->since;
 	client = blocked_by_client(now, &info);
@@ -787,6 +857,8 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 		(void) exchange_find_statement();
 	exchange_write_begin();
 	sampled = sampled_of_exchange();
+	if (poolers_own && ledger->counts)
+		ledger->totals.pooler_requests++;
 	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
 						&terms);
 	publish_sent(bytes);
@@ -898,7 +970,8 @@ stop_counting(void)
 	slot_write_end(slot);
 
 	if (my_session.record_counts)
-		exchange_record_finish(&wait);
+		finish_record(&wait);
+	my_session.notified = 0;
 	my_session.recording = my_session.record_counts = false;
 	exchange_set_state(STATE_STATEMENT_DONE, false);
 	my_session.record_recv = 0;
@@ -986,6 +1059,7 @@ attach(void)
 	my_session.index = slot_my_index();
 	recorder_attach(my_session.index, &my_session.recorder);
 	tally_attach(my_session.index);
+	pooler_attach();
 	my_session.clock_base =
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	if (pgnetlat_enabled)
@@ -998,6 +1072,23 @@ attach(void)
 	/* the first one: there may be no sampler to say so */
 	if (session == 1)
 		persist_server_is_up();
+}
+
+/* application_name, or how to read it, may have changed. */
+static void
+look_at_name(void)
+{
+	if (pgnetlat_names_changed)
+		(void) pooler_ends_exchange(true, true);
+	if (accumulate_is_renamed())
+	{
+		settle_kernel_info();
+		accumulate_rename(my_session.index);
+	}
+	if (my_session.counting)
+		my_session.next_kernel_info = Min(my_session.next_kernel_info,
+										  refresh_client_rtt(clock_now()));
+	my_session.renamed = pgnetlat_names_changed = false;
 }
 
 /*
@@ -1022,12 +1113,10 @@ exchange_housekeeping(void)
 		else
 			stop_counting();
 	}
-	if (my_session.renamed && accumulate_is_renamed())
-	{
-		settle_kernel_info();
-		accumulate_rename(my_session.index);
-	}
-	my_session.renamed = false;
+	if (pooler_is_watched())
+		my_session.plain = false;
+	if (my_session.renamed || pgnetlat_names_changed)
+		look_at_name();
 	make_room_in_tally();
 
 	/* portals end with their transaction: until then, look again each time */

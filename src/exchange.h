@@ -73,7 +73,7 @@ typedef struct OwnSession
 	long		times_blocked;	/* ... than this; as it was when it began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
 									 * something of its own accord */
-
+	int64		notified;		/* of this wait: idle before a notification */
 
 	/* of the exchange in progress */
 	bool		plain;			/* it may end on the plain path, see below */
@@ -109,6 +109,8 @@ typedef struct OwnSession
 	int64		round_trips;	/* ... and how many of the account there were */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt
 								 * with */
+	int64		client_rtt;		/* between a pooler and its client; 0: not
+								 * known */
 	ExchangeNotes notes;
 } OwnSession;
 
@@ -183,6 +185,7 @@ extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_pipelined(bool pipelined);
+extern void exchange_note_notification(int64 now);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool data_came);
 extern void exchange_count_turn(void);
@@ -387,6 +390,7 @@ static inline void
 exchange_note_parameter(void)
 {
 	pgnetlat_housekeeping = my_session.renamed = true;
+	my_session.plain = false;
 }
 
 /* In the wait in progress the backend has sent something of its own accord. */
@@ -538,7 +542,7 @@ exchange_wait_terms(const SessionSlot *slot, bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms;
 
-	terms.rtt = slot->published.tcp.rtt;
+	terms.rtt = slot->published.trip;
 	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = pipelined;

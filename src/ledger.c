@@ -317,6 +317,28 @@ ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 }
 
 /*
+ * In the wait in progress the session's client, which listens, is sent a
+ * notification at "at".  Until then nobody was in a hurry; what comes is a wait
+ * like any other, for what the client makes of it.  Returns the time that was
+ * idle.
+ */
+int64_t
+ledger_wait_notified(Ledger *ledger, int64_t at)
+{
+	int64_t		idle;
+
+	/* the last two are about the response before, or a request that is there */
+	if (ledger->phase != LEDGER_WAITING || ledger->wait.in_xact ||
+		ledger->wait.draining || ledger->wait.pipelined)
+		return 0;
+	at = event_time(ledger, at);
+	idle = counted(ledger, ledger->since, at);
+	ledger->totals.idle += idle;
+	ledger->since = at;
+	return idle;
+}
+
+/*
  * The wait ended at "at" without a request: the session works on its own
  * account, normally because it is about to end.  "wait_shown" as in
  * ledger_stop().

@@ -20,7 +20,7 @@
  * for data (COPY FROM STDIN) and waits for the first of it.
  * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
  * for work that no request asked for (a FATAL error), wait_was_work() takes
- * back a wait that turned out to be none.
+ * back a wait that turned out to be none, wait_notified() lets one begin anew.
  *
  * All times are nanoseconds of one monotonic clock.  An event that claims to
  * be older than the one before it counts as simultaneous with that.  Every
@@ -111,6 +111,7 @@ typedef struct LedgerTotals
 	int64_t		transactions;
 	int64_t		pipelined;
 	int64_t		turns;			/* round trips inside exchanges */
+	int64_t		pooler_requests;	/* of the requests: a pooler's own */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
 	int64_t		run_queue;		/* ready to run, without getting a processor */
 	int64_t		run_queue_wait; /* of that, estimated: after a request had
@@ -221,6 +222,7 @@ extern void ledger_reset(Ledger *ledger, int64_t at);
 
 extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								 LedgerWait *wait);
+extern int64_t ledger_wait_notified(Ledger *ledger, int64_t at);
 extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								  int64_t wait_shown, LedgerWait *wait);
 extern void ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain,

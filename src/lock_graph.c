@@ -234,7 +234,7 @@ describe_process(int pid, BlockerKey *key)
 		key->client.userid = status->st_userid;
 		clients_set_address(&key->client, &status->st_clientaddr.addr);
 		if (status->st_appname)
-			strlcpy(key->client.application_name, status->st_appname, NAMEDATALEN);
+			clients_set_name(&key->client, status->st_appname, NULL, NULL);
 		break;
 	}
 	pgstat_clear_backend_activity_snapshot();

@@ -279,16 +279,11 @@ parts_of(const LedgerTotals *totals)
 static void
 session_key(const SlotObservation *observation, const SlotStatus *status, BlockerKey *key)
 {
-	const TcpEndpoints *endpoints = &observation->endpoints;
-
 	memset(key, 0, sizeof(*key));
+	clients_set_connection(&key->client, &observation->endpoints);
 	key->client.datid = observation->datid;
 	key->client.userid = observation->userid;
-	key->client.family = endpoints->family;
-	if (endpoints->family != 0)
-		memcpy(key->client.address, endpoints->remote_address,
-			   endpoints->family == AF_INET ? 4 : 16);
-	strlcpy(key->client.application_name, status->application_name, NAMEDATALEN);
+	clients_set_name(&key->client, status->application_name, NULL, NULL);
 	strlcpy(key->backend_type, GetBackendTypeDesc(B_BACKEND), NAMEDATALEN);
 	key->queryid = status->queryid;
 }

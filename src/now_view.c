@@ -264,17 +264,20 @@ copy_status(const SlotObservation *observation, char *application, char *query)
 static int
 append_client(StringInfo buffer, const SlotObservation *observation, const char *application)
 {
-	const TcpEndpoints *endpoints = &observation->endpoints;
+	ClientKey	client;
 	char		text[INET6_ADDRSTRLEN] = "";
 	const char *address = text;
-	const char *name = application;
+	const char *name;
 	int			length;
 	int			columns;
 
+	clients_set_connection(&client, &observation->endpoints);
+	clients_set_name(&client, application, NULL, NULL);
+	name = client.application_name;
 	if (name[0] == '\0')
 		name = GetUserNameFromId(observation->userid, true);
-	if (endpoints->family != 0)
-		inet_ntop(endpoints->family, endpoints->remote_address, text, sizeof(text));
+	if (client.family != 0)
+		inet_ntop(client.family, client.address, text, sizeof(text));
 	length = strlen(text);
 	if (length > ADDRESS_WIDTH)
 	{

@@ -164,7 +164,7 @@ totals_are_valid(const LedgerTotals *totals)
 {
 	return counters_are_valid(totals, sizeof(*totals)) &&
 		parts_are_valid(totals->exec_part, NUM_EXEC_PARTS, totals->exec) &&
-		totals->run_queue_wait <= totals->client;
+		totals->run_queue_wait <= totals->client && totals->pooler_requests <= totals->requests;
 }
 
 static bool
@@ -228,6 +228,16 @@ connect_totals_are_valid(const ConnectTotals *totals)
 }
 
 static bool
+pooler_is_valid(const ClientPooler *pooler)
+{
+	size_t		address = pooler->family == AF_INET ? 4 : pooler->family == AF_INET6 ? 16 : 0;
+
+	return (pooler->known == 1 || is_zero(pooler, sizeof(*pooler))) &&
+		(pooler->family == 0 || address > 0) &&
+		is_zero(pooler->address + address, sizeof(pooler->address) - address);
+}
+
+static bool
 client_is_valid(const void *saved)
 {
 	const ClientEntry *entry = saved;
@@ -245,7 +255,7 @@ client_is_valid(const void *saved)
 	else if (!OidIsValid(key->datid) || !OidIsValid(key->userid))
 		return false;
 	return usage_is_valid(entry->usage) && IS_VALID_TIMESTAMP(entry->since) &&
-		is_zero(&entry->live, sizeof(entry->live)) &&
+		pooler_is_valid(&entry->pooler) && is_zero(&entry->live, sizeof(entry->live)) &&
 		totals_are_valid(&entry->counters.totals) &&
 		counters_are_valid(&entry->counters, sizeof(entry->counters)) &&
 		connect_totals_are_valid(&entry->counters.connect);

@@ -18,6 +18,7 @@
 #include "sampler.h"
 #include "shared_memory.h"
 #include "statement_hooks.h"
+#include "tls_handshake.h"
 #include "wire.h"
 
 PG_MODULE_MAGIC_EXT(.name = "pgnetlat",.version = PGNETLAT_VERSION);
@@ -38,6 +39,7 @@ _PG_init(void)
 	shmem_install();
 	wire_install();
 	connecting_install();
+	tls_handshake_install();
 	statement_hooks_install();
 	sampler_register();
 }

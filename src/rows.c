@@ -22,6 +22,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inet.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -222,6 +223,20 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	memcpy(ip_addr(result), address, length);
 	SET_INET_VARSIZE(result);
 	row_datum(row, column, InetPGetDatum(result));
+}
+
+/* How a client is connected. */
+void
+row_transport(RowBuilder *row, const char *column, SessionTransport transport)
+{
+	static const char *const names[] = {
+		[TRANSPORT_UNIX] = "unix",
+		[TRANSPORT_TCP] = "tcp",
+		[TRANSPORT_TLS] = "tls",
+		[TRANSPORT_GSS] = "gss",
+	};
+
+	row_text(row, column, names[transport]);
 }
 
 /*

@@ -25,6 +25,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "ledger.h"
+#include "session_slot.h"
 
 #define ROW_MAX_COLUMNS		80
 
@@ -79,6 +80,7 @@ extern void row_text(RowBuilder *row, const char *column, const char *value);	/*
 extern void row_timestamp(RowBuilder *row, const char *column, TimestampTz value);	/* NULL if 0 */
 extern void row_ms(RowBuilder *row, const char *column, int64 nanoseconds);
 extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
+extern void row_transport(RowBuilder *row, const char *column, SessionTransport transport);
 extern void row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names);
 extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
 extern void row_connect_cost(RowBuilder *row, const ConnectTotals *totals);

@@ -19,6 +19,9 @@
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
  *
+ * It looks at the walsenders in each tick as well (walsenders.h), and while one
+ * of them is active it leaves out none.
+ *
  * It accumulates all sessions when it closes an interval of the history.
  *
  * Every few seconds it keeps a snapshot of all accounts, where windows begin.
@@ -43,6 +46,7 @@
 #include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
+#include "pooler_clients.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -58,6 +62,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "wait_events.h"
+#include "walsenders.h"
 #include "windows.h"
 
 #define SAMPLER_RESTART_S		1
@@ -731,7 +736,9 @@ tick_once(Tick *tick)
 			slot_control->clock_steps++;
 		sample_all(tick);
 		pools_end_tick(tick->before, tick->now);
+		walsenders_tick(tick->now, &tick->diag);
 		lock_waits_tick();
+		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}
@@ -760,6 +767,7 @@ longest_sleep(const Tick *tick)
 
 	if (!active_nobody_attached())
 		until = Min(until, tick->quiet_look + QUIET_LOOK_NS);
+	until = Min(until, walsenders_next_due(tick->now, tick->interval));
 	until = Min(until, windows_next_due());
 	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
 	return until;

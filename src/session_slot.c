@@ -78,8 +78,9 @@ slot_my_index(void)
 	return MyProc ? MyProcNumber : -1;
 }
 
-static SessionTransport
-my_transport(void)
+/* How this process's client is connected. */
+SessionTransport
+slot_my_transport(void)
 {
 	if (MyProcPort->raddr.addr.ss_family == AF_UNIX)
 		return TRANSPORT_UNIX;
@@ -111,7 +112,7 @@ slot_attach(void)
 	fresh.pid = MyProcPid;
 	fresh.datid = MyDatabaseId;
 	fresh.userid = MyBEEntry->st_userid;
-	fresh.transport = my_transport();
+	fresh.transport = slot_my_transport();
 	if (fresh.transport != TRANSPORT_UNIX)
 		tcpinfo_endpoints(MyProcPort->sock, &MyProcPort->laddr.addr,
 						  &MyProcPort->raddr.addr, &fresh.endpoints);

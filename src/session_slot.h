@@ -74,6 +74,8 @@ typedef struct SlotPublished
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
+	int64		trip;			/* one round trip to the client: tcp.rtt and,
+								 * from a pooler on this host, the client's */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
 
@@ -204,6 +206,7 @@ extern void slot_set_connect(SessionSlot *slot, const ConnectTotals *connect);
 extern uint64 slot_open(SessionSlot *slot);
 extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
+extern SessionTransport slot_my_transport(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);

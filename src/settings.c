@@ -31,6 +31,8 @@ int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_pools = 100;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
+PoolerMode	pgnetlat_pooler_mode = POOLER_MODE_AUTO;
+bool		pgnetlat_pooler_suffix = true;
 int			pgnetlat_recorder_size = 24;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
@@ -39,6 +41,7 @@ bool		pgnetlat_track_statements = true;
 
 /* the session is to be attached */
 bool		pgnetlat_housekeeping = true;
+bool		pgnetlat_names_changed = false;
 
 /* what users set, in milliseconds; see pgnetlat_log_limit */
 static int	log_min_duration = -1;
@@ -63,7 +66,31 @@ assign_log_min_duration(int newval, void *extra)
 	pgnetlat_log_limit = newval < 0 ? PG_INT64_MAX : newval * NS_PER_MS;
 }
 
-/* Either a flag or a number; its default is the variable's value above. */
+static void
+assign_pooler_mode(int newval, void *extra)
+{
+	pgnetlat_housekeeping = true;
+}
+
+static void
+assign_pooler_suffix(bool newval, void *extra)
+{
+	pgnetlat_housekeeping = pgnetlat_names_changed = true;
+}
+
+static const struct config_enum_entry pooler_modes[] = {
+	{"auto", POOLER_MODE_AUTO, false},
+	{"session", POOLER_MODE_SESSION, false},
+	{"transaction", POOLER_MODE_TRANSACTION, false},
+	/* for this purpose it is the same */
+	{"statement", POOLER_MODE_TRANSACTION, true},
+	{NULL, 0, false}
+};
+
+/*
+ * A flag, a number or one of some words; its default is the variable's value
+ * above.
+ */
 typedef struct Setting
 {
 	const char *name;
@@ -75,8 +102,10 @@ typedef struct Setting
 	int			min;
 	int			max;
 	int			unit;			/* GUC_UNIT_... */
+	int		   *word;
+	const struct config_enum_entry *words;
 	GucBoolAssignHook assign_flag;
-	GucIntAssignHook assign;
+	GucIntAssignHook assign;	/* of a number or word */
 } Setting;
 
 static const Setting settings[] = {
@@ -159,6 +188,22 @@ static const Setting settings[] = {
 		.max = INT_MAX / 2,
 	},
 	{
+		.name = "pgnetlat.pooler_mode",
+		.short_desc = "Sets whose the waits outside a transaction are behind a connection pooler.",
+		.long_desc = "session: the client's. transaction: the pool's. auto: the pool's if pgnetlat can tell.",
+		.context = PGC_SUSET,
+		.word = (int *) &pgnetlat_pooler_mode,
+		.words = pooler_modes,
+		.assign = assign_pooler_mode,
+	},
+	{
+		.name = "pgnetlat.pooler_suffix",
+		.short_desc = "Enables recognizing the client's address that a connection pooler appends to application_name.",
+		.context = PGC_SIGHUP,
+		.flag = &pgnetlat_pooler_suffix,
+		.assign_flag = assign_pooler_suffix,
+	},
+	{
 		.name = "pgnetlat.recorder_size",
 		.short_desc = "Sets the number of records of recent exchanges that are kept for each session.",
 		.long_desc = "An exchange takes one record for each of its statements.",
@@ -211,6 +256,9 @@ settings_define(void)
 		if (s->flag)
 			DefineCustomBoolVariable(s->name, s->short_desc, s->long_desc, s->flag, *s->flag,
 									 s->context, s->unit, NULL, s->assign_flag, NULL);
+		else if (s->word)
+			DefineCustomEnumVariable(s->name, s->short_desc, s->long_desc, s->word, *s->word,
+									 s->words, s->context, s->unit, NULL, s->assign, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
 									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);

@@ -19,6 +19,14 @@
  */
 #define LONG_WAIT_NS				(10 * NS_PER_MS)
 
+/* Who has a server connection between two transactions? */
+typedef enum PoolerMode
+{
+	POOLER_MODE_AUTO,			/* as far as it shows */
+	POOLER_MODE_SESSION,		/* the client */
+	POOLER_MODE_TRANSACTION		/* the pool */
+} PoolerMode;
+
 /*
  * Read in the hot path: not through the table of exported symbols.  (The
  * compiler's -fvisibility=hidden is about definitions; what is only declared
@@ -36,6 +44,8 @@ extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_pools;
 extern int	pgnetlat_max_clients;
 extern int	pgnetlat_max_statements;
+extern PoolerMode pgnetlat_pooler_mode;
+extern bool pgnetlat_pooler_suffix;
 extern int	pgnetlat_recorder_size;
 extern int	pgnetlat_rtt_interval;	/* milliseconds */
 extern int	pgnetlat_sample_interval;	/* milliseconds */
@@ -47,6 +57,9 @@ extern bool pgnetlat_track_statements;
  * has changed: see exchange.c.
  */
 extern bool pgnetlat_housekeeping;
+
+/* How application_name is to be read has changed. */
+extern bool pgnetlat_names_changed;
 #pragma GCC visibility pop
 
 extern void settings_define(void);

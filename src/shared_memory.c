@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
+#include "pooler_clients.h"
 #include "recorder.h"
 #include "request_log.h"
 #include "sampler.h"
@@ -34,6 +35,7 @@
 #include "table.h"
 #include "tally.h"
 #include "wait_events.h"
+#include "walsenders.h"
 #include "windows.h"
 
 static const struct
@@ -56,7 +58,9 @@ static const struct
 	{blockers_shmem_size, blockers_shmem_init},
 	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{pools_shmem_size, pools_shmem_init},
+	{walsenders_shmem_size, walsenders_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
+	{pooler_clients_shmem_size, pooler_clients_shmem_init},
 	{sampler_shmem_size, sampler_shmem_init},
 };
 

@@ -169,14 +169,21 @@ diag_open(TcpDiag *diag)
 }
 
 static bool
+diag_send_bytes(TcpDiag *diag, const uint8 *question, size_t size)
+{
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+	return sendto(diag->sock, question, size, 0, (struct sockaddr *) &kernel,
+				  sizeof(kernel)) == (ssize_t) size;
+}
+
+static bool
 diag_send(TcpDiag *diag, const TcpEndpoints *endpoints)
 {
 	uint8		question[TCP_QUESTION_SIZE];
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 
 	tcpstate_question(endpoints, ++diag->sequence, question);
-	return sendto(diag->sock, question, sizeof(question), 0,
-				  (struct sockaddr *) &kernel, sizeof(kernel)) == sizeof(question);
+	return diag_send_bytes(diag, question, sizeof(question));
 }
 
 /* One datagram from the kernel; its length, or -1. */
@@ -261,7 +268,59 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 	return TCP_REPLY_REFUSED;
 }
 
+/* The kernel fills datagrams of up to 32 kB, as long as it is asked for more. */
+#define SEARCH_BYTES		32768
+#define SEARCH_DATAGRAMS	64
+
+static TcpReply
+search_with(TcpDiag *diag, const TcpSearch *search, int64 now, TcpEndpoints *found,
+			TcpInfo *info)
+{
+	static uint8 bytes[SEARCH_BYTES];
+	uint8		question[TCP_SEARCH_SIZE];
+	size_t		size = tcpstate_search(search, ++diag->sequence, question);
+
+	if (!diag_open(diag) || !diag_send_bytes(diag, question, size))
+		return TCP_REPLY_REFUSED;
+	for (int i = 0; i < SEARCH_DATAGRAMS; i++)
+	{
+		ssize_t		length = diag_receive(diag, bytes, sizeof(bytes));
+		TcpReply	reply;
+
+		if (length < 0)
+			break;
+		reply = tcpstate_search_reply(bytes, length, search, diag->sequence, now, found, info);
+		if (reply != TCP_REPLY_FOREIGN)
+			return reply;
+	}
+	return TCP_REPLY_REFUSED;
+}
+
+/*
+ * Find a connection of any process in this network namespace.  The kernel looks
+ * at all that there are, which takes it some milliseconds: for who has the time.
+ */
+TcpReply
+tcpinfo_diag_search(const TcpSearch *search, int64 now, TcpEndpoints *found, TcpInfo *info)
+{
+	TcpDiag		diag;
+	TcpReply	reply;
+
+	/* closed behind one search: what is left of its reply is in nobody's way */
+	tcpinfo_diag_init(&diag);
+	reply = search_with(&diag, search, now, found, info);
+	if (diag.sock >= 0)
+		close(diag.sock);
+	return reply;
+}
+
 #else							/* no TCP_INFO */
+
+TcpReply
+tcpinfo_diag_search(const TcpSearch *search, int64 now, TcpEndpoints *found, TcpInfo *info)
+{
+	return TCP_REPLY_GONE;
+}
 
 bool
 tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)

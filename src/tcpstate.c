@@ -113,6 +113,7 @@ tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term)
 
 #ifdef __linux__
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -181,6 +182,7 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 	info->rwnd_limited = from_microseconds(read.tcpi_rwnd_limited);
 	info->data_sent_at = now - (int64_t) read.tcpi_last_data_sent * NS_PER_MILLISECOND;
 	info->unsent = 0;
+	info->owner = 0;
 	info->duplicates = read_duplicates(&read);
 	info->counters.retransmits = read.tcpi_total_retrans;
 	info->counters.bytes_received = (int64_t) read.tcpi_bytes_received;
@@ -286,19 +288,12 @@ is_connection(const struct inet_diag_msg *socket, const TcpEndpoints *endpoints)
 		(endpoints->cookie == 0 || cookie == endpoints->cookie);
 }
 
-/* Read what is told of a socket: the body of a message. */
+/* Read the figures that are told of a socket, behind "socket" in its message. */
 static TcpReply
-read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
-			int64_t now, TcpInfo *info)
+read_figures(const struct inet_diag_msg *socket, const uint8_t *body, size_t length,
+			 int64_t now, TcpInfo *info)
 {
-	struct inet_diag_msg socket;
-	size_t		at = NLMSG_ALIGN(sizeof(socket));
-
-	if (length < sizeof(socket))
-		return TCP_REPLY_REFUSED;
-	memcpy(&socket, body, sizeof(socket));
-	if (!is_connection(&socket, endpoints))
-		return TCP_REPLY_GONE;
+	size_t		at = NLMSG_ALIGN(sizeof(*socket));
 
 	while (at + NLA_HDRLEN <= length)
 	{
@@ -312,12 +307,28 @@ read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
 			if (!tcpstate_read(body + at + NLA_HDRLEN, attribute.nla_len - NLA_HDRLEN,
 							   now, info))
 				break;
-			info->unsent = socket.idiag_wqueue;
+			info->unsent = socket->idiag_wqueue;
+			info->owner = socket->idiag_uid;
 			return TCP_REPLY_VALID;
 		}
 		at += NLA_ALIGN(attribute.nla_len);
 	}
 	return TCP_REPLY_REFUSED;
+}
+
+/* Read what is told of a socket: the body of a message. */
+static TcpReply
+read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
+			int64_t now, TcpInfo *info)
+{
+	struct inet_diag_msg socket;
+
+	if (length < sizeof(socket))
+		return TCP_REPLY_REFUSED;
+	memcpy(&socket, body, sizeof(socket));
+	if (!is_connection(&socket, endpoints))
+		return TCP_REPLY_GONE;
+	return read_figures(&socket, body, length, now, info);
 }
 
 /* The kernel's own word for it: a negative errno. */
@@ -365,6 +376,127 @@ tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoint
 					return TCP_REPLY_GONE;
 				default:
 					break;
+			}
+		}
+		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
+		if (step >= length)
+			break;
+		bytes += step;
+		length -= step;
+	}
+	return TCP_REPLY_FOREIGN;
+}
+
+/* ---------------------------------------------------------------------------
+ * A search through all connections
+ *
+ * The kernel runs a little program for each of them, which is one comparison.
+ * All the same, what it finds is compared again.
+ * ---------------------------------------------------------------------------
+ */
+
+/* Put together a question for connections; returns its length. */
+size_t
+tcpstate_search(const TcpSearch *search, uint32_t sequence, uint8_t question[TCP_SEARCH_SIZE])
+{
+	struct
+	{
+		struct nlmsghdr header;
+		struct inet_diag_req_v2 body;
+		struct nlattr attribute;
+		struct inet_diag_bc_op compare;
+		struct inet_diag_hostcond with;
+	}			out;
+	size_t		address = search->family == AF_INET ? 4 : 16;
+	size_t		program = sizeof(out.compare) + sizeof(out.with) + address;
+	size_t		length = sizeof(out) + address;
+
+	_Static_assert(sizeof(out) + 16 <= TCP_SEARCH_SIZE, "size of a question");
+	memset(&out, 0, sizeof(out));
+	out.header.nlmsg_len = (uint32_t) length;
+	out.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	out.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	out.header.nlmsg_seq = sequence;
+	out.body.sdiag_family = (uint8_t) search->family;
+	out.body.sdiag_protocol = IPPROTO_TCP;
+	out.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
+	out.body.idiag_states = 1 << STATE_ESTABLISHED | 1 << STATE_CLOSE_WAIT;
+	out.attribute.nla_len = (uint16_t) (sizeof(out.attribute) + program);
+	out.attribute.nla_type = INET_DIAG_REQ_BYTECODE;
+	/* to the end of the program, or beyond */
+	out.compare.code = INET_DIAG_BC_D_COND;
+	out.compare.yes = (uint8_t) program;
+	out.compare.no = (uint16_t) (program + 4);
+	out.with.family = (uint8_t) search->family;
+	out.with.prefix_len = (uint8_t) (8 * address);
+	out.with.port = ntohs(search->remote_port);
+	memcpy(question, &out, sizeof(out));
+	memcpy(question + sizeof(out), search->remote_address, address);
+	return length;
+}
+
+/* Is this one of the connections that are searched for? */
+static bool
+is_searched(const struct inet_diag_msg *socket, const TcpSearch *search)
+{
+	return (socket->idiag_state == STATE_ESTABLISHED ||
+			socket->idiag_state == STATE_CLOSE_WAIT) &&
+		socket->idiag_family == search->family &&
+		socket->id.idiag_dport == search->remote_port &&
+		socket->id.idiag_sport != search->not_local_port &&
+		socket->idiag_uid == search->owner &&
+		memcmp(socket->id.idiag_dst, search->remote_address,
+			   search->family == AF_INET ? 4 : 16) == 0;
+}
+
+static void
+set_endpoints(const struct inet_diag_msg *socket, TcpEndpoints *endpoints)
+{
+	size_t		address = socket->idiag_family == AF_INET ? 4 : 16;
+
+	memset(endpoints, 0, sizeof(*endpoints));
+	endpoints->family = socket->idiag_family;
+	memcpy(endpoints->local_address, socket->id.idiag_src, address);
+	memcpy(endpoints->remote_address, socket->id.idiag_dst, address);
+	endpoints->local_port = socket->id.idiag_sport;
+	endpoints->remote_port = socket->id.idiag_dport;
+	endpoints->cookie = (uint64_t) socket->id.idiag_cookie[1] << 32 | socket->id.idiag_cookie[0];
+}
+
+/*
+ * What is the datagram to who has searched, under this sequence number?  If a
+ * connection was found, it is in "found" and "info", which are left alone
+ * otherwise; if not, but there may be more datagrams, it is foreign.
+ */
+TcpReply
+tcpstate_search_reply(const uint8_t *bytes, size_t length, const TcpSearch *search,
+					  uint32_t sequence, int64_t now, TcpEndpoints *found, TcpInfo *info)
+{
+	while (length >= NLMSG_HDRLEN)
+	{
+		struct nlmsghdr header;
+		struct inet_diag_msg socket;
+		const uint8_t *body = bytes + NLMSG_HDRLEN;
+		size_t		left;
+		size_t		step;
+
+		memcpy(&header, bytes, sizeof(header));
+		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length)
+			break;
+		left = header.nlmsg_len - NLMSG_HDRLEN;
+		if (header.nlmsg_seq == sequence && header.nlmsg_type == NLMSG_DONE)
+			return TCP_REPLY_GONE;
+		if (header.nlmsg_seq == sequence && header.nlmsg_type == NLMSG_ERROR)
+			return read_error(body, left);
+		if (header.nlmsg_seq == sequence && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+			left >= sizeof(socket))
+		{
+			memcpy(&socket, body, sizeof(socket));
+			if (is_searched(&socket, search) &&
+				read_figures(&socket, body, left, now, info) == TCP_REPLY_VALID)
+			{
+				set_endpoints(&socket, found);
+				return TCP_REPLY_VALID;
 			}
 		}
 		step = NLMSG_ALIGN((size_t) header.nlmsg_len);

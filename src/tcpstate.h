@@ -46,6 +46,8 @@ typedef struct TcpInfo
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
 								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
+	uint32_t	owner;			/* user ID; only who asks about the
+								 * connections of others is told */
 	int64_t		duplicates;		/* segments sent again that the peer had
 								 * already, modulo 2^32; 0: or the kernel does
 								 * not say */
@@ -66,6 +68,16 @@ typedef struct TcpEndpoints
 	uint64_t	cookie;			/* the socket's own number; 0: the kernel has
 								 * none */
 } TcpEndpoints;
+
+/* A connection of which one end is known only. */
+typedef struct TcpSearch
+{
+	int			family;			/* AF_INET or AF_INET6 */
+	uint8_t		remote_address[16];
+	uint16_t	remote_port;	/* network byte order */
+	uint16_t	not_local_port;
+	uint32_t	owner;			/* of the socket at the local end */
+} TcpSearch;
 
 /* What a message from the kernel is to who has asked a question. */
 typedef enum TcpReply
@@ -89,6 +101,7 @@ typedef struct TcpBackoff
 
 /* Of a question to the kernel's socket diagnosis, in bytes. */
 #define TCP_QUESTION_SIZE	72
+#define TCP_SEARCH_SIZE		104 /* at most */
 
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
 extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
@@ -101,6 +114,11 @@ extern void tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 extern TcpReply tcpstate_reply(const uint8_t *bytes, size_t length,
 							   const TcpEndpoints *endpoints, uint32_t sequence,
 							   int64_t now, TcpInfo *info);
+extern size_t tcpstate_search(const TcpSearch *search, uint32_t sequence,
+							  uint8_t question[TCP_SEARCH_SIZE]);
+extern TcpReply tcpstate_search_reply(const uint8_t *bytes, size_t length,
+									  const TcpSearch *search, uint32_t sequence,
+									  int64_t now, TcpEndpoints *found, TcpInfo *info);
 
 static inline bool
 tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)

@@ -17,6 +17,7 @@
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "pooler_clients.h"
 #include "port/pg_bswap.h"
 #include "recorder.h"
 #include "rows.h"
@@ -38,13 +39,6 @@ static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_WAITING] = "waiting",
 	[LEDGER_STATE_WAITING_IN_XACT] = "waiting in transaction",
 	[LEDGER_STATE_IDLE] = "idle",
-};
-
-static const char *const transport_names[] = {
-	[TRANSPORT_UNIX] = "unix",
-	[TRANSPORT_TCP] = "tcp",
-	[TRANSPORT_TLS] = "tls",
-	[TRANSPORT_GSS] = "gss",
 };
 
 /* The application_name in core's status, copied by core's protocol. */
@@ -70,13 +64,32 @@ copy_application_name(const SlotObservation *observation, char *name)
 	}
 }
 
-/* What pg_stat_activity shows to everybody; names where the caller wants them. */
+/* Who uses the session, and through which pooler. */
+typedef struct SessionUser
+{
+	ClientKey	key;
+	ClientPooler pooler;
+	PoolerClient client;
+} SessionUser;
+
 static void
-session_identity(RowBuilder *row, const SlotObservation *observation, bool with_names)
+session_user_of(const SlotObservation *observation, SessionUser *user)
 {
 	char		name[NAMEDATALEN];
 
 	copy_application_name(observation, name);
+	clients_set_connection(&user->key, &observation->endpoints);
+	clients_set_name(&user->key, name, &user->pooler, &user->client);
+}
+
+/*
+ * What pg_stat_activity shows to everybody, but for a pooler's suffix; names
+ * where the caller wants them.
+ */
+static void
+session_identity(RowBuilder *row, const SlotObservation *observation,
+				 const SessionUser *user, bool with_names)
+{
 	row_int32(row, "pid", observation->pid);
 	row_oid(row, "datid", observation->datid);
 	if (with_names)
@@ -84,22 +97,31 @@ session_identity(RowBuilder *row, const SlotObservation *observation, bool with_
 	row_oid(row, "usesysid", observation->userid);
 	if (with_names)
 		row_name(row, "usename", GetUserNameFromId(observation->userid, true));
-	row_text(row, "application_name", name);
+	row_text(row, "application_name", user->key.application_name);
+}
+
+/* As in pg_stat_activity, but for a pooler's client. */
+static void
+session_port(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
+{
+	if (user->key.family == 0)
+		row_int32(row, "client_port", -1);
+	else if (!user->pooler.known)
+		row_int32(row, "client_port", pg_ntoh16(observation->endpoints.remote_port));
+	else if (user->client.port != 0)
+		row_int32(row, "client_port", user->client.port);
+	else
+		row_null(row, "client_port");
 }
 
 /* Where from, since when, doing what. */
 static void
-session_state(RowBuilder *row, const SlotObservation *observation)
+session_state(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	const TcpEndpoints *endpoints = &observation->endpoints;
-
-	row_address(row, "client_addr", endpoints->family, endpoints->remote_address);
-	if (endpoints->family != 0)
-		row_int32(row, "client_port", pg_ntoh16(endpoints->remote_port));
-	else
-		row_int32(row, "client_port", -1);	/* as in pg_stat_activity */
+	row_address(row, "client_addr", user->key.family, user->key.address);
+	session_port(row, observation, user);
 	row_timestamp(row, "backend_start", observation->backend_start);
-	row_text(row, "transport", transport_names[observation->transport]);
+	row_transport(row, "transport", observation->transport);
 	row_text(row, "state", state_names[observation->account.state]);
 	row_timestamp(row, "state_change", clock_to_timestamp(observation->clock_offset, observation->account.state_since));
 	row_timestamp(row, "stats_since", observation->stats_since);
@@ -185,29 +207,46 @@ session_connect(RowBuilder *row, const ConnectTotals *cost)
 	row_ms(row, "connect_client_time", cost->client);
 }
 
+/* The pooler, if the session comes from one that says for whom. */
+static void
+session_pooler(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
+{
+	int64		rtt = pooler_clients_rtt(&user->client, &observation->endpoints, clock_now());
+
+	row_int64(row, "pooler_requests", observation->account.totals.pooler_requests);
+	if (rtt > 0)
+		row_ms(row, "client_rtt", rtt);
+	else
+		row_null(row, "client_rtt");
+	row_address(row, "pooler_addr", user->pooler.family, user->pooler.address);
+}
+
 /*
  * The account is for some eyes only: who polls its times and bytes, learns
  * when each query ran, for how long, and how much it returned.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *observation)
+session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	session_state(row, observation);
+	session_state(row, observation, user);
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
-	if (row->api >= API_1_1)
-	{
-		session_locks(row, observation);
-		session_connect(row, &observation->connect);
-	}
+	if (row->api < API_1_1)
+		return;
+	session_locks(row, observation);
+	session_connect(row, &observation->connect);
+	session_pooler(row, observation, user);
 }
 
 static void
 session_row(RowBuilder *row, const SlotObservation *observation)
 {
-	session_identity(row, observation, false);
+	SessionUser user;
+
+	session_user_of(observation, &user);
+	session_identity(row, observation, &user, false);
 	if (rows_may_see(observation->userid))
-		session_account(row, observation);
+		session_account(row, observation, &user);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -244,6 +283,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation observation;
+	SessionUser user;
 	int64		length;
 
 	rows_begin(fcinfo, api, &row);
@@ -253,10 +293,11 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		if (!windows_observe(i, length, &observation) || observation.closed)
 			continue;
-		session_identity(&row, &observation, true);
+		session_user_of(&observation, &user);
+		session_identity(&row, &observation, &user, true);
 		if (rows_may_see(observation.userid))
 		{
-			session_account(&row, &observation);
+			session_account(&row, &observation, &user);
 			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
 				   observation.account.totals.idle + observation.account.pending);
 		}

@@ -39,6 +39,7 @@ typedef struct WindowSnapshot
 	uint32		transactions;
 	uint32		pipelined;
 	uint32		turns;
+	uint32		pooler_requests;
 	uint32		retransmits;
 	uint32		packets_sent;
 	uint32		packets_received;
@@ -158,6 +159,7 @@ take_snapshot(WindowSnapshot *snapshot, const SlotObservation *observation)
 	snapshot->transactions = (uint32) totals->transactions;
 	snapshot->pipelined = (uint32) totals->pipelined;
 	snapshot->turns = (uint32) totals->turns;
+	snapshot->pooler_requests = (uint32) totals->pooler_requests;
 	snapshot->retransmits = (uint32) tcp->retransmits;
 	snapshot->packets_sent = (uint32) tcp->packets_sent;
 	snapshot->packets_received = (uint32) tcp->packets_received;
@@ -194,6 +196,7 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 	totals->transactions = count_before(now->transactions, snapshot->transactions);
 	totals->pipelined = count_before(now->pipelined, snapshot->pipelined);
 	totals->turns = count_before(now->turns, snapshot->turns);
+	totals->pooler_requests = count_before(now->pooler_requests, snapshot->pooler_requests);
 	tcp->retransmits = count_before(tcp_now->retransmits, snapshot->retransmits);
 	tcp->packets_sent = count_before(tcp_now->packets_sent, snapshot->packets_sent);
 	tcp->packets_received = count_before(tcp_now->packets_received,

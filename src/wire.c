@@ -14,7 +14,8 @@
  * moves again.)  Sync and Close do not set it.  Work under them is seen by a
  * transaction callback or an executor hook; otherwise it is too short to
  * matter.  Messages that a backend sends of its own accord (notices,
- * notifications, parameter changes) neither end nor begin anything.
+ * notifications, parameter changes) neither end nor begin an exchange; but
+ * before a notification, the client was listening.
  *
  * When does it end?  When flush() returns after ReadyForQuery, or after the
  * response to a Flush message.  A flush right after a notice, an error or the
@@ -51,8 +52,10 @@
 #include "access/xact.h"
 #include "connecting.h"
 #include "exchange.h"
+#include "replication/walsender.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
+#include "walsender_wire.h"
 #include "wire.h"
 
 /* in libssl, which the server has loaded if it was built with it */
@@ -601,14 +604,18 @@ flush_response(void)
  * may have been no more than that.
  */
 static int
-flush_out_of_response(void)
+flush_out_of_response(char last)
 {
 	int			result;
 
 	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
+		{
 			exchange_note_unsolicited();
+			if (last == MSG_NOTIFICATION)
+				exchange_note_notification(clock_now());
+		}
 		else
 			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
 	}
@@ -617,6 +624,22 @@ flush_out_of_response(void)
 	if (unlikely(connecting_in_progress) && result == 0)
 		asked_to_authenticate(clock_now());
 	return result;
+}
+
+/* After ReadyForQuery has left. */
+static pg_noinline void
+housekeeping(void)
+{
+	PQcommMethods next = wire.methods;
+
+	exchange_housekeeping();
+	wire.fetch = FETCH_UNKNOWN;
+	if (!am_walsender)
+		return;
+	/* it is none of our sessions: its messages go another way */
+	next.putmessage = wire.next_putmessage;
+	next.flush = wire.next_flush;
+	walsender_wire_install(&wire.methods, &next);
 }
 
 static int
@@ -628,17 +651,14 @@ wire_flush(void)
 
 	wire.noted_at = 0;
 	if (unlikely(!exchange_in_progress()))
-		result = flush_out_of_response();
+		result = flush_out_of_response(last);
 	else if (likely(ready && my_session.plain))
 		result = flush_response();
 	else
 		result = flush_event_by_event(last);
 
 	if (likely(ready) && unlikely(pgnetlat_housekeeping))
-	{
-		exchange_housekeeping();
-		wire.fetch = FETCH_UNKNOWN;
-	}
+		housekeeping();
 	return result;
 }
 

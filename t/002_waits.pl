@@ -110,7 +110,7 @@ $gain = delta($account, $observer->settled($client));
 cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');
 
 # ---------------------------------------------------------------------------
-# Notifications neither end a wait nor are requests
+# Notifications are no requests; who waits for one is no slow client
 # ---------------------------------------------------------------------------
 
 $client->run(q{SET pgnetlat.idle_threshold = '600ms'}, 'LISTEN here');
@@ -128,24 +128,33 @@ $account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
 is($account->{requests},
 	$before->{requests}, 'notifications are no requests');
 at_least($account->{idle_time} - $before->{idle_time},
-	$paused, 'notifications do not divide a wait');
+	$paused, 'who waits for notifications is idle');
 $client->run('UNLISTEN here');
 $gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
 is($gain->{requests}, 1, 'one request after the notifications');
 
-# inside a transaction they wait for its end
+# who is quick again is only as slow as what comes after it
 $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
 $before = $observer->settled($client);
-pause(100);
+my $listened = pause(100);
 $other->run('NOTIFY here');
 is($client->read_message->{type}, 'A', 'notification arrives');
-pause(200);
+$paused = pause(200);
 $client->run('SELECT 1');
 $gain = delta($before, $observer->settled($client));
-at_least($gain->{client_time}, 300,
-	'a short wait with a notification is the client');
+at_least($gain->{idle_time}, $listened,
+	'a short wait for a notification is idle');
+at_least($gain->{client_time}, $paused,
+	'but what the client makes of it is the client');
 is($gain->{requests}, 1, 'and one request');
+my ($recent) = $observer->rows(
+	'SELECT * FROM pgnetlat_recent(' . $client->pid . ')
+	  ORDER BY start DESC LIMIT 1');
+at_least(
+	$recent->{wait_time},
+	$listened + $paused,
+	'the flight recorder has both as one wait');
 $client->finish;
 $other->finish;
 

@@ -101,9 +101,11 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # Other options: user, dbname, application_name, options (as in PGOPTIONS),
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
 # to be sent before the server has answered anything), local_port (for TCP),
+# replication ('true' or 'database': the server's process is a walsender),
 # before_startup (called with the client when its socket is connected), and
 # authenticate (called with the number and the data of each question of
-# authentication, returns the answer: a message).
+# authentication, returns the answer: a message), startup (which parameters to
+# send; all of them unless told otherwise).
 sub connect
 {
 	my ($class, $node, %options) = @_;
@@ -131,8 +133,12 @@ sub begin_connecting
 		database => $options{dbname} // 'postgres',
 		application_name => $options{application_name} // 'client',
 		options => $options{options} // '');
+	$startup{replication} = $options{replication} if $options{replication};
 	my $body = pack('N', 196608)
-	  . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	  . join('',
+		map { "$_\0$startup{$_}\0" }
+		  @{ $options{startup} // [ sort keys %startup ] })
+	  . "\0";
 	$options{before_startup}->($self) if $options{before_startup};
 	$self->put(
 		pack('N', 4 + length($body)) . $body . ($options{early} // ''));

@@ -42,7 +42,7 @@ our @SUMS = (
 	  run_queue_wait_time total_time in_xact_wait_time
 	  send_blocked_time send_client_time requests statements transactions pipelined
 	  round_trips retransmits bytes_sent bytes_received packets_sent
-	  packets_received));
+	  packets_received pooler_requests));
 
 # Columns that never fall: the sums, and what else only rises (a maximum would).
 our @GROWING = (@SUMS);
@@ -68,6 +68,13 @@ our @BLOCKER_PARTS = qw(blocked_by_exec_time blocked_by_send_time
 our @BLOCKER_GROWING = (
 	(grep { $_ ne 'blocked_by_other_time' } @BLOCKER_PARTS),
 	qw(blocked_time blocked_time_max blocked_sessions_max));
+
+# Of pgnetlat_walsenders and pgnetlat_replication, likewise.
+our @WALSENDER_PARTS = qw(send_time busy_time idle_time pending_time);
+our @WALSENDER_GROWING = qw(send_time busy_time idle_time total_time
+  send_network_time send_client_time bytes_sent bytes_received packets_sent
+  packets_received retransmits replies flushes flush_time flush_network_time
+  flush_standby_time);
 
 # Its own statements are not recorded, so that tests can count all others.
 sub connect
@@ -113,6 +120,8 @@ sub _check_row
 	# and those of COPY FROM STDIN
 	$self->_complain($row, 'round_trips is less than requests - pipelined')
 	  if $row->{round_trips} < $row->{requests} - $row->{pipelined};
+	$self->_complain($row, 'pooler_requests exceeds requests')
+	  if $row->{pooler_requests} > $row->{requests};
 	$self->_complain($row, 'in_xact_wait_time exceeds the waits')
 	  if $row->{in_xact_wait_time} >
 	  $row->{network_time} + $row->{client_time} + $ROUNDING;
@@ -318,6 +327,89 @@ sub blockers
 	}
 	return @rows;
 }
+
+# One row of pgnetlat_walsenders or pgnetlat_replication against itself, and the
+# same seen earlier.
+sub _check_walsender
+{
+	my ($self, $row, $old) = @_;
+	my $sum = 0;
+
+	$sum += $row->{$_} foreach @WALSENDER_PARTS;
+	$self->_complain($row, "parts sum to $sum, not $row->{total_time}")
+	  if abs($sum - $row->{total_time}) > $ROUNDING + 1e-9 * $sum;
+	$self->_complain($row, 'more is blocked than sent')
+	  if $row->{send_network_time} + $row->{send_client_time} >
+	  $row->{send_time} + $ROUNDING;
+	$self->_complain($row, 'parts of flush_time do not sum to it')
+	  if abs($row->{flush_network_time} +
+		  $row->{flush_standby_time} -
+		  $row->{flush_time}) > $ROUNDING + 1e-9 * $row->{flush_time};
+	foreach my $column (@WALSENDER_PARTS, @WALSENDER_GROWING)
+	{
+		$self->_complain($row, "$column is $row->{$column}")
+		  if defined $row->{$column} and $row->{$column} < 0;
+	}
+	$self->_check_growth($old, $row, @WALSENDER_GROWING) if $old;
+	return;
+}
+
+# The rows of pgnetlat_walsenders, checked.
+sub walsenders
+{
+	my ($self, $condition) = @_;
+	my $read_from = _now();
+	my @rows = $self->rows('SELECT * FROM pgnetlat_walsenders'
+		  . (defined $condition ? " WHERE $condition" : ''));
+	my $read_to = _now();
+
+	foreach my $row (@rows)
+	{
+		my $key = "$row->{pid} $row->{backend_start} $row->{stats_since}";
+		my $old = $self->{seen_walsenders}{$key};
+
+		@$row{qw(read_from read_to)} = ($read_from, $read_to);
+		$self->_check_walsender($row, $old);
+		$self->_check_clock($old, $row) if $old;
+		$self->{seen_walsenders}{$key} = $row;
+	}
+	return @rows;
+}
+
+# Waits until a walsender's row meets a condition (in $_) and returns it, or
+# undef.
+sub await_walsender
+{
+	my ($self, $which, $condition) = @_;
+
+	return $self->poll(
+		sub {
+			local ($_) = $self->walsenders($which);
+			return defined $_ && (!$condition || $condition->()) ? $_ : undef;
+		});
+}
+
+# The rows of pgnetlat_replication, checked.
+sub replication
+{
+	my ($self, $condition) = @_;
+	my @rows = $self->rows('SELECT * FROM pgnetlat_replication'
+		  . (defined $condition ? " WHERE $condition" : ''));
+
+	foreach my $row (@rows)
+	{
+		my $key = join(' ',
+			map { $row->{$_} // 'NULL' }
+			  qw(kind application_name client_addr));
+
+		$self->_check_walsender($row, $self->{seen_replication}{$key});
+		$self->{seen_replication}{$key} = $row;
+	}
+	return @rows;
+}
+
+# After a reset sums over walsenders begin anew.
+sub forget_replication { delete $_[0]->{seen_replication}; return; }
 
 # The same over the last so much time.
 sub clients_window

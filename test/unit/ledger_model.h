@@ -214,7 +214,7 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 }
 
 /* Numbers of events from here on are readers who look. */
-#define MODEL_LOOKS		13
+#define MODEL_LOOKS		14
 #define MODEL_EVENTS	(MODEL_LOOKS + 3)
 
 /* One event; what does not fit the phase is left out. */
@@ -306,6 +306,9 @@ model_event(Model *model, int event, int choice)
 		case 12:
 			if (ledger->phase == LEDGER_WAITING)
 				ledger_wait_was_work(ledger, drain, model->wait_shown, &wait);
+			break;
+		case 13:
+			(void) ledger_wait_notified(ledger, wait_at);
 			break;
 		default:
 			model_look(model, choice % 3);

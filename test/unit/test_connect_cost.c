@@ -66,6 +66,12 @@ test_encrypted(void)
 	events.auth_wait = 20 * MS;
 	connect_cost(&events, &cost);
 	CHECK_EQUAL(cost.client, 0, "shorter than a client's wait");
+	/* what the server was late to read is its own */
+	events.auth_wait = 25 * MS;
+	events.auth_run_queue = 3 * MS;
+	connect_cost(&events, &cost);
+	CHECK_EQUAL(cost.client, 2 * MS, "without the wait for a processor, here too");
+	events.auth_run_queue = 0;
 	/* no round trip fits into a wait that is shorter */
 	events.auth_wait = 15 * MS;
 	connect_cost(&events, &cost);

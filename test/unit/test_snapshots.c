@@ -76,7 +76,7 @@ test_windows(void)
 	static const int64_t asked[] = {SECOND, 10 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE};
 	static const int64_t distances[] = {SECOND / 100, SECOND / 7, 2 * SECOND};
 
-	for (int d = 0; d <3; d ++)
+	for (int d = 0; d < 3; d++)
 	{
 		int64_t		distance = distances[d];
 		int64_t		now = 1000 * SECOND;

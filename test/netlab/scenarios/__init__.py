@@ -20,6 +20,7 @@ MODULES = {
     10: "s10_many_sessions",
     11: "s11_four_cases",
     12: "s12_predictions",
+    13: "s13_connecting",
 }
 
 

@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ *
+ * pooler.c
+ *	  See pooler.h.
+ *
+ * What is looked at costs time, so exchanges go event by event where it may
+ * matter: in which application_name has changed and, once the pooler is known to
+ * hand the connection on, all of them.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "clock.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "pooler.h"
+#include "pooler_clients.h"
+#include "settings.h"
+#include "utils/backend_status.h"
+#include "utils/guc.h"
+
+/*
+ * What pgbouncer runs to see whether a connection works that nobody has used for
+ * a while, unless it is told otherwise: an empty query or, before 1.21, this one.
+ */
+#define CHECK_QUERY			"select 1"
+
+typedef struct Pooler
+{
+	PoolerClient client;		/* whom the connection is used for */
+	bool		handed_on;		/* from one client to the next */
+	bool		released;		/* cleaned up, and nobody uses it since */
+	bool		owner_asked;	/* of the other end of a Unix-domain socket */
+	bool		owner_known;
+	uint32		owner;
+} Pooler;
+
+static Pooler pooler;
+
+static void
+read_name(PoolerClient *client)
+{
+	const char *name = application_name ? application_name : "";
+
+	memset(client, 0, sizeof(*client));
+	if (pgnetlat_pooler_suffix)
+		(void) pooler_suffix_read(name, strnlen(name, NAMEDATALEN - 1), NAMEDATALEN - 1,
+								  client);
+}
+
+/* The session begins. */
+void
+pooler_attach(void)
+{
+	memset(&pooler, 0, sizeof(pooler));
+	read_name(&pooler.client);
+}
+
+/* Does the pool have the connection between two transactions? */
+static bool
+is_handed_on(void)
+{
+	switch (pgnetlat_pooler_mode)
+	{
+		case POOLER_MODE_SESSION:
+			return false;
+		case POOLER_MODE_TRANSACTION:
+			return true;
+		case POOLER_MODE_AUTO:
+			break;
+	}
+	return pooler.handed_on;
+}
+
+/* Must each exchange be looked at, and each wait? */
+bool
+pooler_is_watched(void)
+{
+	return is_handed_on() || pooler.released;
+}
+
+/* The text of the statement that was run last, as others see it; or NULL. */
+static const char *
+last_statement(void)
+{
+	return pgstat_track_activities && MyBEEntry ? MyBEEntry->st_activity_raw : NULL;
+}
+
+static bool
+was_cleanup(void)
+{
+	static const char *const statements[] = {"DISCARD ALL", "RESET ALL"};
+	const char *text = last_statement();
+
+	for (size_t i = 0; text && i < lengthof(statements); i++)
+	{
+		if (pg_strncasecmp(text, statements[i], strlen(statements[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+was_check(void)
+{
+	const char *text = last_statement();
+
+	return text && (text[0] == '\0' || strcmp(text, CHECK_QUERY) == 0);
+}
+
+/* application_name has changed in an exchange outside of transaction blocks. */
+static bool
+client_changed(const PoolerClient *before)
+{
+	if (pooler.client.poolers > 0)
+	{
+		bool		same = pooler_suffix_same(before, &pooler.client);
+
+		if (before->poolers > 0 && !same)
+			pooler.handed_on = true;
+		pooler.released = false;
+		return !same;
+	}
+	pooler.released = before->poolers > 0 && was_cleanup();
+	if (pooler.released)
+		pooler.handed_on = false;
+	return pooler.released;
+}
+
+/*
+ * An exchange has ended: was it the pooler's own?  "in_block": it began or ended
+ * in a transaction block; "renamed": application_name may have changed in it.
+ */
+bool
+pooler_ends_exchange(bool renamed, bool in_block)
+{
+	PoolerClient before = pooler.client;
+
+	if (renamed)
+		read_name(&pooler.client);
+	if (in_block || (before.poolers == 0 && pooler.client.poolers == 0 && !pooler.released))
+		return false;
+	if (!pooler_suffix_same(&before, &pooler.client))
+		return client_changed(&before);
+	if (pooler_is_watched() && was_check())
+		return true;
+	/* it was a client who has cleaned up */
+	pooler.released = false;
+	return false;
+}
+
+/* Is the wait that begins the pool's? */
+bool
+pooler_has_wait(char xact_status)
+{
+	return xact_status == 'I' && pooler_is_watched();
+}
+
+/* Who is at the other end of a Unix-domain socket? */
+static void
+ask_for_owner(void)
+{
+	uid_t		uid;
+	gid_t		gid;
+
+	if (!pooler.owner_asked && getpeereid(MyProcPort->sock, &uid, &gid) == 0)
+	{
+		pooler.owner = (uint32) uid;
+		pooler.owner_known = true;
+	}
+	pooler.owner_asked = true;
+}
+
+/*
+ * The round trip between the pooler at the other end of our connection and its
+ * client; 0 if it is not known.  "again": when to ask for it again, if that is
+ * sooner than usual.
+ */
+int64
+pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again)
+{
+	PoolerQuestion question;
+
+	*again = PG_INT64_MAX;
+	if (likely(pooler.client.poolers == 0) || pgnetlat_rtt_interval < 0)
+		return 0;
+	if (connection->family == 0)
+		ask_for_owner();
+	memset(&question, 0, sizeof(question));
+	question.client = pooler.client;
+	question.connection = *connection;
+	question.owner = pooler.owner;
+	question.owner_known = pooler.owner_known;
+	*again = pooler_clients_ask(&question, pgnetlat_rtt_interval * NS_PER_MS, now);
+	return pooler_clients_rtt(&pooler.client, connection, now);
+}

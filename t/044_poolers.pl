@@ -1,0 +1,413 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Behind a connection pooler, played by the raw client: whose connection it is,
+# whose the waits are, which exchanges are the pooler's own, and how far away its
+# client is.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Socket qw(:all);
+use Test::More;
+
+# What is idle here is the pool's, and what the kernel has said once, holds.
+my ($node, $observer) = start_node('poolers', conf => <<'EOC');
+pgnetlat.idle_threshold = '1h'
+pgnetlat.max_clients = 10
+pgnetlat.rtt_interval = '1h'
+EOC
+
+my $on_linux = $^O eq 'linux';
+
+sub group
+{
+	my ($application, $condition) = @_;
+	my @rows = $observer->clients("application_name = '$application'"
+		  . ($condition ? " AND $condition" : ''));
+
+	is(scalar @rows, 1, "$application is one group")
+	  or diag(join ' ', map { $_->{client_addr} // 'NULL' } @rows);
+	return $rows[0];
+}
+
+# The client pauses for so long, in a transaction or not, and does something.
+my $PAUSE = 30;
+
+sub gain_of_pause
+{
+	my ($client, $sql) = @_;
+	my $before = $observer->settled($client);
+
+	pause($PAUSE);
+	$client->run($sql);
+	return delta($before, $observer->settled($client));
+}
+
+# ---------------------------------------------------------------------------
+# Groups and labels
+# ---------------------------------------------------------------------------
+
+# many short connections, and one that is handed around
+foreach my $port (1001 .. 1040)
+{
+	PgNetlat::Client->connect($node,
+		application_name => "many - 10.0.0.7:$port")->finish;
+}
+$observer->ended('many', 40);
+my $row = group('many');
+is($row->{client_addr}, '10.0.0.7', 'its address is the client\'s');
+is($row->{pooler_addr}, undef, 'the pooler\'s is none on its socket');
+is($row->{ended_sessions}, 40, 'all connections are in it');
+is($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
+	0, 'and nothing was evicted');
+
+my $pooled = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	application_name => 'web - [2001:db8::7]:4000');
+foreach my $port (1 .. 30)
+{
+	$pooled->run("SET application_name = 'web - [2001:db8::7]:$port'",
+		'SELECT 1');
+}
+my $account = $observer->settled($pooled);
+$row = group('web');
+is($row->{client_addr}, '2001:db8::7', 'an address of IPv6');
+is($row->{pooler_addr}, '127.0.0.1', 'and the pooler\'s own');
+is($row->{requests}, 60, 'all requests are in it');
+is($row->{sessions}, 1, 'and the session');
+is($account->{application_name}, 'web', 'the session has the same name');
+is($account->{client_addr}, '2001:db8::7', 'and address');
+is($account->{client_port}, 30, 'and the port of its client of now');
+is($account->{pooler_addr}, '127.0.0.1', 'and comes from there');
+is($account->{pooler_requests}, 30, 'the pooler\'s own exchanges');
+is($row->{pooler_requests}, 30, 'are those of the group');
+($row) = $observer->clients_window('1 min', q{application_name = 'web'});
+is($row->{pooler_addr}, '127.0.0.1', 'also over a window');
+is($observer->window('1 min', $pooled->pid)->{pooler_requests},
+	30, 'and of the session');
+$pooled->finish;
+$observer->ended('web');
+
+# several forms, each a label
+my %form = (
+	'f1 - unix:6432' => [ 'f1', undef, -1 ],
+	'f2 - unix(123@some.host):6432' => [ 'f2', undef, -1 ],
+	'f3 - [::ffff:10.0.0.9]:77' => [ 'f3', '10.0.0.9', 77 ],
+	'f4 - 10.0.0.1:5 - 10.0.0.2:6' => [ 'f4', '10.0.0.1', 5 ],
+	' - 10.0.0.3:5' => [ '', '10.0.0.3', 5 ],
+	'f5 - 10.0.0.300:5' => [ 'f5 - 10.0.0.300:5', undef, -1 ],
+	'f6 - 10.0.0.3:5 ' => [ 'f6 - 10.0.0.3:5 ', undef, -1 ],
+	'f7 10.0.0.3:5' => [ 'f7 10.0.0.3:5', undef, -1 ],
+
+	# 63 bytes, and more: the port may have been cut off
+	('x' x 46) . ' - 10.0.0.3:51034' => [ 'x' x 46, '10.0.0.3', undef ],
+	('x' x 50) . ' - 10.0.0.3:51034' => [ 'x' x 50, '10.0.0.3', undef ],
+	('x' x 55) . ' - 10.0.0.3:51034' => [ ('x' x 55) . ' - 10.0.', undef, -1 ]
+);
+foreach my $name (sort keys %form)
+{
+	my $client = PgNetlat::Client->connect($node, application_name => $name);
+
+	$account = $observer->settled($client);
+	is_deeply([ @$account{qw(application_name client_addr client_port)} ],
+		$form{$name}, "application_name $name");
+	$client->finish;
+}
+
+# not everybody may see from where
+$observer->run('CREATE ROLE stranger LOGIN');
+my $stranger = PgNetlat::Client->connect($node, user => 'stranger');
+$pooled = PgNetlat::Client->connect(
+	$node,
+	tcp => 1,
+	application_name => 'secret - 10.0.0.7:1');
+$observer->settled($pooled);
+($row) = $stranger->rows(
+	'SELECT * FROM pgnetlat_sessions WHERE pid = ' . $pooled->pid);
+is($row->{application_name}, 'secret', 'a stranger sees the name');
+is($row->{$_}, undef, "but not $_")
+  foreach qw(client_addr client_port pooler_addr client_rtt pooler_requests);
+($row) = $stranger->rows(
+	q{SELECT * FROM pgnetlat_clients WHERE application_name = 'secret'});
+is($row->{$_}, undef, "nor $_ of the group")
+  foreach qw(client_addr pooler_addr);
+$stranger->finish;
+
+# switched off, a name is a name
+my $reload = sub {
+	my ($value) = @_;
+
+	$observer->run("ALTER SYSTEM SET pgnetlat.pooler_suffix = $value",
+		'SELECT pg_reload_conf()');
+	$observer->poll(
+		sub { $observer->value('SHOW pgnetlat.pooler_suffix') eq $value });
+
+	# and the session has looked at it, if only behind its next exchange
+	return $observer->poll(
+		sub {
+			$pooled->run('SELECT 1');
+			return $pooled->value('SHOW pgnetlat.pooler_suffix') eq $value;
+		});
+};
+$reload->('off');
+$observer->settled($pooled);
+is(group('secret - 10.0.0.7:1')->{client_addr},
+	'127.0.0.1', 'switched off, the suffix is part of the name');
+is( $observer->account($pooled->pid)->{application_name},
+	'secret - 10.0.0.7:1',
+	'for the session as well');
+$reload->('on');
+is(group('secret', 'sessions = 1')->{client_addr},
+	'10.0.0.7', 'switched on, not any more');
+is($observer->account($pooled->pid)->{pooler_requests},
+	0, 'none of this was the pooler\'s own');
+$pooled->finish;
+
+# whoever holds a lock has the same label
+my $holder =
+  PgNetlat::Client->connect($node, application_name => 'holder - 10.0.0.7:1');
+my $waiter = PgNetlat::Client->connect($node, application_name => 'waiter');
+$observer->run('CREATE TABLE locked (i integer)');
+$holder->run('BEGIN', 'LOCK locked');
+$waiter->run('BEGIN');
+$waiter->put(query('LOCK locked'));
+ok( $observer->poll(
+		sub {
+			$observer->blockers(
+				q{application_name = 'holder' AND client_addr = '10.0.0.7'});
+		}),
+	'a holder behind a pooler has its client\'s label');
+like(
+	$observer->value(
+		'SELECT client FROM pgnetlat_now WHERE pid = ' . $holder->pid),
+	qr/^holder\@10\.0\.0\.7$/,
+	'as in pgnetlat_now');
+$holder->run('COMMIT');
+$waiter->until('Z');
+$_->finish foreach $holder, $waiter;
+
+# ---------------------------------------------------------------------------
+# Transaction pooling
+# ---------------------------------------------------------------------------
+
+$pooled = PgNetlat::Client->connect($node, application_name => '');
+$pooled->run("SET application_name = 'shop - 10.0.0.1:1'", 'SELECT 1');
+my $gain = gain_of_pause($pooled, 'SELECT 1');
+at_least($gain->{client_time}, $PAUSE,
+	'one client so far: the pause is its own');
+
+$pooled->run("SET application_name = 'shop - 10.0.0.2:1'");
+$gain = gain_of_pause($pooled, 'SELECT 1');
+at_least($gain->{idle_time}, $PAUSE,
+	'another one: outside a transaction the pause is the pool\'s');
+is($gain->{client_time}, 0, 'none of it the client\'s');
+is($observer->settled($pooled)->{state}, 'idle', 'the session is idle');
+
+$pooled->run('BEGIN');
+$gain = gain_of_pause($pooled, 'SELECT 1');
+at_least($gain->{client_time}, $PAUSE,
+	'in a transaction it is the client\'s');
+is($gain->{idle_time}, 0, 'none of it the pool\'s');
+$gain = gain_of_pause($pooled, 'COMMIT');
+at_least($gain->{client_time}, $PAUSE, 'up to its end');
+$gain = gain_of_pause($pooled, "SET application_name = 'shop - 10.0.0.1:1'");
+at_least($gain->{idle_time}, $PAUSE, 'behind it the pool\'s again');
+is($gain->{pooler_requests}, 1, 'the name is set by the pooler');
+
+# a reader in the middle of such a wait has shown nothing that is taken back
+$observer->settled($pooled);
+pause(5);
+cmp_ok($observer->account($pooled->pid)->{pending_time},
+	'==', 0, 'a wait of the pool\'s is idle at once');
+
+# the extended protocol
+$pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
+$pooled->responses;
+my $before = $observer->settled($pooled);
+pause($PAUSE);
+$pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
+$pooled->responses;
+$gain = delta($before, $observer->settled($pooled));
+at_least($gain->{idle_time}, $PAUSE, 'in the extended protocol as well');
+
+# checks of the connection, by their text
+$before = $observer->settled($pooled);
+$pooled->run('select 1', '', 'SELECT 1', 'select 1;');
+is(delta($before, $observer->settled($pooled))->{pooler_requests},
+	2, 'the pooler checks the connection');
+$pooled->run('BEGIN');
+$before = $observer->settled($pooled);
+$pooled->run('select 1', "SET application_name = 'shop - 10.0.0.3:1'");
+is(delta($before, $observer->settled($pooled))->{pooler_requests},
+	0, 'but not in a transaction');
+$pooled->run('ROLLBACK');
+
+# whoever knows better may say so
+$pooled->run('SET pgnetlat.pooler_mode = session', 'SELECT 1');
+$gain = gain_of_pause($pooled, 'SELECT 1');
+at_least($gain->{client_time}, $PAUSE, 'said to be session pooling');
+$pooled->finish;
+my $direct = PgNetlat::Client->connect($node, application_name => 'direct');
+$gain = gain_of_pause($direct, 'SET pgnetlat.pooler_mode = transaction');
+at_least($gain->{client_time}, $PAUSE, 'no pooler');
+$direct->run('SELECT 1');
+$gain = gain_of_pause($direct, 'SELECT 1');
+at_least($gain->{idle_time}, $PAUSE, 'said to be transaction pooling');
+is($gain->{pooler_requests}, 0, 'whose exchanges are whose is not known');
+$direct->finish;
+
+# ---------------------------------------------------------------------------
+# Session pooling
+# ---------------------------------------------------------------------------
+
+$pooled = PgNetlat::Client->connect($node, application_name => '');
+foreach my $port (1 .. 3)
+{
+	$before = $observer->settled($pooled);
+	$pooled->run("SET application_name = 'desk - 10.0.0.1:$port'",
+		'SELECT 1');
+	$gain = gain_of_pause($pooled, 'SELECT 1');
+	at_least($gain->{client_time}, $PAUSE, 'the client\'s connection');
+	is($gain->{idle_time}, 0, 'all the time');
+	$pooled->run('DISCARD ALL');
+	$gain = gain_of_pause($pooled, 'select 1');
+	at_least($gain->{idle_time}, $PAUSE, 'cleaned up, it is the pool\'s');
+	is($gain->{pooler_requests}, 1, 'which checks it');
+	is(delta($before, $observer->settled($pooled))->{pooler_requests},
+		3, 'and names, cleans, checks are its own');
+}
+
+# a client that cleans up on its own goes on
+$pooled->run("SET application_name = 'desk - 10.0.0.1:9'",
+	'DISCARD ALL', 'SELECT 2');
+$gain = gain_of_pause($pooled, 'SELECT 2');
+at_least($gain->{client_time}, $PAUSE, 'a client that goes on is one');
+$pooled->finish;
+
+# ---------------------------------------------------------------------------
+# How far away is the client?
+# ---------------------------------------------------------------------------
+
+# A pooler in this process: a client's connection to it over TCP.
+sub pooler_connection
+{
+	socket(my $listener, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
+	bind($listener, pack_sockaddr_in(0, inet_aton('127.0.0.1')))
+	  or die "bind: $!\n";
+	listen($listener, 1)                           or die "listen: $!\n";
+	socket(my $client, PF_INET, SOCK_STREAM, 0)    or die "socket: $!\n";
+	CORE::connect($client, getsockname($listener)) or die "connect: $!\n";
+	accept(my $accepted, $listener)                or die "accept: $!\n";
+	my ($port) = unpack_sockaddr_in(getsockname($client));
+	return ($port, $client, $accepted, $listener);
+}
+
+my ($port, @sockets) = pooler_connection();
+
+# Names that name something else: nothing is known, and nothing breaks.
+SKIP:
+{
+	skip 'the kernel does not say', 4 unless $on_linux;
+	my $other = PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		application_name => 'server\'s own client');
+	my ($its_port) = unpack_sockaddr_in(getsockname($other->{socket}));
+	my @wrong = (
+		"liar - 10.1.2.3:1000",
+		"liar - 127.0.0.1:$its_port",
+		"liar - unix:6432",
+		"liar - 10.1.2.3:1 - 127.0.0.1:$port");
+
+	foreach my $name (@wrong)
+	{
+		my $liar =
+		  PgNetlat::Client->connect($node, application_name => $name);
+
+		# the sampler has had time to look
+		my $ticks =
+		  $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+		$observer->poll(
+			sub {
+				$liar->run('SELECT 1');
+				return $observer->value(
+					'SELECT sampler_ticks FROM pgnetlat_info') > $ticks + 5;
+			});
+		is($observer->account($liar->pid)->{client_rtt},
+			undef, "nothing is known of $name");
+		$liar->finish;
+	}
+	$other->finish;
+}
+
+foreach my $tcp (0, 1)
+{
+	my $how = $tcp ? 'TCP' : 'its socket';
+	my $rtt;
+
+	$pooled = PgNetlat::Client->connect(
+		$node,
+		tcp => $tcp,
+		application_name => "far - 127.0.0.1:$port");
+	$account = $observer->poll(
+		sub {
+			$pooled->run('SELECT 1');
+			my $now = $observer->account($pooled->pid);
+			return $now if $now->{client_rtt} || !$on_linux;
+		});
+	$rtt = $account->{client_rtt};
+  SKIP:
+	{
+		skip 'the kernel does not say', 3 unless $on_linux;
+		cmp_ok($rtt, '>', 0, "client_rtt, from a pooler over $how");
+
+		# until the session has heard of it as well
+		$pooled->run('BEGIN');
+		ok( $observer->poll(
+				sub {
+					my $one = gain_of_pause($pooled, 'SELECT 1');
+					my $now = $observer->account($pooled->pid);
+
+					return
+					  abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) <
+					  1e-6;
+				}),
+			'in a transaction the network is the whole way to the client');
+		$before = $observer->settled($pooled);
+		for (1 .. 10)
+		{
+			pause(2);
+			$pooled->run('SELECT 1');
+		}
+		$account = $observer->settled($pooled);
+		$gain = delta($before, $account);
+
+		# the kernel's minimum may have become less meanwhile
+		my ($most, $least) =
+		  map { 10 * ($rtt + ($_->{rtt} // 0)) } $before, $account;
+		ok( (         $gain->{network_time} >= $least - 1e-5
+				  and $gain->{network_time} <= $most + 1e-5),
+			'once for each turn'
+		) or diag("$gain->{network_time}, not $least to $most");
+	}
+	$pooled->finish;
+}
+
+no_violations($observer);
+$observer->finish;
+$node->stop;
+is( scalar(
+		() = server_log($node) =~ /^.*(?:PANIC|TRAP|was terminated by).*$/mg),
+	0,
+	'the server has not crashed');
+
+done_testing();

@@ -1,0 +1,250 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Behind a real pgbouncer, in its three pooling modes, over TCP and over the
+# server's Unix-domain socket: what its client is called and where it is, whose
+# the waits are, and which exchanges are pgbouncer's own.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Socket qw(:all);
+use Test::More;
+
+my ($program) =
+  grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin',
+  '/usr/local/sbin';
+plan skip_all => 'pgbouncer is not installed' unless $program;
+plan skip_all => 'pgbouncer does not run as root' if $> == 0;
+
+my ($node, $observer) = start_node('pgbouncer', conf => <<'EOC');
+pgnetlat.idle_threshold = '1h'
+EOC
+
+my $PAUSE = 50;
+
+# A pooler with one server connection; is connected to as if it was a node.
+sub start_pgbouncer
+{
+	my ($mode, $host, $conf) = @_;
+	my $port = PostgreSQL::Test::Cluster::get_free_port();
+	my $directory = PostgreSQL::Test::Utils::tempdir;
+	my $user = getpwuid($<);
+	my $server = $node->port;
+
+	append_to_file("$directory/ini", <<EOC . ($conf // ''));
+[databases]
+* = host=$host port=$server user=$user pool_size=1
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $port
+unix_socket_dir =
+auth_type = any
+pool_mode = $mode
+application_name_add_host = 1
+logfile = $directory/log
+EOC
+	my $self = bless { port => $port }, 'Pooler';
+	my $out = '';
+
+	$self->{process} = IPC::Run::start([ $program, '-q', "$directory/ini" ],
+		'<', \undef, '>', \$out, '2>&1');
+	$observer->poll(
+		sub {
+			socket(my $socket, PF_INET, SOCK_STREAM, 0) or return;
+			return
+			  CORE::connect($socket,
+				pack_sockaddr_in($port, inet_aton('127.0.0.1')));
+		}) or die "pgbouncer does not listen: $out\n";
+	return $self;
+}
+
+sub Pooler::port { return $_[0]->{port}; }
+sub Pooler::host { return '127.0.0.1'; }
+
+sub Pooler::client
+{
+	my ($self, $name) = @_;
+
+	# what pgbouncer does not track it does not take
+	return PgNetlat::Client->connect(
+		$self,
+		tcp => 1,
+		application_name => $name,
+		startup => [qw(user database application_name)]);
+}
+
+sub Pooler::stop
+{
+	my ($self) = @_;
+
+	$self->{process}->kill_kill;
+	return $observer->poll(
+		sub {
+			!$observer->value(
+				q{SELECT count(*) FROM pgnetlat_sessions
+				   WHERE application_name <> 'observer'});
+		});
+}
+
+# Which backend is it, and what has it counted?
+sub server_of { return $_[0]->value('SELECT pg_backend_pid()'); }
+
+# An account whose session has nothing to do.
+sub quiet
+{
+	my ($pid) = @_;
+	my $requests = -1;
+
+	return $observer->await(
+		$pid,
+		sub {
+			my $same = $_->{requests} == $requests
+			  && $_->{state} =~ /^(waiting|waiting in transaction|idle)$/;
+			$requests = $_->{requests};
+			return $same;
+		});
+}
+
+sub gain_of_pause
+{
+	my ($pid, $do) = @_;
+	my $before = quiet($pid);
+
+	pause($PAUSE);
+	$do->();
+	return delta($before, quiet($pid));
+}
+
+sub labels
+{
+	my ($name, $pooler) = @_;
+	my @rows = $observer->clients("application_name = '$name'");
+
+	is(scalar @rows, 1, "$name is one group");
+	is($rows[0]->{client_addr}, '127.0.0.1', 'with its address');
+	is($rows[0]->{pooler_addr}, $pooler, 'and the pooler\'s');
+	return $rows[0];
+}
+
+foreach my $host ('127.0.0.1', $node->host)
+{
+	my $over = $host =~ m{^/} ? 'the socket' : 'TCP';
+	my $pooler_addr = $host =~ m{^/} ? undef : $host;
+
+	# -----------------------------------------------------------------------
+	# Transaction pooling
+	# -----------------------------------------------------------------------
+	my $pooler = start_pgbouncer('transaction', $host);
+	my $one = $pooler->client('one');
+	my $two = $pooler->client('two');
+	my $pid = server_of($one);
+
+	is(server_of($two), $pid, "transaction pooling over $over");
+	my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
+	at_least($gain->{idle_time}, $PAUSE,
+		'between two transactions it is the pool\'s');
+	cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
+	cmp_ok($gain->{pooler_requests}, '==', 1, 'pgbouncer sets the name');
+	cmp_ok($gain->{requests}, '==', 2, 'and the client asks');
+
+	$one->run('BEGIN');
+	$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
+	at_least($gain->{client_time} + $gain->{network_time},
+		$PAUSE, 'in a transaction it is the client\'s');
+	cmp_ok($gain->{idle_time}, '==', 0, 'and not the pool\'s');
+
+	my $account = quiet($pid);
+	is($account->{application_name}, 'one', 'the session is the client\'s');
+	is($account->{client_addr}, '127.0.0.1', 'with its address');
+	is( $account->{client_port},
+		(unpack_sockaddr_in(getsockname($one->{socket})))[0],
+		'and port');
+	is($account->{pooler_addr}, $pooler_addr, 'and the pooler\'s address');
+  SKIP:
+	{
+		skip 'the kernel does not say', 1 unless $^O eq 'linux';
+		ok($observer->await($pid, sub { ($_->{client_rtt} // 0) > 0 }),
+			'and its round trip to the pooler');
+	}
+	$one->run('COMMIT');
+	labels($_, $pooler_addr) foreach qw(one two);
+
+	# each with a port of its own
+	foreach (1 .. 20)
+	{
+		my $many = $pooler->client('many');
+		$many->run('SELECT 1');
+		$many->finish;
+	}
+	quiet($pid);
+	my $row = labels('many', $pooler_addr);
+	cmp_ok($row->{requests}, '>=', 39, 'for all of its connections');
+	cmp_ok($row->{pooler_requests}, '>=', 19, 'each of which was introduced');
+	$_->finish foreach $one, $two;
+	$pooler->stop;
+	$observer->run('SELECT pgnetlat_reset()');
+
+	# -----------------------------------------------------------------------
+	# Session pooling
+	# -----------------------------------------------------------------------
+	$pooler = start_pgbouncer('session', $host);
+	$one = $pooler->client('one');
+	$pid = server_of($one);
+	$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
+	at_least($gain->{client_time} + $gain->{network_time},
+		$PAUSE, 'session pooling: the connection is the client\'s');
+	cmp_ok($gain->{idle_time}, '==', 0, 'as long as it is there');
+	cmp_ok($gain->{pooler_requests}, '==', 0, 'and asks on its own');
+	my $requests = quiet($pid)->{requests};
+	$one->finish;
+	ok($observer->await($pid, sub { $_->{requests} > $requests }),
+		'pgbouncer cleans up');
+	$gain = gain_of_pause(
+		$pid,
+		sub {
+			$two = $pooler->client('two');
+			$two->run('SELECT 1');
+		});
+	is(server_of($two), $pid, 'and uses the connection again');
+	at_least($gain->{idle_time}, $PAUSE, 'meanwhile it was the pool\'s');
+	cmp_ok($gain->{pooler_requests}, '==', 1, 'it is introduced');
+	$gain = gain_of_pause($pid, sub { $two->run('SELECT 1') });
+	at_least($gain->{client_time} + $gain->{network_time},
+		$PAUSE, 'and has the connection');
+	labels($_, $pooler_addr) foreach qw(one two);
+	$two->finish;
+	$pooler->stop;
+	$observer->run('SELECT pgnetlat_reset()');
+}
+
+# ---------------------------------------------------------------------------
+# Statement pooling, which is so for each statement; and its checks
+# ---------------------------------------------------------------------------
+my $pooler = start_pgbouncer('statement', '127.0.0.1', '');
+my $one = $pooler->client('one');
+my $two = $pooler->client('two');
+my $pid = server_of($one);
+$two->run('SELECT 1');
+my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
+at_least($gain->{idle_time}, $PAUSE, 'statement pooling: the pool\'s');
+cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
+cmp_ok($gain->{pooler_requests}, '==', 1, 'pgbouncer sets the name');
+$_->finish foreach $one, $two;
+$pooler->stop;
+
+no_violations($observer);
+$observer->finish;
+$node->stop;
+
+done_testing();
