@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "pools.h"
 #include "rows.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* Thousandths of the time for which a pool is to be large enough. */
