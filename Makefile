@@ -16,6 +16,7 @@ OBJS = \
 	src/concurrency.o \
 	src/connect_cost.o \
 	src/connecting.o \
+	src/diagnose.o \
 	src/accumulate.o \
 	src/exec_samples.o \
 	src/exec_split.o \
@@ -52,6 +53,7 @@ OBJS = \
 	src/tcpinfo.o \
 	src/tcpstate.o \
 	src/tls_handshake.o \
+	src/verdict.o \
 	src/views.o \
 	src/wait_events.o \
 	src/walsender_account.o \
@@ -79,7 +81,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate test/unit/test_walsender_account \
+EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate test/unit/test_verdict test/unit/test_walsender_account \
 	test/unit/fuzz_ledger test/unit/fuzz_pooler_suffix test/unit/fuzz_tcpstate
 
 PG_CONFIG ?= pg_config

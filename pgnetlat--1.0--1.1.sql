@@ -94,7 +94,8 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT connect_client_time double precision,
 	OUT pooler_requests bigint,
 	OUT client_rtt double precision,
-	OUT pooler_addr inet)
+	OUT pooler_addr inet,
+	OUT verdict text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -163,7 +164,8 @@ SELECT s.pid,
 	   s.connect_client_time,
 	   s.pooler_requests,
 	   s.client_rtt,
-	   s.pooler_addr
+	   s.pooler_addr,
+	   s.verdict
   FROM pgnetlat_sessions() s
   LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
@@ -229,6 +231,7 @@ COMMENT ON COLUMN pgnetlat_sessions.connect_client_time IS 'milliseconds: part o
 COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
 COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.verdict IS 'what the session lost most time to in the last minute, as in pgnetlat_diagnose(); balanced if there is nothing of note, NULL if there is too little data';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',
@@ -291,6 +294,7 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT pooler_requests bigint,
 	OUT client_rtt double precision,
 	OUT pooler_addr inet,
+	OUT verdict text,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions_last'
@@ -473,7 +477,8 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT connect_network_time double precision,
 	OUT connect_client_time double precision,
 	OUT pooler_requests bigint,
-	OUT pooler_addr inet)
+	OUT pooler_addr inet,
+	OUT verdict text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -539,7 +544,8 @@ SELECT c.datid,
 	   c.connect_network_time,
 	   c.connect_client_time,
 	   c.pooler_requests,
-	   c.pooler_addr
+	   c.pooler_addr,
+	   c.verdict
   FROM pgnetlat_clients() c
   LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
@@ -602,6 +608,7 @@ COMMENT ON COLUMN pgnetlat_clients.connect_network_time IS 'milliseconds: part o
 COMMENT ON COLUMN pgnetlat_clients.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise';
 COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.verdict IS 'what the group lost most time to in the last minute, as in pgnetlat_diagnose(); balanced if there is nothing of note, NULL if there is too little data, in the row of evicted groups and, without pg_read_all_stats, for other roles';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -661,6 +668,7 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT connect_client_time double precision,
 	OUT pooler_requests bigint,
 	OUT pooler_addr inet,
+	OUT verdict text,
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgnetlat_clients_last'
@@ -1380,6 +1388,33 @@ COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the most that were busy at a tick';
 COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'with so many server connections, transaction pooling would have served these sessions for 99.9 % of the time without a wait';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
+-- Diagnosis
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_diagnose(
+	IN "window" interval DEFAULT '15 min',
+	OUT subject_kind text,
+	OUT subject text,
+	OUT verdict text,
+	OUT evidence text,
+	OUT advice text,
+	OUT lost_time double precision,
+	OUT saving double precision,
+	OUT saving_share double precision,
+	OUT pid integer,
+	OUT queryid bigint,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT datid oid,
+	OUT datname name,
+	OUT application_name text,
+	OUT client_addr inet)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_diagnose'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
+	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_time and saving in milliseconds per second; nothing about sessions that the caller may not see';
 
 -- ---------------------------------------------------------------------------
 -- What has not changed, except for its comments and planner estimates

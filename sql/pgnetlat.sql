@@ -153,6 +153,18 @@ SELECT * FROM pgnetlat_what_if("window" => '0');
 SELECT * FROM pgnetlat_what_if("window" => '1 day');
 SELECT * FROM pgnetlat_what_if_session(0, rtt => -1);
 
+-- findings, the most expensive first, each with evidence
+SELECT attname AS column, format_type(atttypid, atttypmod) AS type
+  FROM (SELECT unnest(proargnames) AS attname, unnest(proallargtypes) AS atttypid, NULL::int AS atttypmod
+		  FROM pg_proc WHERE oid = 'pgnetlat_diagnose'::regproc) c;
+SELECT coalesce(bool_and(lost_time >= next), true) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
+	   count(*) FILTER (WHERE saving > lost_time * (1 + 1e-9)) AS saved_too_much
+  FROM (SELECT *, lead(lost_time, 1, 0::float8) OVER (ROWS UNBOUNDED PRECEDING) AS next
+		  FROM pgnetlat_diagnose()) f;
+SELECT count(*) FROM pgnetlat_diagnose('1 min') WHERE pid = pg_backend_pid();
+SELECT * FROM pgnetlat_diagnose('0');
+SELECT * FROM pgnetlat_diagnose("window" => '16 min');
+
 -- the flight recorder, oldest first; the last exchange has no wait yet
 SELECT bool_and(start >= lag) AS in_order, bool_and(exec_time >= 0) AS not_negative,
 	   count(*) > 5 AS several
@@ -203,6 +215,10 @@ SELECT count(sessions_max) AS maxima, count(pool_size) AS sizes, count(window_ti
 SELECT count(client_addr) FROM pgnetlat_what_if();
 SELECT count(*) FROM pgnetlat_sessions s, pgnetlat_what_if_session(s.pid) w
  WHERE s.usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(*) FROM pgnetlat_diagnose()
+ WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(verdict) FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
+SELECT count(verdict) FROM pgnetlat_clients WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user);
 SELECT count(*) FROM pgnetlat_top_statements(3) WHERE query IS NOT NULL;
 RESET ROLE;
 GRANT pg_read_all_stats TO regress_pgnetlat_plain;

@@ -19,6 +19,7 @@
 #include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
+#include "diagnose.h"
 #include "settings.h"
 #include "history.h"
 #include "lock_waits.h"
@@ -156,6 +157,34 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	}
 }
 
+/* What is wrong with a group, given what it counted in a window that ends now. */
+static void
+client_verdict(RowBuilder *row, const ClientEntry *recent, TimestampTz ends)
+{
+	if (recent && rows_may_see(recent->key.userid))
+		row_text(row, "verdict", verdict_name(diagnose_client(recent, ends)));
+	else
+		row_null(row, "verdict");
+}
+
+/*
+ * The same group in another copy, which was made right before: it is in the same
+ * place, or near it.
+ */
+static const ClientEntry *
+find_copy(const ClientEntry *entry, int place, const ClientEntry *copies, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const ClientEntry *copy = &copies[(place + i) % count];
+
+		if (copy->is_evicted == entry->is_evicted &&
+			memcmp(&copy->key, &entry->key, sizeof(ClientKey)) == 0)
+			return copy;
+	}
+	return NULL;
+}
+
 /*
  * One row per client group.
  */
@@ -164,15 +193,25 @@ clients(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
+	ClientEntry *recent = NULL;
+	TimestampTz ends = 0;
 	int			count;
+	int			recent_count = 0;
 
 	rows_begin(fcinfo, api, &row);
 	accumulate_all();
 	entries = clients_copy(&count);
+	if (api >= API_1_1)
+	{
+		recent = clients_copy_window(DIAGNOSE_RECENT_NS, &recent_count);
+		ends = GetCurrentTimestamp();
+	}
 	for (int i = 0; i < count; i++)
 	{
 		row_client_identity(&row, &entries[i], false);
 		client_account(&row, &entries[i]);
+		if (api >= API_1_1)
+			client_verdict(&row, find_copy(&entries[i], i, recent, recent_count), ends);
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -203,6 +242,7 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		row_client_identity(&row, &entries[i], true);
 		client_account(&row, &entries[i]);
+		client_verdict(&row, &entries[i], ends);
 		row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
 		row_emit(&row);
 	}

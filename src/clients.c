@@ -752,18 +752,28 @@ typedef struct ClientsReading
 	ClientEntry evicted[CLIENTS_EVICTED];	/* of all partitions */
 } ClientsReading;
 
+/*
+ * When the window began that contains all since a moment, and which snapshots
+ * begin it: where there are none as old as that, the oldest, or none at all,
+ * and the window has all since the start.
+ */
+static int64
+window_began(const SnapshotTimes *times, int64 since, int *place)
+{
+	*place = snapshots_find(times, since);
+	if (*place < 0)
+		*place = snapshots_oldest(times);
+	return Max(times->at[*place], (int64) pg_atomic_read_u64(&shared->began));
+}
+
 /* What a group has counted in a window, instead of all it has. */
 static void
 subtract_snapshot(ClientEntry *copy, const ClientGroup *group,
 				  const SnapshotTimes *times, const ClientsReading *reading)
 {
-	int			place = snapshots_find(times, reading->now - reading->length);
-	int64		at;
+	int			place;
+	int64		at = window_began(times, reading->now - reading->length, &place);
 
-	/* where there is none as old as that, the oldest, or all since the start */
-	if (place < 0)
-		place = snapshots_oldest(times);
-	at = Max(times->at[place], (int64) pg_atomic_read_u64(&shared->began));
 	copy->since = Max(copy->since, reading->timestamp - (reading->now - at) / NS_PER_US);
 
 	snapshot_subtract((ClientSnapshot *) &copy->counters, &group->kept[place]);
@@ -858,4 +868,35 @@ clients_copy_window(int64 length, int *count)
 	ClientsReading reading = {.windowed = true,.length = length};
 
 	return copy_entries(&reading, count);
+}
+
+typedef struct WindowBegin
+{
+	int64		since;			/* what the window must contain */
+	int64		began;			/* of all partitions, the latest */
+} WindowBegin;
+
+static void
+note_window(void *own, void *arg)
+{
+	WindowBegin *begin = arg;
+	int			place;
+
+	begin->began = Max(begin->began,
+					   window_began(&((ClientsPartition *) own)->times, begin->since, &place));
+}
+
+/*
+ * How long is the window over a group that has been there all the time?  In
+ * nanoseconds; at least 1.
+ */
+int64
+clients_window_length(int64 length)
+{
+	static const TableVisitor visitor = {.own = note_window};
+	int64		now = clock_now();
+	WindowBegin begin = {.since = now - length};
+
+	table_visit(&table, LW_SHARED, &visitor, &begin);
+	return Max(now - begin.began, 1);
 }

@@ -20,6 +20,7 @@
 
 #include "catalog/pg_type.h"
 #include "compat.h"
+#include "diagnose.h"
 #include "lib/stringinfo.h"
 #include "lock_waits.h"
 #include "mb/pg_wchar.h"
@@ -70,6 +71,7 @@ typedef struct NowRow
 	int64		age;			/* ns in its state */
 	LedgerState session_state;
 	uint32		wait_event;
+	Verdict		verdict;
 	char	   *client;
 	int			client_width;
 	char		state[32];
@@ -340,8 +342,10 @@ is_stuck(const NowRow *row)
 	}
 }
 
+/* "recent" is the same session over the window of verdicts. */
 static void
-make_row(NowRow *row, int slot, const SlotObservation *observation)
+make_row(NowRow *row, int slot, const SlotObservation *observation,
+		 const SlotObservation *recent)
 {
 	const LedgerTotals *totals = &observation->account.totals;
 	double		window = (double) (ledger_busy_total(totals) + totals->idle +
@@ -357,6 +361,7 @@ make_row(NowRow *row, int slot, const SlotObservation *observation)
 	row->age = Max(observation->observed_at - observation->account.state_since, 0);
 	row->wait_event = observation->wait_event;
 	row->stuck = is_stuck(row);
+	row->verdict = diagnose_session(recent);
 	copy_status(observation, application, query);
 	row->query = pstrdup(query);
 	set_client(row, observation, application);
@@ -381,8 +386,10 @@ collect_rows(int *count)
 	for (int i = 0; i < slot_count(); i++)
 	{
 		SlotObservation observation;
+		SlotObservation recent;
 
-		if (i == slot_my_index() || !windows_observe(i, NOW_WINDOW_NS, &observation) ||
+		if (i == slot_my_index() ||
+			!windows_observe_both(i, NOW_WINDOW_NS, &observation, DIAGNOSE_RECENT_NS, &recent) ||
 			observation.closed || observation.account.state == LEDGER_STATE_IDLE ||
 			observation.account.state == LEDGER_STATE_DISABLED || !rows_may_see(observation.userid))
 			continue;
@@ -391,7 +398,7 @@ collect_rows(int *count)
 			room *= 2;
 			rows = repalloc_huge(rows, room * sizeof(NowRow));
 		}
-		make_row(&rows[(*count)++], i, &observation);
+		make_row(&rows[(*count)++], i, &observation, &recent);
 	}
 	return rows;
 }
@@ -512,6 +519,17 @@ append_wait_event(StringInfo buffer, uint32 wait_event)
 	}
 }
 
+/* What is wrong with it; false if nothing is, or nobody knows. */
+static bool
+append_verdict(StringInfo buffer, const NowRow *row)
+{
+	if (row->verdict == VERDICT_NONE || row->verdict == VERDICT_BALANCED)
+		return false;
+	appendStringInfo(buffer, "%s: ", verdict_name(row->verdict));
+	return true;
+}
+
+/* What is going on now comes before what it lost most time to lately. */
 static void
 append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int columns)
 {
@@ -526,13 +544,16 @@ append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int col
 				append_blockers(buffer, row->pid);
 			if (buffer->len == 0)
 				append_wait_event(buffer, row->wait_event);
+			if (buffer->len == 0)
+				(void) append_verdict(buffer, row);
 			break;
 		case LEDGER_STATE_WAITING:
 		case LEDGER_STATE_WAITING_IN_XACT:
-			if (row->query[0] != '\0')
+			if (!append_verdict(buffer, row) && row->query[0] != '\0')
 				appendStringInfoString(buffer, "after ");
 			break;
 		default:
+			(void) append_verdict(buffer, row);
 			break;
 	}
 }

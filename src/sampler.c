@@ -53,6 +53,7 @@
 #include "recorder.h"
 #include "sampler.h"
 #include "session_slot.h"
+#include "statements.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/shmem.h"
@@ -686,7 +687,8 @@ sample_all(Tick *tick)
 
 /*
  * All sessions in one look, so that windows over them begin together; those
- * over groups with what the same sessions have accumulated into them.
+ * over groups and statements with what the same sessions have accumulated into
+ * them.
  */
 static void
 take_snapshots_if_due(const Tick *tick)
@@ -710,6 +712,7 @@ take_snapshots_if_due(const Tick *tick)
 	}
 	clients_take_snapshots(due);
 	pools_take_snapshots(due);
+	statements_take_snapshots(due);
 }
 
 static void

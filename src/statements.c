@@ -6,12 +6,18 @@
  * When the table is full the least used entries are removed, and their
  * counters added to one that has no key, so that the sums stay true.
  *
+ * Windows begin with snapshots, as those over client groups do (clients.c), but
+ * these are of what tells repeated statements only, in few bits.  A statement
+ * that was not there then had counted nothing: its snapshot is zero.  What was
+ * restored is older than any window.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "clock.h"
 #include "settings.h"
 #include "statements.h"
 #include "table.h"
@@ -24,6 +30,36 @@ StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 
 /* How often to make room for an entry that others have taken then. */
 #define MAX_TRIES		3
+
+/*
+ * A snapshot keeps the last 32 bits of counts, and of times in units: enough
+ * for some weeks of a statement that a thousand sessions execute all the time.
+ */
+#define SNAPSHOT_UNIT_NS	(INT64CONST(1) << 20)
+
+typedef struct StatementSnapshot
+{
+	uint32		calls;
+	uint32		repeats;
+	uint32		repeat_network; /* units, as what follows */
+	uint32		client;
+	uint32		in_xact_wait;
+	uint32		time;
+} StatementSnapshot;
+
+/* An entry of the table. */
+typedef struct StatementPlace
+{
+	StatementEntry entry;		/* must be first, as its key is in it */
+	StatementSnapshot kept[SNAPSHOTS_KEPT];
+} StatementPlace;
+
+/* What each partition has besides, under its lock. */
+typedef struct StatementsPartition
+{
+	StatementEntry evicted;		/* must be first; its key stays zero */
+	SnapshotTimes times;		/* of its statements' snapshots */
+} StatementsPartition;
 
 static void
 totals_add(StatementTotals *sum, const StatementTotals *term)
@@ -41,7 +77,7 @@ totals_add(StatementTotals *sum, const StatementTotals *term)
 	sum->repeat_network += term->repeat_network;
 }
 
-/* "own" is the row of what was evicted of a partition; its key stays zero. */
+/* "own" begins with the row of what was evicted of a partition. */
 static void
 add_up_evicted(void *own, const void *evicted)
 {
@@ -58,10 +94,10 @@ static const TableSpec spec = {
 	.name = "pgnetlat statements",
 	.lock = LOCK_STATEMENTS,
 	.key_size = sizeof(StatementKey),
-	.entry_size = sizeof(StatementEntry),
+	.entry_size = sizeof(StatementPlace),
 	.usage_offset = offsetof(StatementEntry, usage),
 	.since_offset = offsetof(StatementEntry, since),
-	.own_size = sizeof(StatementEntry),
+	.own_size = sizeof(StatementsPartition),
 	.evict = add_up_evicted,
 };
 
@@ -216,6 +252,126 @@ statements_add_samples(const StatementKey *key, const int64 *part)
 	table_unlock(&table, hash);
 }
 
+/* ---------------------------------------------------------------------------
+ * Snapshots
+ * ---------------------------------------------------------------------------
+ */
+
+static inline uint32
+units(int64 time)
+{
+	return (uint32) (time / SNAPSHOT_UNIT_NS);
+}
+
+/* All that a statement cost: its executions, and the waits after them. */
+static inline int64
+time_of(const StatementTotals *totals)
+{
+	return totals->exec + totals->send + totals->recv + totals->network + totals->client;
+}
+
+static void
+take_snapshot(StatementSnapshot *snapshot, const StatementTotals *totals)
+{
+	snapshot->calls = (uint32) totals->calls;
+	snapshot->repeats = (uint32) totals->repeats;
+	snapshot->repeat_network = units(totals->repeat_network);
+	snapshot->client = units(totals->client);
+	snapshot->in_xact_wait = units(totals->in_xact_wait);
+	snapshot->time = units(time_of(totals));
+}
+
+static void
+take_snapshot_of_entry(void *entry, void *own, void *arg)
+{
+	StatementPlace *place = entry;
+	const SnapshotTimes *times = &((StatementsPartition *) own)->times;
+	SnapshotLevels levels = *(SnapshotLevels *) arg;
+
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			take_snapshot(&place->kept[snapshots_place(times, level)],
+						  &place->entry.counters.totals);
+	}
+}
+
+/* The partition's snapshots are as of now. */
+static void
+date_snapshots(void *own, void *arg)
+{
+	SnapshotTimes *times = &((StatementsPartition *) own)->times;
+	SnapshotLevels levels = *(SnapshotLevels *) arg;
+	int64		now = clock_now();
+
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			times->at[snapshots_place(times, level)] = now;
+	}
+}
+
+/*
+ * Keep a snapshot of all statements, into which all sessions have just been
+ * accumulated.
+ */
+void
+statements_take_snapshots(SnapshotLevels levels)
+{
+	static const TableVisitor visitor = {
+		.entry = take_snapshot_of_entry,
+		.own = date_snapshots,
+	};
+
+	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
+}
+
+static inline int64
+time_since(int64 now, uint32 before)
+{
+	return (int64) (uint32) (units(now) - before) * SNAPSHOT_UNIT_NS;
+}
+
+/* "arg" is the moment that the window must contain all since. */
+static void
+copy_window(void *copy, const void *entry, const void *own, void *arg)
+{
+	StatementWindow *window = copy;
+	const StatementPlace *place = entry;
+	const StatementTotals *totals = &place->entry.counters.totals;
+	const SnapshotTimes *times = &((const StatementsPartition *) own)->times;
+	int			found = snapshots_find(times, *(int64 *) arg);
+	const StatementSnapshot *before;
+
+	/* where there is none as old as that, the oldest, or all that was counted */
+	if (found < 0)
+		found = snapshots_oldest(times);
+	before = &place->kept[found];
+	window->key = place->entry.key;
+	window->calls = (uint32) ((uint32) totals->calls - before->calls);
+	window->repeats = (uint32) ((uint32) totals->repeats - before->repeats);
+	window->repeat_network = time_since(totals->repeat_network, before->repeat_network);
+	window->client = time_since(totals->client, before->client);
+	window->in_xact_wait = time_since(totals->in_xact_wait, before->in_xact_wait);
+	window->time = time_since(time_of(totals), before->time);
+}
+
+/*
+ * A palloc'd copy of all statements, without those that were evicted, over the
+ * window that clients_copy_window() has for that length.
+ */
+StatementWindow *
+statements_copy_window(int64 length, int *count)
+{
+	static const TableReader window_reader = {
+		.copy_size = sizeof(StatementWindow),
+		.copy = copy_window,
+	};
+	int64		since = clock_now() - length;
+
+	return table_copy(&table, &window_reader, &since, count);
+}
+
 /*
  * Put back a saved entry.  Where there is no room it goes to the evicted.
  */
@@ -224,13 +380,17 @@ statements_restore(const StatementEntry *saved)
 {
 	static const StatementKey none;
 	uint32		hash = statements_hash(&saved->key);
-	StatementEntry *entry = NULL;
+	StatementPlace *place = NULL;
 
 	table_lock(&table, hash);
 	if (memcmp(&saved->key, &none, sizeof(none)) != 0)
-		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
-	if (entry)
-		*entry = *saved;
+		place = table_find_or_add(&table, hash, &saved->key, saved->since);
+	if (place)
+	{
+		place->entry = *saved;
+		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+			take_snapshot(&place->kept[i], &saved->counters.totals);
+	}
 	else
 		add_up_evicted(table_own(&table, hash), saved);
 	table_unlock(&table, hash);

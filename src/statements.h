@@ -17,6 +17,7 @@
 #include "chains.h"
 #include "datatype/timestamp.h"
 #include "exec_split.h"
+#include "snapshots.h"
 
 /* Compared as bytes: no padding; see the assertion in statements.c. */
 typedef struct StatementKey
@@ -56,6 +57,21 @@ typedef struct StatementEntry
 	StatementCounters counters;
 } StatementEntry;
 
+/*
+ * What of a statement was counted in a window.  Times in nanoseconds, to the
+ * millisecond.
+ */
+typedef struct StatementWindow
+{
+	StatementKey key;
+	int64		calls;
+	int64		repeats;
+	int64		repeat_network;
+	int64		client;
+	int64		in_xact_wait;
+	int64		time;			/* its executions, and the waits after them */
+} StatementWindow;
+
 /* Something to add to what has been counted of a statement. */
 typedef struct StatementBatchItem
 {
@@ -82,5 +98,9 @@ extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);
 extern void statements_restore(const StatementEntry *saved);
+
+/* Windows: what was counted since a moment that is kept */
+extern void statements_take_snapshots(SnapshotLevels levels);
+extern StatementWindow *statements_copy_window(int64 length, int *count);
 
 #endif							/* PGNETLAT_STATEMENTS_H */

@@ -13,6 +13,7 @@
 #include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
+#include "diagnose.h"
 #include "settings.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
@@ -223,10 +224,12 @@ session_pooler(RowBuilder *row, const SlotObservation *observation, const Sessio
 
 /*
  * The account is for some eyes only: who polls its times and bytes, learns
- * when each query ran, for how long, and how much it returned.
+ * when each query ran, for how long, and how much it returned.  "judged" is the
+ * same session over the window that the verdict is about.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
+session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user,
+				const SlotObservation *judged)
 {
 	session_state(row, observation, user);
 	row_account(row, &observation->account.totals, &observation->account.pending);
@@ -236,17 +239,18 @@ session_account(RowBuilder *row, const SlotObservation *observation, const Sessi
 	session_locks(row, observation);
 	session_connect(row, &observation->connect);
 	session_pooler(row, observation, user);
+	row_text(row, "verdict", verdict_name(diagnose_session(judged)));
 }
 
 static void
-session_row(RowBuilder *row, const SlotObservation *observation)
+session_row(RowBuilder *row, const SlotObservation *observation, const SlotObservation *recent)
 {
 	SessionUser user;
 
 	session_user_of(observation, &user);
 	session_identity(row, observation, &user, false);
 	if (rows_may_see(observation->userid))
-		session_account(row, observation, &user);
+		session_account(row, observation, &user, recent);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -260,13 +264,15 @@ sessions(FunctionCallInfo fcinfo, ApiVersion api)
 {
 	RowBuilder	row;
 	SlotObservation observation;
+	SlotObservation recent;
 
 	rows_begin(fcinfo, api, &row);
 	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
-			session_row(&row, &observation);
+		if (windows_observe_both(i, WINDOW_WHOLE, &observation, DIAGNOSE_RECENT_NS, &recent) &&
+			!observation.closed)
+			session_row(&row, &observation, &recent);
 	}
 	return (Datum) 0;
 }
@@ -297,7 +303,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 		session_identity(&row, &observation, &user, true);
 		if (rows_may_see(observation.userid))
 		{
-			session_account(&row, &observation, &user);
+			session_account(&row, &observation, &user, &observation);
 			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
 				   observation.account.totals.idle + observation.account.pending);
 		}

@@ -301,6 +301,41 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 	observation->stats_since = clock_to_timestamp(observation->clock_offset, start->at);
 }
 
+/* Where a window might begin, as known before the session is observed. */
+typedef struct WindowCandidate
+{
+	bool		found;
+	WindowStart start;
+	WindowSnapshot snapshot;
+} WindowCandidate;
+
+static void
+find_candidate(int slot, int64 length, WindowCandidate *candidate)
+{
+	candidate->found = length != WINDOW_WHOLE &&
+		find_start(slot, clock_now() - length, &candidate->start, &candidate->snapshot);
+}
+
+/* Leave of an observation what is in the window. */
+static void
+cut_to_window(SlotObservation *observation, WindowCandidate *candidate,
+			  const WindowReset *reset)
+{
+	WindowStart *start = &candidate->start;
+	bool		found = candidate->found && is_start_of(start, observation);
+
+	if (is_start_of(&reset->start, observation) && !(found && start->at > reset->start.at))
+	{
+		subtract_start(observation, &reset->start);
+		observation->stats_since = reset->since;
+	}
+	else if (found)
+	{
+		read_snapshot(&candidate->snapshot, observation, &start->before);
+		subtract_start(observation, start);
+	}
+}
+
 /*
  * Like slot_observe(), but only what was counted in a window: the shortest one
  * that contains the last "length" nanoseconds, or all since the session began
@@ -310,27 +345,37 @@ subtract_start(SlotObservation *observation, const WindowStart *start)
 bool
 windows_observe(int slot, int64 length, SlotObservation *observation)
 {
-	WindowStart start;
-	WindowSnapshot snapshot;
+	WindowCandidate candidate;
 	WindowReset reset;
-	bool		found;
 
 	/* first, so that no snapshot is later than the observation */
-	found = length != WINDOW_WHOLE && find_start(slot, clock_now() - length, &start, &snapshot);
+	find_candidate(slot, length, &candidate);
 	copy_reset(slot, &reset);
 	if (!slot_observe(slot, observation))
 		return false;
-	found = found && is_start_of(&start, observation);
-	if (is_start_of(&reset.start, observation) && !(found && start.at > reset.start.at))
-	{
-		subtract_start(observation, &reset.start);
-		observation->stats_since = reset.since;
-	}
-	else if (found)
-	{
-		read_snapshot(&snapshot, observation, &start.before);
-		subtract_start(observation, &start);
-	}
+	cut_to_window(observation, &candidate, &reset);
+	return true;
+}
+
+/*
+ * The same over two windows at once, as of the same moment.
+ */
+bool
+windows_observe_both(int slot, int64 length, SlotObservation *observation,
+					 int64 other_length, SlotObservation *other)
+{
+	WindowCandidate candidate;
+	WindowCandidate other_candidate;
+	WindowReset reset;
+
+	find_candidate(slot, length, &candidate);
+	find_candidate(slot, other_length, &other_candidate);
+	copy_reset(slot, &reset);
+	if (!slot_observe(slot, observation))
+		return false;
+	*other = *observation;
+	cut_to_window(observation, &candidate, &reset);
+	cut_to_window(other, &other_candidate, &reset);
 	return true;
 }
 

@@ -56,6 +56,8 @@ extern void windows_add(int slot, const SlotObservation *observation, SnapshotLe
 #define WINDOW_WHOLE	INT64CONST(0)	/* all there is */
 
 extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
+extern bool windows_observe_both(int slot, int64 length, SlotObservation *observation,
+								 int64 other_length, SlotObservation *other);
 extern bool windows_reset(int slot, int pid, TimestampTz *since);
 
 #endif							/* PGNETLAT_WINDOWS_H */

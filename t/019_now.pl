@@ -123,7 +123,11 @@ like(
 	$row->{state},
 	qr/^in xact \d+(\.\d)? (s|min)$/,
 	'what, and for how long');
-is($row->{doing}, 'after UPDATE t SET i = 0', 'after which query');
+ok( $observer->poll(
+		sub {
+			row_of($holder->pid)->{doing} =~ /^holds up others: UPDATE t SE/;
+		}),
+	'what is wrong with it, and after which query');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{server_net_client} =~ m{^0/0/100  \.{8}$};

@@ -1,0 +1,378 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Loads of which it is known what is wrong with them, and that no network is
+# needed for: the verdict comes first, with evidence, for whom it is about, and
+# for nobody else's eyes.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my ($node, $observer) =
+  start_node('diagnose', conf => 'max_prepared_transactions = 2');
+$observer->run(
+	'CREATE TABLE t AS SELECT i, 0 AS v FROM generate_series(1, 3) i',
+	'CREATE ROLE plain LOGIN',
+	'GRANT ALL ON t TO PUBLIC',
+	q{CREATE FUNCTION compute(seconds float) RETURNS void LANGUAGE plpgsql AS
+	  $$ DECLARE ends timestamptz := clock_timestamp() + seconds * interval '1 s';
+	  BEGIN WHILE clock_timestamp() < ends LOOP END LOOP; END $$});
+
+sub client
+{
+	my ($name, %options) = @_;
+
+	return PgNetlat::Client->connect(
+		$node,
+		application_name => $name,
+		%options);
+}
+
+# All findings, checked.
+sub findings
+{
+	my ($connection) = @_;
+	my @rows =
+	  ($connection // $observer)->rows('SELECT * FROM pgnetlat_diagnose()');
+	my $last;
+
+	foreach my $row (@rows)
+	{
+		$observer->_complain($row,
+			"more expensive than what comes before: $row->{evidence}")
+		  if defined $last and $row->{lost_time} > $last;
+		$last = $row->{lost_time};
+		$observer->_complain($row, 'no evidence, or no figures in it')
+		  if $row->{evidence} !~ /\d/;
+		$observer->_complain($row, "nothing is lost: $row->{verdict}")
+		  if ($row->{lost_time} == 0) != ($row->{verdict} eq 'balanced')
+		  or $row->{lost_time} < 0;
+		$observer->_complain($row, 'no advice')
+		  if !defined $row->{advice} and $row->{verdict} ne 'balanced';
+		$observer->_complain($row, "saves $row->{saving}")
+		  if defined $row->{saving}
+		  and ($row->{saving} < 0
+			or $row->{saving} > $row->{lost_time} * (1 + 1e-9));
+		$observer->_complain($row, "a share of $row->{saving_share}")
+		  if defined $row->{saving_share}
+		  and ($row->{saving_share} < 0 or $row->{saving_share} > 1);
+	}
+	return @rows;
+}
+
+# What the machine is to blame for is not what is tested here: others use it.
+sub first_finding
+{
+	my ($row) = grep { $_->{verdict} ne 'starved' } findings();
+
+	return $row // { verdict => 'nothing', evidence => '' };
+}
+
+sub begin
+{
+	$observer->run('SELECT pgnetlat_reset()');
+	return;
+}
+
+# Waits until a verdict comes first; its row.
+sub expect_first
+{
+	my ($verdict, $what, $condition) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $row;
+
+	ok( $observer->poll(
+			sub {
+				$row = first_finding();
+				local $_ = $row;
+				$row->{verdict} eq $verdict
+				  && (!$condition || $condition->());
+			}),
+		"$what: $verdict") or diag(explain([ findings() ]));
+	note("$row->{subject_kind} $row->{subject}: $row->{evidence}");
+	return $row;
+}
+
+sub doing
+{
+	my ($client) = @_;
+
+	return $observer->value(
+		'SELECT doing FROM pgnetlat_now WHERE pid = ' . $client->pid);
+}
+
+# ---------------------------------------------------------------------------
+# A transaction that was forgotten
+# ---------------------------------------------------------------------------
+
+begin();
+is(scalar(grep { $_->{verdict} ne 'starved' } findings()),
+	0, 'nothing is known yet');
+my $holder = client('forgets', tcp => 1);
+$holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
+my $row = expect_first('idle in transaction', 'a transaction is forgotten');
+is($row->{subject_kind}, 'session', 'one session');
+is($row->{pid}, $holder->pid, 'that one');
+is($row->{subject}, 'forgets@127.0.0.1, process ' . $holder->pid, 'by name');
+is($row->{usename}, 'postgres', 'whose it is');
+is($row->{datname}, 'postgres', 'and where');
+is($row->{application_name}, 'forgets', 'by its application');
+is($row->{client_addr}, '127.0.0.1', 'and its address');
+is($row->{queryid}, undef, 'it is no statement');
+is($row->{saving}, $row->{lost_time}, 'all of it could be saved');
+cmp_ok($row->{saving_share}, '>', 0.5, 'which is most of its time');
+like($row->{evidence}, qr/; now for [\d.]+ m?s$/, 'how long it has been now');
+like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
+is( $observer->account($holder->pid)->{verdict},
+	'idle in transaction',
+	'the same in pgnetlat_sessions');
+is( $observer->value(
+		q{SELECT verdict FROM pgnetlat_clients WHERE application_name = 'forgets'}
+	),
+	'idle in transaction',
+	'in pgnetlat_clients');
+ok( $observer->poll(
+		sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
+	'and in pgnetlat_now');
+
+# ---------------------------------------------------------------------------
+# Others wait for it
+# ---------------------------------------------------------------------------
+
+begin();
+my @victim = map { client('waits') } 1 .. 2;
+$_->put(query('UPDATE t SET v = 2 WHERE i = 1')) foreach @victim;
+$row = expect_first(
+	'holds up others',
+	'others wait for its locks',
+	sub {
+		$_->{evidence} =~ /its client thought/
+		  && $_->{lost_time} > 1000;
+	});
+is($row->{pid}, $holder->pid, 'who holds them comes first');
+cmp_ok($row->{saving}, '>=', $row->{lost_time} * 0.99,
+	'which they would not');
+is($row->{saving_share}, undef, 'it is no share of its own time');
+like($row->{advice}, qr/commit before/, 'what to do');
+($row) = grep { $_->{verdict} eq 'held up by others' } findings();
+is($row->{subject_kind}, 'client', 'they are of one group');
+is($row->{application_name}, 'waits', 'that one');
+is($row->{saving}, undef, 'who wait cannot save anything');
+is( scalar(
+		grep {
+				 $_->{verdict} =~ /^(idle|client)/
+			  && $_->{application_name} eq 'forgets'
+		} findings()),
+	0,
+	'that its client thinks is said already');
+ok($observer->poll(sub { doing($holder) =~ /^holds up others: UPDA/ }),
+	'in pgnetlat_now, too');
+ok( $observer->await(
+		$_->pid, sub { ($_->{verdict} // '') eq 'held up by others' }),
+	'and who waits') foreach @victim;
+
+# one who waits is a session
+$victim[1]->cancel;
+$victim[1]->until('Z');
+$victim[1]->finish;
+begin();
+$row = expect_first('holds up others', 'one waits');
+ok( $observer->poll(
+		sub {
+			($row) =
+			  grep { $_->{verdict} eq 'held up by others' } findings();
+			$row && $row->{pid};
+		}),
+	'who is one session');
+is($row->{pid}, $victim[0]->pid, 'that one');
+is( first_finding()->{verdict},
+	'holds up others',
+	'what they lost is the same, and who holds is first') for 1 .. 10;
+like($row->{evidence}, qr/now for one of process @{[ $holder->pid ]}$/,
+	'and for whom');
+
+# ---------------------------------------------------------------------------
+# Nobody there to be blamed
+# ---------------------------------------------------------------------------
+
+$holder->run(q{PREPARE TRANSACTION 'held'});
+begin();
+$row = expect_first(
+	'held up by others',
+	'a prepared transaction holds a lock',
+	sub { $_->{evidence} =~ /a prepared transaction$/ });
+is($row->{pid}, $victim[0]->pid, 'who waits');
+like($row->{advice}, qr/pg_prepared_xacts/, 'what to do');
+$observer->run(q{ROLLBACK PREPARED 'held'});
+$victim[0]->responses;
+
+# ---------------------------------------------------------------------------
+# A server that is busy
+# ---------------------------------------------------------------------------
+
+begin();
+my @sleeper = map { client('sleeps') } 1 .. 3;
+for (1 .. 30)
+{
+	$_->put(query('SELECT pg_sleep(0.03)')) foreach @sleeper;
+	$_->responses foreach @sleeper;
+}
+$row = expect_first(
+	'server-bound',
+	'statements that sleep',
+	sub { $_->{evidence} =~ /^other waits: / });
+is($row->{subject_kind}, 'client', 'they are of one group');
+is($row->{application_name}, 'sleeps', 'that one');
+is($row->{pid}, undef, 'none of them in particular');
+like($row->{advice}, qr/pgnetlat_waits/, 'what to do');
+is($observer->account($sleeper[0]->pid)->{verdict},
+	undef, 'there is too little to say of each');
+is( $observer->value(
+		q{SELECT verdict FROM pgnetlat_clients WHERE application_name = 'sleeps'}
+	),
+	'server-bound',
+	'but of the group');
+
+# those who compute compete with whatever else there is on the machine
+begin();
+my $busy = client('computes');
+$busy->run('SELECT compute(0.02)') for 1 .. 60;
+my ($computes) =
+  grep { $_->{application_name} // '' eq 'computes' } findings();
+my $account = $observer->account($busy->pid);
+like(
+	$computes->{verdict},
+	$account->{run_queue_time} < 0.4 * $account->{exec_time}
+	? qr/^server-bound$/
+	: qr/^(server-bound|balanced)$/,
+	'statements that compute');
+like($computes->{evidence}, qr/^CPU: /, 'that is what they do')
+  if $computes->{verdict} eq 'server-bound';
+
+# short lock waits, of which nobody is to blame
+begin();
+my @waiter = map { client('queues') } 1 .. 3;
+for (1 .. 40)
+{
+	$holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 2');
+	$_->put(query('UPDATE t SET v = 2 WHERE i = 2')) foreach @waiter;
+	pause(25);
+	$holder->run('COMMIT');
+	$_->responses foreach @waiter;
+}
+$row = expect_first('server-bound', 'many wait for a lock, but not for long');
+is($row->{application_name}, 'queues', 'those are who');
+like($row->{evidence}, qr/^locks: /, 'what for');
+
+# ---------------------------------------------------------------------------
+# Clients
+# ---------------------------------------------------------------------------
+
+begin();
+my $thinker = client('thinks');
+for (1 .. 30)
+{
+	foreach my $sql ('BEGIN', 'SELECT 1', 'SELECT 2')
+	{
+		$thinker->run($sql);
+		pause(15);
+	}
+	$thinker->run('COMMIT');
+}
+$row = expect_first('client-bound', 'a client that thinks');
+is($row->{application_name}, 'thinks', 'that one');
+like($row->{evidence}, qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
+	'how long');
+
+foreach my $transport ('a Unix-domain socket', 'TCP')
+{
+	begin();
+	my $reader = client(
+		'reads',
+		tcp => $transport eq 'TCP',
+		receive_buffer => 8192);
+	$reader->put(query(q{SELECT repeat('x', 100000000)}));
+	$row = expect_first('slow reader',
+		"a client that does not read from $transport");
+	is($row->{pid}, $reader->pid, 'that one');
+	like(
+		$row->{evidence},
+		qr/the client would take no more/,
+		'how that is known');
+	ok( $observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
+		'in pgnetlat_now');
+	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
+	$observer->ended('reads');
+	$reader->vanish;
+}
+
+begin();
+my $loader = client('loads');
+$loader->put(query('COPY t FROM STDIN'));
+$loader->until('G');
+$row =
+  expect_first('slow loader', 'a client that does not send what it copies');
+is($row->{pid}, $loader->pid, 'that one');
+$loader->put(copy_fail('enough'));
+$loader->until('Z');
+
+# ---------------------------------------------------------------------------
+# Nothing to be gained
+# ---------------------------------------------------------------------------
+
+begin();
+my $looper = client('loops', tcp => 1);
+$looper->run('BEGIN');
+$looper->run("SELECT v FROM t WHERE i = $_") for 1 .. 2000;
+$looper->run('COMMIT');
+ok( !(  grep {
+			$_->{subject_kind} eq 'statement'
+			  || ($_->{application_name} // '') eq 'loops'
+			  && $_->{verdict} ne 'balanced'
+		} findings()),
+	'a loop over a path without length') or diag(explain([ findings() ]));
+
+# ---------------------------------------------------------------------------
+# For whose eyes
+# ---------------------------------------------------------------------------
+
+begin();
+my $plain = client('plain', user => 'plain');
+my $own = client('own', user => 'plain');
+$holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
+$own->run('BEGIN');
+my %eyes;
+ok( $observer->poll(
+		sub {
+			%eyes = map { $_->{pid} => 1 } grep { $_->{pid} } findings();
+			$eyes{ $holder->pid } && $eyes{ $own->pid };
+		}),
+	'a superuser sees both');
+is( join(' ',
+		map  { $_->{pid} // '' }
+		grep { $_->{subject_kind} ne 'server' } findings($plain)),
+	$own->pid,
+	'others see their own');
+is( $plain->value(
+		'SELECT count(verdict) FROM pgnetlat_sessions WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user)'
+	),
+	0,
+	'and no verdicts of sessions');
+is( $plain->value(
+		'SELECT count(verdict) FROM pgnetlat_clients WHERE usesysid <> (SELECT oid FROM pg_roles WHERE rolname = current_user)'
+	),
+	0,
+	'nor of clients');
+
+no_violations($observer);
+$node->stop;
+done_testing();
