@@ -10,7 +10,6 @@ OBJS = \
 	src/active_sessions.o \
 	src/aggregate_views.o \
 	src/blockers.o \
-	src/burst.o \
 	src/client_key.o \
 	src/clients.o \
 	src/concurrency.o \
@@ -23,6 +22,7 @@ OBJS = \
 	src/settings.o \
 	src/histogram.o \
 	src/history.o \
+	src/known.o \
 	src/ledger.o \
 	src/lock_graph.o \
 	src/lock_waits.o \

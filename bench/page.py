@@ -53,10 +53,11 @@ exchanges of more than 50 us make, but all of them under valgrind. With statemen
 
 *40 % of pg_stat_statements.* It counts statements, while pgnetlat counts exchanges, which always cost the same:
 where a statement costs pg_stat_statements less than in `pgbench -S`, as in TPC-B (two of whose seven exchanges
-are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, most have no place in the session's
-tally when they come: one is claimed, whether it is a repeat is found out by searching, and what the place before it
-has counted goes to the shared table, with about one lock for each execution (*locks taken per 1,000 exchanges*), as
-pg_stat_statements needs one.
+are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, each has lost its place in the
+session's tally, which has 24, when it comes again: it is looked up among those that the session knows (`tally_look_up`),
+gets another place, and what it counts there goes to its entry in the shared table some exchanges later
+(`statements_accumulate`), together with what 22 others have counted, and gives up the place
+(`tally_clear_statements`). That takes the entry's own lock, an instruction or two, but none of the table's.
 
 *0.75 % of throughput.* The query identifier of `SELECT 1` alone is more than that (*query identifiers* in the
 table of instructions). Without statements (`track_statements = off` at server start) pgnetlat
@@ -69,8 +70,9 @@ INTRODUCTIONS = {
 ## Instructions
 
 `bench/instructions`: the server runs under `valgrind --tool=callgrind`, one client works at a time. Each
-workload runs twice per configuration, shorter and longer; the difference of the backend's counts divided
-by the difference of the lengths is the cost of one unit, so that start-up, caches and plans cancel out.
+workload runs once per configuration to begin with, so that what all sessions share is there, and then twice, shorter
+and longer; the difference of the backend's counts divided by the difference of the lengths is the cost of one unit, so
+that start-up, caches and plans cancel out.
 The kernel's instructions are not counted, and a clock read counts as a system call's few instructions
 (valgrind hides the vDSO), so clock reads are counted on their own: calls of the C library's clock
 functions in the whole backend.

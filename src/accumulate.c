@@ -201,20 +201,25 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 /*
  * Add what is in the statements of this session's tally to their table,
- * "if_free" only as far as that takes no waiting.  Returns how many of them are
- * left, in "items".  Between accumulate_begin() and accumulate_end().
+ * "if_free" only as far as that takes no waiting.  Returns which of them are left,
+ * as bits.  Between accumulate_begin() and accumulate_end().
  */
-int
-accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free)
+uint64
+accumulate_statements(bool if_free)
 {
-	int			count = tally_statements(tally, MyDatabaseId, items);
+	return statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
+								 MyDatabaseId, my_tally.places, if_free);
+}
 
-	if (count == 0)
-		return 0;
-	if (if_free)
-		return statements_accumulate_if_free(items, count, GetCurrentTimestamp());
-	statements_accumulate(items, count, GetCurrentTimestamp());
-	return 0;
+/* The same for what was taken of another session, of which no place is known. */
+static void
+accumulate_tally(const Tally *tally, Oid dbid)
+{
+	int32		places[TALLY_STATEMENTS];
+
+	for (int i = 0; i < tally->count; i++)
+		places[i] = STATEMENT_NO_PLACE;
+	(void) statements_accumulate(tally->statements, tally->count, dbid, places, false);
 }
 
 /* Accumulate a session whose lock is held, if there is one. */
@@ -223,11 +228,9 @@ accumulate_locked(int slot)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
-	StatementBatchItem items[TALLY_STATEMENTS];
 	Tally		tally;
 	uint64		number;
 	bool		taken;
-	TimestampTz now;
 
 	if (state->session == 0 || state->session != slot_get(slot)->published.session)
 		return;
@@ -236,16 +239,10 @@ accumulate_locked(int slot)
 	taken = tally_take(slot, &tally);
 	if (!slot_observe(slot, &observation))
 		return;
-	now = GetCurrentTimestamp();
 	if (taken)
-	{
-		int			count = tally_statements(&tally, state->key.datid, items);
-
-		if (count > 0)
-			statements_accumulate(items, count, now);
-	}
+		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
-	accumulate_account(state, &observation, taken ? &tally : NULL, now);
+	accumulate_account(state, &observation, taken ? &tally : NULL, GetCurrentTimestamp());
 }
 
 /*

@@ -31,7 +31,7 @@ extern bool accumulate_is_renamed(void);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
 extern bool accumulate_begin(int slot, bool if_free);
-extern int	accumulate_statements(const Tally *tally, StatementBatchItem *items, bool if_free);
+extern uint64 accumulate_statements(bool if_free);
 extern void accumulate_end(int slot);
 extern void accumulate_failed_connection(const ClientKey *key);
 

@@ -26,11 +26,7 @@
  *
  * Bursts are numbered.  Whoever keeps something for each statement also keeps
  * the number of the burst in which the statement was last executed, so that
- * most questions are one comparison.  What is no longer kept there is
- * remembered here until the burst ends: the first statements in the order in
- * which they came, further ones in a small hash table.  When that is full, it
- * is emptied: a loop of too many different statements shows repeats of only
- * some of them.
+ * each question is one comparison (known.h).
  *
  * Plain C, no server headers.
  *
@@ -51,11 +47,6 @@
 #define BURST_LOOP			30
 #define BURST_LOOP_THINK_NS	INT64_C(2000000)
 
-#define BURST_FEW			16	/* statements that are remembered in order */
-#define BURST_PLACES		256 /* of the hash table; a power of two */
-#define BURST_MORE			224 /* statements that it may hold */
-#define BURST_STATEMENTS	(BURST_FEW + BURST_MORE)
-
 /* Which statement continues the burst in progress? */
 typedef enum BurstContinues
 {
@@ -75,20 +66,21 @@ typedef struct Burst
 								 * -1 if that is in the same exchange */
 	uint64_t	run_of;			/* the latest statement; 0: none */
 	int64_t		rows;			/* that it had */
-	int64_t		executions;		/* of it, one after the other */
-	int64_t		accounted;		/* so many of them are for a row each */
-	int64_t		close;			/* the latest that followed each other closely */
-
-	/* executed in it, and kept nowhere else */
-	unsigned	count;			/* of statements in few */
-	unsigned	count_more;		/* and in more */
-	uint64_t	few[BURST_FEW];
-	uint32_t	more[BURST_PLACES]; /* halves of hashes; 0: free */
+	int64_t		rows_left;		/* of the statement before it, after one for
+								 * each execution */
+	int64_t		close;			/* executions that followed each other closely */
 } Burst;
 
-extern void burst_begin(Burst *burst);
-extern void burst_remember(Burst *burst, uint64_t statement);
-extern bool burst_knows(const Burst *burst, uint64_t statement);
+/* A new burst: no statement has been executed in it. */
+static inline void
+burst_begin(Burst *burst)
+{
+	/* 0 is of what was never executed, also when all numbers have been used */
+	if (++burst->number == 0)
+		burst->number = 1;
+	burst->run_of = 0;
+	burst->rows = 0;
+}
 
 /*
  * Before a statement: begin a new burst if it does not continue the one in
@@ -122,25 +114,19 @@ burst_repeats(const Burst *burst, uint32_t *executed_in)
 static inline bool
 burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows)
 {
-	bool		again = burst->run_of == statement;
-	bool		same_exchange = burst->think < 0;
+	int64_t		rows_before = burst->rows;
 
-	if (again)
-	{
-		burst->executions++;
-		burst->close = burst->think <= BURST_LOOP_THINK_NS ? burst->close + 1 : 0;
-	}
-	else
+	burst->rows = rows;
+	if (burst->run_of != statement)
 	{
 		burst->run_of = statement;
-		burst->executions = 1;
-		burst->accounted = burst->rows;
+		burst->rows_left = rows_before - 1;
 		burst->close = 0;
+		return false;
 	}
-	burst->rows = rows;
-	burst->think = -1;
-	return again &&
-		(same_exchange || burst->executions <= burst->accounted || burst->close >= BURST_LOOP);
+	burst->rows_left--;
+	burst->close = burst->think <= BURST_LOOP_THINK_NS ? burst->close + 1 : 0;
+	return burst->close >= BURST_LOOP || burst->rows_left >= 0 || burst->think < 0;
 }
 
 /* There, a statement is prepared: would it be a repeat if it were executed next? */
@@ -148,7 +134,14 @@ static inline bool
 burst_would_repeat_outside(const Burst *burst, uint64_t statement)
 {
 	return burst->run_of == statement &&
-		(burst->executions < burst->accounted || burst->close + 1 >= BURST_LOOP);
+		(burst->rows_left > 0 || burst->close + 1 >= BURST_LOOP);
+}
+
+/* A statement was executed, and the exchange goes on. */
+static inline void
+burst_same_exchange(Burst *burst)
+{
+	burst->think = -1;
 }
 
 /*

@@ -41,7 +41,7 @@
 
 #include "access/xact.h"
 #include "accumulate.h"
-#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "clock.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
@@ -56,7 +56,6 @@
 #include "tcpinfo.h"
 #include "tls_handshake.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
 #include "utils/relcache.h"
 
 /* in the libraries that the server has loaded if it was built with OpenSSL */
@@ -347,15 +346,19 @@ connecting_note_message(char type, const char *body, size_t length)
 	note_authentication(pg_ntoh32(request));
 }
 
+/* Does the latest message want an answer? */
+bool
+connecting_has_asked(void)
+{
+	return connecting.asked;
+}
+
 /*
- * The message has been sent, at "now".  Does it have an answer that can be
- * waited for?
+ * That message has been sent, at "now".  Can its answer be waited for?
  */
 bool
 connecting_asked(int64 now)
 {
-	if (!connecting.asked)
-		return false;
 	connecting.asked = false;
 	connecting.asked_at = now;
 	connecting.asked_processor = processor_time();

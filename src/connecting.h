@@ -31,6 +31,7 @@ extern bool connecting_in_progress;
 
 extern void connecting_install(void);
 extern void connecting_note_message(char type, const char *body, size_t length);
+extern bool connecting_has_asked(void);
 extern bool connecting_asked(int64 now);
 extern void connecting_answered(int64 now);
 extern bool connecting_done(int64 now, int64 clock_offset, int64 rtt, ConnectTotals *cost);

@@ -305,24 +305,24 @@ blocked_by_client(int64 now, TcpInfo *info)
 	return info->rwnd_limited - before->rwnd_limited;
 }
 
-/* The request behind the wait that begins has arrived already. */
-void
-exchange_is_pipelined(int64 rtt)
-{
-	my_session.late_request = Max(rtt, LATE_REQUEST_NS);
-	my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
-	my_session.plain = false;
-	my_session.times_blocked = process_times_blocked();
-}
-
-/* The same as where the exchange before was plain. */
+/*
+ * How the wait that begins will be split, but for a response that may drain, and
+ * what is plain of it and of the exchange behind it.  The request behind it has
+ * arrived already, if "pipelined".
+ */
 static LedgerWaitTerms
 wait_terms(bool pipelined, char xact_status)
 {
-	LedgerWaitTerms terms;
+	LedgerWaitTerms terms = exchange_wait_terms(my_session.slot, xact_status);
 
-	my_session.plain = !pooler_is_watched();
-	terms = exchange_wait_terms(my_session.slot, pipelined, xact_status);
+	my_session.plain = !pipelined && !pooler_is_watched();
+	if (pipelined)
+	{
+		terms.pipelined = true;
+		my_session.late_request = Max(terms.rtt, LATE_REQUEST_NS);
+		my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
+		my_session.times_blocked = process_times_blocked();
+	}
 	if (pooler_has_wait(xact_status))
 	{
 		/* all of it is idle, however short */
@@ -383,7 +383,7 @@ close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 void
 exchange_settle(void)
 {
-	if (!tally_settle())
+	if (!tally_settle(my_session.slot))
 		return;
 	my_session.record_counts = my_session.uncounted = false;
 	my_session.plain = false;
@@ -398,35 +398,42 @@ exchange_settle(void)
 static void
 make_room_in_tally(void)
 {
-	StatementBatchItem items[TALLY_STATEMENTS];
 	bool		if_free = tally_room() > 0;
-	int			left;
+	uint64		left;
 
 	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
 		return;
 	/* what somebody has taken is not there any more */
 	exchange_write_begin();
 	slot_write_end(my_session.slot);
-	left = accumulate_statements(my_tally.tally, items, if_free);
+	left = accumulate_statements(if_free);
 	exchange_write_begin();
-	tally_clear_statements(items, left);
+	tally_clear_statements(left);
 	slot_write_end(my_session.slot);
 	accumulate_end(my_session.index);
 }
 
+static inline bool
+look_up_statement(void)
+{
+	uint64		queryid = exchange_record()->queryid;
+
+	return tally_look_up(queryid, likely(queryid != 0) ? exchange_record()->userid :
+						 my_session.slot->published.userid);
+}
+
 /*
- * The statement of the record, run by "userid", gets a place in the tally.
+ * Find the place in the tally of the statement of the record, which is not where
+ * the hint says, or get one for it.
  */
 void
-exchange_claim_statement(Oid userid)
+exchange_look_up_statement(void)
 {
-	if (tally_room() == 0)
-		make_room_in_tally();
-	exchange_write_begin();
-	tally_claim(exchange_record()->queryid, userid);
-	slot_write_end(my_session.slot);
-	if (tally_room() <= TALLY_RESERVE)
-		pgnetlat_housekeeping = true;
+	if (likely(look_up_statement()))
+		return;
+	make_room_in_tally();
+	if (!look_up_statement())
+		Assert(false);
 }
 
 /* Add the record, whose statement has its place; in a write section. */
@@ -498,6 +505,8 @@ next_record(int64 at, int64 network)
 		count_record(my_session.in_block);
 		my_tally.current->totals.network += network;
 		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
+		if (record->statements > 0)
+			burst_same_exchange(&my_tally.burst);
 	}
 	slot_write_end(my_session.slot);
 	record->network = network;
@@ -507,7 +516,7 @@ next_record(int64 at, int64 network)
 		recorder_push(&my_session.recorder);
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
-	exchange_set_state(STATE_STATEMENT_BEGUN, false);
+	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
 	if (pgnetlat_housekeeping)
 		make_room_in_tally();
 }
@@ -573,7 +582,7 @@ exchange_begin(int64 at, bool is_request)
 	if (my_session.record_counts)
 		finish_record(&wait);
 	my_session.notified = 0;
-	exchange_enter(ledger->since, GetUserId());
+	exchange_enter(ledger->since);
 	my_session.response_bytes = 0;
 	my_session.not_counted = !is_request;
 	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
@@ -629,7 +638,7 @@ exchange_wait_was_work(void)
 			finish_record(&wait);
 		my_session.record_counts = true;
 		exchange_record_begin(ledger->since, GetUserId(), 0);
-		exchange_set_state(STATE_STATEMENT_BEGUN, false);
+		exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
 	}
 	my_session.notified = 0;
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
@@ -1052,7 +1061,10 @@ attach(void)
 	ConnectTotals cost;
 
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || MyBEEntry == NULL)
+	{
+		connecting_in_progress = false;
 		return;
+	}
 	my_session.slot = slot_attach();
 	if (my_session.slot == NULL)
 		return;

@@ -92,7 +92,6 @@ typedef struct OwnSession
 								 * reset */
 	bool		uncounted;		/* has the exchange ended?  After a Flush
 								 * message only what comes next shows */
-	bool		statement_prepared; /* that was what the exchange was about */
 	bool		in_block;		/* the exchange begins in a transaction block */
 	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
@@ -153,6 +152,8 @@ exchange_in_progress(void)
 										 * not read to its end: see wire.c */
 #define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
 #define STATE_NESTED			0x10	/* what runs is inside of a statement */
+#define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was
+											 * about */
 
 static inline bool
 exchange_state(uint8 bits)
@@ -198,8 +199,7 @@ extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
-extern void exchange_is_pipelined(int64 rtt);
-extern void exchange_claim_statement(Oid userid);
+extern void exchange_look_up_statement(void);
 
 /* ---------------------------------------------------------------------------
  * Records and tally: one statement's part of an exchange each
@@ -219,13 +219,10 @@ exchange_record_begin(int64 at, Oid userid, uint8 flags)
 	FlightRecord *record = exchange_record();
 
 	record->start = at;
+	memset(&record->send, 0, offsetof(FlightRecord, userid) - offsetof(FlightRecord, send));
 	record->userid = userid;
-	record->send = record->recv = 0;
-	record->queryid = 0;
-	record->rows = 0;
 	record->statements = 0;
 	record->flags = flags;
-	my_session.statement_prepared = false;
 }
 
 /*
@@ -236,14 +233,11 @@ exchange_record_begin(int64 at, Oid userid, uint8 flags)
 static inline bool
 exchange_find_statement(void)
 {
-	uint64		queryid = exchange_record()->queryid;
-	Oid			userid = exchange_record()->userid;
+	const FlightRecord *record = exchange_record();
 
-	if (unlikely(queryid == 0))
-		userid = my_session.slot->published.userid;
-	if (likely(tally_find(queryid, userid)))
+	if (likely(tally_is_at_hint(record->queryid, record->userid)))
 		return true;
-	exchange_claim_statement(userid);
+	exchange_look_up_statement();
 	return my_session.plain;
 }
 
@@ -258,25 +252,24 @@ typedef struct StatementPart
 
 /* The statement was executed, or prepared: does it repeat one? */
 static inline void
-exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bool in_block)
+exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
+					   uint32 statements, bool in_block)
 {
 	Burst	   *burst = &my_tally.burst;
 
 	burst_enter(burst, in_block);
-	if (unlikely(record->queryid == 0))
+	if (likely(statements > 0))
 	{
-		burst->run_of = 0;
-		return;
-	}
-	if (likely(record->statements > 0))
-	{
-		if (in_block ? !burst_repeats(burst, &statement->executed_in) :
-			!burst_repeats_outside(burst, record->queryid, record->rows))
+		bool		repeats = unlikely(in_block) ?
+			burst_repeats(burst, &statement->executed_in) :
+			burst_repeats_outside(burst, record->queryid, record->rows);
+
+		if (!repeats || record->queryid == 0)
 			return;
 		statement->totals.repeats++;
 		statement->totals.repeat_network += burst->trip;
 	}
-	else if (my_session.statement_prepared &&
+	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0 &&
 			 (in_block ? statement->executed_in == burst->number :
 			  burst_would_repeat_outside(burst, record->queryid)))
 		statement->totals.repeat_network += burst->trip;
@@ -289,18 +282,19 @@ exchange_count_repeats(const FlightRecord *record, TallyStatement *statement, bo
 static pg_attribute_always_inline void
 exchange_count_statement(FlightRecord *record, const StatementPart *part)
 {
-	TallyStatement *statement = my_tally.current;
+	CountedStatement *statement = my_tally.current;
 	StatementTotals *totals = &statement->totals;
+	uint32		statements = record->statements;
 
 	record->exec = part->exec;
 	record->send = part->send;
 	record->bytes = part->bytes;
-	totals->calls += record->statements;
+	totals->calls += statements;
 	totals->rows += record->rows;
 	totals->exec += part->exec;
 	totals->send += part->send;
 	totals->bytes += part->bytes;
-	exchange_count_repeats(record, statement, part->in_block);
+	exchange_count_repeats(record, statement, statements, part->in_block);
 }
 
 /* The same for the wait after the exchange, if a request ended it. */
@@ -369,7 +363,7 @@ exchange_note_prepared(uint64 queryid)
 	if (!my_session.recording || exchange_record()->queryid != 0)
 		return;
 	exchange_record()->queryid = queryid;
-	my_session.statement_prepared = true;
+	my_session.state |= STATE_STATEMENT_PREPARED;
 }
 
 /* The response ends with ReadyForQuery, which has this status. */
@@ -423,12 +417,10 @@ exchange_write_begin(void)
  * false, and there is no write section.
  */
 static inline bool
-exchange_write_begin_plain(void)
+exchange_write_begin_plain(SessionSlot *slot)
 {
-	SessionSlot *slot = my_session.slot;
-
 	seqlock_write_begin(&slot->lock);
-	if (likely(slot_reset_is_applied(slot) && !slot_tally_was_touched(slot)))
+	if (likely(!slot_tally_was_touched(slot)))
 		return true;
 	slot_write_end(slot);
 	return false;
@@ -454,7 +446,7 @@ exchange_time_of(TimestampTz stamp)
 
 /* What follows in this process when an exchange has begun at "at". */
 static inline void
-exchange_enter(int64 at, Oid userid)
+exchange_enter(int64 at)
 {
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.began = at;
@@ -462,6 +454,8 @@ exchange_enter(int64 at, Oid userid)
 	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
 	if (my_session.recording)
 	{
+		Oid			userid = GetUserId();	/* at top level still */
+
 		my_session.record_bytes = 0;
 		exchange_record_begin(at, userid,
 							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
@@ -478,14 +472,12 @@ exchange_begin_plain(int64 at)
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
-	Oid			userid = GetUserId();	/* at top level still */
 
-	if (unlikely(!exchange_write_begin_plain()))
+	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
-	at = slot_not_before_wait_shown(slot, at);
 	/* or negative: the clock has stepped */
 	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit ||
-				 at >= my_session.next_kernel_info))
+				 at >= my_session.next_kernel_info || slot_wait_was_shown(slot, at)))
 	{
 		slot_write_end(slot);
 		return false;
@@ -502,7 +494,7 @@ exchange_begin_plain(int64 at)
 	}
 	else
 		slot_write_end(slot);
-	exchange_enter(at, userid);
+	exchange_enter(at);
 	return true;
 }
 
@@ -534,22 +526,20 @@ exchange_request_has_arrived(int64 now)
 }
 
 /*
- * How the wait that begins will be split, but for a response that may drain, and
- * what is plain of it and of the exchange behind it.
+ * How the wait that begins will be split if it is plain, and how long it may be
+ * for that.
  */
 static inline LedgerWaitTerms
-exchange_wait_terms(const SessionSlot *slot, bool pipelined, char xact_status)
+exchange_wait_terms(const SessionSlot *slot, char xact_status)
 {
 	LedgerWaitTerms terms;
 
 	terms.rtt = slot->published.trip;
 	terms.idle_threshold = pgnetlat_idle_threshold_ns;
 	terms.in_xact = xact_status != 'I';
-	terms.pipelined = pipelined;
+	terms.pipelined = false;
 	terms.draining = false;
 	my_session.plain_limit = pgnetlat_plain_wait_ns;
-	if (unlikely(pipelined))
-		exchange_is_pipelined(terms.rtt);
 	return terms;
 }
 
@@ -564,54 +554,63 @@ exchange_publish_counters(LedgerTotals *totals)
 }
 
 /*
+ * The exchange that ends is recorded, as the next one may be: its statement, which
+ * has its place in the tally, and itself; in a write section.  Some bytes were sent
+ * from "sending_since" to "now".
+ */
+static pg_attribute_always_inline void
+exchange_count_plain(int64 sending_since, int64 now, int64 bytes, int64 length,
+					 bool in_xact)
+{
+	FlightRecord *record = exchange_record();
+	StatementPart part;
+
+	/* a next statement's timestamp is some fraction of a microsecond off */
+	part.exec = Max(sending_since - record->start, 0);
+	part.send = now - sending_since;
+	part.bytes = bytes - my_session.record_bytes;
+	part.in_block = in_xact | my_session.in_block;
+	record->xact_status = my_session.xact_status;
+	exchange_count_statement(record, &part);
+	if (unlikely(part.in_block))
+		burst_leave_block(&my_tally.burst, in_xact);
+	tally_observe(METRIC_REQUEST, length);
+}
+
+/*
  * A plain response, of "bytes", was sent from "sending_since" to "now"; the
- * exchange is over.  The next request had arrived before, if "pipelined".  False
- * if it was not plain after all.
+ * exchange is over, and the next request had not arrived before.  False if it was
+ * not plain after all.  Its caller knows whether my_session.record_counts.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool pipelined)
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_counts)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
-	FlightRecord *record = exchange_record();
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+	int64		length = now - my_session.began;
 	LedgerWaitTerms terms;
 
-	if (unlikely(now - my_session.began >= pgnetlat_log_limit))
+	if (unlikely(length >= pgnetlat_log_limit))
 		return false;
-	if (my_session.record_counts && unlikely(!exchange_find_statement()))
+	if (record_counts && unlikely(!exchange_find_statement()))
 		return false;
-	if (unlikely(!exchange_write_begin_plain()))
+	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
-	sending_since = slot_not_before_busy_shown(slot, sending_since);
-	if (unlikely(sending_since < ledger->since ||
+	if (unlikely(sending_since < ledger->since || slot_busy_was_shown(slot, sending_since) ||
 				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);
 		return false;
 	}
-	Assert(ledger_response_is_plain(ledger, sending_since));
-	now = Max(now, sending_since);
-	terms = exchange_wait_terms(slot, pipelined, my_session.xact_status);
-	ledger_response_plain(ledger, sending_since, now, &terms);
+	Assert(ledger_response_is_plain(ledger, sending_since) && now >= sending_since);
+	terms = exchange_wait_terms(slot, my_session.xact_status);
+	slot->published.request_stamp = stamp;
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters(&ledger->totals);
-	slot->published.request_stamp = stamp;
-	if (my_session.record_counts)
-	{
-		StatementPart part;
-
-		/* a next statement's timestamp is some fraction of a microsecond off */
-		part.exec = Max(sending_since - record->start, 0);
-		part.send = now - sending_since;
-		part.bytes = bytes - my_session.record_bytes;
-		part.in_block = terms.in_xact || my_session.in_block;
-		record->xact_status = my_session.xact_status;
-		exchange_count_statement(record, &part);
-		if (part.in_block)
-			burst_leave_block(&my_tally.burst, terms.in_xact);
-		tally_observe(METRIC_REQUEST, now - my_session.began);
-	}
+	if (record_counts)
+		exchange_count_plain(sending_since, now, bytes, length, terms.in_xact);
+	ledger_response_plain(ledger, sending_since, now, &terms);
 	slot_write_end(slot);
 	my_session.in_block = terms.in_xact;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;

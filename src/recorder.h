@@ -83,11 +83,12 @@ extern void recorder_attach(int slot, RecorderWriter *writer);
 static inline void
 recorder_push(RecorderWriter *writer)
 {
+	FlightRecord *next = writer->next + 1;
+
 	pg_write_barrier();			/* (a) */
 	pg_atomic_write_u64(writer->head, pg_atomic_read_u64(writer->head) + 1);
 	pg_write_barrier();			/* (b) */
-	if (unlikely(++writer->next == writer->end))
-		writer->next = writer->records;
+	writer->next = likely(next != writer->end) ? next : writer->records;
 }
 
 /* Functions for the sampler, and for the holder of the accumulation lock */

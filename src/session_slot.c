@@ -788,6 +788,17 @@ slot_announce_reset(int64 at, TimestampTz timestamp)
 	slot_control->reset_timestamp = timestamp;
 	slot_control->generation++;
 	seqlock_write_end(&slot_control->reset_lock);
+
+	/*
+	 * Whoever finds this finds the generation.  A session whose tally is in
+	 * another state looks for it when it settles that.
+	 */
+	for (int i = 0; i < slot_count(); i++)
+	{
+		uint32		state = TALLY_KEPT;
+
+		pg_atomic_compare_exchange_u32(&slots[i].tally_state, &state, TALLY_RESET);
+	}
 }
 
 TimestampTz

@@ -23,8 +23,9 @@
  * is never dated after the session published it.
  *
  * Resets break no single-writer rule: pgnetlat_reset() only announces a new
- * generation.  A session applies it to its own ledger at its next event;
- * until then readers apply it to their private copy.
+ * generation, and says so in the state of each session's tally.  A session applies
+ * it to its own ledger at its next event; until then readers apply it to their
+ * private copy.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -132,7 +133,9 @@ typedef enum TallyState
 	TALLY_KEPT = 0,				/* the session's */
 	TALLY_PROPOSED,				/* somebody is about to take it */
 	TALLY_TAKEN,				/* somebody has taken it */
-	TALLY_VOID					/* it is older than a reset */
+	TALLY_VOID,					/* it is older than a reset */
+	TALLY_RESET					/* the session's, but there was a reset, which
+								 * it may not have seen */
 } TallyState;
 
 /* A session as seen at one moment. */
@@ -256,7 +259,10 @@ typedef struct SlotControl
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
 
-/* Has the session seen the latest reset?  In a write section. */
+/*
+ * Has the session seen the latest reset?  In a write section.  The hot path does
+ * not ask: the state of the tally says when there was one.
+ */
 static inline bool
 slot_reset_is_applied(const SessionSlot *slot)
 {
@@ -302,6 +308,19 @@ static inline int64
 slot_not_before_busy_shown(SessionSlot *slot, int64 at)
 {
 	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
+}
+
+/* Would an event at that moment be before the earliest one? */
+static inline bool
+slot_wait_was_shown(SessionSlot *slot, int64 at)
+{
+	return (int64) pg_atomic_read_u64(&slot->wait_shown) > at;
+}
+
+static inline bool
+slot_busy_was_shown(SessionSlot *slot, int64 at)
+{
+	return (int64) pg_atomic_read_u64(&slot->busy_shown) > at;
 }
 
 #endif							/* PGNETLAT_SESSION_SLOT_H */

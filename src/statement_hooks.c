@@ -41,7 +41,7 @@
 
 static planner_hook_type prev_planner = NULL;
 static ExecutorRun_hook_type next_ExecutorRun = NULL;	/* or the standard one */
-static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+static ProcessUtility_hook_type next_ProcessUtility = NULL; /* the same */
 
 static PlannedStmt *
 pgnetlat_planner(PLANNER_PARAMS)
@@ -81,18 +81,15 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static inline void
 run_statement(EXECUTOR_RUN_PARAMS)
 {
-	FlightRecord *record;
-
 	if (unlikely(exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL))
 	{
 		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
 		return;
 	}
-	record = wire_statement_begins(queryDesc->plannedstmt->queryId);
-	my_session.state |= STATE_NESTED;
+	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.state &= ~STATE_NESTED;
-	record->rows += queryDesc->estate->es_processed;
+	exchange_record()->rows += queryDesc->estate->es_processed;
 }
 
 /*
@@ -181,8 +178,20 @@ utility_queryid(const PlannedStmt *pstmt)
 	return queryid;
 }
 
-static void
-pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
+/*
+ * A utility statement in the record has run.  That is another record than before,
+ * if the statement was a COPY from the client.
+ */
+static inline void
+note_rows(const QueryCompletion *qc)
+{
+	if (qc && qc->nprocessed > 0 && command_tag_display_rowcount(qc->commandTag))
+		exchange_record()->rows += qc->nprocessed;
+}
+
+/* Run a utility statement of any kind, anywhere. */
+static pg_noinline void
+special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	bool		transparent = IsA(pstmt->utilityStmt, ExecuteStmt);
 	bool		recorded = false;
@@ -200,20 +209,53 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		queryid = utility_queryid(pstmt);
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
-			wire_statement_begins(queryid);
+			wire_statement_begins(queryid, 0);
 	}
 	exchange_set_state(STATE_NESTED, outer || !transparent);
 
 	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
-	if (prev_ProcessUtility)
-		prev_ProcessUtility(PROCESS_UTILITY_ARGS);
-	else
-		standard_ProcessUtility(PROCESS_UTILITY_ARGS);
+	next_ProcessUtility(PROCESS_UTILITY_ARGS);
 	exchange_set_state(STATE_NESTED, outer);
+	if (recorded)
+		note_rows(qc);
+}
 
-	/* another record than before, if the statement was a COPY from the client */
-	if (recorded && qc && qc->nprocessed > 0 && command_tag_display_rowcount(qc->commandTag))
-		exchange_record()->rows += qc->nprocessed;
+/* Is its identifier what the statement says itself?  See above. */
+static inline bool
+has_own_queryid(const PlannedStmt *pstmt)
+{
+	return pstmt->queryId != 0 &&
+		(ActivePortal->cplan == NULL || ActivePortal->prepStmtName != NULL);
+}
+
+/*
+ * Run for each utility statement: the first one of its exchange, at top level, as
+ * BEGIN and COMMIT are, is not special.  No call before that of the next hook, so
+ * that the arguments stay where they are.
+ */
+static void
+pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
+{
+	if (unlikely(!exchange_in_progress() ||
+				 exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
+	{
+		if (my_session.counting)
+			special_ProcessUtility(PROCESS_UTILITY_ARGS);
+		else
+			next_ProcessUtility(PROCESS_UTILITY_ARGS);
+	}
+	else if (!my_session.recording)
+		next_ProcessUtility(PROCESS_UTILITY_ARGS);
+	else if (exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL ||
+			 IsA(pstmt->utilityStmt, ExecuteStmt) || !has_own_queryid(pstmt))
+		special_ProcessUtility(PROCESS_UTILITY_ARGS);
+	else
+	{
+		wire_statement_begins(pstmt->queryId, STATE_NESTED);
+		next_ProcessUtility(PROCESS_UTILITY_ARGS);
+		my_session.state &= ~STATE_NESTED;
+		note_rows(qc);
+	}
 }
 
 void
@@ -227,6 +269,6 @@ statement_hooks_install(void)
 	planner_hook = pgnetlat_planner;
 	next_ExecutorRun = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = pgnetlat_ExecutorRun;
-	prev_ProcessUtility = ProcessUtility_hook;
+	next_ProcessUtility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
 	ProcessUtility_hook = pgnetlat_ProcessUtility;
 }

@@ -6,6 +6,12 @@
  * When the table is full the least used entries are removed, and their
  * counters added to one that has no key, so that the sums stay true.
  *
+ * An entry is found, made, evicted and read under the lock of its partition.  To
+ * add to it takes the entry's own lock, and no other if its key is still there:
+ * who makes an entry or evicts one changes the key under that lock.  Sessions that
+ * use many statements add to these one by one; with the partitions' locks they
+ * would meet each other, and these cost more than the additions.
+ *
  * Windows begin with snapshots, as those over client groups do (clients.c), but
  * these are of what tells repeated statements only, in few bits.  A statement
  * that was not there then had counted nothing: its snapshot is zero.  What was
@@ -18,18 +24,15 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "port/atomics.h"
 #include "settings.h"
 #include "statements.h"
+#include "storage/s_lock.h"
 #include "table.h"
+#include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 				 "StatementKey must not have padding: it is compared as bytes");
-
-/* What of a batch is added in one go: the bits of a word. */
-#define BATCH_STEP		64
-
-/* How often to make room for an entry that others have taken then. */
-#define MAX_TRIES		3
 
 /*
  * A snapshot keeps the last 32 bits of counts, and of times in units: enough
@@ -47,12 +50,17 @@ typedef struct StatementSnapshot
 	uint32		time;
 } StatementSnapshot;
 
-/* An entry of the table. */
-typedef struct StatementPlace
+/* An entry in shared memory. */
+typedef struct SharedStatement
 {
-	StatementEntry entry;		/* must be first, as its key is in it */
+	StatementEntry entry;		/* must be first */
 	StatementSnapshot kept[SNAPSHOTS_KEPT];
-} StatementPlace;
+	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
+								 * it */
+} SharedStatement;
+
+StaticAssertDecl(sizeof(SharedStatement) == MAXALIGN(sizeof(SharedStatement)),
+				 "a table has its entries one behind the other, aligned");
 
 /* What each partition has besides, under its lock. */
 typedef struct StatementsPartition
@@ -61,7 +69,39 @@ typedef struct StatementsPartition
 	SnapshotTimes times;		/* of its statements' snapshots */
 } StatementsPartition;
 
+/*
+ * Its lock is held for so short a time that waiting for it rarely takes more than
+ * a few tries.
+ */
+static inline bool
+lock_entry_if_free(SharedStatement *shared)
+{
+	return pg_atomic_test_set_flag(&shared->busy);
+}
+
 static void
+lock_entry(SharedStatement *shared)
+{
+	SpinDelayStatus delay;
+
+	if (likely(lock_entry_if_free(shared)))
+		return;
+	init_local_spin_delay(&delay);
+	while (!lock_entry_if_free(shared))
+		perform_spin_delay(&delay);
+	finish_spin_delay(&delay);
+}
+
+static inline void
+unlock_entry(SharedStatement *shared)
+{
+	pg_atomic_clear_flag(&shared->busy);
+}
+
+/* How often to make room for an entry that others have taken then. */
+#define MAX_TRIES		3
+
+static inline void
 totals_add(StatementTotals *sum, const StatementTotals *term)
 {
 	sum->calls += term->calls;
@@ -90,18 +130,56 @@ add_up_evicted(void *own, const void *evicted)
 		sum->since = entry->since;
 }
 
+static void
+init_entry(void *entry)
+{
+	pg_atomic_init_flag(&((SharedStatement *) entry)->busy);
+}
+
+static void
+make_entry(void *entry, const void *key)
+{
+	SharedStatement *shared = entry;
+
+	lock_entry(shared);
+	memset(&shared->entry, 0, sizeof(shared->entry));
+	memset(shared->kept, 0, sizeof(shared->kept));
+	shared->entry.key = *(const StatementKey *) key;
+	unlock_entry(shared);
+}
+
+static void
+evict_entry(void *own, const void *entry)
+{
+	SharedStatement *shared = (SharedStatement *) entry;
+
+	lock_entry(shared);
+	add_up_evicted(own, &shared->entry);
+	memset(&shared->entry.key, 0, sizeof(shared->entry.key));
+	unlock_entry(shared);
+}
+
 static const TableSpec spec = {
 	.name = "pgnetlat statements",
 	.lock = LOCK_STATEMENTS,
 	.key_size = sizeof(StatementKey),
-	.entry_size = sizeof(StatementPlace),
+	.entry_size = sizeof(SharedStatement),
 	.usage_offset = offsetof(StatementEntry, usage),
 	.since_offset = offsetof(StatementEntry, since),
 	.own_size = sizeof(StatementsPartition),
-	.evict = add_up_evicted,
+	.evict = evict_entry,
+	.init = init_entry,
+	.make = make_entry,
 };
 
 static Table table;
+
+/* By place, for who knows that it is the right one by its key. */
+static inline SharedStatement *
+shared_entry(int32 place)
+{
+	return (SharedStatement *) table.entries + place;
+}
 
 Size
 statements_shmem_size(void)
@@ -115,87 +193,176 @@ statements_shmem_init(void)
 	table_shmem_init(&table, &spec, pgnetlat_max_statements);
 }
 
-static void
-add_to_entry(StatementEntry *entry, const StatementTotals *delta, TimestampTz now)
+/* The entry's lock is held. */
+static inline void
+add_to_entry(StatementEntry *entry, const StatementTotals *delta)
 {
 	totals_add(&entry->counters.totals, delta);
-	entry->usage += Max(delta->calls, 1);
-	if (entry->since == 0)
-		entry->since = now;
+	/* of what was not called to its end, too */
+	if (likely(delta->calls > 0))
+		entry->usage += delta->calls;
+	else
+		entry->usage += 1;
 }
 
 static inline bool
-same_partition(const StatementBatchItem *a, const StatementBatchItem *b)
+is_zero(const StatementTotals *totals)
 {
-	return table_partition_of(&table, a->hash) == table_partition_of(&table, b->hash);
+	static const StatementTotals zero;
+
+	return totals->calls == 0 && memcmp(totals, &zero, sizeof(zero)) == 0;
+}
+
+/* ---------------------------------------------------------------------------
+ * Adding a batch
+ * ---------------------------------------------------------------------------
+ */
+
+typedef struct Batch
+{
+	const CountedStatement *counted;
+	int			count;
+	Oid			dbid;
+	int32	   *places;
+	TimestampTz now;
+	uint32		hash[STATEMENTS_BATCH]; /* of those that are left */
+} Batch;
+
+static inline uint64
+bit(int number)
+{
+	return UINT64CONST(1) << number;
+}
+
+static inline StatementKey
+key_of(const Batch *batch, int number)
+{
+	StatementKey key;
+
+	key.userid = batch->counted[number].userid;
+	key.dbid = batch->dbid;
+	key.queryid = batch->counted[number].queryid;
+	return key;
 }
 
 /*
- * Of the items from the first on whose bits are set in "left", add those of
+ * Add to the entry that was in this place before.  False if it is not there any
+ * more, or somebody else is just about it.
+ */
+static inline bool
+add_in_place(const Batch *batch, int number, int32 place)
+{
+	const CountedStatement *counted = &batch->counted[number];
+	SharedStatement *shared = shared_entry(place);
+	const StatementKey *key = &shared->entry.key;
+	bool		found;
+
+	if (unlikely(!lock_entry_if_free(shared)))
+		return false;
+	found = key->queryid == counted->queryid && key->userid == counted->userid &&
+		key->dbid == batch->dbid;
+	if (likely(found))
+		add_to_entry(&shared->entry, &counted->totals);
+	unlock_entry(shared);
+	return found;
+}
+
+/*
+ * Add what is in entries that are known.  Returns which are left.
+ */
+static uint64
+add_to_known(const Batch *batch)
+{
+	uint64		left = 0;
+
+	for (int i = 0; i < batch->count; i++)
+	{
+		int32		place = batch->places[i];
+
+		if (is_zero(&batch->counted[i].totals))
+			continue;
+		if (unlikely(place == STATEMENT_NO_PLACE || !add_in_place(batch, i, place)))
+			left |= bit(i);
+	}
+	return left;
+}
+
+/* Add to an entry that has been looked up, and note its place. */
+static inline void
+add_to_found(const Batch *batch, int number, SharedStatement *shared)
+{
+	lock_entry(shared);
+	add_to_entry(&shared->entry, &batch->counted[number].totals);
+	unlock_entry(shared);
+	batch->places[number] = shared - shared_entry(0);
+}
+
+static inline bool
+same_partition(const Batch *batch, int a, int b)
+{
+	return table_partition_of(&table, batch->hash[a]) == table_partition_of(&table, batch->hash[b]);
+}
+
+/*
+ * Of the statements from the first on whose bits are set in "left", add those of
  * the first one's partition, whose lock is held.  Returns what is left then,
  * with those for which there was no room among them, unless "anyway": then
  * they are added to what was evicted.
  */
 static uint64
-add_to_partition(const StatementBatchItem *items, int first, int count, uint64 left,
-				 bool anyway, TimestampTz now)
+add_to_partition(const Batch *batch, int first, uint64 left, bool anyway)
 {
-	uint32		hash = items[first].hash;
-
-	for (int i = first; i < count; i++)
+	for (int i = first; i < batch->count; i++)
 	{
-		const StatementBatchItem *item = &items[i];
-		StatementEntry *entry;
+		StatementKey key;
+		SharedStatement *shared;
 
-		if (!(left & UINT64CONST(1) << i) || !same_partition(item, &items[first]))
+		if (!(left & bit(i)) || !same_partition(batch, i, first))
 			continue;
-		entry = table_find_or_add(&table, item->hash, &item->key, now);
-		if (unlikely(entry == NULL && anyway))
+		key = key_of(batch, i);
+		shared = table_find_or_add(&table, batch->hash[i], &key, batch->now);
+		if (likely(shared != NULL))
+			add_to_found(batch, i, shared);
+		else if (anyway)
 		{
-			entry = table_own(&table, hash);
-			table_count_evicted(&table, hash);
+			StatementEntry *own = table_own(&table, batch->hash[i]);
+
+			add_to_entry(own, &batch->counted[i].totals);
+			if (own->since == 0)
+				own->since = batch->now;
+			table_count_evicted(&table, batch->hash[i]);
 		}
-		if (likely(entry != NULL))
-		{
-			add_to_entry(entry, &item->delta, now);
-			left &= ~(UINT64CONST(1) << i);
-		}
+		else
+			continue;
+		left &= ~bit(i);
 	}
 	return left;
 }
 
-static inline uint64
-all_of(int count)
-{
-	return count == BATCH_STEP ? ~UINT64CONST(0) : (UINT64CONST(1) << count) - 1;
-}
-
 /*
- * Add items, at most BATCH_STEP of them.  Returns which are left, if the caller
- * does not want to wait for locks.
+ * Look up those that are left, and add to their entries.  Returns which are left
+ * after that, if the caller does not want to wait for locks.
  */
 static uint64
-add_step(const StatementBatchItem *items, int count, TimestampTz now, bool wait)
+look_up_and_add(const Batch *batch, uint64 left, bool if_free)
 {
-	uint64		left = all_of(count);
-
-	for (int first = 0; first < count; first++)
+	for (int first = 0; first < batch->count; first++)
 	{
-		uint32		hash = items[first].hash;
+		uint32		hash = batch->hash[first];
 
 		/* others may be quicker to take what was made free: do not insist */
-		for (int try = 0; left & UINT64CONST(1) << first; try++)
+		for (int try = 0; left & bit(first); try++)
 		{
 			bool		last_try = try == MAX_TRIES ||
-				(try > 0 && !table_make_room(&table, wait));
+				(try > 0 && !table_make_room(&table, !if_free));
 
-			if (last_try && !wait)
+			if (last_try && if_free)
 				break;
-			if (wait)
+			if (!if_free)
 				table_lock(&table, hash);
 			else if (!table_lock_if_free(&table, hash))
 				break;
-			left = add_to_partition(items, first, count, left, last_try, now);
+			left = add_to_partition(batch, first, left, last_try);
 			table_unlock(&table, hash);
 		}
 	}
@@ -203,37 +370,36 @@ add_step(const StatementBatchItem *items, int count, TimestampTz now, bool wait)
 }
 
 /*
- * Add to the counters of some statements.  No lock is held while another one
- * is waited for.
+ * Add what was counted of some statements, at most STATEMENTS_BATCH of them, in a
+ * database.  "places" has where their entries were before, as far as that is known,
+ * and afterwards where they are.  "if_free": only as far as that takes no waiting for
+ * locks.  Returns which are left, as bits.  No lock is held while
+ * another one is waited for.
  */
-void
-statements_accumulate(const StatementBatchItem *items, int count, TimestampTz now)
+uint64
+statements_accumulate(const CountedStatement *counted, int count, Oid dbid, int32 *places,
+					  bool if_free)
 {
-	for (int i = 0; i < count; i += BATCH_STEP)
-		(void) add_step(items + i, Min(count - i, BATCH_STEP), now, true);
-}
+	Batch		batch;
+	uint64		left;
 
-/*
- * The same, but only as far as that takes no waiting.  What is left is moved to
- * the front; returns how many items that is.
- */
-int
-statements_accumulate_if_free(StatementBatchItem *items, int count, TimestampTz now)
-{
-	int			kept = 0;
+	Assert(count <= STATEMENTS_BATCH);
+	batch.counted = counted;
+	batch.count = count;
+	batch.dbid = dbid;
+	batch.places = places;
+	left = add_to_known(&batch);
+	if (left == 0)
+		return 0;
 
-	for (int i = 0; i < count; i += BATCH_STEP)
+	batch.now = GetCurrentTimestamp();
+	for (int i = 0; i < count; i++)
 	{
-		int			step = Min(count - i, BATCH_STEP);
-		uint64		left = add_step(items + i, step, now, false);
+		StatementKey key = key_of(&batch, i);
 
-		for (int j = 0; left != 0; j++, left >>= 1)
-		{
-			if (left & 1)
-				items[kept++] = items[i + j];
-		}
+		batch.hash[i] = statements_hash(&key);
 	}
-	return kept;
+	return look_up_and_add(&batch, left, if_free);
 }
 
 /*
@@ -243,12 +409,19 @@ void
 statements_add_samples(const StatementKey *key, const int64 *part)
 {
 	uint32		hash = statements_hash(key);
-	StatementEntry *entry;
+	SharedStatement *shared;
 
 	table_lock(&table, hash);
-	entry = table_find(&table, hash, key);
-	for (int i = 0; entry && i < NUM_EXEC_PARTS; i++)
-		exec_split_book(&entry->counters.split, entry->counters.totals.exec, i, part[i]);
+	shared = table_find(&table, hash, key);
+	if (shared)
+	{
+		StatementCounters *counters = &shared->entry.counters;
+
+		lock_entry(shared);
+		for (int i = 0; i < NUM_EXEC_PARTS; i++)
+			exec_split_book(&counters->split, counters->totals.exec, i, part[i]);
+		unlock_entry(shared);
+	}
 	table_unlock(&table, hash);
 }
 
@@ -284,16 +457,18 @@ take_snapshot(StatementSnapshot *snapshot, const StatementTotals *totals)
 static void
 take_snapshot_of_entry(void *entry, void *own, void *arg)
 {
-	StatementPlace *place = entry;
+	SharedStatement *shared = entry;
 	const SnapshotTimes *times = &((StatementsPartition *) own)->times;
 	SnapshotLevels levels = *(SnapshotLevels *) arg;
 
+	lock_entry(shared);
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
 		if (levels & (1u << level))
-			take_snapshot(&place->kept[snapshots_place(times, level)],
-						  &place->entry.counters.totals);
+			take_snapshot(&shared->kept[snapshots_place(times, level)],
+						  &shared->entry.counters.totals);
 	}
+	unlock_entry(shared);
 }
 
 /* The partition's snapshots are as of now. */
@@ -337,8 +512,8 @@ static void
 copy_window(void *copy, const void *entry, const void *own, void *arg)
 {
 	StatementWindow *window = copy;
-	const StatementPlace *place = entry;
-	const StatementTotals *totals = &place->entry.counters.totals;
+	SharedStatement *shared = (SharedStatement *) entry;
+	const StatementTotals *totals = &shared->entry.counters.totals;
 	const SnapshotTimes *times = &((const StatementsPartition *) own)->times;
 	int			found = snapshots_find(times, *(int64 *) arg);
 	const StatementSnapshot *before;
@@ -346,14 +521,16 @@ copy_window(void *copy, const void *entry, const void *own, void *arg)
 	/* where there is none as old as that, the oldest, or all that was counted */
 	if (found < 0)
 		found = snapshots_oldest(times);
-	before = &place->kept[found];
-	window->key = place->entry.key;
+	before = &shared->kept[found];
+	lock_entry(shared);
+	window->key = shared->entry.key;
 	window->calls = (uint32) ((uint32) totals->calls - before->calls);
 	window->repeats = (uint32) ((uint32) totals->repeats - before->repeats);
 	window->repeat_network = time_since(totals->repeat_network, before->repeat_network);
 	window->client = time_since(totals->client, before->client);
 	window->in_xact_wait = time_since(totals->in_xact_wait, before->in_xact_wait);
 	window->time = time_since(time_of(totals), before->time);
+	unlock_entry(shared);
 }
 
 /*
@@ -380,16 +557,18 @@ statements_restore(const StatementEntry *saved)
 {
 	static const StatementKey none;
 	uint32		hash = statements_hash(&saved->key);
-	StatementPlace *place = NULL;
+	SharedStatement *shared = NULL;
 
 	table_lock(&table, hash);
 	if (memcmp(&saved->key, &none, sizeof(none)) != 0)
-		place = table_find_or_add(&table, hash, &saved->key, saved->since);
-	if (place)
+		shared = table_find_or_add(&table, hash, &saved->key, saved->since);
+	if (shared)
 	{
-		place->entry = *saved;
+		lock_entry(shared);
+		shared->entry = *saved;
 		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-			take_snapshot(&place->kept[i], &saved->counters.totals);
+			take_snapshot(&shared->kept[i], &saved->counters.totals);
+		unlock_entry(shared);
 	}
 	else
 		add_up_evicted(table_own(&table, hash), saved);
@@ -411,8 +590,8 @@ statements_counts(int64 *entries, int64 *evicted)
 
 /*
  * All that was executed is about to be shown, and what is not sampled by now
- * stays so.  Of a row that others may be reading, in shared mode, too: they
- * all write the same.
+ * stays so.  The entry's lock is held; but what was evicted others may be reading,
+ * in shared mode, too: they all write the same.
  */
 static void
 show(const StatementEntry *entry)
@@ -423,8 +602,12 @@ show(const StatementEntry *entry)
 static void
 copy_entry(void *copy, const void *entry, const void *own, void *arg)
 {
-	show(entry);
-	memcpy(copy, entry, sizeof(StatementEntry));
+	SharedStatement *shared = (SharedStatement *) entry;
+
+	lock_entry(shared);
+	show(&shared->entry);
+	memcpy(copy, &shared->entry, sizeof(StatementEntry));
+	unlock_entry(shared);
 }
 
 static void

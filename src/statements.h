@@ -3,9 +3,11 @@
  * statements.h
  *	  What each statement cost: a bounded table in shared memory.
  *
- * Whoever accumulates first adds up what it has for each statement in items of
- * its own, with the hashes of their keys, and then adds all of them with one
- * call, which takes each lock that it needs once.
+ * Whoever accumulates has added up what there is for each statement, and adds
+ * all of that with one call.  Where it knows in which place the entry of a
+ * statement was before, no lock of the table is taken: each entry has one of its
+ * own, which is held for eleven additions.  The others are looked up, under each
+ * partition's lock once.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -72,13 +74,20 @@ typedef struct StatementWindow
 	int64		time;			/* its executions, and the waits after them */
 } StatementWindow;
 
-/* Something to add to what has been counted of a statement. */
-typedef struct StatementBatchItem
+/* What has been counted of a statement, and is to be added to its entry. */
+typedef struct CountedStatement
 {
-	StatementKey key;
-	uint32		hash;			/* statements_hash(&key) */
-	StatementTotals delta;
-} StatementBatchItem;
+	uint64		queryid;		/* of what has no identifier: 0 */
+	Oid			userid;
+	uint32		executed_in;	/* number of the burst in which it was, last */
+	StatementTotals totals;
+} CountedStatement;
+
+/* Statements that can be added with one call: the bits of a word. */
+#define STATEMENTS_BATCH	64
+
+/* The place of an entry that is not known; as in known.h. */
+#define STATEMENT_NO_PLACE	(-1)
 
 static inline uint32
 statements_hash(const StatementKey *key)
@@ -89,11 +98,9 @@ statements_hash(const StatementKey *key)
 extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
 
-extern void statements_accumulate(const StatementBatchItem *items, int count,
-								  TimestampTz now);
+extern uint64 statements_accumulate(const CountedStatement *counted, int count, Oid dbid,
+									int32 *places, bool if_free);
 extern void statements_add_samples(const StatementKey *key, const int64 *part);
-extern int	statements_accumulate_if_free(StatementBatchItem *items, int count,
-										  TimestampTz now);
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);

@@ -167,7 +167,11 @@ table_shmem_init(Table *table, const TableSpec *spec, int capacity)
 	SpinLockInit(&table->shared->mutex);
 	table->shared->free = CHAIN_END;
 	for (int32 place = capacity - 1; place >= 0; place--)
+	{
 		chain_push(&table->shared->free, table->links, place, 0);
+		if (spec->init)
+			spec->init(entry_get(table, place));
+	}
 	for (uint32 i = 0; i < table->division.partitions; i++)
 		partition_empty(table, i);
 }
@@ -197,6 +201,7 @@ give_place_back(Table *table, int32 place)
 {
 	TableShared *shared = table->shared;
 
+	memset(entry_get(table, place), 0, table->spec->key_size);
 	SpinLockAcquire(&shared->mutex);
 	chain_push(&shared->free, table->links, place, 0);
 	pg_atomic_write_u32(&shared->used, pg_atomic_read_u32(&shared->used) - 1);
@@ -236,8 +241,13 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 	if (place == CHAIN_END)
 		return NULL;
 	entry = entry_get(table, place);
-	memset(entry, 0, table->spec->entry_size);
-	memcpy(entry, key, table->spec->key_size);
+	if (table->spec->make)
+		table->spec->make(entry, key);
+	else
+	{
+		memset(entry, 0, table->spec->entry_size);
+		memcpy(entry, key, table->spec->key_size);
+	}
 	*(TimestampTz *) (entry + table->spec->since_offset) = now;
 	chain_push(&table->buckets[chains_bucket(&table->division, hash)], table->links,
 			   place, hash);

@@ -56,7 +56,7 @@ typedef struct TableSpec
 {
 	const char *name;			/* of its shared memory */
 	PgnetlatLock lock;			/* the kind of its partitions' locks */
-	Size		key_size;
+	Size		key_size;		/* of a key that is never all zeros */
 	Size		entry_size;		/* the key, and what the owner keeps with it */
 	Size		usage_offset;	/* in the entry, a double: an aging count,
 								 * which the owner raises */
@@ -73,6 +73,16 @@ typedef struct TableSpec
 	 * own.
 	 */
 	void		(*evict) (void *own, const void *entry);
+
+	/*
+	 * An owner may have a lock in each entry, for who adds to one that he has
+	 * found before, without the partition's lock: see statements.c.  Then
+	 * these prepare a place, once and for all, and make an entry in it that
+	 * is zero but for its key.  NULL: there is nothing to prepare, and the
+	 * table makes the entries itself.
+	 */
+	void		(*init) (void *entry);
+	void		(*make) (void *entry, const void *key);
 } TableSpec;
 
 typedef struct TableShared TableShared;
@@ -86,7 +96,9 @@ typedef struct Table
 	int32	   *buckets;
 	ChainLink  *links;
 	char	   *partitions;
-	char	   *entries;
+	char	   *entries;		/* one behind the other, in places of their
+								 * size aligned; the key of a free place is
+								 * zero */
 	Size		mapped;			/* bytes of entries that this process has
 								 * looked at */
 } Table;

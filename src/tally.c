@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "settings.h"
 #include "storage/s_lock.h"
 #include "storage/shmem.h"
 #include "tally.h"
@@ -16,7 +17,7 @@
 OwnTally	my_tally;
 
 /* Of this statement there is none: hints that lead nowhere lead here. */
-static TallyStatement no_statement;
+static CountedStatement no_statement;
 
 static Tally *tallies = NULL;
 
@@ -72,97 +73,177 @@ clear_counters(void)
 		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
 }
 
-/*
- * Somebody has taken the tally or is about to, or a reset has voided it.  Makes
- * it the session's again.  True: it was void, and there is no current statement
- * any more.
- */
-bool
-tally_settle(void)
+static void
+clear(void)
 {
-	uint32		state = TALLY_PROPOSED;
-
-	/* refuse a proposal, unless it has just been carried through */
-	if (pg_atomic_compare_exchange_u32(my_tally.state, &state, TALLY_KEPT))
-		return false;
-	if (state == TALLY_TAKEN)
-		clear_counters();
-	else if (state == TALLY_VOID)
-	{
-		memset(my_tally.tally, 0, sizeof(Tally));
-		memset(&my_tally.burst, 0, sizeof(my_tally.burst));
-		my_tally.current = NULL;
-		forget_hints();
-	}
-	pg_atomic_write_u32(my_tally.state, TALLY_KEPT);
-	return state == TALLY_VOID;
+	memset(my_tally.tally, 0, sizeof(Tally));
+	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
+	memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
+	my_tally.current = NULL;
+	forget_hints();
 }
 
-/* The place of a statement, when it is not where the hint says. */
+/*
+ * Somebody has taken the tally or is about to, or there was a reset.  Makes it the
+ * session's again.  True: it was void, and there is no current statement any more.
+ */
+bool
+tally_settle(SessionSlot *slot)
+{
+	bool		was_void = false;
+	uint32		state = pg_atomic_read_u32(my_tally.state);
+
+	while (state != TALLY_KEPT)
+	{
+		if (state == TALLY_TAKEN)
+			clear_counters();
+		else if (state == TALLY_VOID)
+		{
+			clear();
+			was_void = true;
+		}
+		/* a proposal is refused here, unless it has just been carried through */
+		if (!pg_atomic_compare_exchange_u32(my_tally.state, &state, TALLY_KEPT))
+			continue;
+		/* since the session looked for a reset, there may have been one */
+		if (!slot_reset_is_applied(slot))
+			slot_apply_reset(slot);
+		state = pg_atomic_read_u32(my_tally.state);
+	}
+	return was_void;
+}
+
+/*
+ * A statement is not known: it is, from now on.  Where the others are may have
+ * changed.
+ */
+static pg_noinline KnownStatement *
+get_to_know(uint64 key)
+{
+	unsigned	count = my_tally.all_known.count;
+	KnownStatement *known = known_add(&my_tally.all_known, key, my_tally.burst.number);
+
+	if (my_tally.all_known.count == count + 1)
+		return known;
+	for (int i = 0; i < my_tally.tally->count; i++)
+	{
+		const CountedStatement *statement = &my_tally.tally->statements[i];
+
+		my_tally.known[i] = known_find(&my_tally.all_known,
+									   known_key(statement->queryid, statement->userid));
+	}
+	return known;
+}
+
+/* The next place is that of a statement which had none. */
+static inline CountedStatement *
+claim(KnownStatement *known, uint64 queryid, Oid userid)
+{
+	int			number = my_tally.tally->count;
+	CountedStatement *statement = &my_tally.tally->statements[number];
+
+	statement->queryid = queryid;
+	statement->userid = userid;
+	statement->executed_in = known->executed_in;
+	my_tally.places[number] = known_table_place(known->where);
+	my_tally.known[number] = known;
+	known->where = known_in_tally(number);
+	my_tally.tally->count = number + 1;
+	if (number + 1 >= TALLY_STATEMENTS - TALLY_RESERVE)
+		pgnetlat_housekeeping = true;
+	return statement;
+}
+
+/* Is it this one's place, as somebody says? */
+static inline bool
+is_place_of(const CountedStatement *statement, uint64 queryid, Oid userid)
+{
+	return statement->queryid == queryid && statement->userid == userid;
+}
+
+/*
+ * The place of a statement, when it is not where the hint says: the one that it
+ * has, or the next one.  False if there is no place left.
+ */
 bool
 tally_look_up(uint64 queryid, Oid userid)
 {
+	uint64		key = known_key(queryid, userid);
+	KnownStatement *known = known_find(&my_tally.all_known, key);
 	Tally	   *tally = my_tally.tally;
+	CountedStatement *statement;
 
-	for (int i = 0; i < tally->count; i++)
+	if (known_is_in_tally(known->where) &&
+		is_place_of(&tally->statements[known_tally_number(known->where)], queryid, userid))
+		statement = &tally->statements[known_tally_number(known->where)];
+	else
 	{
-		TallyStatement *statement = &tally->statements[i];
-
-		if (statement->queryid == queryid && statement->userid == userid)
-		{
-			my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
-			return true;
-		}
+		if (unlikely(tally->count == TALLY_STATEMENTS))
+			return false;
+		if (unlikely(known->key == 0))
+			known = get_to_know(key);
+		statement = claim(known, queryid, userid);
 	}
-	return false;
-}
-
-/*
- * A statement that has no place gets one, and there is one left.
- */
-void
-tally_claim(uint64 queryid, Oid userid)
-{
-	Tally	   *tally = my_tally.tally;
-	TallyStatement *statement = &tally->statements[tally->count++];
-
-	Assert(tally->count <= TALLY_STATEMENTS);
-	memset(statement, 0, sizeof(*statement));
-	statement->queryid = queryid;
-	statement->userid = userid;
-	if (burst_knows(&my_tally.burst, queryid))
-		statement->executed_in = my_tally.burst.number;
 	my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
+	return true;
+}
+
+/* A statement gives up its place: what is to be known of it when it comes again? */
+static inline void
+leave(CountedStatement *statement, int number)
+{
+	KnownStatement *known = my_tally.known[number];
+
+	known->executed_in = statement->executed_in;
+	known->where = known_in_table(my_tally.places[number]);
+	/* hints are believed where the statement is theirs: so it is nobody's */
+	*statement = no_statement;
+}
+
+/* A statement stays, in this place. */
+static void
+move(int number, int to)
+{
+	Tally	   *tally = my_tally.tally;
+
+	if (number == to)
+		return;
+	tally->statements[to] = tally->statements[number];
+	memset(&tally->statements[number], 0, sizeof(CountedStatement));
+	my_tally.places[to] = my_tally.places[number];
+	my_tally.known[to] = my_tally.known[number];
+	my_tally.known[to]->where = known_in_tally(to);
 }
 
 /*
- * What the statements have counted has been added to the tables, but for some
- * that are "left": all places but theirs and that of the current one are free.
+ * What the statements have counted has been added to the tables, but for those
+ * whose bits are set in "left": all places but theirs and that of the current one
+ * are free.
  */
 void
-tally_clear_statements(const StatementBatchItem *left, int count)
+tally_clear_statements(uint64 left)
 {
 	Tally	   *tally = my_tally.tally;
-	TallyStatement current = {0};
+	CountedStatement *current = my_tally.current;
+	int			stay = 0;
 
-	if (my_tally.current != NULL)
-		current = *my_tally.current;
 	for (int i = 0; i < tally->count; i++)
 	{
-		if (tally->statements[i].executed_in == my_tally.burst.number)
-			burst_remember(&my_tally.burst, tally->statements[i].queryid);
+		CountedStatement *statement = &tally->statements[i];
+		bool		is_left = (left & UINT64CONST(1) << i) != 0;
+
+		if (likely(!is_left && statement != current))
+		{
+			leave(statement, i);
+			continue;
+		}
+		if (!is_left)
+			memset(&statement->totals, 0, sizeof(statement->totals));
+		if (statement == current)
+			my_tally.current = &tally->statements[stay];
+		move(i, stay++);
 	}
-	/* hints are believed where the statement is theirs: so none stays */
-	memset(tally->statements, 0, sizeof(tally->statements));
-	tally->count = 0;
-	for (int i = 0; i < count; i++)
-	{
-		tally_claim(left[i].key.queryid, left[i].key.userid);
-		my_tally.current->totals = left[i].delta;
-	}
-	my_tally.current = NULL;
-	if (OidIsValid(current.userid) && !tally_look_up(current.queryid, current.userid))
-		tally_claim(current.queryid, current.userid);
+	tally->count = stay;
 }
 
 /* ---------------------------------------------------------------------------
@@ -187,9 +268,10 @@ tally_take(int slot, Tally *taken)
 		uint32		state = TALLY_KEPT;
 
 		/* what is older than a reset, the session throws away */
-		if (pg_atomic_read_u32(&source->tally_state) != TALLY_KEPT ||
-			source->published.generation != slot_generation())
+		if (source->published.generation != slot_generation())
 			return false;
+		if (pg_atomic_read_u32(&source->tally_state) == TALLY_RESET)
+			state = TALLY_RESET;
 		memcpy(taken, tally, sizeof(Tally));
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;
@@ -210,49 +292,25 @@ tally_take(int slot, Tally *taken)
 	}
 }
 
-static inline bool
-is_zero(const StatementTotals *totals)
+static void
+add_histogram(const TallyHistogram *term, Histogram *histogram)
 {
-	static const StatementTotals zero;
+	Histogram	sum = {.sum = term->sum};
 
-	return memcmp(totals, &zero, sizeof(zero)) == 0;
-}
-
-/*
- * What of statements is in a tally, as items for their table.  Returns how many
- * they are, at most TALLY_STATEMENTS.
- */
-int
-tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items)
-{
-	int			count = 0;
-
-	for (int i = 0; i < tally->count; i++)
-	{
-		const TallyStatement *statement = &tally->statements[i];
-		StatementBatchItem *item = &items[count];
-
-		if (is_zero(&statement->totals))
-			continue;
-		item->key.userid = statement->userid;
-		item->key.dbid = dbid;
-		item->key.queryid = statement->queryid;
-		item->hash = statements_hash(&item->key);
-		item->delta = statement->totals;
-		count++;
-	}
-	return count;
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		sum.bucket[i] = term->bucket[i];
+	histogram_add(histogram, &sum);
 }
 
 /* Add what is in one of a tally's histograms to another. */
 void
 tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
 {
-	const TallyHistogram *term = &tally->histogram[metric];
+	const TallyHistogram *client_wait = &tally->histogram[TALLY_CLIENT_WAIT];
 
-	Histogram	sum = {.sum = term->sum};
-
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum.bucket[i] = term->bucket[i];
-	histogram_add(histogram, &sum);
+	add_histogram(&tally->histogram[metric], histogram);
+	if (metric == METRIC_WAIT || metric == METRIC_CLIENT)
+		add_histogram(client_wait, histogram);
+	for (int i = 0; metric == METRIC_NETWORK && i < HISTOGRAM_BUCKETS; i++)
+		histogram->bucket[0] += client_wait->bucket[i];
 }

@@ -9,9 +9,11 @@
  * session itself when it needs the place of a statement for another one.
  *
  * The session writes its tally within the same write sections as its ledger
- * (session_slot.h): a tally always agrees with the account beside it.  No lock
- * is needed for counting, and nothing is ever full: before it needs a place that
- * is not there, the session has taken its tally to the tables.
+ * (session_slot.h): a tally always agrees with the account beside it.  (Only to
+ * claim a place for a statement takes none: what has no statement yet has counted
+ * nothing, whoever copies it.)  No lock is needed for counting, and nothing is ever
+ * full: before it needs a place that is not there, the session has taken its tally
+ * to the tables.
  *
  * Taking.  To take a tally is to copy it and have it cleared, but only the
  * session may write it.  So the taker copies it and leaves a note,
@@ -31,7 +33,9 @@
  * moved on, or neither: then nothing was written in between.  If both do, the
  * first one to change PROPOSED wins.  If the state is TAKEN, there is nothing
  * to take.  VOID says that a reset has come in between: the session sets it
- * when it applies the reset, and what it counted before is discarded.
+ * when it applies the reset, and what it counted before is discarded.  RESET is as
+ * KEPT, and tells a session on the hot path, which looks at nothing else, that there
+ * was a reset; it has seen that already, perhaps.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -43,6 +47,7 @@
 #include "burst.h"
 #include "clients.h"
 #include "histogram.h"
+#include "known.h"
 #include "session_slot.h"
 #include "statements.h"
 
@@ -52,40 +57,42 @@
 /* When there are so few places left, the session takes its tally itself. */
 #define TALLY_RESERVE			1
 
-/* Of one statement; of what has no identifier, too. */
-typedef struct TallyStatement
-{
-	uint64		queryid;
-	Oid			userid;
-	uint32		executed_in;	/* number of the burst in which it was, last */
-	StatementTotals totals;
-} TallyStatement;
-
 typedef struct TallyHistogram
 {
 	int64		sum;
 	uint32		bucket[HISTOGRAM_BUCKETS];
 } TallyHistogram;
 
+/* Behind the metrics' histograms: waits that are all the client's. */
+#define TALLY_CLIENT_WAIT		NUM_TALLY_METRICS
+
 typedef struct Tally
 {
 	int			count;			/* of statements in use */
-	TallyHistogram histogram[NUM_TALLY_METRICS];
-	TallyStatement statements[TALLY_STATEMENTS];
+	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
+	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted
+													 * nothing */
 } Tally;
 
 /* The session's own view of it, in its own memory. */
-#define TALLY_HINTS				256
+#define TALLY_HINTS				128
 
 typedef struct OwnTally
 {
 	Tally	   *tally;
 	pg_atomic_uint32 *state;	/* in the slot */
-	TallyStatement *current;	/* of the exchange in progress, or the one
+	CountedStatement *current;	/* of the exchange in progress, or the one
 								 * before the wait in progress */
 	Burst		burst;
-	TallyStatement *hint[TALLY_HINTS];	/* where a statement may be; never
-										 * NULL */
+	CountedStatement *hint[TALLY_HINTS];	/* where a statement may be; never
+											 * NULL */
+
+	/* of each statement in the tally */
+	int32		places[TALLY_STATEMENTS];	/* of its entry in the table, or
+											 * STATEMENT_NO_PLACE */
+	KnownStatement *known[TALLY_STATEMENTS];	/* the statement in ... */
+
+	Known		all_known;		/* the statements that were run lately */
 } OwnTally;
 
 /* read in the hot path: not through the table of exported symbols */
@@ -101,13 +108,11 @@ extern void tally_attach(int slot);
 extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
-extern bool tally_settle(void);
-extern void tally_claim(uint64 queryid, Oid userid);
-extern void tally_clear_statements(const StatementBatchItem *left, int count);
+extern bool tally_settle(SessionSlot *slot);
+extern void tally_clear_statements(uint64 left);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
-extern int	tally_statements(const Tally *tally, Oid dbid, StatementBatchItem *items);
 extern void tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
 /* Places for further statements */
@@ -118,22 +123,22 @@ tally_room(void)
 }
 
 /*
- * Find the place of a statement: it is my_tally.current, then.  False: there
- * is none, it must be claimed.
+ * Is the place of a statement where it was the last time?  Then it is
+ * my_tally.current; else it must be looked up.
  */
 static inline bool
-tally_find(uint64 queryid, Oid userid)
+tally_is_at_hint(uint64 queryid, Oid userid)
 {
-	TallyStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
+	CountedStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
 
 	if (unlikely(hint->queryid != queryid || hint->userid != userid))
-		return tally_look_up(queryid, userid);
+		return false;
 	my_tally.current = hint;
 	return true;
 }
 
 static inline void
-tally_count(ClientMetric metric, unsigned bucket, int64 nanoseconds)
+tally_count(int metric, unsigned bucket, int64 nanoseconds)
 {
 	TallyHistogram *histogram = &my_tally.tally->histogram[metric];
 
@@ -147,21 +152,22 @@ tally_observe(ClientMetric metric, int64 nanoseconds)
 	tally_count(metric, histogram_bucket(nanoseconds), nanoseconds);
 }
 
-/* A wait that is not idle, split. */
-static inline void
+/*
+ * A wait that is not idle, split.  Where the client is all of it, as always without
+ * a network, it is the same in three histograms: see tally_histogram().
+ */
+static pg_attribute_always_inline void
 tally_observe_wait(int64 network, int64 client)
 {
 	int64		wait = network + client;
 	unsigned	bucket = histogram_bucket(wait);
 
-	tally_count(METRIC_WAIT, bucket, wait);
 	if (network == 0)
 	{
-		/* the client is all of it */
-		tally_count(METRIC_CLIENT, bucket, wait);
-		tally_count(METRIC_NETWORK, 0, 0);
+		tally_count(TALLY_CLIENT_WAIT, bucket, wait);
 		return;
 	}
+	tally_count(METRIC_WAIT, bucket, wait);
 	tally_observe(METRIC_CLIENT, client);
 	tally_observe(METRIC_NETWORK, network);
 }

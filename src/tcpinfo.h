@@ -49,7 +49,6 @@ tcpinfo_has_input(pgsocket sock)
 #ifdef FIONREAD
 	static int	available;		/* as in clock_read() */
 
-	available = 0;
 	return ioctl(sock, FIONREAD, &available) == 0 && available > 0;
 #else
 	return false;

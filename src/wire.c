@@ -116,8 +116,8 @@ typedef struct Wire
 	int			(*next_flush) (void);
 
 	size_t		buffered;		/* bytes in core's send buffer */
-	size_t		noted_at;		/* when they were so many ... */
-	char		noted;			/* ... this message was put last */
+	char		noted;			/* this message was put last ... */
+	size_t		noted_at;		/* ... when they were so many */
 
 	FetchKind	fetch;			/* what the Execute in progress is */
 	bool		flush_wait;		/* the wait followed a Flush message */
@@ -325,8 +325,9 @@ interesting_message(char type, const char *body, size_t length, size_t buffered)
 		exchange_note_ready(body[0]);
 	else
 		return special_message(type, body, length);
+	wire.noted_at = buffered;
 	wire.noted = type;
-	wire.noted_at = wire.buffered = buffered;
+	wire.buffered = buffered;
 	return wire.next_putmessage(type, body, length);
 }
 
@@ -350,10 +351,10 @@ first_message(char type, const char *body, size_t length)
 
 		if (likely(exchange_request_was_read(stamp)))
 		{
+			bool		begun = exchange_begin_plain(exchange_time_of(stamp));
 			size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
 
-			if (likely(exchange_begin_plain(exchange_time_of(stamp)) &&
-					   buffered <= ROW_LIMIT_IN_EXCHANGE))
+			if (likely(begun && buffered <= ROW_LIMIT_IN_EXCHANGE))
 				return message_in_response(type, body, length, buffered);
 		}
 	}
@@ -523,12 +524,14 @@ invited_to_copy(int64 now, bool arrived)
 }
 
 /*
- * A message of authentication has left at "now".  If the client has to answer,
- * its answer is waited for here, for the same reason.
+ * A message of authentication has left, which the client has to answer: the
+ * answer is waited for here, for the same reason.
  */
 static void
-asked_to_authenticate(int64 now)
+asked_to_authenticate(void)
 {
+	int64		now = clock_now();
+
 	if (connecting_asked(now) && next_in_buffer() == 0 &&
 		library_has_more() == COMPAT_NO && data_comes(now))
 		connecting_answered(clock_now());
@@ -579,22 +582,50 @@ flush_event_by_event(char last)
 	return result;
 }
 
+/*
+ * Send a whole response that cannot block, from "sending_since" on.  The next request
+ * has arrived: core's buffer has it, or the kernel's, or a part of it each.
+ */
+static pg_noinline int
+flush_before_request(int64 sending_since, bool in_buffer, bool in_kernel)
+{
+	int			result = wire.next_flush();
+	int64		now = clock_now();
+	size_t		bytes = wire.buffered;
+
+	wire.buffered = 0;
+	wire.flush_wait = false;
+	wire.more_in_kernel = in_buffer && in_kernel;
+	exchange_end_slow(sending_since, now, bytes, true);
+	return result;
+}
+
 /* Send a whole response that cannot block. */
 static inline int
 flush_response(void)
 {
 	int64		sending_since = clock_now();
 	bool		in_buffer = pq_buffer_remaining_data() > 0;
-	bool		in_kernel = kernel_has_request(sending_since, in_buffer);
-	int			result = wire.next_flush();
-	int64		now = clock_now();
-	size_t		bytes = wire.buffered;
+	int64		now;
+	int			result;
 
+	if (unlikely(kernel_has_request(sending_since, in_buffer)))
+		return flush_before_request(sending_since, in_buffer, true);
+	if (unlikely(in_buffer))
+		return flush_before_request(sending_since, true, false);
+	result = wire.next_flush();
+	now = clock_now();
+	wire.flush_wait = wire.more_in_kernel = false;
+	if (unlikely(!(my_session.record_counts ?
+				   exchange_end_plain(sending_since, now, wire.buffered, true) :
+				   exchange_end_plain(sending_since, now, wire.buffered, false))))
+	{
+		size_t		bytes = wire.buffered;
+
+		wire.buffered = 0;
+		exchange_end_slow(sending_since, now, bytes, false);
+	}
 	wire.buffered = 0;
-	wire.more_in_kernel = in_kernel & in_buffer;
-	wire.flush_wait = false;
-	if (unlikely(!exchange_end_plain(sending_since, now, bytes, in_kernel | in_buffer)))
-		exchange_end_slow(sending_since, now, bytes, in_kernel | in_buffer);
 	return result;
 }
 
@@ -621,8 +652,8 @@ flush_out_of_response(char last)
 	}
 	wire.buffered = 0;
 	result = wire.next_flush();
-	if (unlikely(connecting_in_progress) && result == 0)
-		asked_to_authenticate(clock_now());
+	if (unlikely(connecting_in_progress) && result == 0 && connecting_has_asked())
+		asked_to_authenticate();
 	return result;
 }
 
@@ -726,15 +757,15 @@ transaction_event(XactEvent event, void *arg)
 {
 	switch (event)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-			wire_work_begins();
-			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			/* not the ones in which notifications are read during a wait */
 			if (exchange_in_progress())
 				exchange_note_transaction();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+			wire_work_begins();
 			break;
 		default:
 			break;

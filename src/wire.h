@@ -43,17 +43,14 @@ wire_statement_is_planned(uint64 queryid)
 
 /*
  * A top-level statement begins to run, in an exchange that is recorded and
- * after wire_next_statement(), and no other has begun since.  Returns the record,
- * which is about this statement.
+ * after wire_next_statement(), and no other has begun since.  Sets some bits of the
+ * state besides.
  */
-static inline FlightRecord *
-wire_statement_begins(uint64 queryid)
+static inline void
+wire_statement_begins(uint64 queryid, uint8 state)
 {
-	FlightRecord *record = exchange_record();
-
-	my_session.state |= STATE_STATEMENT_BEGUN;
-	record->queryid = queryid;
-	return record;
+	my_session.state |= STATE_STATEMENT_BEGUN | state;
+	exchange_record()->queryid = queryid;
 }
 
 #endif							/* PGNETLAT_WIRE_H */

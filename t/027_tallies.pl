@@ -160,6 +160,48 @@ $client->finish;
 $observer->ended('live');
 is($calls->(), 2, 'when the session has ended, too');
 
+# Resets come between any two steps of sessions at work, of which others take the
+# tallies: each session sees the latest of them, with its next exchange.
+my $working = pgbench('resets', 4, 1_000_000, script('working', 'SELECT 1'));
+my $taking = pgbench('taking', 2, 1_000_000, $reading);
+my $at_work = sub {
+	my ($least) = @_;
+
+	return $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT count(*) FROM pgnetlat_sessions
+				 WHERE application_name = 'resets' AND requests >= $least"
+			) == 4;
+		});
+};
+ok($at_work->(1), 'sessions are at work');
+foreach my $series (1 .. 5)
+{
+	$observer->run('SELECT pgnetlat_reset()') foreach 1 .. 20;
+	ok($at_work->(10), "after $series series of resets all of them count");
+}
+$_->signal('INT')   foreach $working, $taking;
+eval { $_->finish } foreach $working, $taking;
+my $sum = $observer->ended('resets', 4);
+my ($counted) = $observer->rows(
+	"SELECT count FROM pgnetlat_histogram WHERE application_name = 'resets'
+	 AND metric = 'request' AND le = '+Inf'");
+my $missing = $sum->{requests} - $counted->{count};
+ok( $missing >= 0 && $missing <= 4,
+	"what is in the histograms is what is in the accounts, but for what was in progress ($missing)"
+);
+
+# The exchange in progress at a reset is the first one after it, and the next ones
+# are seen, however little time there is between them.
+{
+	local $ENV{PGAPPNAME} = 'resetting';
+	$node->safe_psql('postgres',
+		'SELECT pgnetlat_reset();' . "\nSELECT 1;" x 20);
+}
+is($observer->ended('resetting')->{requests},
+	21, 'what a session does after a reset counts at once');
+
 no_violations($observer);
 $node->stop;
 done_testing();

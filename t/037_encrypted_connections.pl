@@ -204,7 +204,7 @@ EOC
   SKIP:
 	{
 		skip 'from 19 on nobody can look at the handshake', 1
-		  unless $node->pg_version < 19;
+		  unless $observer->value('SHOW server_version_num') < 190000;
 		$offers->('P-384:P-256');
 		$connected->('tls_again', 'user=scrammed sslmode=require', 7);
 	}

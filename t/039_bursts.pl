@@ -110,6 +110,36 @@ is( most(
 	19,
 	'one for each row, in the extended protocol');
 
+# with what is no execution in between
+is( most(
+		19, 20,
+		sub {
+			$client->run($list);
+			foreach (1 .. 20)
+			{
+				$client->run($item[0]);
+				$client->put(close_('S', ''), sync());
+				$client->responses;
+			}
+		}),
+	19,
+	'one for each row, also if something is closed after each');
+
+# In one request all of them repeat; the first of the next request does not.
+is( repeats(
+		10,
+		sub {
+			foreach (1 .. 2)
+			{
+				$client->put(
+					parse('', $item[0]),
+					(bind_('', ''), execute('', 0)) x 5, sync());
+				$client->responses;
+			}
+		}),
+	8,
+	'several in one request');
+
 # ---------------------------------------------------------------------------
 # Requests of different users
 # ---------------------------------------------------------------------------

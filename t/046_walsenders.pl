@@ -305,14 +305,11 @@ sub blamed_on_receiver
 	my ($which, $who, $goes_on) = @_;
 	my ($from, $to, $blocked);
 
-	for (1 .. 30)
-	{
-		write_wal(8);
-		$from = $observer->await_walsender($which);
-		last
-		  if $from->{state} eq 'sending' and $from->{send_client_time} > 50;
-	}
-	is($from->{state}, 'sending', "$who: the walsender is blocked");
+	# more than both kernels hold, so that it stays so
+	write_wal(32);
+	$from = $observer->await_walsender($which,
+		sub { $_->{state} eq 'sending' and $_->{send_client_time} > 50 });
+	ok($from, "$who: the walsender is blocked") or diag(what_is_known($which));
 	$to = $observer->await_walsender($which,
 		sub { $_->{send_client_time} >= $from->{send_client_time} + 400 });
 	ok($to, "$who: by its receiver") or diag(what_is_known($which));

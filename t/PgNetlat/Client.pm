@@ -102,6 +102,7 @@ sub copy_fail { return message('f', "$_[0]\0"); }
 # receive_buffer (bytes; small ones make the server block soon), early (bytes
 # to be sent before the server has answered anything), local_port (for TCP),
 # replication ('true' or 'database': the server's process is a walsender),
+# protocol (its version, 0x30000 by default),
 # before_startup (called with the client when its socket is connected), and
 # authenticate (called with the number and the data of each question of
 # authentication, returns the answer: a message), startup (which parameters to
@@ -134,7 +135,7 @@ sub begin_connecting
 		application_name => $options{application_name} // 'client',
 		options => $options{options} // '');
 	$startup{replication} = $options{replication} if $options{replication};
-	my $body = pack('N', 196608)
+	my $body = pack('N', $options{protocol} // 0x30000)
 	  . join('',
 		map { "$_\0$startup{$_}\0" }
 		  @{ $options{startup} // [ sort keys %startup ] })
@@ -152,13 +153,15 @@ sub be_ready
 
 	for (my $type = ''; $type ne 'Z';)
 	{
-		my $m = ($self->until('RKEZ'))[-1];
+		my $m = ($self->until('RKEZv'))[-1];
 
 		$type = $m->{type};
 		$self->_authenticate($m->{body})
 		  if $type eq 'R';
-		($self->{pid}, $self->{secret}) = unpack('N N', $m->{body})
+		($self->{pid}, $self->{secret}) = unpack('N a*', $m->{body})
 		  if $type eq 'K';
+		$self->{negotiated} = unpack('N', $m->{body})
+		  if $type eq 'v';
 		die "connection refused: $m->{error}{M}\n" if $type eq 'E';
 	}
 	$self->begin_anew;
@@ -228,6 +231,11 @@ sub _open_socket
 }
 
 sub pid { return $_[0]->{pid}; }
+
+# The key with which its session can be cancelled; and the version of the protocol
+# to which the server has asked it to go down, if it has.
+sub secret     { return $_[0]->{secret}; }
+sub negotiated { return $_[0]->{negotiated}; }
 
 # Bytes that have arrived, and have been sent, since the connection was opened.
 sub received { return $_[0]->{received}; }
@@ -462,7 +470,10 @@ sub cancel
 	  ref $self;
 
 	$other->_open_socket;
-	$other->put(pack('N N N N', 16, 80877102, $self->{pid}, $self->{secret}));
+	$other->put(
+		pack('N N N a*',
+			12 + length $self->{secret},
+			80877102, $self->{pid}, $self->{secret}));
 	return;
 }
 

@@ -136,7 +136,7 @@ class Lab:
         self._make_certificate()
         with open(self.server.data / "pg_hba.conf", "w") as hba:
             hba.write("local all all trust\nhost all all 127.0.0.1/32 trust\n"
-                      "host all all 10.99.0.0/24 trust\n")
+                      "host all,replication all 10.99.0.0/24 trust\n")
         self.server.start()
         self.bindir = self.server.bindir
         self.admin = self.connect("unix", application_name="netlab admin")

@@ -1,7 +1,9 @@
 /*
- * test_burst.c: what is a repeat, against a list that forgets nothing.
+ * test_burst.c: what is a repeat, against a list that forgets nothing; and what
+ * else is known of statements.
  */
 #include "burst.h"
+#include "known.h"
 
 #include <string.h>
 
@@ -20,39 +22,68 @@ statement(uint64_t number)
 
 /*
  * Who keeps some statements, as a tally does: when all places are taken, it
- * forgets all of them.
+ * gives all of them up.
  */
 #define KEPT				24
+
+/* Of so many statements in one burst, all repeats are found. */
+#define EXACT				KNOWN_STATEMENTS
 
 typedef struct Keeper
 {
 	Burst		burst;
+	Known		known;
 	int			places;			/* at most KEPT */
 	int			count;
 	uint64_t	statement[KEPT];
 	uint32_t	executed_in[KEPT];
 } Keeper;
 
-static uint32_t *
-place_of(Keeper *keeper, uint64_t statement)
+static KnownStatement *
+known_of(Keeper *keeper, uint64_t statement)
+{
+	uint64_t	key = known_key(statement, 10);
+	KnownStatement *known = known_find(&keeper->known, key);
+
+	return known->key != 0 ? known : known_add(&keeper->known, key, keeper->burst.number);
+}
+
+static void
+give_up(Keeper *keeper)
 {
 	for (int i = 0; i < keeper->count; i++)
 	{
-		if (keeper->statement[i] == statement)
-			return &keeper->executed_in[i];
+		KnownStatement *known = known_of(keeper, keeper->statement[i]);
+
+		CHECK_EQUAL(known->where, known_in_tally(i), "where it is");
+		known->executed_in = keeper->executed_in[i];
+		known->where = known_in_table((int32_t) (keeper->statement[i] & 0xFFFF));
 	}
+	keeper->count = 0;
+}
+
+static uint32_t *
+place_of(Keeper *keeper, uint64_t statement)
+{
+	KnownStatement *known = known_of(keeper, statement);
+
+	if (known_is_in_tally(known->where))
+	{
+		int			number = known_tally_number(known->where);
+
+		CHECK(number < keeper->count && keeper->statement[number] == statement, "it is there");
+		return &keeper->executed_in[number];
+	}
+	if (known->where != 0)
+		CHECK_EQUAL(known_table_place(known->where), (int32_t) (statement & 0xFFFF), "its place in the table");
 	if (keeper->count == keeper->places)
 	{
-		for (int i = 0; i < keeper->count; i++)
-		{
-			if (keeper->executed_in[i] == keeper->burst.number)
-				burst_remember(&keeper->burst, keeper->statement[i]);
-		}
-		keeper->count = 0;
+		give_up(keeper);
+		known = known_of(keeper, statement);
 	}
 	keeper->statement[keeper->count] = statement;
-	keeper->executed_in[keeper->count] =
-		burst_knows(&keeper->burst, statement) ? keeper->burst.number : 0;
+	keeper->executed_in[keeper->count] = known->executed_in;
+	known->where = known_in_tally(keeper->count);
 	return &keeper->executed_in[keeper->count++];
 }
 
@@ -103,15 +134,41 @@ test_loops(int places)
 {
 	int			found;
 
-	for (int different = 1; different <= BURST_STATEMENTS; different++)
+	for (int different = 1; different <= EXACT; different++)
 	{
 		CHECK_EQUAL(loop(places, different, 5, statement), 4 * different, "repeats in five rounds");
 		CHECK_EQUAL(loop(places, different, 2, small), different, "identifiers that are no hashes");
 		CHECK_EQUAL(loop(places, different, 2, high), different, "identifiers that are no hashes");
 	}
-	found = loop(places, 2 * BURST_STATEMENTS, 3, statement);
-	CHECK(found >= 2 * BURST_FEW && found < 2 * 2 * BURST_STATEMENTS,
-		  "of too many only some are known, %d", found);
+	found = loop(places, 2 * EXACT, 3, statement);
+	CHECK(found < 2 * 2 * EXACT, "of too many only some are known, %d", found);
+}
+
+/* Long sessions: what is of former bursts never keeps a repeat from being found. */
+static void
+test_bursts(int places)
+{
+	Keeper		keeper = {.places = places};
+	uint64_t	first = 0;
+
+	for (int different = 1; different <= EXACT; different += 1 + different / 10)
+	{
+		for (int number = 0; number < 20; number++)
+		{
+			for (int round = 0; round < 3; round++)
+			{
+				for (int i = 0; i < different; i++)
+				{
+					burst_enter(&keeper.burst, true);
+					CHECK(repeats(&keeper, statement(first + i)) == (round > 0),
+						  "round %d, statement %d of %d", round, i, different);
+				}
+			}
+			burst_leave_block(&keeper.burst, false);
+			/* some are of the next burst as well */
+			first += different - different / 3;
+		}
+	}
 }
 
 static void
@@ -130,7 +187,7 @@ test_forgets(void)
 	/* a new burst knows nothing of the one before */
 	burst_leave_block(&keeper.burst, false);
 	burst_enter(&keeper.burst, true);
-	for (int i = 0; i < BURST_STATEMENTS; i++)
+	for (int i = 0; i < EXACT; i++)
 		CHECK(!repeats(&keeper, statement(i)), "statement %d of a new burst", i);
 	burst_enter(&keeper.burst, false);
 	CHECK(!repeats(&keeper, statement(0)), "in a block, then outside of one");
@@ -244,9 +301,11 @@ test_exchange(void)
 	CHECK(!repeats_outside(&burst, 1, 1, 0), "first of an exchange");
 	for (int i = 0; i < 5; i++)
 	{
+		burst_same_exchange(&burst);
 		burst_enter(&burst, false);
 		CHECK(burst_repeats_outside(&burst, statement(1), 1), "again in it");
 	}
+	burst_same_exchange(&burst);
 	burst_enter(&burst, false);
 	CHECK(!burst_repeats_outside(&burst, statement(2), 1), "another one in it");
 	CHECK(!repeats_outside(&burst, 2, 1, 0), "the same in the next exchange");
@@ -300,13 +359,13 @@ test_prepares(void)
 static void
 test_random(int places)
 {
-	static bool known[BURST_STATEMENTS];
+	static bool known[EXACT];
 	uint64_t	state = 1;
 
 	for (int burst_number = 0; burst_number < 200; burst_number++)
 	{
 		Keeper		keeper = {.places = places};
-		int			different = 1 + (int) (statement(burst_number) % BURST_STATEMENTS);
+		int			different = 1 + (int) (statement(burst_number) % EXACT);
 
 		memset(known, 0, sizeof(known));
 		for (int i = 0; i < 2000; i++)
@@ -338,12 +397,45 @@ test_wraps(void)
 	}
 }
 
+/* A statement is one role's. */
+static void
+test_keys(void)
+{
+	Known		known = {0};
+
+	CHECK(known_key(0, 0) != 0, "no key is 0");
+	CHECK_EQUAL(known_table_place(0), -1, "at first nobody knows");
+	for (uint32_t userid = 10; userid < 20; userid++)
+	{
+		for (uint64_t queryid = 0; queryid < 20; queryid++)
+		{
+			uint64_t	key = known_key(queryid, userid);
+
+			CHECK(known_find(&known, key)->key == 0, "%u has not run it", userid);
+			known_add(&known, key, 1)->where = known_in_table((int32_t) (userid * 100 + queryid));
+		}
+	}
+	for (uint32_t userid = 10; userid < 20; userid++)
+	{
+		for (uint64_t queryid = 0; queryid < 20; queryid++)
+		{
+			int32_t		where = known_find(&known, known_key(queryid, userid))->where;
+
+			CHECK(!known_is_in_tally(where), "in the table");
+			CHECK_EQUAL(known_table_place(where), (int32_t) (userid * 100 + queryid), "its own");
+		}
+	}
+}
+
 int
 main(void)
 {
 	test_loops(1);
 	test_loops(5);
 	test_loops(KEPT);
+	test_bursts(1);
+	test_bursts(KEPT);
+	test_keys();
 	test_forgets();
 	test_rows();
 	test_close();

@@ -73,6 +73,7 @@ typedef struct Entry
 	TimestampTz since;
 	int64		count;
 	bool		stays;
+	int			prepared;		/* behind what make() makes */
 } Entry;
 
 typedef struct Own
@@ -92,6 +93,21 @@ evict(void *own, const void *entry)
 	((Own *) own)->count += ((const Entry *) entry)->count;
 }
 
+/* As an owner does who has a lock in each entry. */
+static void
+init(void *entry)
+{
+	((Entry *) entry)->prepared++;
+}
+
+static void
+make(void *entry, const void *key)
+{
+	CHECK_EQUAL(((Entry *) entry)->key, 0, "key of a place that is made an entry");
+	memset(entry, 0, offsetof(Entry, prepared));
+	memcpy(entry, key, sizeof(uint64));
+}
+
 static const TableSpec spec = {
 	.name = "numbers",
 	.lock = LOCK_STATEMENTS,
@@ -102,6 +118,8 @@ static const TableSpec spec = {
 	.own_size = sizeof(Own),
 	.may_go = may_go,
 	.evict = evict,
+	.init = init,
+	.make = make,
 };
 
 static Table table;
@@ -122,8 +140,9 @@ set_up(void)
 
 /* As accumulating does it; the number of times that room was made. */
 static int
-add(uint64 key, bool stays)
+add(uint64 number, bool stays)
 {
+	uint64		key = number + 1;	/* never zero */
 	uint32		hash = chains_hash(key, 1);
 	int			made_room = 0;
 	Entry	   *entry;
@@ -183,10 +202,11 @@ sum_of_copy(int *count)
 
 	for (int i = 0; i < *count; i++)
 	{
-		CHECK(copies[i].key < KEYS, "key %llu", (unsigned long long) copies[i].key);
-		CHECK(!is_there[copies[i].key], "key %llu is there twice",
-			  (unsigned long long) copies[i].key);
-		is_there[copies[i].key] = true;
+		uint64		number = copies[i].key - 1;
+
+		CHECK(number < KEYS, "number %llu", (unsigned long long) number);
+		CHECK(!is_there[number], "number %llu is there twice", (unsigned long long) number);
+		is_there[number] = true;
 		CHECK(copies[i].count > 0 && copies[i].since == 42, "an entry is complete");
 		sum += copies[i].count;
 	}
@@ -216,6 +236,42 @@ test_limit(void)
 	CHECK_EQUAL(count, table_entries(&table), "copies");
 }
 
+/*
+ * Who knows in which place an entry was sees by its key whether it still is: that
+ * of a free place is zero.
+ */
+static void
+check_places(void)
+{
+	const Entry *places = (const Entry *) table.entries;
+	int			used = 0;
+
+	for (int i = 0; i < CAPACITY; i++)
+	{
+		CHECK_EQUAL(places[i].prepared, 1, "times that a place was prepared");
+		used += places[i].key != 0;
+	}
+	CHECK_EQUAL(used, table_entries(&table), "places with a key");
+}
+
+static void
+test_places(void)
+{
+	set_up();
+	check_places();
+	for (int i = 0; i < KEYS; i++)
+	{
+		add(i, false);
+		if (i % 100 == 0)
+			check_places();
+	}
+	table_clear(&table);
+	check_places();
+	for (int i = 0; i < CAPACITY; i++)
+		add(i, false);
+	check_places();
+}
+
 /* What is used often stays. */
 static void
 test_usage(void)
@@ -228,7 +284,7 @@ test_usage(void)
 	}
 	for (int i = 100; i < KEYS; i++)
 		add(i, false);
-	for (uint64 key = 0; key < 100; key++)
+	for (uint64 key = 1; key <= 100; key++)
 	{
 		uint32		hash = chains_hash(key, 1);
 
@@ -375,6 +431,7 @@ int
 main(void)
 {
 	test_limit();
+	test_places();
 	test_usage();
 	test_must_stay();
 	test_without_waiting();

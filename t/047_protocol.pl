@@ -1,0 +1,243 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Corners of the protocol: each with what is true of it.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# programs have their own names
+delete $ENV{PGAPPNAME};
+
+my ($node, $observer) =
+  start_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
+my ($major) = $observer->value('SHOW server_version_num') =~ /^(\d\d)/;
+
+# Sessions and connections of all clients, failed ones included.
+sub connections
+{
+	return $observer->value(
+		q{SELECT concat_ws(' ', sum(sessions + ended_sessions), sum(connections),
+				sum(failed_connections))
+			FROM pgnetlat_clients});
+}
+
+# ---------------------------------------------------------------------------
+# Cancel requests: a connection that is no session, and no failure
+# ---------------------------------------------------------------------------
+
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? 'TCP' : 'a Unix-domain socket';
+	my $client = PgNetlat::Client->connect($node, tcp => $tcp);
+	my $before = $observer->settled($client);
+	my $known = connections();
+	my $account;
+
+	$client->put(query('SELECT pg_sleep(600)'));
+	ok( $observer->await(
+			$client->pid,
+			sub { $_->{exec_time} >= $before->{exec_time} + 200 }),
+		"cancel request over $over: there is something to cancel");
+	$client->cancel;
+	like(
+		(grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{C},
+		qr/^57014$/, "cancel request over $over: it is cancelled");
+	$account = delta($before, $observer->settled($client));
+	is($account->{requests}, 1, "cancel request over $over: one exchange");
+	is($account->{transactions},
+		1, "cancel request over $over: one transaction");
+	is($account->{statements}, 0, "cancel request over $over: none complete");
+	at_least($account->{exec_time}, 200,
+		"cancel request over $over: it was executing");
+
+	# one more, with a key that is wrong: the server only logs that
+	my $offset = log_size($node);
+	$client->{secret} = "\0" x length $client->secret;
+	$client->cancel;
+	ok( $observer->poll(
+			sub { server_log($node, $offset) =~ /wrong key in cancel request/ }
+		),
+		"cancel request over $over: a wrong key");
+	is(connections(), $known,
+		"cancel request over $over: no session, no connection, no failure");
+	$client->finish;
+}
+
+# ---------------------------------------------------------------------------
+# LISTEN: who waits for notifications is no slow client
+# ---------------------------------------------------------------------------
+
+my $client = PgNetlat::Client->connect($node, application_name => 'listens');
+my $other = PgNetlat::Client->connect($node);
+$client->run('LISTEN here');
+
+# It works when it is told to, and for as long as the server does.
+my $listened = 0;
+my $before = $observer->settled($client);
+my ($client_percent, $server_percent);
+for (1 .. 5)
+{
+	$listened += pause(500);
+	$other->run('NOTIFY here');
+	is($client->read_message->{type}, 'A', 'LISTEN: a notification');
+	$client->run('SELECT pg_sleep(0.3)');
+}
+my $gain = delta($before, $observer->settled($client));
+is($gain->{requests}, 5, 'LISTEN: a request for each');
+is($gain->{round_trips}, 5, 'LISTEN: and a round trip');
+at_least($gain->{idle_time}, $listened, 'LISTEN: it was idle until then');
+at_most_beside($gain->{client_time} + $gain->{network_time},
+	$listened + 1500, $gain, 'LISTEN: nobody waited for it');
+SKIP:
+{
+	my $now = $observer->value(
+		q{SELECT server_net_client FROM pgnetlat_now WHERE pid = }
+		  . $client->pid);
+
+	skip 'it is slow in fact: this machine is', 1
+	  if $gain->{client_time} > 500;
+	($server_percent, $client_percent) = ($now // '') =~ m{^(\d+)/\d+/(\d+)};
+	cmp_ok($client_percent, '<', $server_percent,
+		'LISTEN: in pgnetlat_now it is not bound by its client');
+}
+
+# what comes in a transaction waits for its end, and divides nothing
+$client->run('BEGIN');
+$before = $observer->settled($client);
+$other->run('NOTIFY here');
+$listened = pause(200);
+$client->run('COMMIT');
+$client->run('SELECT 1');
+$gain = delta($before, $observer->settled($client));
+at_least($gain->{client_time}, $listened,
+	'LISTEN: in a transaction its client is waited for');
+$client->finish;
+
+# ---------------------------------------------------------------------------
+# Function calls: libpq's large objects
+# ---------------------------------------------------------------------------
+
+# BEGIN, a query for the functions' OIDs, create, open, 13 pieces of 8 kB, close,
+# COMMIT
+my $file = $node->basedir . '/large';
+append_to_file($file, 'x' x 100_000);
+$node->safe_psql('postgres', "\\lo_import '$file'",
+	extra_params => ['--no-psqlrc'],
+	connstr => 'host='
+	  . $node->host
+	  . ' port='
+	  . $node->port
+	  . ' dbname=postgres application_name=large_object');
+my $sum = $observer->ended('large_object');
+is($sum->{requests}, 19, 'large object: each call is a request');
+is($sum->{statements}, 19, 'large object: and a statement');
+is($sum->{round_trips}, 19, 'large object: and a round trip');
+is($sum->{transactions}, 1, 'large object: all in one transaction');
+
+# ---------------------------------------------------------------------------
+# Versions of the protocol
+# ---------------------------------------------------------------------------
+
+foreach my $minor (0, 2, 9)
+{
+	my $name = "protocol 3.$minor";
+	my $newest = $major >= 18 ? 2 : 0;
+	my $speaker = PgNetlat::Client->connect(
+		$node,
+		protocol => 0x30000 + $minor,
+		application_name => $name);
+	my $received = $speaker->received;
+	my $account = $observer->settled($speaker);
+
+	if ($minor > $newest)
+	{
+		is($speaker->negotiated & 0xFFFF,
+			$newest, "$name: the server goes down to 3.$newest");
+	}
+	else
+	{
+		is($speaker->negotiated, undef, "$name: the server speaks it");
+	}
+	is( length $speaker->secret,
+		$newest == 2 && $minor >= 2 ? 32 : 4,
+		"$name: length of the key");
+	$speaker->run(('SELECT 1') x 5);
+	$gain = delta($account, $observer->settled($speaker));
+	is($gain->{requests}, 5, "$name: requests");
+	is( $gain->{bytes_sent},
+		$speaker->received - $received,
+		"$name: every byte is counted");
+	$speaker->put(query('SELECT pg_sleep(600)'));
+	$observer->await($speaker->pid, sub { $_->{state} eq 'executing' });
+	$speaker->cancel;
+	ok( (grep { $_->{type} eq 'E' } $speaker->until('Z')),
+		"$name: the key cancels");
+	is($observer->settled($speaker)->{requests},
+		6 + $account->{requests},
+		"$name: what was cancelled is counted");
+	$speaker->finish;
+}
+
+# ---------------------------------------------------------------------------
+# Direct TLS
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	skip 'direct TLS is new in 17', 4 if $major < 17;
+	skip 'server is built without OpenSSL', 4
+	  unless check_pg_config('#define USE_OPENSSL 1');
+	skip 'there is no openssl command', 4
+	  unless eval { run_log([ 'openssl', 'version' ]) };
+
+	my $key = $node->data_dir . '/server.key';
+	system_or_bail(
+		'openssl', 'req',
+		'-x509', '-newkey',
+		'rsa:2048', '-nodes',
+		'-days', '2',
+		'-subj', '/CN=localhost',
+		'-keyout', $key,
+		'-out', $node->data_dir . '/server.crt');
+	chmod 0600, $key;
+	$node->append_conf('postgresql.conf', 'ssl = on');
+	$node->reload;
+	foreach my $negotiation (qw(postgres direct))
+	{
+		my $transport = '';
+
+		# the server may not have read its settings yet
+		$observer->poll(
+			sub {
+				my ($code, $out) = $node->psql(
+					'postgres',
+					join("\n",
+						('SELECT 1;') x 3,
+						'SELECT transport FROM pgnetlat_sessions WHERE pid = pg_backend_pid();'
+					),
+					connstr => 'host=127.0.0.1 port='
+					  . $node->port
+					  . " dbname=postgres sslmode=require sslnegotiation=$negotiation application_name=$negotiation"
+				);
+				$transport = $out // '';
+				return $code == 0;
+			});
+		like($transport, qr/^tls$/m, "TLS, $negotiation: transport");
+		is($observer->ended($negotiation)->{requests},
+			4, "TLS, $negotiation: requests");
+	}
+}
+
+no_violations($observer);
+$node->stop;
+done_testing();

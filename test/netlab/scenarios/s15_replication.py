@@ -1,0 +1,147 @@
+"""Replication over the line: what a synchronous commit waits for, and who blocks a walsender.
+
+Truth: packets. One commit at a time, and a receiver (`pg_receivewal --synchronous`) that confirms each
+flush. From when WAL leaves until the confirmation of its position has come back is the flush; what of that lies
+between the arrival of the WAL and the departure of the confirmation, on the receiver's side, is the
+receiver's work, and the rest the path's. On the slow line, the receiver takes all that comes, so that
+nobody but the line blocks the walsender.
+"""
+
+import pathlib
+import struct
+import tempfile
+
+import capture
+from harness import poll
+from scenarios.common import DEEP_QUEUE, MBIT
+
+TITLE = "Replication: a commit's flush, and a slow line"
+NS_PER_MS = 1_000_000
+RECEIVER = "pg_receivewal"
+COLUMNS = ("flushes", "flush_time", "flush_network_time", "flush_standby_time", "send_time",
+           "send_network_time", "send_client_time", "total_time", "bytes_sent", "retransmits")
+
+
+def run(lab, results, short):
+    commits = 20 if short else 200
+    results.case = f"{commits} commits, one at a time, round trip 10 ms"
+    lab.path(0.01)
+    lab.admin.query("ALTER SYSTEM SET synchronous_standby_names = 'pg_receivewal'")
+    try:
+        with lab.capture("tun") as packets:
+            before, after, waited = commit(lab, commits)
+    finally:
+        lab.admin.query("ALTER SYSTEM RESET synchronous_standby_names")
+        lab.admin.query("SELECT pg_reload_conf()")
+    flush(results, packets, commits, {name: after[name] - before[name] for name in COLUMNS}, waited)
+
+    megabytes = 4 if short else 20
+    results.case = f"{megabytes} MB of WAL over 20 Mbit/s, round trip 10 ms"
+    lab.path(0.01, rate=20 * MBIT, queue=DEEP_QUEUE)
+    slow_line(lab, results, megabytes)
+
+
+class Receiver:
+    def __init__(self, lab, *options):
+        self.lab = lab
+        directory = lab.space.own(pathlib.Path(tempfile.mkdtemp(prefix="wal.", dir=lab.directory)))
+        self.process = lab.start("tun", [lab.program(RECEIVER), "-D", directory, "--no-loop", *options])
+
+    def __enter__(self):
+        poll.until(lambda: self.streams(), lambda: "the receiver gets WAL", 20)
+        return self
+
+    def __exit__(self, *exc_info):
+        self.lab.stop(self.process)
+
+    def streams(self):
+        return self.lab.admin.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")
+
+    def row(self):
+        row = self.lab.admin.query(f"SELECT {', '.join(COLUMNS)} FROM pgnetlat_walsenders"
+                                   f" WHERE application_name = '{RECEIVER}'")[0]
+        return dict(zip(COLUMNS, map(float, row)))
+
+
+def replication_time(lab, pid):
+    return float(lab.admin.query("SELECT exec_replication_time FROM pgnetlat_sessions"
+                                 f" WHERE pid = {pid}")[0][0])
+
+
+def commit(lab, count):
+    """Commits over the Unix-domain socket; the walsender's row before and behind them, and their waits."""
+    client = lab.connect("unix", application_name="commits")
+    pid = client.query("SELECT pg_backend_pid()")[0][0]
+    with Receiver(lab, "--synchronous") as receiver:
+        lab.admin.query("SELECT pg_reload_conf()")
+        poll.until(lambda: lab.admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"),
+                   lambda: "commits wait for the receiver", 20)
+        client.query("SELECT pg_logical_emit_message(true, 'lab', 'x')")
+        before, waited = receiver.row(), replication_time(lab, pid)
+        for _ in range(count):
+            client.query("SELECT pg_logical_emit_message(true, 'lab', 'x')")
+        after, waited = receiver.row(), replication_time(lab, pid) - waited
+    client.close()
+    return before, after, waited
+
+
+def flush(results, packets, commits, shown, waited):
+    """Compare what is shown of flushes with the packets."""
+    flushes, work = zip(*list(conversations(packets))[-commits:])
+    whole = sum(flushes) / len(flushes) / NS_PER_MS
+    standby = sum(work) / len(work) / NS_PER_MS
+    count = shown["flushes"]
+    results.add("flush_time / flushes", whole, shown["flush_time"] / count, allowed=0.03 * whole,
+                goal="3 %", required=True, fails_at=0.5 * whole)
+    results.add("flush_network_time / flushes", whole - standby, shown["flush_network_time"] / count,
+                allowed=0.02 * whole, goal="2 %", required=True, fails_at=0.1 * whole)
+    results.add("flush_standby_time / flushes", standby, shown["flush_standby_time"] / count,
+                allowed=0.03 * whole, goal="3 % of the flush")
+    results.at_least("exec_replication_time", 0.8 * shown["flush_network_time"], waited)
+
+
+def conversations(packets):
+    """Of each flush that was confirmed: its length, and the receiver's work, in ns."""
+    sent, confirmed = messages(packets.server)
+    arrived, said = messages(packets.client)
+    flushed = 0
+    for position in sorted(confirmed):
+        # what it confirms: like the server, by the last of it
+        covered = [end for end in sent if flushed < end <= position]
+        flushed = position
+        if covered and max(covered) in arrived and position in said:
+            yield confirmed[position] - sent[max(covered)], said[position] - arrived[max(covered)]
+
+
+def messages(path):
+    """The moments of WAL by its end, and of replies by the flush that they confirm, on one side of the path.
+
+    Messages that share a packet with others are left out: those of a single commit do not.
+    """
+    wal, replies = {}, {}
+    for packet in capture.read_packets(path):
+        body = bytes(packet.payload)
+        if len(body) < 22 or body[:1] != b"d" or struct.unpack_from("!I", body, 1)[0] != packet.length - 1:
+            continue
+        if body[5:6] == b"w":
+            wal.setdefault(struct.unpack_from("!Q", body, 6)[0] + packet.length - 30, packet.time)
+        elif body[5:6] == b"r":
+            replies.setdefault(struct.unpack_from("!Q", body, 14)[0], packet.time)
+    return wal, replies
+
+
+def slow_line(lab, results, megabytes):
+    with Receiver(lab) as receiver:
+        before = receiver.row()
+        lab.admin.query("SELECT pg_logical_emit_message(true, 'lab', repeat('x', 1000000))"
+                        f" FROM generate_series(1, {megabytes})")
+        poll.until(lambda: receiver.row()["bytes_sent"] - before["bytes_sent"] > megabytes * 1e6 and
+                   lab.admin.query("SELECT 1 FROM pgnetlat_walsenders WHERE state = 'idle'"),
+                   lambda: "all WAL has been sent", 60)
+        after = receiver.row()
+    shown = {name: after[name] - before[name] for name in COLUMNS}
+    blocked = shown["send_network_time"] + shown["send_client_time"]
+    results.at_least("network's share of blocked sending", 0.8, shown["send_network_time"] / max(blocked, 1),
+                     unit="", required=True)
+    # the kernels keep a few MB
+    results.at_least("send_time", 0.2 * megabytes * 8e6 / (20 * MBIT) * 1000, shown["send_time"], required=True)
