@@ -62,13 +62,11 @@ typedef struct Burst
 	int64_t		trip;			/* round trips that brought the next statement */
 
 	/* outside of a block */
-	int64_t		think;			/* of the client, before the next statement;
-								 * -1 if that is in the same exchange */
 	uint64_t	run_of;			/* the latest statement; 0: none */
 	int64_t		rows;			/* that it had */
-	int64_t		rows_left;		/* of the statement before it, after one for
-								 * each execution */
-	int64_t		close;			/* executions that followed each other closely */
+	int64_t		executions;		/* of it, one after the other */
+	int64_t		accounted;		/* so many of them are for a row each */
+	int64_t		loop_after;		/* and what comes after so many is a loop */
 } Burst;
 
 /* A new burst: no statement has been executed in it. */
@@ -110,9 +108,12 @@ burst_repeats(const Burst *burst, uint32_t *executed_in)
 	return false;
 }
 
-/* The same outside of a block, of a statement that had so many rows. */
+/*
+ * The same outside of a block, of a statement that had so many rows; perhaps in
+ * the same exchange as the one before.
+ */
 static inline bool
-burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows)
+burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_exchange)
 {
 	int64_t		rows_before = burst->rows;
 
@@ -120,13 +121,14 @@ burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows)
 	if (burst->run_of != statement)
 	{
 		burst->run_of = statement;
-		burst->rows_left = rows_before - 1;
-		burst->close = 0;
+		burst->executions = 1;
+		burst->accounted = rows_before;
+		burst->loop_after = BURST_LOOP;
 		return false;
 	}
-	burst->rows_left--;
-	burst->close = burst->think <= BURST_LOOP_THINK_NS ? burst->close + 1 : 0;
-	return burst->close >= BURST_LOOP || burst->rows_left >= 0 || burst->think < 0;
+	burst->executions++;
+	return burst->executions > burst->loop_after ||
+		burst->executions <= burst->accounted || same_exchange;
 }
 
 /* There, a statement is prepared: would it be a repeat if it were executed next? */
@@ -134,14 +136,16 @@ static inline bool
 burst_would_repeat_outside(const Burst *burst, uint64_t statement)
 {
 	return burst->run_of == statement &&
-		(burst->rows_left > 0 || burst->close + 1 >= BURST_LOOP);
+		(burst->executions >= burst->loop_after || burst->executions < burst->accounted);
 }
 
-/* A statement was executed, and the exchange goes on. */
+/* A wait is over: so long was its round trip, and so long has the client thought. */
 static inline void
-burst_same_exchange(Burst *burst)
+burst_wait(Burst *burst, int64_t network, int64_t client)
 {
-	burst->think = -1;
+	burst->trip = network;
+	if (client > BURST_LOOP_THINK_NS)
+		burst->loop_after = burst->executions + BURST_LOOP;
 }
 
 /*

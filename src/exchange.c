@@ -506,7 +506,7 @@ next_record(int64 at, int64 network)
 		my_tally.current->totals.network += network;
 		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
 		if (record->statements > 0)
-			burst_same_exchange(&my_tally.burst);
+			exchange_set_state(STATE_STATEMENT_BEFORE, true);
 	}
 	slot_write_end(my_session.slot);
 	record->network = network;

@@ -154,6 +154,8 @@ exchange_in_progress(void)
 #define STATE_NESTED			0x10	/* what runs is inside of a statement */
 #define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was
 											 * about */
+#define STATE_STATEMENT_BEFORE	0x40	/* one was executed in this exchange
+										 * and has its own record */
 
 static inline bool
 exchange_state(uint8 bits)
@@ -262,7 +264,8 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 	{
 		bool		repeats = unlikely(in_block) ?
 			burst_repeats(burst, &statement->executed_in) :
-			burst_repeats_outside(burst, record->queryid, record->rows);
+			burst_repeats_outside(burst, record->queryid, record->rows,
+								  exchange_state(STATE_STATEMENT_BEFORE));
 
 		if (!repeats || record->queryid == 0)
 			return;
@@ -307,8 +310,7 @@ exchange_count_wait(const LedgerWait *wait)
 	totals->client += wait->client;
 	if (wait->in_xact)
 		totals->in_xact_wait += wait->network + wait->client;
-	my_tally.burst.trip = wait->network;
-	my_tally.burst.think = wait->client;
+	burst_wait(&my_tally.burst, wait->network, wait->client);
 }
 
 /* The record of the exchange's last statement, with the wait that followed it. */

@@ -131,8 +131,7 @@ is( repeats(
 		sub {
 			foreach (1 .. 2)
 			{
-				$client->put(
-					parse('', $item[0]),
+				$client->put(parse('', $item[0]),
 					(bind_('', ''), execute('', 0)) x 5, sync());
 				$client->responses;
 			}

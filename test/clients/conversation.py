@@ -372,8 +372,9 @@ class Conversation:
                     burst, run = set(), Run()
                 elif isinstance(event, Wait):
                     delayed = event.late + event.drain + event.upload
-                    think = event.client + 2 * delayed if certainly else event.client
-                    if think > THINK_BREAKS_BURST:
+                    client = event.client + 2 * delayed if certainly else event.client
+                    think = max(think or 0, client)
+                    if client > THINK_BREAKS_BURST:
                         burst, run = set(), Run()
                 else:
                     if event.in_block != in_block:
