@@ -1046,6 +1046,46 @@ COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: 
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
 
 -- ---------------------------------------------------------------------------
+-- The extension itself
+-- ---------------------------------------------------------------------------
+
+ALTER FUNCTION pgnetlat_info() RENAME TO pgnetlat_info_1_0;
+
+CREATE FUNCTION pgnetlat_info(
+	OUT version text,
+	OUT sampler_pid integer,
+	OUT sampler_start timestamptz,
+	OUT sampler_last_tick timestamptz,
+	OUT sampler_ticks bigint,
+	OUT sampler_cpu_time double precision,
+	OUT sampler_errors bigint,
+	OUT statements bigint,
+	OUT statements_max bigint,
+	OUT statements_evicted bigint,
+	OUT clients bigint,
+	OUT clients_max bigint,
+	OUT clients_evicted bigint,
+	OUT records_dropped bigint,
+	OUT shared_memory_bytes bigint,
+	OUT stats_reset timestamptz,
+	OUT blockers bigint,
+	OUT blockers_max bigint,
+	OUT blockers_evicted bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pgnetlat_info_1_1'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+
+COMMENT ON FUNCTION pgnetlat_info() IS
+	'version, health of the sampler (sampler_pid is NULL while it is down), evictions and memory';
+
+CREATE OR REPLACE VIEW pgnetlat_info AS
+SELECT i.version, i.sampler_pid, i.sampler_start, i.sampler_last_tick, i.sampler_ticks,
+	i.sampler_cpu_time, i.sampler_errors, i.statements, i.statements_max,
+	i.statements_evicted, i.clients, i.clients_max, i.clients_evicted, i.records_dropped,
+	i.shared_memory_bytes, i.stats_reset, i.blockers, i.blockers_max, i.blockers_evicted
+  FROM pgnetlat_info() i;
+
+-- ---------------------------------------------------------------------------
 -- Replication
 -- ---------------------------------------------------------------------------
 
@@ -1428,7 +1468,6 @@ COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
 -- work: ten times as much where what sessions have counted is added first.
 ALTER FUNCTION pgnetlat_waits() COST 100 ROWS 500;
 ALTER FUNCTION pgnetlat_recent(integer) COST 100 ROWS 50;
-ALTER FUNCTION pgnetlat_info() COST 100;
 ALTER FUNCTION pgnetlat_reset() COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_recent(integer) IS
@@ -1461,6 +1500,9 @@ COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
 COMMENT ON COLUMN pgnetlat_info.records_dropped IS 'always 0 since 1.1: nothing is dropped';
 COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
 COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
+COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
+COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
+COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far; lock waits whose holder found no room count as well';
 
 -- ---------------------------------------------------------------------------
 -- What is no longer needed
@@ -1522,3 +1564,4 @@ DROP FUNCTION pgnetlat_histogram_1_0();
 DROP FUNCTION pgnetlat_history_1_0();
 DROP FUNCTION pgnetlat_statements_1_0();
 DROP FUNCTION pgnetlat_top_statements_1_0(integer);
+DROP FUNCTION pgnetlat_info_1_0();

@@ -238,7 +238,12 @@ accumulate_locked(int slot)
 	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
 	if (!slot_observe(slot, &observation))
+	{
+		/* the session is there, but stopped in a write section */
+		if (taken)
+			(void) tally_give_back(slot);
 		return;
+	}
 	if (taken)
 		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
@@ -260,11 +265,21 @@ accumulate_session(int slot)
 }
 
 /*
+ * Many sessions are about to be accumulated; no lock is held yet.
+ */
+void
+accumulate_prepare(void)
+{
+	statements_prepare(TALLY_STATEMENTS);
+}
+
+/*
  * Accumulate all sessions, for somebody to show the tables, or to keep a snapshot.
  */
 void
 accumulate_all(void)
 {
+	accumulate_prepare();
 	for (int i = 0; i < slot_count(); i++)
 		accumulate_session(i);
 }

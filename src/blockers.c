@@ -34,8 +34,9 @@ StaticAssertDecl(sizeof(BlockerKey) ==
 
 static pg_atomic_uint64 *latest_pass = NULL;
 
-static void
-counters_add(BlockerCounters *sum, const BlockerCounters *term)
+/* Add up two of the same holder. */
+void
+blockers_sum(BlockerCounters *sum, const BlockerCounters *term)
 {
 	sum->blocked += term->blocked;
 	sum->exec += term->exec;
@@ -54,7 +55,7 @@ add_up_evicted(void *own, const void *evicted)
 	BlockerEntry *sum = own;
 	const BlockerEntry *entry = evicted;
 
-	counters_add(&sum->counters, &entry->counters);
+	blockers_sum(&sum->counters, &entry->counters);
 	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
 		sum->since = entry->since;
 }
@@ -114,52 +115,57 @@ blockers_begin_pass(void)
 	pg_atomic_fetch_add_u64(latest_pass, 1);
 }
 
-/* The entry of a key, or that of evicted ones; its partition is locked. */
+/* The entry of a key; NULL if there is no room.  Its partition is locked. */
 static BlockerEntry *
 lock_entry(const BlockerKey *key, uint32 hash, TimestampTz now)
 {
-	BlockerEntry *entry;
-
 	for (int try = 0;; try++)
 	{
+		BlockerEntry *entry;
+
 		table_lock(&table, hash);
 		entry = table_find_or_add(&table, hash, key, now);
-		if (entry)
+		if (entry || try == MAX_TRIES)
 			return entry;
-		if (try == MAX_TRIES)
-			break;
 		table_unlock(&table, hash);
 		if (!table_make_room(&table, true))
 			try = MAX_TRIES - 1;
 	}
-	entry = table_own(&table, hash);
-	table_count_evicted(&table, hash);
+}
+
+/* That of evicted ones, to which so many waits are added that begin. */
+static BlockerEntry *
+evicted_entry(uint32 hash, int64 begun, TimestampTz now)
+{
+	BlockerEntry *entry = table_own(&table, hash);
+
+	for (int64 i = 0; i < begun; i++)
+		table_count_evicted(&table, hash);
 	if (entry->since == 0)
 		entry->since = now;
 	return entry;
 }
 
 /*
- * A wait is in progress, and "delta" is what is new of it; blocked_max in there
- * is how long it has been in progress for this key.  What has no room goes to
- * the evicted.
+ * Add to the counters of a holder.  What has no room goes to the evicted.
  */
 void
-blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
-			 TimestampTz now)
+blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta, TimestampTz now)
 {
 	BlockerEntry *entry = lock_entry(key, hash, now);
 	uint64		pass = pg_atomic_read_u64(latest_pass);
 
+	if (entry == NULL)
+		entry = evicted_entry(hash, delta->begun, now);
 	if (entry->live.pass != pass)
 	{
 		entry->live.pass = pass;
 		entry->live.sessions = 0;
 	}
-	entry->live.sessions++;
-	counters_add(&entry->counters, delta);
+	entry->live.sessions += delta->in_progress;
+	blockers_sum(&entry->counters, &delta->counters);
 	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
-	entry->usage += delta->blocked / (double) NS_PER_S;
+	entry->usage += delta->counters.blocked / (double) NS_PER_S;
 	table_unlock(&table, hash);
 }
 
@@ -223,6 +229,14 @@ static const TableReader reader = {
 	.extra = 1,
 };
 
+static BlockerEntry *
+append_evicted(BlockerEntry *copies, const BlockerEntry *evicted, int *count)
+{
+	if (evicted->since != 0)
+		copies[(*count)++] = *evicted;
+	return copies;
+}
+
 /*
  * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
  * there is any, is the last.
@@ -233,7 +247,37 @@ blockers_copy(int *count)
 	BlockerEntry evicted;
 	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
 
-	if (evicted.since != 0)
-		copies[(*count)++] = evicted;
-	return copies;
+	return append_evicted(copies, &evicted, count);
+}
+
+/*
+ * Make room for a copy, which is all zero at first.  If it was not enough the last
+ * time, or a reset was under way then, that is over.
+ */
+void
+blockers_prepare_copy(BlockersCopy *copy)
+{
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	locks_release(LOCK_RESET, 0);
+	table_prepare_copy(&table, &reader, &copy->entries);
+}
+
+bool
+blockers_copy_prepared(BlockersCopy *copy)
+{
+	return table_copy_prepared(&table, &reader, &copy->evicted, &copy->entries);
+}
+
+BlockerEntry *
+blockers_finish_copy(BlockersCopy *copy, int *count)
+{
+	*count = (int) copy->entries.count;
+	return append_evicted((BlockerEntry *) copy->entries.at, &copy->evicted, count);
+}
+
+void
+blockers_counts(int64 *entries, int64 *evicted)
+{
+	*entries = table_entries(&table);
+	*evicted = table_evicted(&table);
 }

@@ -18,6 +18,7 @@
 
 #include "clients.h"
 #include "datatype/timestamp.h"
+#include "table.h"
 
 /* Hashed as bytes: no padding, and everything unused is zero. */
 typedef struct BlockerKey
@@ -43,6 +44,17 @@ typedef struct BlockerCounters
 	int64		sessions_max;	/* the most that waited at a time */
 } BlockerCounters;
 
+/*
+ * What is new of some waits for a holder; blocked_max is for how long the longest
+ * of them has been in progress under this key.
+ */
+typedef struct BlockerDelta
+{
+	BlockerCounters counters;
+	int64		in_progress;	/* as of this pass */
+	int64		begun;			/* of which nothing was added yet */
+} BlockerDelta;
+
 /* How many wait now: valid only while "pass" is the latest. */
 typedef struct BlockerLive
 {
@@ -64,18 +76,36 @@ extern Size blockers_shmem_size(void);
 extern void blockers_shmem_init(void);
 
 extern uint32 blockers_hash(const BlockerKey *key);
+extern void blockers_sum(BlockerCounters *sum, const BlockerCounters *term);
 
 /*
  * Functions for the holder of the lock of lock waits.  Each pass over the waits
- * begins with blockers_begin_pass(); blockers_add() is called in it once for
- * each wait.
+ * begins with blockers_begin_pass(); each wait goes into one blockers_add() of
+ * it.
  */
 extern void blockers_begin_pass(void);
-extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerCounters *delta,
+extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta,
 						 TimestampTz now);
 extern void blockers_reset(void);
 
 extern BlockerEntry *blockers_copy(int *count);
+
+/*
+ * The same in three steps, of which only the second one is for the holder of the
+ * lock of lock waits, and does not allocate.  It returns false if the first two
+ * are to be done again.
+ */
+typedef struct BlockersCopy
+{
+	TableCopies entries;
+	BlockerEntry evicted;
+} BlockersCopy;
+
+extern void blockers_prepare_copy(BlockersCopy *copy);
+extern bool blockers_copy_prepared(BlockersCopy *copy);
+extern BlockerEntry *blockers_finish_copy(BlockersCopy *copy, int *count);
+
+extern void blockers_counts(int64 *entries, int64 *evicted);
 extern void blockers_restore(const BlockerEntry *saved);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

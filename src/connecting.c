@@ -126,8 +126,9 @@ run_queue_time(void)
 {
 	int64		time;
 	int64		runs;
+	int64		on_cpu;
 
-	return process_run_queue(&time, &runs) ? time : 0;
+	return process_run_queue(&time, &runs, &on_cpu) ? time : 0;
 }
 
 /* ---------------------------------------------------------------------------

@@ -33,8 +33,10 @@
 #include "lib/stringinfo.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
+#include "pools.h"
 #include "rows.h"
 #include "statements.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "windows.h"
 
@@ -228,22 +230,38 @@ collect_clients(Diagnosis *diagnosis)
 			  compare_keys);
 }
 
+/* How many connections are there, and how many would have been enough? */
+static void
+collect_pool(Diagnosis *diagnosis)
+{
+	int			count;
+	PoolCopy   *pools = pools_copy_window(diagnosis->length, &count);
+	VerdictFigures *server = &diagnosis->server.figures;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (pools[i].kind != POOL_OF_ALL || !rows_may_see(pools[i].key.userid))
+			continue;
+		server->sessions = pools[i].sessions;
+		server->max_connections = MaxConnections;
+		server->pool_size =
+			Max(concurrency_quantile(&pools[i].distribution, 999, pools[i].busy_max), 1);
+		server->pool_time = concurrency_total(&pools[i].distribution);
+	}
+}
+
 /* To which group does it belong? */
 static void
 session_client_key(const SlotObservation *observation, ClientKey *key)
 {
-	const TcpEndpoints *endpoints = &observation->endpoints;
 	SlotStatus	status;
 
 	memset(key, 0, sizeof(*key));
 	slot_copy_status(observation, &status);
+	clients_set_connection(key, &observation->endpoints);
 	key->datid = observation->datid;
 	key->userid = observation->userid;
-	key->family = endpoints->family;
-	if (endpoints->family != 0)
-		memcpy(key->address, endpoints->remote_address,
-			   endpoints->family == AF_INET ? 4 : 16);
-	strlcpy(key->application_name, status.application_name, NAMEDATALEN);
+	clients_set_name(key, status.application_name, NULL, NULL);
 }
 
 /* All but the caller's own. */
@@ -651,6 +669,7 @@ diagnose(FunctionCallInfo fcinfo, ApiVersion api)
 	collect_sessions(&diagnosis);
 	collect_blockers(&diagnosis);
 	collect_statements(&diagnosis);
+	collect_pool(&diagnosis);
 	judge_all(&diagnosis);
 	rows = collect_rows(&diagnosis, &count);
 	qsort(rows, count, sizeof(Finding), compare_findings);

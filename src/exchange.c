@@ -18,6 +18,7 @@
 #include "connecting.h"
 #include "exchange.h"
 #include "persist.h"
+#include "port/pg_bitutils.h"
 #include "pooler.h"
 #include "request_log.h"
 #include "storage/ipc.h"
@@ -131,7 +132,7 @@ settle_kernel_info(void)
  * since the latest time; in a write section.
  */
 static void
-publish_run_queue(int64 time, int64 runs)
+publish_run_queue(int64 time, int64 runs, int64 on_cpu)
 {
 	SlotPublished *published = &my_session.slot->published;
 	int64		round_trips = ledger_round_trips(&published->ledger.totals);
@@ -140,9 +141,13 @@ publish_run_queue(int64 time, int64 runs)
 	if (round_trips < my_session.round_trips)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
+	{
+		published->ledger.totals.on_cpu += Max(on_cpu - my_session.on_cpu, 0);
 		ledger_run_queue(&published->ledger, time - my_session.run_queue,
 						 round_trips - my_session.round_trips, runs - my_session.runs);
+	}
 	published->run_queue_known = true;
+	my_session.on_cpu = on_cpu;
 	my_session.run_queue = time;
 	my_session.runs = runs;
 	my_session.round_trips = round_trips;
@@ -170,6 +175,7 @@ exchange_refresh_kernel_info(int64 now)
 	TcpInfo		info = NOT_ASKED;
 	int64		run_queue;
 	int64		runs;
+	int64		on_cpu;
 	bool		known;
 	bool		asked;
 
@@ -189,14 +195,14 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS,
 									  refresh_client_rtt(now));
-	known = process_run_queue(&run_queue, &runs);
+	known = process_run_queue(&run_queue, &runs, &on_cpu);
 	asked = ask_kernel(now, &info);
 	exchange_write_begin();
 	if (asked && my_session.record_counts && info.rtt > 0)
 		tally_observe(METRIC_RTT, info.rtt);
 	publish_kernel_info(&info);
 	if (known)
-		publish_run_queue(run_queue, runs);
+		publish_run_queue(run_queue, runs, on_cpu);
 	slot_write_end(my_session.slot);
 }
 
@@ -390,6 +396,9 @@ exchange_settle(void)
 	my_session.plain_limit = 0;
 }
 
+/* So often the table is tried: others may take the room that was made in it. */
+#define MAKE_ROOM_TRIES		3
+
 /*
  * Add what is in the tally's statements to the tables, so that there are places
  * for others; only if nobody has to be waited for, unless it is full.
@@ -401,16 +410,22 @@ make_room_in_tally(void)
 	bool		if_free = tally_room() > 0;
 	uint64		left;
 
-	if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
-		return;
-	/* what somebody has taken is not there any more */
-	exchange_write_begin();
-	slot_write_end(my_session.slot);
-	left = accumulate_statements(if_free);
-	exchange_write_begin();
-	tally_clear_statements(left);
-	slot_write_end(my_session.slot);
-	accumulate_end(my_session.index);
+	for (int tries = 0; tries < MAKE_ROOM_TRIES; tries++)
+	{
+		if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
+			return;
+		/* what somebody has taken is not there any more */
+		exchange_write_begin();
+		slot_write_end(my_session.slot);
+		left = accumulate_statements(if_free);
+		exchange_write_begin();
+		tally_clear_statements(left);
+		slot_write_end(my_session.slot);
+		accumulate_end(my_session.index);
+		/* a full table: others are not to wait for the session meanwhile */
+		if (left == 0 || !statements_make_room(pg_popcount64(left)))
+			break;
+	}
 }
 
 static inline bool
@@ -951,6 +966,7 @@ stop_counting(void)
 	int64		began = ledger->since;
 	int64		run_queue;
 	int64		runs;
+	int64		on_cpu;
 	bool		known;
 	int64		now;
 
@@ -958,7 +974,7 @@ stop_counting(void)
 		return;
 	if (my_session.record_counts && phase != LEDGER_WAITING)
 		(void) exchange_find_statement();
-	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs, &on_cpu);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)
@@ -973,7 +989,7 @@ stop_counting(void)
 	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
 	publish_kernel_info(&info);
 	if (known)
-		publish_run_queue(run_queue, runs);
+		publish_run_queue(run_queue, runs, on_cpu);
 	if (my_session.record_counts)
 		stop_recording(phase, began, now, sampled, &turn, &wait);
 	slot_write_end(slot);

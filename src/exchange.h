@@ -103,6 +103,7 @@ typedef struct OwnSession
 	int64		next_kernel_info;	/* do not ask the kernel before */
 	int64		clock_base;		/* of core's timestamps, see
 								 * exchange_time_of() */
+	int64		on_cpu;			/* when it was asked last: time on processors */
 	int64		run_queue;		/* when it was asked last: time, ... */
 	int64		runs;			/* ... how often it ended, ... */
 	int64		round_trips;	/* ... and how many of the account there were */

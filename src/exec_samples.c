@@ -7,6 +7,14 @@
  * since the latest tick, at which the session was looked at as well and was not
  * executing.
  *
+ * Runs.  A session that executes for long is seen doing the same in one tick
+ * after the other.  So after a sample the sampler says that a run has begun, and
+ * then writes nothing until it finds that something has changed: it goes on by
+ * last_tick alone.  A run that goes on stands for a sample in each tick.  Whoever
+ * looks at the session books it first, up to the latest tick, as the sampler
+ * would have done.  So that this holds, the sampler ends a run before it writes
+ * the last_tick at which it found the change.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -23,12 +31,20 @@
 #include "storage/spin.h"
 #include "utils/wait_event.h"
 
+/* When a run ends that goes on. */
+#define RUN_GOES_ON		PG_INT64_MAX
+
 typedef struct SessionSamples
 {
 	slock_t		lock;			/* protects all that follows */
+	uint8		doing;			/* in the run: the part of execution */
 	uint32		generation;		/* of resets */
 	uint64		session;
 	int64		sampled_at;		/* the latest sample */
+	int64		run_until;		/* since then, and up to here, it was seen
+								 * doing the same in each tick; 0: no run */
+	int64		run_noted;		/* what was booked of the run as the
+								 * statement's, and is not in ExecNoted */
 	ExecSplit	split;
 	ExecLockWait lock_wait;
 	ExecStatement statement;
@@ -174,6 +190,7 @@ bring_up_to_date(SessionSamples *own, const ExecLook *look)
 	own->session = look->session;
 	own->generation = look->generation;
 	own->sampled_at = 0;
+	own->run_until = own->run_noted = 0;
 	memset(&own->split, 0, sizeof(own->split));
 	memset(&own->lock_wait, 0, sizeof(own->lock_wait));
 	own->statement.used = false;
@@ -195,6 +212,52 @@ book_sample(SessionSamples *own, const ExecLook *look, ExecPart part, int64 lock
 }
 
 /*
+ * Book the run, if there is one, up to the latest tick.  No event has been seen
+ * since it began; but the session may date one a moment before the tick that did
+ * not see it, so that its execution limits this as well.
+ */
+static void
+book_run(SessionSamples *own, const ExecLook *look)
+{
+	int64		at = Min((int64) pg_atomic_read_u64(&shared->last_tick), look->now);
+	int64		time;
+
+	if (own->run_until <= at)
+	{
+		at = own->run_until;
+		own->run_until = 0;
+	}
+	time = at - own->sampled_at;
+	if (time <= 0)
+		return;
+	if (own->doing == EXEC_LOCK)
+		time = exec_lock_time(&own->lock_wait, own->lock_wait.since, at, time);
+	time = exec_split_book(&own->split, look->exec, own->doing, time);
+	if (own->doing == EXEC_LOCK)
+		own->lock_wait.booked += time;
+	if (own->statement.used)
+	{
+		own->statement.part[own->doing] += time;
+		own->run_noted += time;
+	}
+	own->sampled_at = at;
+}
+
+/*
+ * Somebody looks: bring what is known of the session up to then.  False if others
+ * have seen more of it already.
+ */
+static bool
+begin_look(SessionSamples *own, const ExecLook *look)
+{
+	if (!bring_up_to_date(own, look))
+		return false;
+	if (own->run_until != 0)
+		book_run(own, look);
+	return exec_split_sum(&own->split) <= look->exec;
+}
+
+/*
  * Sample a session that somebody looks at, and tell what its execution consists
  * of so far.  Returns false if somebody else has seen more of it already: look
  * again.
@@ -208,7 +271,7 @@ exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpose, int64 *pa
 	bool		valid;
 
 	SpinLockAcquire(&own->lock);
-	valid = bring_up_to_date(own, look) && exec_split_sum(&own->split) <= look->exec;
+	valid = begin_look(own, look);
 	if (valid)
 	{
 		if (look->executing)
@@ -223,12 +286,43 @@ exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpose, int64 *pa
 
 /*
  * The sampler has looked at all sessions: those it did not sample were not
- * executing.
+ * executing, or are in a run that goes on.
  */
 void
 exec_samples_end_tick(int64 at)
 {
 	pg_atomic_write_u64(&shared->last_tick, at);
+}
+
+/*
+ * Up to when is the session in a slot known to have executed, because of its run?
+ * 0: there is none.  A moment later it may be over.
+ */
+int64
+exec_samples_run_until(int slot, uint64 session)
+{
+	SessionSamples *own = &shared->sessions[slot];
+	int64		until = 0;
+
+	SpinLockAcquire(&own->lock);
+	if (own->session == session)
+		until = Min(own->run_until, (int64) pg_atomic_read_u64(&shared->last_tick));
+	SpinLockRelease(&own->lock);
+	return until;
+}
+
+/*
+ * The sampler finds that a run ended after the tick before, which was the latest
+ * one.
+ */
+void
+exec_samples_end_run(int slot)
+{
+	SessionSamples *own = &shared->sessions[slot];
+
+	SpinLockAcquire(&own->lock);
+	own->run_until = Min(own->run_until, (int64) pg_atomic_read_u64(&shared->last_tick));
+	SpinLockRelease(&own->lock);
 }
 
 /* ---------------------------------------------------------------------------
@@ -238,7 +332,7 @@ exec_samples_end_tick(int64 at)
 
 /*
  * A sampler begins: what was sampled before it is of statements that it does not
- * know.
+ * know, and it continues no runs.
  */
 void
 exec_samples_begin_notes(int slot, ExecNoted *noted)
@@ -246,6 +340,8 @@ exec_samples_begin_notes(int slot, ExecNoted *noted)
 	SessionSamples *own = &shared->sessions[slot];
 
 	SpinLockAcquire(&own->lock);
+	own->run_until = Min(own->run_until, (int64) pg_atomic_read_u64(&shared->last_tick));
+	own->run_noted = 0;
 	noted->session = own->session;
 	noted->generation = own->generation;
 	memcpy(noted->part, own->split.part, sizeof(noted->part));
@@ -302,8 +398,18 @@ exec_samples_prefetch(int slot)
 		__builtin_prefetch(own + i, 1);
 }
 
+/* What others have booked of the run, and noted. */
+static void
+note_run(SessionSamples *own, ExecNoted *noted)
+{
+	if (noted->session == own->session && noted->generation == own->generation)
+		noted->part[own->doing] += own->run_noted;
+	own->run_noted = 0;
+}
+
 /*
- * The sampler's look at a session that executes, and builds this record.
+ * The sampler's look at a session that executes, and builds this record.  If it
+ * is booked, a run begins: until exec_samples_end_run().
  */
 ExecTick
 exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,
@@ -315,10 +421,17 @@ exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,
 	ExecTick	result = EXEC_TICK_STALE;
 
 	SpinLockAcquire(&own->lock);
-	if (bring_up_to_date(own, look) && exec_split_sum(&own->split) <= look->exec)
+	if (begin_look(own, look))
 	{
+		note_run(own, noted);
 		book_sample(own, look, doing, lock_since, EXEC_SAMPLE);
-		result = note_statement(own, noted, record) ? EXEC_TICK_BOOKED : EXEC_TICK_FULL;
+		result = EXEC_TICK_FULL;
+		if (note_statement(own, noted, record))
+		{
+			own->doing = doing;
+			own->run_until = RUN_GOES_ON;
+			result = EXEC_TICK_BOOKED;
+		}
 	}
 	SpinLockRelease(&own->lock);
 	return result;

@@ -90,6 +90,7 @@ extern void exec_samples_shmem_init(void);
 extern ExecPart exec_samples_part(uint32 wait_event);
 extern bool exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpose,
 							  int64 *part);
+extern int64 exec_samples_run_until(int slot, uint64 session);
 
 /* Functions for the sampler */
 extern void exec_samples_end_tick(int64 at);
@@ -97,6 +98,7 @@ extern void exec_samples_begin_notes(int slot, ExecNoted *noted);
 extern void exec_samples_prefetch(int slot);
 extern ExecTick exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,
 								  const ExecRecord *record);
+extern void exec_samples_end_run(int slot);
 
 /* Functions for the holder of the accumulation lock */
 extern bool exec_samples_take_statement(int slot, uint64 before, ExecStatement *statement);

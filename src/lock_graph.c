@@ -76,24 +76,46 @@ conflicts(const LockInstanceData *waiter, LOCKMASK mask)
 	return (method->conflictTab[waiter->waitLockMode] & mask) != 0;
 }
 
+/* Who holds a lock, of all who have to do with it. */
+typedef struct LockHolders
+{
+	const LockInstanceData *locks;
+	int			count;
+	const LockInstanceData *first[MAX_LOCKMODES];	/* found for who waits in
+													 * that mode; NULL: none
+													 * yet */
+} LockHolders;
+
 /*
  * Whom is one of those who wait for a lock behind?  The first in the list of
  * those who hold it in a conflicting way, who got it first; or else one who
- * waits for it in such a way, and longest.
+ * waits for it in such a way, and longest.  Most often that is the same for all
+ * who wait in the same mode, and they are many.
  */
 static const LockInstanceData *
-find_blocker(const LockInstanceData *locks, int count, const LockInstanceData *waiter)
+find_blocker(LockHolders *holders, const LockInstanceData *waiter)
 {
 	const LockInstanceData *ahead = NULL;
+	const LockInstanceData *first = holders->first[waiter->waitLockMode];
+	bool		first_of_all = true;
 
-	for (int i = 0; i < count; i++)
+	if (first && (first->leaderPid != waiter->leaderPid || first->pid == 0))
+		return first;
+	for (int i = 0; i < holders->count; i++)
 	{
-		const LockInstanceData *other = &locks[i];
+		const LockInstanceData *other = &holders->locks[i];
 
 		if (other == waiter || (other->leaderPid == waiter->leaderPid && other->pid != 0))
+		{
+			first_of_all = first_of_all && !conflicts(waiter, other->holdMask);
 			continue;
+		}
 		if (conflicts(waiter, other->holdMask))
+		{
+			if (first_of_all)
+				holders->first[waiter->waitLockMode] = other;
 			return other;
+		}
 		if (other->waitLockMode != NoLock &&
 			conflicts(waiter, LOCKBIT_ON(other->waitLockMode)) &&
 			other->waitStart < waiter->waitStart &&
@@ -140,15 +162,17 @@ ask_lock_manager(int pid)
 	for (int i = 0; i < data->nprocs; i++)
 	{
 		const BlockedProcData *proc = &data->procs[i];
-		const LockInstanceData *locks = &data->locks[proc->first_lock];
+		LockHolders holders = {
+			.locks = &data->locks[proc->first_lock],
+			.count = proc->num_locks
+		};
 
 		for (int j = 0; j < proc->num_locks; j++)
 		{
-			const LockInstanceData *waiter = &locks[j];
+			const LockInstanceData *waiter = &holders.locks[j];
 
 			if (waiter->waitLockMode != NoLock && waiter->pid != 0)
-				set_edge(add_edge(waiter->leaderPid),
-						 find_blocker(locks, proc->num_locks, waiter));
+				set_edge(add_edge(waiter->leaderPid), find_blocker(&holders, waiter));
 		}
 	}
 	MemoryContextSwitchTo(old);

@@ -18,6 +18,13 @@
  * held them up before its transaction began or its own wait ended: for the
  * time between the end of the former holder and that moment, nobody is blamed.
  *
+ * Most often nothing changes from one tick to the next: the same sessions wait,
+ * and their holders have not moved.  Then the sampler only notes that it has seen
+ * this (seen_at), and whoever goes through the waits the next time, which is no
+ * later than PASS_INTERVAL_NS, first books up to there what was known of the
+ * holders when that was done before.  This comes to the same as booking at each
+ * tick.
+ *
  * The split.  Each wait keeps the holder's account as of when something was
  * last booked (at first: when the wait began, as far back as the holder's
  * account can tell), so that all of it is the difference of two observations.
@@ -50,14 +57,28 @@
 /* ... but for no more than this part of the time. */
 #define ROUND_SHARE				1000
 
-/* What a holder did, of LedgerTotals: idle is its client's, too. */
+/* All waits are gone through again after so long, even if nothing changes. */
+#define PASS_INTERVAL_NS		(250 * NS_PER_MS)
+
+/* So many waits ahead memory is asked for. */
+#define PREFETCH_AHEAD			4
+
+/* What a holder does: as in BlockerCounters. */
+typedef enum HolderPart
+{
+	HOLDER_EXEC,
+	HOLDER_SEND,
+	HOLDER_RECV,
+	HOLDER_NETWORK,
+	HOLDER_CLIENT,
+	NUM_HOLDER_PARTS,
+	HOLDER_UNKNOWN = NUM_HOLDER_PARTS	/* cannot be told yet */
+} HolderPart;
+
+/* What it did, of LedgerTotals: idle is its client's, too. */
 typedef struct HolderParts
 {
-	int64		exec;
-	int64		send;
-	int64		recv;
-	int64		network;
-	int64		client;
+	int64		time[NUM_HOLDER_PARTS];
 } HolderParts;
 
 /*
@@ -67,14 +88,20 @@ typedef struct HolderParts
 typedef struct LockWait
 {
 	uint64		session;
+	PGPROC	   *proc;			/* of the session */
 	TimestampTz started;		/* as in PGPROC, which tells it from others */
 	int64		began;			/* the same, monotonic */
 	bool		waits;
+	bool		held;			/* by a holder, as far as is known */
+	bool		is_told;		/* the session's slot ... */
+	int16		other;			/* the holder's place, if it is no session; or
+								 * -1 */
+	int16		known;			/* the holder's place among those known; or -1 */
+	int			told;			/* ... by whom it is blocked, ... */
+	uint32		told_generation;	/* ... in this generation of resets */
 
-	/* whom for: */
-	bool		held;			/* by this one, as far as is known */
-	int16		other;			/* if it is no session, its place; or -1 */
-	int			holder_slot;	/* if it is one */
+	/* the holder: */
+	int			holder_slot;	/* if it is a session */
 	int			holder_pid;		/* 0: a prepared transaction */
 	LocalTransactionId holder_lxid;
 	uint64		holder_session;
@@ -102,9 +129,38 @@ typedef struct OtherHolder
 	BlockerKey	key;
 } OtherHolder;
 
+/* If there are more holders than that, they are looked at in each tick. */
+#define KNOWN_HOLDERS	64
+
+/* A holder as of when the waits were gone through. */
+typedef struct KnownHolder
+{
+	int			pid;
+	LocalTransactionId lxid;
+	PGPROC	   *proc;			/* NULL: a prepared transaction */
+	int			other;			/* its place, if it is no session; or -1 */
+
+	/* what follows is of a session */
+	uint64		session;
+	int			slot;
+	uint32		changecount;	/* of what it had published, ... */
+	PgBackendStatus *status;
+	int			status_changecount; /* ... and of its status in core */
+	LedgerBlocked blocked;
+	HolderPart	doing;
+	BlockerKey	key;
+} KnownHolder;
+
 /* protected by its lock */
 typedef struct LockWaitsShared
 {
+	int64		seen_at;		/* at this moment all of those who wait did
+								 * so, and their holders were as known;
+								 * written by the sampler, with the lock
+								 * shared */
+	bool		all_known;		/* each of them has a holder that is known */
+	int			known_count;
+	KnownHolder known[KNOWN_HOLDERS];
 	OtherHolder others[OTHER_HOLDERS];
 	int			count;			/* how many wait, ... */
 	int		   *slots;			/* ... and which */
@@ -113,9 +169,16 @@ typedef struct LockWaitsShared
 
 static LockWaitsShared *shared = NULL;
 
-/* Of the sampler alone: whom it has seen waiting in this tick. */
+/*
+ * Of the sampler alone: whom it has seen waiting in this tick, and how many of
+ * those who go on waiting; for each slot, since when the wait lasts that is among
+ * those gone through, as in PGPROC.
+ */
 static int *noted = NULL;
 static int	noted_count = 0;
+static int	going_on = 0;
+static TimestampTz *listed = NULL;
+static int64 latest_pass = 0;
 
 /* Work space for the holder of the lock: a holder as just observed. */
 typedef struct HolderView
@@ -126,9 +189,25 @@ typedef struct HolderView
 	HolderParts parts;
 	BlockerKey	key;
 	uint32		hash;			/* of the key */
+	int			known;			/* its place among those known; or -1 */
 } HolderView;
 
 static HolderView view;
+
+/* ... and what is booked on it, of waits one behind the other. */
+typedef struct Batch
+{
+	int64		waits;
+	BlockerKey	key;
+	uint32		hash;
+	BlockerDelta delta;			/* summed up */
+	int			other;			/* the holder's place, if it is no session; or
+								 * -1 */
+	int			slot;
+	uint64		session;
+} Batch;
+
+static Batch batch;
 
 Size
 lock_waits_shmem_size(void)
@@ -155,7 +234,7 @@ lock_waits_shmem_init(void)
 	base += MAXALIGN(slot_count() * sizeof(int));
 	shared->waits = (LockWait *) base;
 	for (int i = 0; i < slot_count(); i++)
-		shared->waits[i].other = -1;
+		shared->waits[i].other = shared->waits[i].known = -1;
 }
 
 /* ---------------------------------------------------------------------------
@@ -167,11 +246,9 @@ lock_waits_shmem_init(void)
 static bool
 still_waits(int slot, const LockWait *wait)
 {
-	SlotPublished *published = &slot_get(slot)->published;
-	volatile PGPROC *proc = published->proc;
-
-	return published->session == wait->session && proc->waitLock != NULL &&
-		(TimestampTz) pg_atomic_read_u64(&published->proc->waitStart) == wait->started;
+	return slot_get(slot)->published.session == wait->session &&
+		((volatile PGPROC *) wait->proc)->waitLock != NULL &&
+		(TimestampTz) pg_atomic_read_u64(&wait->proc->waitStart) == wait->started;
 }
 
 /* A wait forgets its holder. */
@@ -180,7 +257,7 @@ leave_holder(LockWait *wait)
 {
 	if (wait->other >= 0)
 		shared->others[wait->other].waits--;
-	wait->other = -1;
+	wait->other = wait->known = -1;
 	wait->held = false;
 	wait->looked = 0;
 }
@@ -202,6 +279,7 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 
 	memset(fresh, 0, sizeof(*fresh));
 	fresh->session = published->session;
+	fresh->proc = proc;
 	if (!seqlock_read_valid(&session->lock, changecount) || fresh->session == 0 ||
 		((volatile PGPROC *) proc)->waitLock == NULL)
 		return false;
@@ -211,7 +289,7 @@ look_at_backend(int slot, int64 now, LockWait *fresh)
 	fresh->began = clock_from_timestamp(offset, fresh->started);
 	fresh->began = Min(Max(fresh->began, since), now);
 	fresh->booked = fresh->began;
-	fresh->other = -1;
+	fresh->other = fresh->known = -1;
 	return true;
 }
 
@@ -221,28 +299,41 @@ begin_wait(int slot, int64 now)
 	LockWait   *wait = &shared->waits[slot];
 	LockWait	fresh;
 
-	if (wait->waits || !look_at_backend(slot, now, &fresh))
-		return;
-	/* or has it only looked as if it had ended? */
-	if (wait->session != fresh.session || wait->started != fresh.started)
+	if (!wait->waits)
 	{
-		leave_holder(wait);
-		*wait = fresh;
+		if (!look_at_backend(slot, now, &fresh))
+			return;
+		/* or has it only looked as if it had ended? */
+		if (wait->session != fresh.session || wait->started != fresh.started)
+		{
+			leave_holder(wait);
+			*wait = fresh;
+		}
+		wait->waits = true;
+		shared->slots[shared->count++] = slot;
+		shared->all_known = false;
 	}
-	wait->waits = true;
-	shared->slots[shared->count++] = slot;
+	listed[slot] = wait->started;
 }
 
-/* The session's slot says whom it waits for. */
+/* The session's slot says whom it waits for; most often it does already. */
 static void
-tell_session(int slot, const LockWait *wait)
+tell_session(int slot, LockWait *wait)
 {
-	SlotLocks  *locks = slot_locks_begin(slot, wait->session);
+	int			blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
+	uint32		generation = slot_generation();
+	SlotLocks  *locks;
 
+	if (wait->is_told && wait->told == blocked_by && wait->told_generation == generation)
+		return;
+	locks = slot_locks_begin(slot, wait->session);
 	if (locks == NULL)
 		return;
-	locks->blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
+	locks->blocked_by = blocked_by;
 	slot_locks_end(slot);
+	wait->is_told = true;
+	wait->told = blocked_by;
+	wait->told_generation = generation;
 }
 
 /*
@@ -265,15 +356,39 @@ end_wait(int slot, LockWait *wait, int64 now)
 static HolderParts
 parts_of(const LedgerTotals *totals)
 {
-	HolderParts parts = {
-		.exec = totals->exec,
-		.send = totals->send,
-		.recv = totals->recv,
-		.network = totals->network,
-		.client = totals->client + totals->idle
-	};
+	HolderParts parts = {{
+			[HOLDER_EXEC] = totals->exec,
+			[HOLDER_SEND] = totals->send,
+			[HOLDER_RECV] = totals->recv,
+			[HOLDER_NETWORK] = totals->network,
+			[HOLDER_CLIENT] = totals->client + totals->idle
+	}};
 
 	return parts;
+}
+
+/* To which part goes all that passes until the holder does something else? */
+static HolderPart
+part_in_progress(const SlotObservation *holder)
+{
+	switch (holder->account.state)
+	{
+		case LEDGER_STATE_EXECUTING:
+			return HOLDER_EXEC;
+		case LEDGER_STATE_SENDING:
+			return holder->account.pending == 0 ? HOLDER_SEND : HOLDER_UNKNOWN;
+		case LEDGER_STATE_RECEIVING:
+			return HOLDER_RECV;
+		case LEDGER_STATE_WAITING_IN_XACT:
+			/* the round trip of the wait comes first */
+			return holder->account.pending == 0 &&
+				holder->observed_at - holder->account.state_since > holder->tcp.rtt + NS_PER_MS ?
+				HOLDER_CLIENT : HOLDER_UNKNOWN;
+		case LEDGER_STATE_IDLE:
+			return HOLDER_CLIENT;
+		default:
+			return HOLDER_UNKNOWN;
+	}
 }
 
 static void
@@ -288,24 +403,127 @@ session_key(const SlotObservation *observation, const SlotStatus *status, Blocke
 	key->queryid = status->queryid;
 }
 
-/* Observe a holder; many waits in a row tend to have the same. */
+/* Book what has been collected. */
+static void
+book_batch(void)
+{
+	SlotLocks  *locks;
+
+	if (batch.waits == 0)
+		return;
+	blockers_add(&batch.key, batch.hash, &batch.delta, GetCurrentTimestamp());
+	batch.waits = 0;
+	if (batch.other >= 0)
+		return;
+	locks = slot_locks_begin(batch.slot, batch.session);
+	if (locks == NULL)
+		return;
+	locks->held_up += batch.delta.counters.blocked;
+	slot_locks_end(batch.slot);
+}
+
+/* One wait more, of which "new" is new, and now under this key. */
+static void
+add_to_batch(LockWait *wait, const BlockerKey *key, BlockerCounters *new, bool in_progress)
+{
+	if (batch.waits > 0 &&
+		(batch.other != wait->other || batch.hash != wait->key_hash ||
+		 (batch.other < 0 && batch.session != wait->holder_session)))
+		book_batch();
+	if (batch.waits++ == 0)
+	{
+		batch.key = *key;
+		batch.hash = wait->key_hash;
+		batch.other = wait->other;
+		batch.slot = wait->holder_slot;
+		batch.session = wait->holder_session;
+		memset(&batch.delta, 0, sizeof(batch.delta));
+	}
+	batch.delta.in_progress += in_progress;
+	batch.delta.begun += wait->on_key == 0 && new->blocked > 0;
+	wait->on_key += new->blocked;
+	new->blocked_max = wait->on_key;
+	blockers_sum(&batch.delta.counters, new);
+}
+
+/* A place for one more holder that is known; NULL if there is none. */
+static KnownHolder *
+add_known(const LockWait *wait)
+{
+	KnownHolder *known;
+
+	if (shared->known_count == KNOWN_HOLDERS)
+		return NULL;
+	known = &shared->known[shared->known_count++];
+	memset(known, 0, sizeof(*known));
+	known->pid = wait->holder_pid;
+	known->lxid = wait->holder_lxid;
+	known->proc = wait->holder_proc;
+	known->other = wait->other;
+	return known;
+}
+
+/* The place of the latest one; -1 if there was none left for it. */
+static int
+place_of_known(const KnownHolder *known)
+{
+	return known ? known - shared->known : -1;
+}
+
+/*
+ * Observe a holder; many waits in a row have the same.  Core may not know its
+ * query yet: then it is booked under the one before.
+ */
 static bool
 observe_holder(const LockWait *wait)
 {
 	SlotStatus	status;
+	KnownHolder *known;
+	uint32		changecount;
 
 	if (view.session == wait->holder_session)
 		return view.found;
+	book_batch();
 	view.session = wait->holder_session;
+	/* before anything else is: what changes later has changed */
+	changecount = seqlock_read_begin(&slot_get(wait->holder_slot)->lock);
 	view.found = slot_observe(wait->holder_slot, &view.observation) &&
 		view.observation.session == wait->holder_session && !view.observation.closed;
 	if (!view.found)
 		return false;
+	known = add_known(wait);
+	if (known)
+		known->status_changecount = view.observation.status->st_changecount;
+	pg_read_barrier();
 	view.parts = parts_of(&view.observation.account.totals);
 	slot_copy_status(&view.observation, &status);
 	session_key(&view.observation, &status, &view.key);
+	if (view.key.queryid == 0)
+		view.key.queryid = wait->queryid;
 	view.hash = blockers_hash(&view.key);
+	view.known = place_of_known(known);
+	if (known)
+	{
+		known->session = wait->holder_session;
+		known->slot = wait->holder_slot;
+		known->changecount = changecount;
+		known->status = view.observation.status;
+		known->blocked = slot_blocked_in(view.observation.wait_event);
+		known->doing = part_in_progress(&view.observation);
+		known->key = view.key;
+	}
 	return true;
+}
+
+/* The same for one that is no session: there is nothing to be observed. */
+static int
+note_other_holder(const LockWait *wait)
+{
+	int			latest = shared->known_count - 1;
+
+	if (latest >= 0 && shared->known[latest].other == wait->other)
+		return latest;
+	return place_of_known(add_known(wait));
 }
 
 /* Take as much of what the holder's account has gained as there is to split. */
@@ -325,31 +543,24 @@ take(int64 *left, int64 after, int64 before)
 static void
 split(LockWait *wait, BlockerCounters *delta)
 {
-	const HolderParts *after = &view.parts;
-	HolderParts *before = &wait->before;
+	const int64 *after = view.parts.time;
+	int64	   *before = wait->before.time;
+	int64	   *gain = &delta->exec;
 
 	if (wait->generation != view.observation.generation)
 	{
-		memset(before, 0, sizeof(*before));
+		memset(&wait->before, 0, sizeof(wait->before));
 		wait->generation = view.observation.generation;
 	}
-	delta->exec = take(&wait->unsplit, after->exec, before->exec);
-	delta->send = take(&wait->unsplit, after->send, before->send);
-	delta->recv = take(&wait->unsplit, after->recv, before->recv);
-	delta->network = take(&wait->unsplit, after->network, before->network);
-	delta->client = take(&wait->unsplit, after->client, before->client);
-	*before = *after;
+	for (int i = 0; i < NUM_HOLDER_PARTS; i++)
+		gain[i] = take(&wait->unsplit, after[i], before[i]);
+	wait->before = view.parts;
 }
 
-/* The key under which a session is booked: core may not know the query yet. */
+/* The key under which a session is booked may be another one than before. */
 static void
 refresh_key(LockWait *wait)
 {
-	if (view.key.queryid == 0 && wait->queryid != 0)
-	{
-		view.key.queryid = wait->queryid;
-		view.hash = blockers_hash(&view.key);
-	}
 	if (view.key.queryid == wait->queryid && view.hash == wait->key_hash)
 		return;
 	wait->queryid = view.key.queryid;
@@ -358,12 +569,11 @@ refresh_key(LockWait *wait)
 }
 
 static bool
-still_holds(const LockWait *wait)
+still_holds(PGPROC *proc, int pid, LocalTransactionId lxid)
 {
-	if (wait->holder_proc == NULL)
+	if (proc == NULL)
 		return true;
-	return ((volatile PGPROC *) wait->holder_proc)->pid == wait->holder_pid &&
-		compat_lxid(wait->holder_proc) == wait->holder_lxid;
+	return ((volatile PGPROC *) proc)->pid == pid && compat_lxid(proc) == lxid;
 }
 
 /*
@@ -373,45 +583,72 @@ still_holds(const LockWait *wait)
 static bool
 look_at_holder(LockWait *wait, int64 *now)
 {
-	wait->held = wait->held && still_holds(wait) &&
+	wait->known = -1;
+	wait->held = wait->held &&
+		still_holds(wait->holder_proc, wait->holder_pid, wait->holder_lxid) &&
 		(wait->other >= 0 || observe_holder(wait));
-	if (wait->held && wait->other < 0)
+	if (!wait->held)
+		return false;
+	wait->known = wait->other >= 0 ? note_other_holder(wait) : view.known;
+	if (wait->other < 0)
 		*now = view.observation.observed_at;
-	return wait->held;
-}
-
-/* The same in the account of a session, and split by what that one did. */
-static void
-book_on_session(LockWait *wait, BlockerCounters *delta)
-{
-	SlotLocks  *locks;
-
-	refresh_key(wait);
-	wait->unsplit += delta->blocked;
-	split(wait, delta);
-	locks = slot_locks_begin(wait->holder_slot, wait->holder_session);
-	if (locks == NULL)
-		return;
-	locks->held_up += delta->blocked;
-	slot_locks_end(wait->holder_slot);
+	return true;
 }
 
 /* What was waited since the last time is the holder's. */
 static void
-book_wait(LockWait *wait, int64 now, TimestampTz timestamp)
+book_wait(LockWait *wait, int64 now)
 {
 	BlockerCounters delta = {0};
 	const BlockerKey *key = &view.key;
 
 	delta.blocked = Max(now - Max(wait->booked, slot_control->reset_at), 0);
 	if (wait->other < 0)
-		book_on_session(wait, &delta);
+	{
+		refresh_key(wait);
+		wait->unsplit += delta.blocked;
+		split(wait, &delta);
+	}
 	else
 		key = &shared->others[wait->other].key;
-	wait->on_key += delta.blocked;
-	delta.blocked_max = wait->on_key;
-	blockers_add(key, wait->key_hash, &delta, timestamp);
+	add_to_batch(wait, key, &delta, true);
 	wait->booked = Max(wait->booked, now);
+}
+
+/* What was waited up to then, when the holder was doing what is known. */
+static void
+book_known(LockWait *wait, int64 until)
+{
+	const KnownHolder *known = &shared->known[wait->known];
+	BlockerCounters delta = {0};
+	int64		time = until - Max(wait->booked, slot_control->reset_at);
+
+	if (time <= 0)
+		return;
+	delta.blocked = time;
+	if (known->other < 0 && known->doing != HOLDER_UNKNOWN)
+	{
+		(&delta.exec)[known->doing] = time;
+		wait->before.time[known->doing] += time;
+	}
+	else if (known->other < 0)
+		wait->unsplit += time;
+	add_to_batch(wait, known->other < 0 ? &known->key : &shared->others[known->other].key,
+				 &delta, false);
+	wait->booked = until;
+}
+
+/* Most of a pass would be spent waiting for memory. */
+static void
+prefetch_wait(int place)
+{
+	const char *wait;
+
+	if (place >= shared->count)
+		return;
+	wait = (const char *) &shared->waits[shared->slots[place]];
+	for (size_t i = 0; i < sizeof(LockWait); i += 64)
+		__builtin_prefetch(wait + i, 1);
 }
 
 /*
@@ -421,18 +658,32 @@ static void
 accumulate(void)
 {
 	int64		now = clock_now();
-	TimestampTz timestamp = GetCurrentTimestamp();
 	int			left = 0;
+
+	batch.waits = 0;
+	for (int i = 0; i < shared->count; i++)
+	{
+		LockWait   *wait = &shared->waits[shared->slots[i]];
+
+		prefetch_wait(i + PREFETCH_AHEAD);
+		if (wait->held && wait->known >= 0)
+			book_known(wait, shared->seen_at);
+	}
+	book_batch();
 
 	blockers_begin_pass();
 	view.session = 0;
+	shared->known_count = 0;
+	shared->all_known = true;
 	for (int i = 0; i < shared->count; i++)
 	{
 		int			slot = shared->slots[i];
 		LockWait   *wait = &shared->waits[slot];
 		int64		holder_now = now;
-		bool		held = look_at_holder(wait, &holder_now);
+		bool		held;
 
+		prefetch_wait(i + PREFETCH_AHEAD);
+		held = look_at_holder(wait, &holder_now);
 		/* behind all looks at the clock: then it has waited up to there */
 		if (!still_waits(slot, wait))
 		{
@@ -441,10 +692,12 @@ accumulate(void)
 		}
 		shared->slots[left++] = slot;
 		if (held)
-			book_wait(wait, holder_now, timestamp);
+			book_wait(wait, holder_now);
+		shared->all_known = shared->all_known && wait->known >= 0;
 		tell_session(slot, wait);
 	}
 	shared->count = left;
+	book_batch();
 }
 
 /*
@@ -467,13 +720,19 @@ lock_waits_accumulate(void)
 BlockerEntry *
 lock_waits_copy_blockers(int *count)
 {
-	BlockerEntry *entries;
+	BlockersCopy copy = {0};
+	bool		complete;
 
 	lock_waits_accumulate();
-	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
-	entries = blockers_copy(count);
-	locks_release(LOCK_LOCK_WAITS, 0);
-	return entries;
+	do
+	{
+		/* nothing allocates while the lock is held, nor waits for a reset */
+		blockers_prepare_copy(&copy);
+		locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+		complete = blockers_copy_prepared(&copy);
+		locks_release(LOCK_LOCK_WAITS, 0);
+	} while (!complete);
+	return blockers_finish_copy(&copy, count);
 }
 
 /*
@@ -730,6 +989,33 @@ collect_questions(LockQuestion *waits, int64 now)
 	return count;
 }
 
+/* Waits for the same holder are to be neighbours: see observe_holder(). */
+static int
+compare_holders(const void *a, const void *b)
+{
+	const LockWait *one = &shared->waits[*(const int *) a];
+	const LockWait *two = &shared->waits[*(const int *) b];
+
+	if (one->holder_session != two->holder_session)
+		return one->holder_session < two->holder_session ? -1 : 1;
+	if (one->other != two->other)
+		return one->other < two->other ? -1 : 1;
+	return 0;
+}
+
+static void
+sort_by_holder(void)
+{
+	for (int i = 1; i < shared->count; i++)
+	{
+		if (compare_holders(&shared->slots[i - 1], &shared->slots[i]) > 0)
+		{
+			qsort(shared->slots, shared->count, sizeof(int), compare_holders);
+			break;
+		}
+	}
+}
+
 static void
 make_round(int64 now)
 {
@@ -754,6 +1040,7 @@ make_round(int64 now)
 		if (waits[i].found)
 			set_holder(&waits[i], now);
 	}
+	sort_by_holder();
 	accumulate();
 	locks_release(LOCK_LOCK_WAITS, 0);
 	MemoryContextSwitchTo(old);
@@ -772,35 +1059,101 @@ round_is_needed(int64 now)
 	return false;
 }
 
+static void
+allocate_notes(void)
+{
+	if (noted)
+		return;
+	listed = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(TimestampTz));
+	noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+}
+
 /*
  * The session in a slot has just been seen waiting for a lock.
  */
 void
 lock_waits_note(int slot)
 {
-	if (noted == NULL)
-		noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	allocate_notes();
 	if (noted_count < slot_count())
 		noted[noted_count++] = slot;
 }
 
 /*
- * All sessions that wait have been noted.
+ * It has been seen waiting since then once more, and no change in between.  False:
+ * it had better be noted, since the wait is not among those gone through.
+ */
+bool
+lock_waits_note_again(int slot, TimestampTz since)
+{
+	allocate_notes();
+	if (since == 0 || listed[slot] != since)
+		return false;
+	going_on++;
+	return true;
+}
+
+/* Is the holder doing what it did when it was looked at? */
+static bool
+is_unmoved(const KnownHolder *known)
+{
+	if (!still_holds(known->proc, known->pid, known->lxid))
+		return false;
+	return known->other >= 0 ||
+		(seqlock_count(&slot_get(known->slot)->lock) == known->changecount &&
+		 *(volatile int *) &known->status->st_changecount == known->status_changecount &&
+		 slot_blocked_in(*(volatile uint32 *) &known->proc->wait_event_info) == known->blocked);
+}
+
+/*
+ * Has nothing changed since the waits were gone through?  The lock is held.
+ */
+static bool
+nothing_has_changed(int64 tick)
+{
+	if (noted_count > 0 || going_on != shared->count || !shared->all_known ||
+		tick - latest_pass >= PASS_INTERVAL_NS)
+		return false;
+	for (int i = 0; i < shared->known_count; i++)
+	{
+		if (!is_unmoved(&shared->known[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * All sessions that wait have been noted, at a tick that began then.
  */
 void
-lock_waits_tick(void)
+lock_waits_tick(int64 tick)
 {
 	int64		now;
 	bool		needed;
+	bool		unchanged;
 
 	if (noted_count == 0 && *(volatile int *) &shared->count == 0)
+	{
+		going_on = 0;
 		return;
+	}
+	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
+	unchanged = nothing_has_changed(tick);
+	if (unchanged)
+		shared->seen_at = tick;
+	locks_release(LOCK_LOCK_WAITS, 0);
+	going_on = 0;
+	if (unchanged)
+		return;
+	latest_pass = tick;
+	allocate_notes();
 	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	now = clock_now();
+	/* at first what has ended, of the same sessions */
+	accumulate();
 	for (int i = 0; i < noted_count; i++)
 		begin_wait(noted[i], now);
 	noted_count = 0;
-	accumulate();
 	needed = now >= next_round && round_is_needed(now);
 	locks_release(LOCK_LOCK_WAITS, 0);
 	if (!needed)

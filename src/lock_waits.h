@@ -32,7 +32,8 @@ extern void lock_waits_shmem_init(void);
 
 /* Functions for the sampler */
 extern void lock_waits_note(int slot);
-extern void lock_waits_tick(void);
+extern bool lock_waits_note_again(int slot, TimestampTz since);
+extern void lock_waits_tick(int64 tick);
 
 /* Functions for readers */
 extern void lock_waits_accumulate(void);

@@ -38,6 +38,7 @@
 #include "mva.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /* Weights grow up to this, then all of them are scaled down by it. */
 #define WEIGHT_MAX		1e250
@@ -76,9 +77,9 @@ solve_whole(double sessions, const MvaNetwork *network)
 
 	if (!isfinite(relative))
 		return solve_without_delay(sessions, network->demand, network->processors);
-	for (double j = 1; j <= sessions; j++)
+	for (int64_t j = 1; j <= (int64_t) sessions; j++)
 	{
-		double		busy = rate(j, network->processors);
+		double		busy = rate((double) j, network->processors);
 
 		weight *= (sessions - j + 1) * relative / busy;
 		weights += weight;

@@ -8,7 +8,7 @@
  * pooler listens, is the same for most of its clients: so a connection that has
  * been found shows the sampler a door, at which it looks for the next ones.  Only
  * where that fails all of the kernel's connections are searched, for no more than
- * a thousandth of the time.
+ * a thousandth of a processor's time.
  *
  * The table has one writer, the sampler, and a change count.  Questions are
  * handed over in a short list under a spinlock; if it is full, they are asked
@@ -48,7 +48,7 @@
 /* Where poolers listen: so many addresses are remembered. */
 #define MAX_DOORS			8
 
-/* Of the time, so much at most is spent on searching. */
+/* Of a processor's time, so much at most is spent on searching. */
 #define SEARCH_SHARE		1000
 
 /* Hashed and compared as bytes: no padding, and what is unused is zero. */
@@ -395,6 +395,7 @@ search(const PoolerClient *client, uint32 owner, TcpInfo *info)
 	TcpSearch	wanted;
 	TcpEndpoints found;
 	int64		began = clock_now();
+	int64		cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID);
 	TcpReply	reply;
 
 	if (began < next_search)
@@ -407,7 +408,8 @@ search(const PoolerClient *client, uint32 owner, TcpInfo *info)
 	/* the server itself has the same owner, perhaps, and other clients */
 	wanted.not_local_port = pg_hton16((uint16) PostPortNumber);
 	reply = tcpinfo_diag_search(&wanted, began, &found, info);
-	next_search = clock_now() + (clock_now() - began) * SEARCH_SHARE;
+	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
+	next_search = clock_now() + cpu_time * SEARCH_SHARE;
 	if (reply != TCP_REPLY_VALID)
 		return false;
 	remember_door(&found, owner, began);

@@ -3,31 +3,35 @@
  * prediction.c
  *	  See prediction.h.
  *
- * The measured workload fits the model by construction.  What is counted tells
- * how long a transaction was at the processors, run queue included; which demand
- * causes that, with so many sessions and so much delay, is computed backwards
- * (mva_demand()).  So what else runs on the processors, and what the model does
- * not know of how they are shared, is in the demand, and a prediction without a
- * change is what was measured.
+ * The measured workload fits the model by construction: a prediction without a
+ * change is what was measured.  What is counted tells how long a transaction was
+ * at the processors, run queue included; which demand on them causes that, with so
+ * many sessions and so much delay, is computed backwards (mva_demand()).  See
+ * measured_station().
  *
  * Warm and cold.  Who has waited comes back to cold caches, and to a processor
  * that may have to wake up: the longer the wait, the more so.  Measured with
- * pgbench -S, over waits from 0.04 to 50 ms, an exchange takes
+ * pgbench, prepared and not, SELECT 1, index scans and updates, one at a time and
+ * up to 100 of them in a pipeline, after waits from 0.04 to 50 ms, an exchange
+ * takes, with t = log10(1 + wait / 0.25 ms),
  *
- *		warm + COLD_COST * log10(1 + wait / COLD_WAIT)
+ *		0.022 ms * (1 + 2.4 * t)	for being an exchange: being woken up,
+ *									messages, a transaction
+ *		statement * (1 + 3.7 * t)	for its first statement
+ *		statement					for each further one
  *
- * and a client's turn does likewise.  How much of what was measured is due to
- * that depends on the machine, and on the statement: large ones are slowed down
- * by no more than small ones, very small ones by no more than COLD_SHARE times
- * their warm time.  A prediction changes the waits, and so what is cold; and if
- * several statements share a round trip, only one of them is.
+ * and a client's turn does likewise.  So most of what a small statement takes
+ * after a wait is not there if it shares a round trip with others, nor if the
+ * wait is short.  How much colder it can become does not depend on what it does
+ * for long: the caches have the same size for all.
+ * And what counts is the processor's wait: other sessions keep it awake, and warm.
  *
  * What nobody can know from the account makes the difference between
- * throughput_low and throughput_high: how much is due to cold caches (nothing,
- * or COLD_DOUBT times as much as predicted), whether data under way takes longer
- * on a longer path (a window's worth of data for each round trip; or not at all,
- * where bandwidth is the limit), and whether waits for locks become shorter if
- * the server is faster.
+ * throughput_low and throughput_high: how much the law applies to this machine
+ * and these statements, whether sessions share a client's process, what they wait
+ * for at the processors, whether data under way takes longer on a longer path (a
+ * window's worth of data for each round trip; or not at all, where bandwidth is
+ * the limit), and whether waits for locks become shorter if the server is faster.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -42,11 +46,18 @@
 #define NS_PER_MS		1e6
 #define MS_PER_S		1000.0
 
-/* The law of cold caches: times in ms, per factor of ten. */
-#define COLD_WAIT		0.25
-#define COLD_COST		0.073
-#define COLD_SHARE		1.83
-#define COLD_DOUBT		1.5
+/* Waits are counted in factors of ten of this: ms. */
+#define WAIT_UNIT		0.25
+
+/* However much the law says, some of a turn is for the statement. */
+#define FIXED_MOST		0.9
+
+/* However long the run queue is, some of the work is work. */
+#define WORK_QUEUED_MOST	0.8
+
+/* The law applies less, or more, than it says. */
+#define LAW_LEAST		(1.0 / 3)
+#define LAW_MOST		2.0
 
 /* So much of a response has been sent before the backend begins to wait. */
 #define LARGE_RESPONSE	8192
@@ -55,8 +66,9 @@
 #define IDLE_WAIT_NS	INT64_C(1000000000)
 
 /* Throughput, and with it the waits, are found by iteration. */
-#define ITERATIONS		50
-#define PRECISION		1e-12
+#define HALVINGS		60
+#define ITERATIONS		100
+#define PRECISION		1e-10
 
 /* ---------------------------------------------------------------------------
  * What was measured
@@ -101,11 +113,22 @@ work(const LedgerTotals *totals, const ExecParts *parts)
 	return parts->processors + (totals->send - totals->send_blocked);
 }
 
-/* Time in the run queue that is in there: the rest was before requests were read. */
+/*
+ * Time in the run queue that is in there.  run_queue_wait is the part of it that
+ * is surely not, but less than the whole: what there was beyond that and all the
+ * work was in waits, too.
+ */
 static double
 run_queue_of_work(const LedgerTotals *totals, double work)
 {
-	return fmin(fmax(totals->run_queue - totals->run_queue_wait, 0), work);
+	return fmin(fmax(totals->run_queue - totals->run_queue_wait, 0), WORK_QUEUED_MOST * work);
+}
+
+/* Time in the run queue that was in the client's time. */
+static double
+run_queue_of_waits(const LedgerTotals *totals, double in_work)
+{
+	return fmax(fmin(totals->run_queue - in_work, totals->client), totals->run_queue_wait);
 }
 
 /* The time that an account's sessions were on processors, as far as is known: ns. */
@@ -126,7 +149,8 @@ static double
 paid_round_trips(const LedgerTotals *totals, int64_t rtt)
 {
 	double		round_trips = ledger_round_trips(totals);
-	double		idle = (double) (totals->idle / IDLE_WAIT_NS);
+	int64_t		idle_waits = totals->idle / IDLE_WAIT_NS;
+	double		idle = (double) idle_waits;
 
 	if (rtt <= 0 || idle == 0)
 		return round_trips;
@@ -161,7 +185,8 @@ workload_from_totals(Workload *workload, const LedgerTotals *totals,
 {
 	ExecParts	exec = exec_parts(totals);
 	double		all = work(totals, &exec);
-	double		in_run_queue = run_queue_of_work(totals, all);
+	double		in_work = run_queue_of_work(totals, all);
+	double		in_waits = run_queue_of_waits(totals, in_work);
 	double		count;
 	double		trips;
 	double		drain;
@@ -184,9 +209,10 @@ workload_from_totals(Workload *workload, const LedgerTotals *totals,
 	workload->rtt_known = rtt > 0 || !has_network;
 	workload->trip_time = (totals->network - drain) / ms;
 	workload->stream_time = (ledger_network_part(totals) - totals->network + drain) / ms;
-	workload->client_time = ledger_client_part(totals) / ms;
-	workload->processor_time = (all - in_run_queue) / ms;
-	workload->run_queue_time = (totals->run_queue_wait + in_run_queue) / ms;
+	workload->client_time = (ledger_client_part(totals) + totals->run_queue_wait - in_waits) / ms;
+	workload->processor_time = (all - in_work) / ms;
+	workload->run_queue_time = (in_waits + in_work) / ms;
+	workload->on_cpu = totals->on_cpu / ms;
 	workload->io_time = exec.io / ms;
 	workload->held_up_time = exec.held_up / ms;
 	workload->transaction_time = whole / ms;
@@ -215,44 +241,75 @@ workload_network_time(const Workload *workload)
 /* What the account does not tell. */
 typedef struct Assumptions
 {
-	double		cold;			/* so many times what the law says */
+	double		law;			/* applies to this degree */
 	bool		window_limited; /* data under way takes as long as the path */
 	bool		locks_are_work; /* waits for locks are for others' work */
+	bool		clients_share;	/* the sessions are of one program, which the
+								 * others keep warm */
+	bool		no_platoons;	/* what sessions wait for is work */
 } Assumptions;
 
-/* What a turn of the server or the client takes, after which wait. */
-typedef struct Turn
+/* What turns cost: ms, and what they cost more after waits, for each factor of ten. */
+typedef struct Law
 {
-	double		warm;			/* in all of a transaction */
-	double		cold;			/* for each round trip, and factor of ten */
-} Turn;
+	double		fixed;			/* each turn ... */
+	double		fixed_cold;		/* ... so many times as much more */
+	double		cold;			/* its first statement, likewise ... */
+	double		cold_most;		/* ... but so much at most: ms */
+} Law;
+
+static const Law server_law = {0.022, 2.4, 3.7, 0.2};
+static const Law client_law = {0.04, 3.7, 3.7, 0.2};
+
+/* What the turns of the server, or of the client, take in a transaction. */
+typedef struct Turns
+{
+	double		statements;		/* for all statements, if it was warm */
+	double		each;			/* and for each turn, ... */
+	double		cold;			/* ... and that, after each factor of ten of
+								 * waiting */
+} Turns;
 
 static double
 tens(double wait)
 {
-	return log10(1 + fmax(wait, 0) / COLD_WAIT);
+	return log10(1 + fmax(wait, 0) / WAIT_UNIT);
 }
 
-static Turn
-measured_turn(double time, double round_trips, double wait, double cold)
+/*
+ * Takes apart what so many turns with so many statements took, if the law
+ * applies to some degree.
+ */
+static Turns
+measured_turns(const Law *law, double degree, double time, double round_trips,
+			   double statements, double wait)
 {
-	double		each = time / round_trips;
-	Turn		turn;
+	double		turn = time / round_trips;
+	double		in_turn = fmax(statements / round_trips, 1);
+	double		fixed_cold = degree * law->fixed_cold;
+	double		cold = degree * law->cold;
+	double		fixed = fmin(degree * law->fixed * (1 + fixed_cold * tens(wait)), FIXED_MOST * turn);
+	double		statement = (turn - fixed) / (in_turn + cold * tens(wait));
+	Turns		turns;
 
-	turn.cold = fmin(cold * COLD_COST, cold * COLD_SHARE * each / (1 + cold * COLD_SHARE * tens(wait)));
-
-	/*
-	 * the smaller of the two: where the first is, this is more than the
-	 * share's
-	 */
-	turn.warm = (each - turn.cold * tens(wait)) * round_trips;
-	return turn;
+	cold *= statement;
+	if (cold > degree * law->cold_most)
+	{
+		cold = degree * law->cold_most;
+		statement = (turn - fixed - cold * tens(wait)) / in_turn;
+	}
+	turns.statements = statement * in_turn * round_trips;
+	turns.each = fixed / (1 + fixed_cold * tens(wait));
+	turns.cold = turns.each * fixed_cold + cold;
+	return turns;
 }
 
 static double
-turn_time(const Turn *turn, double round_trips, double wait)
+turns_time(const Turns *turns, double round_trips, double wait)
 {
-	return turn->warm + round_trips * turn->cold * tens(wait);
+	if (!(round_trips > 0))
+		return turns->statements;
+	return turns->statements + round_trips * (turns->each + turns->cold * tens(wait));
 }
 
 static double
@@ -288,9 +345,59 @@ changed_stream_time(const Workload *workload, const Change *change,
 	return workload->stream_time * change->rtt / rtt;
 }
 
-/* How many times the processors' work is what the sum of their time says. */
+/* What a transaction does at the processors. */
+typedef struct Station
+{
+	double		demand;
+	double		platoon;		/* how much longer it is there than it would
+								 * be if sessions did not come in platoons */
+} Station;
+
 static double
-fitted_demand(const Workload *workload)
+residence_beside(const Workload *workload, double delay, double demand)
+{
+	MvaNetwork	network = {workload->sessions, delay, demand, workload->processors};
+
+	return mva_solve(&network).residence;
+}
+
+/*
+ * How long sessions wait for each other beyond what the network of queues says:
+ * so that all of it takes as long as it did.
+ */
+static double
+measured_platoon(const Workload *workload, double residence, double demand)
+{
+	double		delay = workload->transaction_time - residence;
+	double		low = 0;
+	double		high = residence;
+
+	if (residence_beside(workload, delay, demand) >= residence)
+		return 0;
+	for (int i = 0; i < HALVINGS; i++)
+	{
+		double		middle = (low + high) / 2;
+
+		if (residence_beside(workload, delay + middle, demand) + middle > residence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return (low + high) / 2;
+}
+
+/*
+ * The demand on processors in each transaction, and what it does not explain.
+ *
+ * With a demand as large as this network of queues needs it, transactions take as
+ * long at the processors as they did.  That contains what takes the processors'
+ * time beside the sessions, and is right where processors are always in use.
+ * Where they hardly are, what sessions wait for is one another, after they have
+ * come in a platoon (they do so for long where each of them is delayed by the same
+ * time); then the demand is what the kernel has counted.
+ */
+static Station
+measured_station(const Workload *workload, const Assumptions *assumptions)
 {
 	double		residence = workload->processor_time + workload->run_queue_time;
 	MvaNetwork	measured = {
@@ -298,80 +405,128 @@ fitted_demand(const Workload *workload)
 		.delay = workload->transaction_time - residence,
 		.processors = workload->processors
 	};
+	Station		station = {.demand = mva_demand(&measured, residence)};
+	double		in_use;
 
-	return mva_demand(&measured, residence);
+	if (assumptions->no_platoons || workload->sessions <= 1 ||
+		workload->on_cpu <= 0 || workload->on_cpu >= station.demand)
+		return station;
+	in_use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
+	in_use = pow(in_use, 4);
+	station.demand = in_use * station.demand + (1 - in_use) * workload->on_cpu;
+	station.platoon = measured_platoon(workload, residence, station.demand);
+	return station;
+}
+
+/* Who comes in a platoon waits for the others' work. */
+static double
+changed_platoon(const Workload *workload, const Station *station, double demand, double sessions)
+{
+	if (station->platoon <= 0)
+		return 0;
+	return station->platoon * demand / station->demand *
+		fmin(fmax(sessions - 1, 0) / (workload->sessions - 1), sessions / workload->sessions);
+}
+
+/*
+ * For how long a processor, and what is in its caches, has not been used when a
+ * session needs it that has waited for some time in each transaction.
+ */
+static double
+processor_wait(double wait, double round_trips, double sessions, double processors)
+{
+	return wait / round_trips / fmax(sessions / processors, 1);
+}
+
+/* How the account comes apart under some assumptions. */
+typedef struct Model
+{
+	Turns		server;
+	Turns		client;
+	double		server_wait;	/* in a transaction */
+	double		client_wait;
+} Model;
+
+static Model
+measured_model(const Workload *workload, const Assumptions *assumptions, double demand)
+{
+	double		trips = workload->round_trips;
+	double		network = workload_network_time(workload);
+	double		clients = assumptions->clients_share ? fmax(workload->sessions, 1) : 1;
+	Model		model = {
+		.server = {.statements = demand},
+		.client = {.statements = workload->client_time},
+		.server_wait = network + workload->client_time,
+		.client_wait = network + demand + workload->io_time + workload->held_up_time
+	};
+
+	if (trips > 0)
+	{
+		model.server = measured_turns(&server_law, assumptions->law, demand, trips, workload->statements,
+									  processor_wait(model.server_wait, trips, workload->sessions,
+													 workload->processors));
+		model.client = measured_turns(&client_law, assumptions->law / clients, workload->client_time, trips,
+									  workload->statements, model.client_wait / trips);
+	}
+	return model;
 }
 
 /*
  * Transaction time and throughput under some assumptions.
  *
  * How cold a turn is depends on how long the others take, and the other way
- * round.  The dependency is weak, and a few iterations settle it.  Time in the
- * run queue does not count: then somebody else is on the processor, and it is
- * not asleep.
+ * round.  The dependency is weak, and some iterations settle it.  Time in the run
+ * queue does not count: then somebody else is on the processor.
  */
 static MvaSolution
 solve(const Workload *workload, const Change *change, const Assumptions *assumptions,
-	  double demand, double *transaction_time)
+	  double *transaction_time)
 {
-	double		before = workload->round_trips;
 	double		round_trips = changed_round_trips(workload, change);
 	double		speed = isnan(change->server_speed) ? 1 : change->server_speed;
-	double		io = workload->io_time / speed;
-	double		held_up = workload->held_up_time / (assumptions->locks_are_work ? speed : 1);
 	double		network = changed_trip_time(workload, change, round_trips) +
 		changed_stream_time(workload, change, assumptions);
-	double		server_wait = workload_network_time(workload) + workload->client_time;
-	double		client_wait = workload_network_time(workload) + workload->processor_time +
-		workload->io_time + workload->held_up_time;
-	double		fit = workload->processor_time > 0 ? demand / workload->processor_time : 0;
-	Turn		server = {.warm = workload->processor_time};
-	Turn		client = {.warm = workload->client_time};
-	MvaNetwork	network_of_queues = {
+	double		held_up = workload->io_time / speed +
+		workload->held_up_time / (assumptions->locks_are_work ? speed : 1);
+	Station		station = measured_station(workload, assumptions);
+	Model		model = measured_model(workload, assumptions, station.demand);
+	MvaNetwork	queues = {
 		.sessions = isnan(change->sessions) ? workload->sessions : change->sessions,
 		.processors = workload->processors
 	};
 	MvaSolution solution;
-	double		client_time;
 	double		last = 0;
 
-	if (before > 0)
-	{
-		server = measured_turn(workload->processor_time, before, server_wait / before, assumptions->cold);
-		client = measured_turn(workload->client_time, before, client_wait / before, assumptions->cold);
-		server_wait *= round_trips / before;
-		client_wait *= round_trips / before;
-	}
 	for (int i = 0; i < ITERATIONS; i++)
 	{
-		double		work = server.warm;
+		double		client = turns_time(&model.client, round_trips, model.client_wait / round_trips);
+		double		wait = processor_wait(model.server_wait, round_trips, queues.sessions,
+										  queues.processors);
 
-		client_time = client.warm;
-		if (round_trips > 0)
-		{
-			work = turn_time(&server, round_trips, server_wait / round_trips);
-			client_time = turn_time(&client, round_trips, client_wait / round_trips);
-		}
-		network_of_queues.demand = fit > 0 ? work * fit / speed : demand / speed;
-		network_of_queues.delay = network + client_time + io + held_up;
-		solution = mva_solve(&network_of_queues);
-		*transaction_time = network_of_queues.delay + solution.residence;
+		queues.demand = turns_time(&model.server, round_trips, wait) / speed;
+		queues.delay = network + client + held_up +
+			changed_platoon(workload, &station, queues.demand, queues.sessions);
+		solution = mva_solve(&queues);
+		*transaction_time = queues.delay + solution.residence;
 		if (fabs(*transaction_time - last) <= PRECISION * last)
 			break;
 		last = *transaction_time;
-		server_wait = network + client_time;
-		client_wait = network + work / speed + io + held_up;
+		model.server_wait = network + client;
+		model.client_wait = network + queues.demand + held_up;
 	}
 	return solution;
 }
 
 /* What the account does not tell, at its most likely and its extremes. */
-static const Assumptions likely = {.cold = 1};
+static const Assumptions likely = {.law = 1,.clients_share = true};
 static const Assumptions extremes[] = {
-	{.cold = 0},
-	{.cold = COLD_DOUBT},
-	{.cold = 0,.window_limited = true,.locks_are_work = true},
-	{.cold = COLD_DOUBT,.window_limited = true,.locks_are_work = true},
+	{.law = LAW_LEAST,.clients_share = true},
+	{.law = LAW_MOST,.clients_share = true},
+	{.law = LAW_MOST},
+	{.law = 1,.clients_share = true,.no_platoons = true},
+	{.law = LAW_LEAST,.window_limited = true,.locks_are_work = true,.clients_share = true},
+	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true,.clients_share = true},
+	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true},
 };
 
 /*
@@ -382,7 +537,6 @@ static const Assumptions extremes[] = {
 bool
 predict(const Workload *workload, const Change *change, Prediction *prediction)
 {
-	double		demand;
 	MvaSolution solution;
 
 	if (workload->transactions < PREDICTION_LEAST)
@@ -392,8 +546,7 @@ predict(const Workload *workload, const Change *change, Prediction *prediction)
 	if (!isnan(change->batch) && change->batch > 1 && workload->statements <= 0)
 		return false;
 
-	demand = fitted_demand(workload);
-	solution = solve(workload, change, &likely, demand, &prediction->transaction_time);
+	solution = solve(workload, change, &likely, &prediction->transaction_time);
 	prediction->throughput = solution.throughput * MS_PER_S;
 	prediction->throughput_low = prediction->throughput;
 	prediction->throughput_high = prediction->throughput;
@@ -401,7 +554,7 @@ predict(const Workload *workload, const Change *change, Prediction *prediction)
 	{
 		double		time;
 
-		solution = solve(workload, change, &extremes[i], demand, &time);
+		solution = solve(workload, change, &extremes[i], &time);
 		prediction->throughput_low = fmin(prediction->throughput_low,
 										  solution.throughput * MS_PER_S);
 		prediction->throughput_high = fmax(prediction->throughput_high,

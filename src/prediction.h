@@ -55,6 +55,8 @@ typedef struct Workload
 	double		client_time;
 	double		processor_time; /* on processors */
 	double		run_queue_time; /* waiting for them */
+	double		on_cpu;			/* as the kernel knows it: of all the process
+								 * does; 0: unknown.  Not in the sum */
 	double		io_time;
 	double		held_up_time;
 

@@ -22,15 +22,15 @@
 
 /*
  * The time for which this process was ready to run and did not get a
- * processor, since it started, and how often it got one; false where the kernel
- * does not say.
+ * processor, since it started, how often it got one, and for how long; false
+ * where the kernel does not say.
  */
 bool
-process_run_queue(int64 *time, int64 *runs)
+process_run_queue(int64 *time, int64 *runs, int64 *on_cpu)
 {
 #ifdef __linux__
 	char		text[96];
-	long long	on_cpu;
+	long long	running;
 	long long	waiting;
 	long long	count;
 	int			fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -43,10 +43,11 @@ process_run_queue(int64 *time, int64 *runs)
 	if (length <= 0)
 		return false;
 	text[length] = '\0';
-	if (sscanf(text, "%lld %lld %lld", &on_cpu, &waiting, &count) == 3)
+	if (sscanf(text, "%lld %lld %lld", &running, &waiting, &count) == 3)
 	{
 		*time = waiting;
 		*runs = count;
+		*on_cpu = running;
 		return true;
 	}
 #endif

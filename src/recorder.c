@@ -98,19 +98,39 @@ recorder_number(int slot)
 
 /*
  * The record that is being built, and whose statement it says it is.  Read while
- * the session may change it: a hint.
+ * the session may change it: a hint.  Returns its place.
  */
-void
+const FlightRecord *
 recorder_in_progress(int slot, ExecRecord *in_progress)
 {
 	Recorder   *recorder = recorder_get(slot);
 	uint64		number = pg_atomic_read_u64(&recorder->head);
-	const volatile FlightRecord *record =
-		&recorder->records[number % pgnetlat_recorder_size];
+	const FlightRecord *place = &recorder->records[number % pgnetlat_recorder_size];
+	const volatile FlightRecord *record = place;
 
 	in_progress->number = number;
 	in_progress->queryid = record->queryid;
 	in_progress->userid = record->userid;
+	return place;
+}
+
+/*
+ * Is the record with that number, in that place, still being built, and for the
+ * same statement?
+ */
+bool
+recorder_goes_on(int slot, const FlightRecord *place, uint64 number, uint64 queryid)
+{
+	return recorder_number(slot) == number &&
+		((const volatile FlightRecord *) place)->queryid == queryid;
+}
+
+/* What recorder_goes_on() looks at is soon to be. */
+void
+recorder_prefetch(int slot, const FlightRecord *place)
+{
+	__builtin_prefetch(recorder_get(slot));
+	__builtin_prefetch(&place->queryid);
 }
 
 /* Hide all records from readers. */

@@ -93,7 +93,10 @@ recorder_push(RecorderWriter *writer)
 
 /* Functions for the sampler, and for the holder of the accumulation lock */
 extern uint64 recorder_number(int slot);
-extern void recorder_in_progress(int slot, ExecRecord *in_progress);
+extern const FlightRecord *recorder_in_progress(int slot, ExecRecord *in_progress);
+extern bool recorder_goes_on(int slot, const FlightRecord *place, uint64 number,
+							 uint64 queryid);
+extern void recorder_prefetch(int slot, const FlightRecord *place);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

@@ -77,10 +77,16 @@
 #define DIAG_QUERIES_PER_TICK	32
 
 /* So many sessions ahead memory is asked for; what points there, twice as many. */
-#define PREFETCH_AHEAD			4
+#define PREFETCH_AHEAD			8
 
 /* So often quiet sessions are looked at. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
+
+/* No later than this, what a session's profile of wait events lacks is added. */
+#define PROFILE_LAG_NS			(250 * NS_PER_MS)
+
+/* In so many ticks of a run it is checked that the record goes on. */
+#define RECORD_CHECKS			2
 
 /* Longer than this the sampler does not sleep. */
 #define LONGEST_SLEEP_NS		NS_PER_S
@@ -100,11 +106,37 @@ typedef struct Peek
 	uint32		changecount;	/* nothing is published that is not in here */
 } Peek;
 
+/*
+ * A session that executes for long: as long as none of this changes, all that a
+ * tick would find out is known beforehand, and it is only counted.  That is what
+ * a thousand executing sessions cost, so it is kept to a line of the processor's
+ * cache here, and two of the session's: see run_goes_on().
+ */
+typedef struct Run
+{
+	PGPROC	   *proc;			/* of the session; NULL: none has been seen */
+	uint32		changecount;	/* of what the session has published */
+	uint32		event;
+	TimestampTz lock_since;		/* where it waits for a lock: as in PGPROC */
+	const FlightRecord *record; /* NULL if the session has published nothing
+								 * of what it is executing */
+	uint64		record_number;
+	uint64		queryid;		/* of the record */
+	int64		sampled_at;		/* the latest tick */
+	uint32		samples;		/* that the profile lacks */
+	bool		goes_on;		/* there is a run */
+} Run;
+
+#define RUN_SIZE				64
+
+StaticAssertDecl(sizeof(Run) == RUN_SIZE, "Run is meant to be a cache line");
+
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
 	Peek		view;			/* of the session that was sampled last, ... */
-	int64		sampled_at;		/* ... at this moment */
+	int64		sampled_at;		/* ... at this moment; see also the run */
+	int64		profiled_at;	/* up to here, its profile has the run */
 	bool		quiet;			/* and it has been so since then */
 
 	ExecNoted	noted;			/* samples of executions that are some
@@ -126,8 +158,11 @@ typedef struct Tick
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
 	int			diag_queries;
+	uint32		generation;		/* of resets */
+	bool		was_reset;		/* since the tick before: no run goes on */
 	TcpDiag		diag;
-	SlotNotes  *notes;			/* one for each slot */
+	Run		   *runs;			/* one for each slot; so are these: */
+	SlotNotes  *notes;
 	int64		clock_offset;	/* between the clocks, see clock.h */
 } Tick;
 
@@ -286,24 +321,33 @@ sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Ti
 }
 
 /*
- * The session executes: what of?  And which statement?
+ * The session executes: what of?  And which statement?  True if that is booked,
+ * so that it begins a run.
  */
-static void
+static bool
 sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
 {
-	ExecNoted  *noted = &tick->notes[index].noted;
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &tick->runs[index];
 	ExecLook	look;
 	ExecRecord	record;
+	ExecTick	result;
 
 	look.now = tick->now;
 	look.wait_event = event;
 	look.sampled_before = tick->last;
-	recorder_in_progress(index, &record);
-	if (!slot_look_at_execution(index, view->changecount, &look) ||
-		exec_samples_tick(index, &look, noted, &record) != EXEC_TICK_FULL)
-		return;
-	accumulate_session(index);
-	(void) exec_samples_tick(index, &look, noted, &record);
+	run->record = recorder_in_progress(index, &record);
+	run->record_number = record.number;
+	run->queryid = record.queryid;
+	if (!slot_look_at_execution(index, view->changecount, &look))
+		return false;
+	result = exec_samples_tick(index, &look, &notes->noted, &record);
+	if (result == EXEC_TICK_FULL)
+	{
+		accumulate_session(index);
+		result = exec_samples_tick(index, &look, &notes->noted, &record);
+	}
+	return result == EXEC_TICK_BOOKED;
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -468,6 +512,24 @@ look_at_quiet(int index, const Tick *tick)
 		active_enter(index);
 }
 
+static inline TimestampTz
+lock_since(PGPROC *proc)
+{
+	return (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
+}
+
+/*
+ * A session that publishes nothing goes on with its record, except that this is
+ * pushed a moment later than it is published, and told its statement some time
+ * after it began (what was sampled before is that statement's, too).  So it is
+ * checked at first, and now and then.
+ */
+static inline bool
+checks_record(const Run *run)
+{
+	return run->samples < RECORD_CHECKS && run->record != NULL;
+}
+
 /*
  * What is looked at lies in several places for each session, and most of a tick
  * would be spent waiting for memory: so that is asked for some sessions ahead.
@@ -476,14 +538,25 @@ static void
 prefetch_session(int index, const Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
-	const PGPROC *proc = tick->notes[index].view.proc;
+	const SlotNotes *notes = &tick->notes[index];
+	const Run  *run = &tick->runs[index];
 
 	__builtin_prefetch(&slot->lock);
+	if (run->proc)
+		__builtin_prefetch(&run->proc->wait_event_info);
+	if (run->goes_on)
+	{
+		if (slot_waits_for_lock(run->event))
+			__builtin_prefetch(&run->proc->waitStart);
+		if (checks_record(run))
+			recorder_prefetch(index, run->record);
+		return;
+	}
+	__builtin_prefetch(&notes->view);
+	__builtin_prefetch(&notes->sampled_at, 1);
 	__builtin_prefetch(&slot->sampled_lock, 1);
 	wait_events_prefetch(index);
 	exec_samples_prefetch(index);
-	if (proc)
-		__builtin_prefetch(&proc->wait_event_info);
 }
 
 /* The session at "place" in the list is looked at: ask for those behind it. */
@@ -491,12 +564,7 @@ static inline void
 prefetch_behind(int place, int count, const Tick *tick)
 {
 	if (place + 2 * PREFETCH_AHEAD < count)
-	{
-		const SlotNotes *notes = &tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]];
-
-		__builtin_prefetch(&notes->view);
-		__builtin_prefetch(&notes->sampled_at);
-	}
+		__builtin_prefetch(&tick->runs[tick->slots[place + 2 * PREFETCH_AHEAD]], 1);
 	if (place + PREFETCH_AHEAD < count)
 		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
 }
@@ -584,6 +652,95 @@ leave_alone(int index, SlotNotes *notes)
 }
 
 /* ---------------------------------------------------------------------------
+ * Runs
+ * ---------------------------------------------------------------------------
+ */
+
+/* Is the session in a run, and still doing the same? */
+static inline bool
+run_goes_on(int index, const Run *run, const Tick *tick)
+{
+	return run->goes_on && !tick->was_reset &&
+		seqlock_count(&slot_get(index)->lock) == run->changecount &&
+		wait_event_of(run->proc) == run->event &&
+		(!slot_waits_for_lock(run->event) || lock_since(run->proc) == run->lock_since) &&
+		(!checks_record(run) ||
+		 recorder_goes_on(index, run->record, run->record_number, run->queryid));
+}
+
+/* The profile is to have all samples of the run. */
+static void
+profile_run(int index, const Tick *tick)
+{
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &tick->runs[index];
+	const Peek *view = &notes->view;
+	int64		time = run->sampled_at - notes->profiled_at;
+
+	if (run->samples > 0)
+	{
+		/* what was before somebody reset it does not count */
+		if (wait_events_are_reset(index, view->session, view->generation))
+		{
+			run->samples = 1;
+			time = Min(time, tick->interval);
+		}
+		wait_events_add(index, view->session, view->generation, LEDGER_STATE_EXECUTING,
+						run->event, run->samples, time);
+	}
+	run->samples = 0;
+	notes->profiled_at = run->sampled_at;
+}
+
+/* One tick more. */
+static void
+continue_run(int index, const Tick *tick)
+{
+	Run		   *run = &tick->runs[index];
+	bool		profile_is_due;
+
+	run->samples++;
+	run->sampled_at = tick->now;
+	/* it may have joined its pool since */
+	pools_see(index, tick->notes[index].view.session, true);
+	profile_is_due = run->samples * tick->interval >= PROFILE_LAG_NS;
+	if (slot_waits_for_lock(run->event) &&
+		!lock_waits_note_again(index, run->lock_since) && profile_is_due)
+		lock_waits_note(index);
+	if (profile_is_due)
+		profile_run(index, tick);
+}
+
+/* The session was sampled just now. */
+static void
+begin_run(int index, const Peek *view, uint32 event, const Tick *tick)
+{
+	SlotNotes  *notes = &tick->notes[index];
+	Run		   *run = &tick->runs[index];
+
+	run->goes_on = true;
+	run->changecount = view->changecount;
+	run->event = event;
+	run->lock_since = lock_since(view->proc);
+	run->sampled_at = notes->profiled_at = tick->now;
+	run->samples = 0;
+}
+
+static void
+end_run(int index, const Tick *tick)
+{
+	Run		   *run = &tick->runs[index];
+
+	if (!run->goes_on)
+		return;
+	run->goes_on = false;
+	tick->notes[index].sampled_at = run->sampled_at;
+	if (run->record)
+		exec_samples_end_run(index);
+	profile_run(index, tick);
+}
+
+/* ---------------------------------------------------------------------------
  * Active sessions
  * ---------------------------------------------------------------------------
  */
@@ -611,8 +768,9 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	if (view->phase == LEDGER_EXECUTING)
 	{
 		sample_exchange(slot, view, state, tick);
-		if (state == LEDGER_STATE_EXECUTING)
-			sample_execution(index, view, event, tick);
+		if (state == LEDGER_STATE_EXECUTING &&
+			sample_execution(index, view, event, tick))
+			begin_run(index, view, event, tick);
 	}
 	else if (view->phase == LEDGER_SENDING)
 	{
@@ -621,6 +779,12 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	}
 	else if (view->phase == LEDGER_WAITING && unlikely(!has_drained(slot, view)))
 		sample_connection(index, view, tick);
+	/* such as one that waits for a lock while its query is analyzed */
+	else if (view->phase == LEDGER_WAITING && state == LEDGER_STATE_EXECUTING)
+	{
+		tick->runs[index].record = NULL;
+		begin_run(index, view, event, tick);
+	}
 
 	/* behind the write section above: its barrier waits for what is written */
 	wait_events_add(index, view->session, view->generation, state, event, 1,
@@ -632,9 +796,16 @@ sample_session(int index, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	SlotNotes  *notes = &tick->notes[index];
-	Peek		view = notes->view;
+	Peek		view;
 	uint32		event;
 
+	if (run_goes_on(index, &tick->runs[index], tick))
+	{
+		continue_run(index, tick);
+		return;
+	}
+	end_run(index, tick);
+	view = notes->view;
 	if (!is_unmoved(slot, &view))
 	{
 		if (slot->published.session == 0)
@@ -642,6 +813,7 @@ sample_session(int index, Tick *tick)
 		if (!peek(slot, &view))
 			return;
 	}
+	tick->runs[index].proc = view.proc;
 	event = wait_event_of(view.proc);
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
@@ -673,6 +845,8 @@ sample_all(Tick *tick)
 	int			first = 0;
 
 	look_at_quiet_if_due(tick);
+	tick->was_reset = tick->generation != slot_generation();
+	tick->generation = slot_generation();
 	count = active_list(tick->slots);
 	tick->diag_queries = 0;
 	tick->next_first = -1;
@@ -699,6 +873,7 @@ take_snapshots_if_due(const Tick *tick)
 
 	if (due == 0)
 		return;
+	accumulate_prepare();
 	count = active_list_attached(tick->slots);
 	for (int i = 0; i < count; i++)
 	{
@@ -740,7 +915,7 @@ tick_once(Tick *tick)
 		sample_all(tick);
 		pools_end_tick(tick->before, tick->now);
 		walsenders_tick(tick->now, &tick->diag);
-		lock_waits_tick();
+		lock_waits_tick(tick->now);
 		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
@@ -852,6 +1027,19 @@ sampler_setup(void)
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 
+static void
+allocate_notes(Tick *tick)
+{
+	Size		runs = slot_count() * sizeof(Run) + RUN_SIZE;
+
+	/* runs are to be where cache lines are */
+	tick->runs = (Run *) TYPEALIGN(RUN_SIZE, MemoryContextAllocZero(TopMemoryContext, runs));
+	tick->notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
+	for (int i = 0; i < slot_count(); i++)
+		exec_samples_begin_notes(i, &tick->notes[i].noted);
+	tick->slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+}
+
 void
 pgnetlat_sampler_main(Datum arg)
 {
@@ -865,10 +1053,7 @@ pgnetlat_sampler_main(Datum arg)
 	wait_event = WaitEventExtensionNew("PgnetlatSamplerMain");
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
-	tick.notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
-	for (int i = 0; i < slot_count(); i++)
-		exec_samples_begin_notes(i, &tick.notes[i].noted);
-	tick.slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	allocate_notes(&tick);
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 

@@ -26,6 +26,7 @@
 #define PGNETLAT_SEQLOCK_H
 
 #include "port/atomics.h"
+#include "storage/s_lock.h"
 
 /*
  * The count is volatile for readers only: for the writer the barriers suffice,
@@ -70,6 +71,28 @@ seqlock_read_valid(const SeqLock *lock, uint32 before)
 {
 	pg_read_barrier();
 	return seqlock_count(lock) == before && (before & 1) == 0;
+}
+
+/*
+ * A copy was not valid: is it to be made again?  A write section takes some ten
+ * nanoseconds, unless its process loses the processor in it.  So after a moment
+ * the reader gives its own away, too; and after a second it gives up: somebody has
+ * stopped that process in its write section.  "attempts" is 0 at first.
+ */
+#define SEQLOCK_SPINS	1000
+#define SEQLOCK_NAPS	1000
+#define SEQLOCK_NAP_US	1000
+
+static inline bool
+seqlock_try_again(int *attempts)
+{
+	if (++*attempts <= SEQLOCK_SPINS)
+		pg_spin_delay();
+	else if (*attempts <= SEQLOCK_SPINS + SEQLOCK_NAPS)
+		pg_usleep(SEQLOCK_NAP_US);
+	else
+		return false;
+	return true;
 }
 
 #endif							/* PGNETLAT_SEQLOCK_H */

@@ -219,18 +219,27 @@ slot_apply_reset(SessionSlot *slot)
 	pg_atomic_write_u32(&slot->tally_state, TALLY_VOID);
 }
 
-/* What the sampler knows of an exchange, if it is of that exchange. */
+/*
+ * What the sampler knows of an exchange, if it is of that exchange.  Nothing, if
+ * it has been stopped while it was writing.
+ */
 static bool
 copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy,
 			 uint32 *changecount)
 {
+	int			attempts = 0;
+
 	for (;;)
 	{
 		*changecount = seqlock_read_begin(&slot->sampled_lock);
 		*copy = slot->sampled;
 		if (seqlock_read_valid(&slot->sampled_lock, *changecount))
 			break;
-		pg_spin_delay();
+		if (!seqlock_try_again(&attempts))
+		{
+			memset(copy, 0, sizeof(*copy));
+			return false;
+		}
 	}
 	return copy->session == published->session &&
 		copy->exchange_number == published->ledger.exchange_number &&
@@ -339,9 +348,12 @@ typedef struct Look
 	int64		exec_known;		/* up to here it has been shown as executing */
 } Look;
 
+/* False if there is no session, or it has been stopped while it was writing. */
 static bool
 copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 {
+	int			attempts = 0;
+
 	for (;;)
 	{
 		*changecount = seqlock_read_begin(&slot->lock);
@@ -350,6 +362,8 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 		*copy = slot->published;
 		if (seqlock_read_valid(&slot->lock, *changecount))
 			break;
+		if (!seqlock_try_again(&attempts))
+			return false;
 		CHECK_FOR_INTERRUPTS();
 	}
 	return copy->session != 0;
@@ -359,6 +373,8 @@ copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
 static void
 copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
 {
+	int			attempts = 0;
+
 	for (;;)
 	{
 		uint32		changecount = seqlock_read_begin(&slot->locks_lock);
@@ -366,6 +382,11 @@ copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
 		*copy = slot->locks;
 		if (seqlock_read_valid(&slot->locks_lock, changecount))
 			break;
+		if (!seqlock_try_again(&attempts))
+		{
+			copy->session = 0;
+			break;
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (copy->session != published->session || copy->generation != published->generation)
@@ -422,10 +443,13 @@ promise_execution(SessionSlot *slot, Look *look)
 		raise_watermark(&slot->busy_shown, look->now);
 		return;
 	}
-	/* what the sampler has told apart will be shown */
+	/* what the sampler has told apart, or has seen executing, will be shown */
 	if (look->sampled_exchange)
 		raise_watermark(&slot->busy_shown,
 						Min(look->sampled_exchange->visited, look->now));
+	raise_watermark(&slot->busy_shown,
+					Min(exec_samples_run_until(slot - slots, look->published.session),
+						look->now));
 	look->exec_known = pg_atomic_read_u64(&slot->busy_shown);
 }
 
@@ -467,7 +491,10 @@ is_unmoved(SessionSlot *slot, const Look *look)
 	if (look->published.ledger.phase == LEDGER_WAITING &&
 		request_has_begun(&look->published, &at) != look->request_began)
 		return false;
-	return seqlock_read_valid(&slot->lock, look->changecount) &&
+	if (!seqlock_read_valid(&slot->lock, look->changecount))
+		return false;
+	/* odd: it has been stopped in the middle of that, and nothing was read */
+	return (look->sampled_changecount & 1) != 0 ||
 		seqlock_read_valid(&slot->sampled_lock, look->sampled_changecount);
 }
 

@@ -354,9 +354,10 @@ look_up_and_add(const Batch *batch, uint64 left, bool if_free)
 		for (int try = 0; left & bit(first); try++)
 		{
 			bool		last_try = try == MAX_TRIES ||
-				(try > 0 && !table_make_room(&table, !if_free));
+				(try > 0 && !if_free && !table_make_room(&table, true));
 
-			if (last_try && if_free)
+			/* without waiting, there is room or there is not */
+			if (try > 0 && if_free)
 				break;
 			if (!if_free)
 				table_lock(&table, hash);
@@ -400,6 +401,32 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid, int3
 		batch.hash[i] = statements_hash(&key);
 	}
 	return look_up_and_add(&batch, left, if_free);
+}
+
+/*
+ * Make room for so many statements, as far as that takes no waiting, while no lock
+ * is held.  False if there is that much already, or there is none to be made.
+ */
+bool
+statements_make_room(int count)
+{
+	bool		made = false;
+
+	while (pgnetlat_max_statements - table_entries(&table) < count &&
+		   table_make_room(&table, false))
+		made = true;
+	return made;
+}
+
+/*
+ * Statements are about to be accumulated, which may make room, by a process that
+ * holds the locks of sessions meanwhile.
+ */
+void
+statements_prepare(int count)
+{
+	if (pgnetlat_max_statements - table_entries(&table) < count)
+		table_map(&table);
 }
 
 /*

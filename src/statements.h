@@ -101,6 +101,8 @@ extern void statements_shmem_init(void);
 extern uint64 statements_accumulate(const CountedStatement *counted, int count, Oid dbid,
 									int32 *places, bool if_free);
 extern void statements_add_samples(const StatementKey *key, const int64 *part);
+extern bool statements_make_room(int count);
+extern void statements_prepare(int count);
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);

@@ -346,6 +346,28 @@ evict_some(Table *table, int number)
 }
 
 /*
+ * See to it that memory of a partition's entries is this process's when it holds
+ * the lock: see table_map().  Without the lock a chain may be any, but it leads to
+ * places only; so it is followed for as long as one that is intact may be.
+ */
+static void
+touch_partition(const Table *table, int number)
+{
+	int			left = 2 * PLACES_PER_PARTITION;
+
+	FOREACH_CHAIN(table, number, chain)
+	{
+		int32		place = *(volatile int32 *) chain;
+
+		for (; place != CHAIN_END && left > 0; left--)
+		{
+			(void) *(volatile char *) entry_get(table, place);
+			place = *(volatile int32 *) &table->links[place].next;
+		}
+	}
+}
+
+/*
  * Throw out a few of the least used entries, of one partition: the next one
  * in turn in which there are any that may go.  Returns false if there are
  * none, in all the table; or, if the caller does not want to wait for locks,
@@ -360,6 +382,7 @@ table_make_room(Table *table, bool wait)
 			(table->division.partitions - 1);
 		int			gone;
 
+		touch_partition(table, number);
 		if (wait)
 			locks_acquire(table->spec->lock, number, LW_EXCLUSIVE);
 		else if (!locks_acquire_if_free(table->spec->lock, number, LW_EXCLUSIVE))
@@ -424,8 +447,8 @@ table_evicted(Table *table)
  * page, which may take longer than all else.  So it does that before it takes
  * a lock.  Places are given away from the first one on.
  */
-static void
-map_entries(Table *table)
+void
+table_map(Table *table)
 {
 	Size		used = table_entries(table) * MAXALIGN(table->spec->entry_size);
 
@@ -439,7 +462,7 @@ map_entries(Table *table)
 void
 table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *arg)
 {
-	map_entries(table);
+	table_map(table);
 	for (uint32 number = 0; number < table->division.partitions; number++)
 	{
 		void	   *own = own_get(table, number);
@@ -466,17 +489,9 @@ table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *ar
 /* Places to spare, for entries that come while a copy is begun. */
 #define COPIES_TO_SPARE		16
 
-typedef struct Copies
-{
-	char	   *at;				/* NULL: no room yet */
-	Size		room;			/* of so many copies */
-	Size		count;
-	Size		touched;		/* places that have been written to */
-} Copies;
-
-/* Make room, while no lock is held, for a number of copies in all. */
+/* Make room for a number of copies in all, while no lock is held. */
 static void
-reserve(Copies *copies, Size room, Size copy_size)
+reserve(TableCopies *copies, Size room, Size copy_size)
 {
 	Size		bytes = mul_size(Max(room, 1), copy_size);
 
@@ -492,7 +507,7 @@ reserve(Copies *copies, Size room, Size copy_size)
  * process's own already when it holds a lock.
  */
 static void
-touch(Copies *copies, Size copy_size)
+touch(TableCopies *copies, Size copy_size)
 {
 	Size		last = Min(copies->count + 2 * (Size) PLACES_PER_PARTITION, copies->room);
 
@@ -506,7 +521,7 @@ touch(Copies *copies, Size copy_size)
 /* Copy a partition, whose lock is held and for which there is room. */
 static void
 copy_partition(Table *table, int number, const TableReader *reader, void *arg,
-			   Copies *copies)
+			   TableCopies *copies)
 {
 	const void *own = own_get(table, number);
 
@@ -526,9 +541,14 @@ copy_partition(Table *table, int number, const TableReader *reader, void *arg,
 		reader->own(own, arg);
 }
 
-/* False if something was forgotten meanwhile, so that the copies are no good. */
+/*
+ * Copy all, while no other lock is held or, if "prepared", without making more
+ * room.  False if there is too little, or something was forgotten meanwhile, so
+ * that the copies are no good.
+ */
 static bool
-copy_all(Table *table, const TableReader *reader, void *arg, Copies *copies)
+copy_all(Table *table, const TableReader *reader, void *arg, TableCopies *copies,
+		 bool prepared)
 {
 	uint32		clears = pg_atomic_read_u32(&table->shared->clears);
 
@@ -547,6 +567,8 @@ copy_all(Table *table, const TableReader *reader, void *arg, Copies *copies)
 			if (room <= copies->room)
 				break;
 			locks_release(table->spec->lock, number);
+			if (prepared)
+				return false;
 			reserve(copies, Max(room, copies->room / 2 * 3) + COPIES_TO_SPARE, reader->copy_size);
 		}
 		copy_partition(table, number, reader, arg, copies);
@@ -556,18 +578,37 @@ copy_all(Table *table, const TableReader *reader, void *arg, Copies *copies)
 }
 
 /*
+ * Make room for a copy of all entries; "copies" is all zero at first.
+ */
+void
+table_prepare_copy(Table *table, const TableReader *reader, TableCopies *copies)
+{
+	table_map(table);
+	reserve(copies, table_entries(table) + reader->extra + COPIES_TO_SPARE,
+			reader->copy_size);
+}
+
+/*
+ * Copy all entries into that room.  False: prepare once more, and try again.
+ */
+bool
+table_copy_prepared(Table *table, const TableReader *reader, void *arg,
+					TableCopies *copies)
+{
+	return copy_all(table, reader, arg, copies, true);
+}
+
+/*
  * A palloc'd copy of all entries, with places behind it for reader->extra
  * more, and their number without those.
  */
 void *
 table_copy(Table *table, const TableReader *reader, void *arg, int *count)
 {
-	Copies		copies = {0};
+	TableCopies copies = {0};
 
-	map_entries(table);
-	reserve(&copies, table_entries(table) + reader->extra + COPIES_TO_SPARE,
-			reader->copy_size);
-	while (!copy_all(table, reader, arg, &copies))
+	table_prepare_copy(table, reader, &copies);
+	while (!copy_all(table, reader, arg, &copies, false))
 	{
 		/* until the reset is over */
 		locks_acquire(LOCK_RESET, 0, LW_SHARED);

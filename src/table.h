@@ -143,6 +143,7 @@ extern void table_count_evicted(Table *table, uint32 hash);
 
 /* Functions for who holds no lock of the table */
 extern bool table_make_room(Table *table, bool wait);
+extern void table_map(Table *table);
 extern void table_clear(Table *table);
 extern int64 table_entries(Table *table);
 extern int64 table_evicted(Table *table);
@@ -178,5 +179,22 @@ typedef struct TableReader
 } TableReader;
 
 extern void *table_copy(Table *table, const TableReader *reader, void *arg, int *count);
+
+/*
+ * The same in two steps, for who holds another lock while the copy is made: first
+ * room for it is made, then it is, if that is enough, and no reset gets in
+ * between.  Otherwise both are to be done again.
+ */
+typedef struct TableCopies
+{
+	char	   *at;				/* palloc'd; NULL: no room yet */
+	Size		room;			/* for so many copies */
+	Size		count;
+	Size		touched;		/* places that have been written to */
+} TableCopies;
+
+extern void table_prepare_copy(Table *table, const TableReader *reader, TableCopies *copies);
+extern bool table_copy_prepared(Table *table, const TableReader *reader, void *arg,
+								TableCopies *copies);
 
 #endif							/* PGNETLAT_TABLE_H */

@@ -252,17 +252,18 @@ tally_clear_statements(uint64 left)
  */
 
 /*
- * Take what the session in a slot has in its tally; false if that is nothing.
- * The caller holds the session's accumulation lock, so that nobody else takes
- * it, and the reset lock.
+ * Take what the session in a slot has in its tally; false if that is nothing, or
+ * the session has been stopped while it was writing.  The caller holds the
+ * session's accumulation lock, so that nobody else takes it, and the reset lock.
  */
 bool
 tally_take(int slot, Tally *taken)
 {
 	SessionSlot *source = slot_get(slot);
 	const Tally *tally = &tallies[slot];
+	int			attempts = 0;
 
-	for (;; pg_spin_delay())
+	do
 	{
 		uint32		changecount = seqlock_read_begin(&source->lock);
 		uint32		state = TALLY_KEPT;
@@ -289,7 +290,20 @@ tally_take(int slot, Tally *taken)
 		state = TALLY_PROPOSED;
 		if (pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_TAKEN))
 			return true;
-	}
+	} while (seqlock_try_again(&attempts));
+	return false;
+}
+
+/*
+ * It cannot be added to the tables after all.  False if the session has cleared it
+ * by now.
+ */
+bool
+tally_give_back(int slot)
+{
+	uint32		state = TALLY_TAKEN;
+
+	return pg_atomic_compare_exchange_u32(&slot_get(slot)->tally_state, &state, TALLY_KEPT);
 }
 
 static void

@@ -113,6 +113,7 @@ extern void tally_clear_statements(uint64 left);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
+extern bool tally_give_back(int slot);
 extern void tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
 /* Places for further statements */

@@ -29,6 +29,7 @@ typedef enum RuleTime
 	TIME_OF_RECEIVING,
 	TIME_OF_EXECUTION,
 	TIME_OF_PROCESSORS,			/* waiting for one */
+	NO_TIME,					/* what is lost is something else */
 	NUM_RULE_TIMES
 } RuleTime;
 
@@ -162,7 +163,7 @@ sure_think(const VerdictFigures *figures, int64_t think)
 	think = max64(think - figures->explained_others, 0);
 	if (figures->rtt >= VERDICT_MIN_RTT)
 		return think;
-	return max64(think - 2 * figures->totals.run_queue, 0);
+	return max64(think - VERDICT_CLIENT_STARVED * figures->totals.run_queue, 0);
 }
 
 /* On a processor, and not just ready for one. */
@@ -556,7 +557,7 @@ reconnects_evidence(const VerdictFigures *figures, const VerdictFinding *finding
 {
 	return snprintf(text, size, "%lld connections of %s each = %s, for %lld requests",
 					(long long) figures->connections,
-					TIME(figures->connect_time / at_least_one(figures->connections)),
+					TIME((double) figures->connect_time / at_least_one(figures->connections)),
 					PART(finding->lost, time_with_connecting(figures)),
 					(long long) figures->totals.requests);
 }
@@ -748,6 +749,26 @@ starved_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
 									 figures->totals.run_queue_wait)));
 }
 
+/* None are left for others soon, and most are not needed. */
+static bool
+too_many(const VerdictFigures *figures, VerdictFinding *finding)
+{
+	finding->saving = VERDICT_UNKNOWN;
+	return figures->pool_size > 0 && figures->pool_time >= VERDICT_POOL_TIME &&
+		has_share(figures->sessions, figures->max_connections, VERDICT_HELD_SHARE) &&
+		!has_share(figures->pool_size, figures->sessions, VERDICT_POOL_SHARE);
+}
+
+static int
+too_many_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
+				  char *text, size_t size)
+{
+	return snprintf(text, size,
+					"%lld of %lld connections are held; a pool of %lld would have served them for 99.9 %% of the time without a wait",
+					(long long) figures->sessions, (long long) figures->max_connections,
+					(long long) figures->pool_size);
+}
+
 static int
 balanced_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
 				  char *text, size_t size)
@@ -839,6 +860,11 @@ static const Rule rules[NUM_VERDICTS] = {
 		starved, starved_evidence, NULL,
 		"The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors."
 	},
+	[VERDICT_TOO_MANY] = {
+		"too many connections", NO_TIME, VERDICT_OF_SERVER,
+		too_many, too_many_evidence, NULL,
+		"Put a pooler in front of the server, in transaction mode (pgnetlat_pools has the size of each pool), or make the applications' pools smaller."
+	},
 	[VERDICT_BALANCED] = {
 		"balanced", NUM_RULE_TIMES, 0,
 		NULL, balanced_evidence, NULL, NULL
@@ -906,7 +932,8 @@ verdict_find(const VerdictFigures *figures, VerdictFinding *findings)
 			continue;
 		memset(&finding, 0, sizeof(finding));
 		finding.verdict = i;
-		if (!rule->applies(figures, &finding) || !is_large(figures, finding.lost))
+		if (!rule->applies(figures, &finding) ||
+			(rule->time != NO_TIME && !is_large(figures, finding.lost)))
 			continue;
 		taken[rule->time] = true;
 		insert_finding(findings, count++, &finding);

@@ -83,9 +83,20 @@
 #define VERDICT_CONNECTIONS		20
 #define VERDICT_CONNECT_SHARE	20	/* % */
 
+/*
+ * Connections that are held, %: of max_connections so many at least, when so
+ * few of them would have been enough; as seen for so long.
+ */
+#define VERDICT_HELD_SHARE		66
+#define VERDICT_POOL_SHARE		20
+#define VERDICT_POOL_TIME		(5000 * VERDICT_MS)
+
 /* The client, inside of transactions; a driver needs less than the second. */
 #define VERDICT_PAUSE			(20 * VERDICT_MS)
 #define VERDICT_THINK			(5 * VERDICT_MS)
+#define VERDICT_CLIENT_STARVED	4	/* a client on this machine may have
+									 * waited so many times as long for a
+									 * processor as the server did */
 #define VERDICT_THINK_SHARE		50	/* %: of the time in transactions */
 #define VERDICT_XACT_PAUSE		(100 * VERDICT_MS)	/* in one transaction */
 /* ... and one connection that never pauses, in a loop with much else to do */
@@ -123,6 +134,7 @@ typedef enum Verdict
 	VERDICT_CLIENT_BOUND,
 	VERDICT_SERVER_BOUND,
 	VERDICT_STARVED,
+	VERDICT_TOO_MANY,
 	VERDICT_BALANCED,
 	NUM_VERDICTS
 } Verdict;
@@ -168,6 +180,11 @@ typedef struct VerdictFigures
 	/* repeated statements took this, which have findings of their own: */
 	int64_t		explained;		/* of the network's time */
 	int64_t		explained_others;	/* of the client's, and of the server's */
+
+	/* of the server */
+	int64_t		max_connections;
+	int64_t		pool_size;		/* as in pgnetlat_pools; 0: not known */
+	int64_t		pool_time;		/* for which it was sampled */
 
 	/* of a session */
 	LedgerState state;

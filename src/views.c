@@ -13,6 +13,7 @@
 #include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
+#include "blockers.h"
 #include "diagnose.h"
 #include "settings.h"
 #include "lock_waits.h"
@@ -522,12 +523,20 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 	row_int64(&row, "records_dropped", 0);	/* none since 1.1 */
 	row_int64(&row, "shared_memory_bytes", shmem_size());
 	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
+	if (api >= API_1_1)
+	{
+		blockers_counts(&entries, &evicted);
+		row_int64(&row, "blockers", entries);
+		row_int64(&row, "blockers_max", pgnetlat_max_blockers);
+		row_int64(&row, "blockers_evicted", evicted);
+	}
 	rows_check_columns(&row, desc);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }
 
 SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
+SQL_ENTRY_POINT(pgnetlat_info_1_1, info, API_1_1);
 
 /*
  * Forget what one session has counted so far.  NULL if there is none with this

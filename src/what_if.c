@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "lock_waits.h"
+#include "miscadmin.h"
 #include "prediction.h"
 #include "process.h"
 #include "rows.h"
@@ -237,7 +238,10 @@ what_if(FunctionCallInfo fcinfo, ApiVersion api)
 	entries = clients_copy_window(length, &count);
 	processors = all_processors(entries, count);
 	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		client_row(&row, &entries[i], &processors, &change);
+	}
 	return (Datum) 0;
 }
 

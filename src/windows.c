@@ -203,6 +203,7 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 										 snapshot->packets_received);
 	totals->run_queue = time_before(now->run_queue, snapshot->run_queue);
 	totals->run_queue_wait = time_before(now->run_queue_wait, snapshot->run_queue_wait);
+	totals->on_cpu = now->on_cpu;	/* not kept: nobody asks for it */
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		totals->exec_part[i] = time_before(now->exec_part[i], snapshot->exec_part[i]);
 	before->lock_held_up = time_before(observation->locks.held_up, snapshot->lock_held_up);

@@ -32,9 +32,9 @@ is($client->error_of('CREATE EXTENSION pgnetlat'),
 
 my $must_be_loaded = 'pgnetlat must be loaded via "shared_preload_libraries"';
 my @functions = map { $_->{call} } $client->rows(
-	q{SELECT p.proname || '(' || CASE WHEN p.pronargs = p.pronargdefaults THEN ''
-			 ELSE array_to_string(array_fill('1'::text, ARRAY[p.pronargs::int]), ', ')
-			 END || ')' AS call
+	q{SELECT p.proname || '(' ||
+			 array_to_string(array_fill('1'::text, ARRAY[p.pronargs - p.pronargdefaults]), ', ')
+			 || ')' AS call
 	  FROM pg_depend d
 	  JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 	  JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass

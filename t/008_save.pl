@@ -409,7 +409,7 @@ my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
 ok($used, 'there is an interval with a database');
 my $endless = pack('q', 9223372036854775807);
 my $negative = pack('q', -1);
-my $most = 2305843009213693951;    # of one value
+my $most = 4611686018427387903;    # of one value
 
 # where, and what is written there
 my %untrue = (

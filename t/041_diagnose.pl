@@ -54,7 +54,8 @@ sub findings
 		$observer->_complain($row, 'no evidence, or no figures in it')
 		  if $row->{evidence} !~ /\d/;
 		$observer->_complain($row, "nothing is lost: $row->{verdict}")
-		  if ($row->{lost_time} == 0) != ($row->{verdict} eq 'balanced')
+		  if ($row->{lost_time} == 0) !=
+		  ($row->{verdict} =~ /^(balanced|too many connections)$/)
 		  or $row->{lost_time} < 0;
 		$observer->_complain($row, 'no advice')
 		  if !defined $row->{advice} and $row->{verdict} ne 'balanced';
@@ -140,8 +141,7 @@ is( $observer->value(
 	),
 	'idle in transaction',
 	'in pgnetlat_clients');
-ok( $observer->poll(
-		sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
+ok($observer->poll(sub { doing($holder) =~ /^idle in transaction: UPDA/ }),
 	'and in pgnetlat_now');
 
 # ---------------------------------------------------------------------------
@@ -284,7 +284,7 @@ for (1 .. 30)
 	foreach my $sql ('BEGIN', 'SELECT 1', 'SELECT 2')
 	{
 		$thinker->run($sql);
-		pause(15);
+		pause(20);
 	}
 	$thinker->run('COMMIT');
 }
@@ -308,7 +308,7 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 		$row->{evidence},
 		qr/the client would take no more/,
 		'how that is known');
-	ok( $observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
+	ok($observer->poll(sub { doing($reader) =~ /^slow reader: SELECT/ }),
 		'in pgnetlat_now');
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');
@@ -340,6 +340,26 @@ ok( !(  grep {
 			  && $_->{verdict} ne 'balanced'
 		} findings()),
 	'a loop over a path without length') or diag(explain([ findings() ]));
+
+# ---------------------------------------------------------------------------
+# Connections that nobody needs
+# ---------------------------------------------------------------------------
+
+$_->finish foreach $looper, $loader, $thinker, $busy, @waiter, @sleeper;
+my @held = map { client('held') } 1 .. 75;
+begin();
+ok( $observer->poll(
+		sub {
+			($row) =
+			  grep { $_->{verdict} eq 'too many connections' } findings();
+		}),
+	'most connections are held, and none is needed: too many connections');
+is($row->{subject_kind}, 'server', 'all together');
+like(
+	$row->{evidence},
+	qr/^\d+ of 100 connections are held; a pool of \d would/,
+	'how many would be enough');
+$_->finish foreach @held;
 
 # ---------------------------------------------------------------------------
 # For whose eyes

@@ -49,8 +49,7 @@ foreach my $tcp (0, 1)
 			sub { $_->{exec_time} >= $before->{exec_time} + 200 }),
 		"cancel request over $over: there is something to cancel");
 	$client->cancel;
-	like(
-		(grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{C},
+	like((grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{C},
 		qr/^57014$/, "cancel request over $over: it is cancelled");
 	$account = delta($before, $observer->settled($client));
 	is($account->{requests}, 1, "cancel request over $over: one exchange");
@@ -65,8 +64,9 @@ foreach my $tcp (0, 1)
 	$client->{secret} = "\0" x length $client->secret;
 	$client->cancel;
 	ok( $observer->poll(
-			sub { server_log($node, $offset) =~ /wrong key in cancel request/ }
-		),
+			sub {
+				server_log($node, $offset) =~ /wrong key in cancel request/;
+			}),
 		"cancel request over $over: a wrong key");
 	is(connections(), $known,
 		"cancel request over $over: no session, no connection, no failure");
@@ -96,8 +96,10 @@ my $gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 5, 'LISTEN: a request for each');
 is($gain->{round_trips}, 5, 'LISTEN: and a round trip');
 at_least($gain->{idle_time}, $listened, 'LISTEN: it was idle until then');
-at_most_beside($gain->{client_time} + $gain->{network_time},
-	$listened + 1500, $gain, 'LISTEN: nobody waited for it');
+at_most_beside(
+	$gain->{client_time} + $gain->{network_time},
+	$listened + 1500,
+	$gain, 'LISTEN: nobody waited for it');
 SKIP:
 {
 	my $now = $observer->value(
@@ -131,7 +133,8 @@ $client->finish;
 # COMMIT
 my $file = $node->basedir . '/large';
 append_to_file($file, 'x' x 100_000);
-$node->safe_psql('postgres', "\\lo_import '$file'",
+$node->safe_psql(
+	'postgres', "\\lo_import '$file'",
 	extra_params => ['--no-psqlrc'],
 	connstr => 'host='
 	  . $node->host
@@ -180,9 +183,9 @@ foreach my $minor (0, 2, 9)
 	$speaker->put(query('SELECT pg_sleep(600)'));
 	$observer->await($speaker->pid, sub { $_->{state} eq 'executing' });
 	$speaker->cancel;
-	ok( (grep { $_->{type} eq 'E' } $speaker->until('Z')),
+	ok((grep { $_->{type} eq 'E' } $speaker->until('Z')),
 		"$name: the key cancels");
-	is($observer->settled($speaker)->{requests},
+	is( $observer->settled($speaker)->{requests},
 		6 + $account->{requests},
 		"$name: what was cancelled is counted");
 	$speaker->finish;
@@ -212,6 +215,7 @@ SKIP:
 	chmod 0600, $key;
 	$node->append_conf('postgresql.conf', 'ssl = on');
 	$node->reload;
+
 	foreach my $negotiation (qw(postgres direct))
 	{
 		my $transport = '';

@@ -33,6 +33,7 @@ SERVER_ADDRESS = "10.99.0.1"
 CLIENT_ADDRESS = "10.99.0.2"
 PORT = 54329
 POOLER_PORT = 64329
+PROXY_PORT = 64330
 
 # The end of a conversation, beside its round trips.
 CAPTURE_SETTLE = 0.05
@@ -81,6 +82,7 @@ class Lab:
         self.snapshots_prepared = False         # see measure.py
         self.rtt = 0.0
         self.pooler_port = POOLER_PORT
+        self.proxy_port = PROXY_PORT
 
     # -- setting up and tearing down ------------------------------------------
 
@@ -237,14 +239,27 @@ class Lab:
             + "".join(f"{name} = {value}\n" for name, value in options.items()))
         log = directory.relative_to(self.directory) / "pgbouncer"
         process = self.space.start(["pgbouncer", "-q", directory / "ini"], prefix=self.server_ns.prefix, log=log)
+        self._await_listener("pgbouncer", POOLER_PORT, log)
+        return process
 
+    def start_haproxy(self):
+        """A proxy of TCP connections on the server's side, likewise."""
+        directory = self.space.own(pathlib.Path(tempfile.mkdtemp(prefix="haproxy.", dir=self.directory)))
+        (directory / "cfg").write_text(
+            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n"
+            f"listen postgresql\n  bind {SERVER_ADDRESS}:{PROXY_PORT}\n  server s 127.0.0.1:{PORT}\n")
+        log = directory.relative_to(self.directory) / "haproxy"
+        process = self.space.start(["haproxy", "-db", "-f", directory / "cfg"], prefix=self.server_ns.prefix, log=log)
+        self._await_listener("haproxy", PROXY_PORT, log)
+        return process
+
+    def _await_listener(self, name, port, log):
         def listens():
             with contextlib.suppress(OSError), self.server_ns.entered():
-                socket.create_connection((SERVER_ADDRESS, POOLER_PORT), timeout=1).close()
+                socket.create_connection((SERVER_ADDRESS, port), timeout=1).close()
                 return True
 
-        poll.until(listens, lambda: f"pgbouncer listens\n{self.space.log(log)}", 10)
-        return process
+        poll.until(listens, lambda: f"{name} listens\n{self.space.log(log)}", 10)
 
     # -- captures ------------------------------------------------------------------
 

@@ -20,6 +20,7 @@
 
 #define MODEL_SEQUENCE	4711
 #define MODEL_NOW		INT64_C(1000000000000)
+#define MODEL_OWNER		1000
 
 /*
  * A reply as the kernel puts it together, without gaps; to be spoilt field by
@@ -67,6 +68,7 @@ model_reply(const TcpEndpoints *endpoints, ModelReply *reply)
 	reply->socket.id.idiag_cookie[0] = (uint32_t) endpoints->cookie;
 	reply->socket.id.idiag_cookie[1] = (uint32_t) (endpoints->cookie >> 32);
 	reply->socket.idiag_wqueue = 77;
+	reply->socket.idiag_uid = MODEL_OWNER;
 	reply->other.nla_len = NLA_HDRLEN + 1;	/* three bytes of padding follow */
 	reply->other.nla_type = INET_DIAG_SHUTDOWN;
 	reply->info_header.nla_len = NLA_HDRLEN + sizeof(reply->info);
@@ -111,6 +113,46 @@ model_holds_answer(const uint8_t *bytes, size_t length, const TcpEndpoints *endp
 	return false;
 }
 
+/* For the same connection, of which the server's end is not known. */
+static void
+model_search(TcpSearch *search)
+{
+	TcpEndpoints endpoints;
+
+	model_endpoints(&endpoints);
+	memset(search, 0, sizeof(*search));
+	search->family = endpoints.family;
+	memcpy(search->remote_address, endpoints.remote_address, sizeof(search->remote_address));
+	search->remote_port = endpoints.remote_port;
+	search->not_local_port = htons(6432);
+	search->owner = MODEL_OWNER;
+}
+
+/* Does the datagram hold, anywhere, what was searched for, and what was found? */
+static bool
+model_holds_found(const uint8_t *bytes, size_t length, const TcpSearch *search,
+				  const TcpEndpoints *found)
+{
+	for (size_t at = 0; at + NLMSG_HDRLEN + sizeof(struct inet_diag_msg) <= length; at++)
+	{
+		struct nlmsghdr header;
+		struct inet_diag_msg socket;
+
+		memcpy(&header, bytes + at, sizeof(header));
+		memcpy(&socket, bytes + at + NLMSG_HDRLEN, sizeof(socket));
+		if (header.nlmsg_seq == MODEL_SEQUENCE && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+			(socket.idiag_state == 1 || socket.idiag_state == 8) &&
+			socket.idiag_family == search->family && socket.idiag_uid == search->owner &&
+			socket.id.idiag_dport == search->remote_port &&
+			socket.id.idiag_sport != search->not_local_port &&
+			memcmp(socket.id.idiag_dst, search->remote_address, 4) == 0 &&
+			socket.id.idiag_sport == found->local_port &&
+			memcmp(socket.id.idiag_src, found->local_address, 4) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool
 model_is_sane(const TcpInfo *info)
 {
@@ -128,18 +170,47 @@ model_not_below(const TcpCounters *a, const TcpCounters *b)
 		a->packets_sent >= b->packets_sent && a->packets_received >= b->packets_received;
 }
 
+/* Read a datagram as the reply to a search. */
+static const char *
+model_read_search(const uint8_t *bytes, size_t length)
+{
+	TcpSearch	search;
+	TcpEndpoints untouched;
+	TcpEndpoints found;
+	TcpInfo		untouched_info;
+	TcpInfo		info;
+	TcpReply	reply;
+
+	model_search(&search);
+	memset(&untouched, 0x5a, sizeof(untouched));
+	memset(&untouched_info, 0x5a, sizeof(untouched_info));
+	found = untouched;
+	info = untouched_info;
+	reply = tcpstate_search_reply(bytes, length, &search, MODEL_SEQUENCE, MODEL_NOW, &found, &info);
+	if (reply != TCP_REPLY_VALID)
+		return memcmp(&found, &untouched, sizeof(found)) == 0 &&
+			memcmp(&info, &untouched_info, sizeof(info)) == 0 ? NULL : "nothing found, but figures";
+	if (!model_holds_found(bytes, length, &search, &found))
+		return "something else was found";
+	return model_is_sane(&info) && info.owner == MODEL_OWNER ? NULL :
+		"impossible figures were found";
+}
+
 /*
  * Read a datagram.  Returns NULL, or what should not have happened.
  */
 static const char *
 model_read(const uint8_t *bytes, size_t length)
 {
+	const char *wrong = model_read_search(bytes, length);
 	TcpEndpoints endpoints;
 	TcpInfo		untouched;
 	TcpInfo		info;
 	TcpInfo		known;
 	TcpReply	reply;
 
+	if (wrong)
+		return wrong;
 	model_endpoints(&endpoints);
 	memset(&untouched, 0x5a, sizeof(untouched));
 	info = untouched;

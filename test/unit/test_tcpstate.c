@@ -462,10 +462,121 @@ test_question(void)
 	CHECK_EQUAL(body.id.idiag_cookie[1], INET_DIAG_NOCOOKIE, "no cookie");
 }
 
+/* ---------------------------------------------------------------------------
+ * Searches
+ * ---------------------------------------------------------------------------
+ */
+
+static TcpReply
+find(const void *bytes, size_t length, const TcpSearch *search, TcpEndpoints *found)
+{
+	TcpInfo		info;
+
+	return tcpstate_search_reply(bytes, length, search, MODEL_SEQUENCE, MODEL_NOW, found, &info);
+}
+
+/* A good reply to a search, spoilt. */
+#define CHECK_SEARCH(spoil, expected) \
+	do { \
+		model_endpoints(&endpoints); \
+		model_reply(&endpoints, &reply); \
+		model_search(&search); \
+		spoil; \
+		CHECK_EQUAL(find(&reply, sizeof(reply), &search, &found), expected, #spoil); \
+	} while (0)
+
+static void
+test_search(void)
+{
+	TcpEndpoints endpoints;
+	TcpEndpoints found;
+	TcpSearch	search;
+	ModelReply	reply;
+	ModelReply	two[2];
+
+	CHECK_SEARCH((void) 0, TCP_REPLY_VALID);
+	CHECK(memcmp(&found, &endpoints, sizeof(found)) == 0, "the connection that was found");
+
+	CHECK_SEARCH(search.owner++, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(search.not_local_port = endpoints.local_port, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(search.remote_port++, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(search.remote_address[3]++, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.socket.idiag_family = AF_INET6, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.socket.idiag_state = 10, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.socket.idiag_state = 6, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.header.nlmsg_seq++, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.header.nlmsg_len++, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.info_header.nla_type = INET_DIAG_MEMINFO, TCP_REPLY_FOREIGN);
+	CHECK_SEARCH(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_GONE);
+	CHECK_SEARCH(reply.header.nlmsg_type = NLMSG_ERROR, TCP_REPLY_REFUSED);
+
+	/* what is searched for is behind something else */
+	CHECK_SEARCH((void) 0, TCP_REPLY_VALID);
+	two[0] = two[1] = reply;
+	two[0].socket.idiag_uid++;
+	CHECK_EQUAL(find(two, sizeof(two), &search, &found), TCP_REPLY_VALID, "the second one");
+	two[1].socket.idiag_uid++;
+	CHECK_EQUAL(find(two, sizeof(two), &search, &found), TCP_REPLY_FOREIGN, "neither");
+	for (size_t length = 0; length < sizeof(reply); length++)
+		CHECK_EQUAL(find(&reply, length, &search, &found), TCP_REPLY_FOREIGN, "cut off");
+}
+
+/* A socket that listens, and both ends of a connection to it, as the kernel has them. */
+static void
+test_search_kernel(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in client_address;
+	socklen_t	size = sizeof(address);
+	int			listener = socket(AF_INET, SOCK_STREAM, 0);
+	int			client = socket(AF_INET, SOCK_STREAM, 0);
+	int			netlink = socket(AF_NETLINK, SOCK_DGRAM, NETLINK_SOCK_DIAG);
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	TcpSearch	search = {.family = AF_INET,.owner = getuid()};
+	TcpEndpoints found = {0};
+	TcpReply	reply = TCP_REPLY_FOREIGN;
+	uint8_t		question[TCP_SEARCH_SIZE];
+	uint8_t		bytes[32768];
+	size_t		length;
+
+	if (netlink < 0 || bind(listener, (struct sockaddr *) &address, size) != 0 ||
+		listen(listener, 1) != 0 ||
+		getsockname(listener, (struct sockaddr *) &address, &size) != 0 ||
+		connect(client, (struct sockaddr *) &address, size) != 0 ||
+		getsockname(client, (struct sockaddr *) &client_address, &size) != 0 ||
+		accept(listener, NULL, NULL) < 0)
+	{
+		printf("skipped: the kernel's own reply: %s\n", strerror(errno));
+		return;
+	}
+	memcpy(search.remote_address, &client_address.sin_addr, 4);
+	search.remote_port = client_address.sin_port;
+	length = tcpstate_search(&search, MODEL_SEQUENCE, question);
+	if (sendto(netlink, question, length, 0, (struct sockaddr *) &kernel, sizeof(kernel)) < 0)
+	{
+		printf("skipped: the kernel's own reply: %s\n", strerror(errno));
+		return;
+	}
+	while (reply == TCP_REPLY_FOREIGN)
+	{
+		TcpInfo		info;
+		ssize_t		received = recv(netlink, bytes, sizeof(bytes), 0);
+
+		if (received < 0)
+			break;
+		reply = tcpstate_search_reply(bytes, received, &search, MODEL_SEQUENCE, MODEL_NOW,
+									  &found, &info);
+	}
+	CHECK_EQUAL(reply, TCP_REPLY_VALID, "the kernel finds the connection");
+	CHECK(found.local_port == address.sin_port, "and its other end");
+}
+
 static void
 test_replies(void)
 {
 	test_answer();
+	test_search();
+	test_search_kernel();
 	test_other_sockets();
 	test_ipv6();
 	test_other_messages();

@@ -106,6 +106,7 @@ test_trips(void)
 	requests(42 * 50, 50, MS * 15 / 42, MS * 19 / 10, 0, true);
 	expect("chatty", "42 round trips");
 	expect_evidence("42 round trips per transaction x 1.90 ms = 79.8 of 94.8 ms");
+	CHECK(finding_of(VERDICT_NETWORK_BOUND) == NULL, "no time is lost twice");
 	CHECK_EQUAL(findings[0].lost, 42 * 50 * MS * 19 / 10, "all round trips");
 	CHECK_EQUAL(findings[0].saving, 40 * 50 * MS * 19 / 10, "all but two");
 	CHECK(strstr(verdict_advice(&f, &findings[0]), "pipeline") != NULL, "what to do");
@@ -359,6 +360,28 @@ test_server(void)
 	expect("nothing", "as a benchmark has it");
 }
 
+static void
+test_pool(void)
+{
+	begin(VERDICT_OF_SERVER);
+	f.sessions = 180;
+	f.max_connections = 200;
+	f.pool_size = 12;
+	f.pool_time = VERDICT_POOL_TIME;
+	expect("too many connections", "twelve would do");
+	CHECK_EQUAL(findings[0].lost, 0, "no time");
+	CHECK_EQUAL(findings[0].saving, VERDICT_UNKNOWN, "nor is any saved");
+	expect_evidence("180 of 200 connections are held; a pool of 12 would have served them for 99.9 % of the time without a wait");
+	f.pool_size = 36;
+	expect("nothing", "a fifth is busy");
+	f.pool_size = 12;
+	f.max_connections = 300;
+	expect("nothing", "many are left");
+	f.max_connections = 200;
+	f.pool_time--;
+	expect("nothing", "not known for long");
+}
+
 /* Whatever the figures are, nothing breaks, and nothing is lost twice. */
 static void
 test_any(void)
@@ -405,6 +428,7 @@ main(void)
 	test_streams();
 	test_connections();
 	test_server();
+	test_pool();
 	test_any();
 	return CHECKS_DONE("verdict");
 }

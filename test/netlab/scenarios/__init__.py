@@ -21,6 +21,7 @@ MODULES = {
     11: "s11_four_cases",
     12: "s12_predictions",
     13: "s13_connecting",
+    14: "s14_poolers",
     15: "s15_replication",
 }
 

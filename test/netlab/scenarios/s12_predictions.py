@@ -1,12 +1,12 @@
 """What `pgnetlat_what_if()` predicts, against what comes true.
 
 pgbench runs at one round trip. `pgnetlat_what_if()` predicts from that run what its throughput and the time of a
-transaction would be at other round trips, or if statements travelled together. Then pgbench runs like that. A case
-is named after the run that the predictions come from.
+transaction would be at other round trips, or if statements travelled together. Then pgbench runs like that.
 
 Truth: pgbench's own counts of transactions. Counting begins when all of its clients are connected, because they
 connect one after the other, and the early ones wait. The round trips asked for are those that the kernel measures
-on each path.
+on each path. In brackets: `predicted_throughput_low` to `predicted_throughput_high`; a prediction for a shorter path
+meets its goal as well if the truth is between them.
 """
 
 import re
@@ -19,25 +19,28 @@ from scenarios.common import label
 
 TITLE = "Predictions"
 
-NEAR, FAR = 0.0005, 0.05
+# Fewer transactions are no mean: pgbench counts whole ones in each second.
+TRANSACTIONS = 200
 
-# A run at a busy machine may be slower by this factor, and a prediction is not to blame.
-NOISE = 0.5
+# What fails the suite: a prediction for a longer path that is off by so much. A machine that is busy with something
+# else in one of the runs takes milliseconds more, which is little beside the path; predictions for a short path, or
+# for batches, may consist of nothing else then.
+NOISE = 0.6
 
-REASONS = {
-    "transaction time": "What a statement and its client take depends on how long they have waited: caches are cold,"
-    " and processors asleep. By how much, nobody knows who has not seen it: the interval is for that.",
-    "throughput": "See transaction time.",
-}
+SLOWER = "What turns take depends on how long the server and the client have waited, and on who else keeps the" \
+    " processors warm. The account shows one state of that, and the law in `src/prediction.c` is one machine's." \
+    " With many clients, pgbench and the line need the processors that the server needs."
+REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
 
 PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
 
 PREDICTION = """
-    SELECT busy_sessions, transactions, round_trips, server_time, network_time, client_time, transaction_time,
-           throughput, predicted_transaction_time, predicted_throughput, predicted_throughput_low,
-           predicted_throughput_high, change
+    SELECT transaction_time, throughput, predicted_transaction_time, predicted_throughput,
+           predicted_throughput_low, predicted_throughput_high
       FROM pgnetlat_what_if({arguments}) WHERE application_name = 'pgbench' AND datname = current_database()
 """
+
+STATEMENT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
 class Run:
@@ -56,8 +59,9 @@ class Run:
             measure.think(seconds)
             self.predictions = {name: predict(lab, arguments) for name, arguments in questions.items()}
             self.measured = predict(lab, "")
-            # The line that was being counted when all of this began is not of it.
-            self.throughput = statistics.median(self.progress(lab)[first + 1:]) * statements
+            # The second that was being counted when all of this began is not of it.
+            poll.until(lambda: len(self.progress(lab)) > first + 1, "pgbench's progress")
+            self.throughput = statistics.mean(self.progress(lab)[first + 1:]) * statements
             self.transaction_time = clients / self.throughput * 1000
         finally:
             lab.stop(program)
@@ -85,29 +89,53 @@ def measured_rtt(lab, rtt):
         return measure.snapshot(lab, client.pid)["rtt"]
 
 
-def compare(results, name, prediction, truth, allowed):
-    """A prediction, beside what came true: within so much, or else an honest interval."""
-    goal = f"{allowed * 100:g} %" if allowed else ""
-    results.add(f"transaction time, {name}", truth.transaction_time, prediction["predicted_transaction_time"],
-                allowed=allowed and allowed * truth.transaction_time, goal=goal)
-    results.add(f"throughput, {name}", truth.throughput, prediction["predicted_throughput"], unit="/s",
-                allowed=allowed and allowed * truth.throughput, goal=goal)
-    for bound in ("low", "high"):
-        results.add(f"{bound}, {name}", truth.throughput, prediction[f"predicted_throughput_{bound}"], unit="/s")
+def compare(results, prediction, run, allowed, bounds_count=False, required=False):
+    """A prediction beside what came true, "allowed" a share of it or None for no goal."""
+    low, high = (prediction[f"predicted_throughput_{bound}"] for bound in ("low", "high"))
+    contained = bounds_count and low <= run.throughput <= high
+    goal = "" if allowed is None else f"{allowed * 100:g} %" + (", or within bounds" if bounds_count else "")
+    for name, truth, shown, unit, note in (
+            ("transaction time", run.transaction_time, prediction["predicted_transaction_time"], "ms", ""),
+            ("throughput", run.throughput, prediction["predicted_throughput"], "/s", f"{low:.4g} to {high:.4g}")):
+        margin = allowed and allowed * truth
+        results.add(name, truth, shown, unit=unit, note=note, goal=goal, required=required, fails_at=NOISE * truth,
+                    allowed=abs(shown - truth) + margin if contained else margin)
+
+
+def round_trips(lab, results, short):
+    rtts = (0.0005, 0.05) if short else (0.0005, 0.001, 0.005, 0.05)
+    measured = {rtt: measured_rtt(lab, rtt) for rtt in rtts}
+    questions = {rtt: f"rtt => {measured[rtt]}" for rtt in rtts}
+    for clients in (1,) if short else (1, 16, 64):
+        runs = {rtt: Run(lab, rtt, clients, ["-S", "-M", "prepared"],
+                         2.5 if short else max(8, TRANSACTIONS * rtt / clients), questions) for rtt in rtts}
+        for rtt in rtts:
+            results.case = f"{clients} clients, {label(rtt)}: as measured"
+            compare(results, runs[rtt].measured, runs[rtt], None)
+            for other in (o for o in rtts if o != rtt):
+                results.case = f"{clients} clients, from {label(rtt)} to {other * 1000:g} ms"
+                forward = other > rtt
+                compare(results, runs[rtt].predictions[other], runs[other],
+                        0.1 if not forward else 0.03 if clients == 1 else 0.05, bounds_count=not forward,
+                        required=forward)
+
+
+def batches(lab, results, short):
+    single = lab.directory / "single.sql"
+    single.write_text(STATEMENT)
+    sizes = (10,) if short else (10, 100)
+    for mode in ("extended",) if short else ("extended", "prepared"):
+        run = Run(lab, 0.01, 1, ["-f", single, "-M", mode], 2.5 if short else 8,
+                  {size: f"batch => {size}" for size in sizes})
+        for size in sizes:
+            together = lab.directory / f"together{size}.sql"
+            together.write_text("\\startpipeline\n" + STATEMENT * size + "\\endpipeline\n")
+            truth = Run(lab, 0.01, 1, ["-f", together, "-M", mode], 2.5 if short else 8, {}, statements=size)
+            results.case = f"from single statements to batches of {size}, {mode}, {label(0.01)}"
+            compare(results, run.predictions[size], truth, 0.05)
 
 
 def run(lab, results, short):
     lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
-    seconds = 2.5 if short else 8
-    rtts = (NEAR, FAR) if short else (NEAR, 0.001, 0.005, FAR)
-    measured = {rtt: measured_rtt(lab, rtt) for rtt in rtts}
-    questions = {label(rtt): f"rtt => {measured[rtt]}" for rtt in rtts}
-    for clients in (1,) if short else (1, 16, 64):
-        runs = {rtt: Run(lab, rtt, clients, ["-S", "-M", "prepared"], seconds, questions) for rtt in rtts}
-        for rtt in rtts:
-            results.case = f"{clients} clients, from {label(rtt)}"
-            for other in rtts:
-                forward = other >= rtt
-                allowed = (0.03 if clients == 1 else 0.05) if forward else 0.1
-                compare(results, label(other), runs[rtt].predictions[label(other)], runs[other],
-                        None if other == rtt else allowed)
+    round_trips(lab, results, short)
+    batches(lab, results, short)

@@ -1,0 +1,178 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# More holders than pgnetlat_blockers has room for: those for which others waited
+# least go, what was waited for them stays in a row of its own, and those whom
+# somebody waits for now stay where they are.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# the fewest that can be set
+my $max = 10;
+
+my ($node, $observer) =
+  start_node('full_blockers', conf => "pgnetlat.max_blockers = $max");
+
+sub client
+{
+	my ($name) = @_;
+
+	return PgNetlat::Client->connect($node, application_name => $name);
+}
+
+# A holder, each with one who waits for it, and when that was seen to be known.
+sub block
+{
+	my ($number) = @_;
+	my $holder = client("holder $number");
+	my $victim = client("victim $number");
+
+	$holder->run("SELECT pg_advisory_lock($number)");
+	$victim->{asked_at} = now();
+	$victim->put(query("SELECT pg_advisory_lock($number)"));
+	$observer->poll(
+		sub {
+			my $account = $observer->account($victim->pid);
+
+			$account && ($account->{blocked_by} // 0) == $holder->pid;
+		}) or die "nobody waits for holder $number";
+	return { holder => $holder, victim => $victim, number => $number };
+}
+
+sub release
+{
+	my ($pair) = @_;
+
+	$pair->{holder}->run("SELECT pg_advisory_unlock($pair->{number})");
+	$pair->{victim}->responses;
+	$pair->{waited_at_most} = now() - $pair->{victim}->{asked_at};
+	$_->finish foreach @$pair{qw(holder victim)};
+	return;
+}
+
+# What is counted, over all rows and in that of evicted ones.
+sub reading
+{
+	my ($info) = $observer->rows(
+		'SELECT blockers, blockers_max, blockers_evicted FROM pgnetlat_info');
+	my %reading = (%$info, rows => 0, blocked_time => 0, evicted_time => 0);
+
+	foreach my $row ($observer->blockers('true'))
+	{
+		$reading{rows}++;
+		$reading{blocked_time} += $row->{blocked_time};
+		next if defined $row->{backend_type};
+		is($row->{application_name}, '(evicted)', 'called so');
+		$reading{evicted_time} += $row->{blocked_time};
+	}
+	return \%reading;
+}
+
+# ---------------------------------------------------------------------------
+# One after the other; one of them for as long as all the others
+# ---------------------------------------------------------------------------
+
+my $reading = reading();
+is_deeply(
+	$reading,
+	{
+		blockers => 0,
+		blockers_max => $max,
+		blockers_evicted => 0,
+		rows => 0,
+		blocked_time => 0,
+		evicted_time => 0
+	},
+	'at first nobody has held up others');
+
+my $long = block(0);
+my $waited_at_most = 0;
+my $previous = $reading;
+
+foreach my $number (1 .. 2 * $max)
+{
+	my $pair = block($number);
+
+	release($pair);
+	$waited_at_most += $pair->{waited_at_most};
+	$reading = reading();
+	cmp_ok(
+		$reading->{blocked_time},
+		'>',
+		$previous->{blocked_time},
+		"holder $number: what was waited for it is there");
+	cmp_ok(
+		$reading->{evicted_time},
+		'>=',
+		$previous->{evicted_time},
+		'what was evicted stays');
+	cmp_ok($reading->{blockers}, '<=', $max, 'there is not more than room');
+	cmp_ok(
+		$reading->{blockers_evicted},
+		'>=',
+		$previous->{blockers_evicted},
+		'nobody comes back');
+	$previous = $reading;
+}
+
+# each holder has its own row: its unlocking is none after which anybody waits
+cmp_ok($reading->{blockers_evicted}, '>=', $max + 1, 'some had to go');
+is( $reading->{blockers} + $reading->{blockers_evicted},
+	2 * $max + 1,
+	'and all that went is counted');
+cmp_ok($reading->{evicted_time}, '>', 0, 'with what was waited for them');
+my ($row) = $observer->blockers(q{application_name = 'holder 0'});
+is($row->{blocked_sessions}, 1, 'whom somebody waits for stays');
+my $read = now();
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	$read - $long->{victim}->{asked_at},
+	'with all that was waited');
+release($long);
+$waited_at_most += $long->{waited_at_most};
+cmp_ok(reading()->{blocked_time},
+	'<=', $waited_at_most, 'all in all, nothing counts twice');
+
+# ---------------------------------------------------------------------------
+# All at once: nobody may go
+# ---------------------------------------------------------------------------
+
+$observer->run('SELECT pgnetlat_reset()');
+is(reading()->{blockers}, 0, 'after a reset there are none');
+is(reading()->{blockers_evicted}, 0, 'none went');
+
+my @pairs = map { block($_) } 1 .. $max + 2;
+$reading = reading();
+is($reading->{blockers}, $max, 'more holders at once than there is room for');
+is($reading->{blockers_evicted}, 2, 'each that found none is counted once');
+is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
+	$max + 2, 'all who wait are there');
+is( $observer->value(
+		q{SELECT blocked_sessions FROM pgnetlat_blockers WHERE backend_type IS NULL}
+	),
+	2,
+	'two of them for those without room');
+pause(300);
+cmp_ok(
+	reading()->{evicted_time},
+	'>=',
+	$reading->{evicted_time} + 2 * 300 - 1,
+	'and go on waiting');
+is(reading()->{blockers_evicted}, 2, 'which does not count again');
+release($_) foreach @pairs;
+is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
+	0, 'in the end nobody waits');
+
+no_violations($observer);
+$node->stop;
+done_testing();
