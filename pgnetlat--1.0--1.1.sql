@@ -923,7 +923,7 @@ COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round t
 COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: part of these waits spent inside a transaction';
 COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
-COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
 COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
@@ -1041,7 +1041,7 @@ COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: in its exe
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
 COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
 

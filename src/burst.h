@@ -6,10 +6,23 @@
  * A burst is a run of exchanges of one session that belong to one piece of
  * work: those inside one transaction block, or successive exchanges outside of
  * a block between which the client never thought for longer than
- * BURST_THINK_NS.  A statement that has been executed in the burst before is a
- * repeat, whatever came in between, and the round trips that brought it (those
- * before it and, where the client prepares it anew each time, before that) are
- * what one statement for all would have saved.
+ * BURST_THINK_NS.  The round trips that brought a repeat (those before it and,
+ * where the client prepares it anew each time, before that) are what one
+ * statement for all would have saved.
+ *
+ * In a transaction block, a statement that has been executed in the burst
+ * before is a repeat, whatever came in between.
+ *
+ * Outside of a block, a burst need not be one piece of work.  Through a pooler,
+ * requests of many users follow each other as closely as the statements of a
+ * loop do, and most of them run the same few statements.  So only what is
+ * executed again and again, without anything in between, is a repeat, and only
+ * if it is in the same exchange, or looks like a loop:
+ *
+ * - The statement before the first execution had more than one row: as many
+ *   executions as it had rows are one for each of them.  That is an N+1.
+ * - Or there were BURST_LOOP executions, and now there is another one, before
+ *   all of which the client thought for BURST_LOOP_THINK_NS at most.
  *
  * Bursts are numbered.  Whoever keeps something for each statement also keeps
  * the number of the burst in which the statement was last executed, so that
@@ -28,7 +41,11 @@
 #include <stdint.h>
 
 /* Outside of a transaction block, a client that thinks longer starts anew. */
-#define BURST_THINK_NS		INT64_C(10000000)
+#define BURST_THINK_NS		INT64_C(100000000)
+
+/* There, a loop that no rows account for. */
+#define BURST_LOOP			30
+#define BURST_LOOP_THINK_NS	INT64_C(2000000)
 
 /* Which statement continues the burst in progress? */
 typedef enum BurstContinues
@@ -43,6 +60,13 @@ typedef struct Burst
 	uint32_t	number;			/* of the burst in progress; 0: there was none */
 	BurstContinues continues;
 	int64_t		trip;			/* round trips that brought the next statement */
+
+	/* outside of a block */
+	uint64_t	run_of;			/* the latest statement; 0: none */
+	int64_t		rows;			/* that it had */
+	int64_t		executions;		/* of it, one after the other */
+	int64_t		accounted;		/* so many of them are for a row each */
+	int64_t		loop_after;		/* and what comes after so many is a loop */
 } Burst;
 
 /* A new burst: no statement has been executed in it. */
@@ -52,6 +76,8 @@ burst_begin(Burst *burst)
 	/* 0 is of what was never executed, also when all numbers have been used */
 	if (++burst->number == 0)
 		burst->number = 1;
+	burst->run_of = 0;
+	burst->rows = 0;
 }
 
 /*
@@ -80,6 +106,46 @@ burst_repeats(const Burst *burst, uint32_t *executed_in)
 		return true;
 	*executed_in = burst->number;
 	return false;
+}
+
+/*
+ * The same outside of a block, of a statement that had so many rows; perhaps in
+ * the same exchange as the one before.
+ */
+static inline bool
+burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_exchange)
+{
+	int64_t		rows_before = burst->rows;
+
+	burst->rows = rows;
+	if (burst->run_of != statement)
+	{
+		burst->run_of = statement;
+		burst->executions = 1;
+		burst->accounted = rows_before;
+		burst->loop_after = BURST_LOOP;
+		return false;
+	}
+	burst->executions++;
+	return burst->executions > burst->loop_after ||
+		burst->executions <= burst->accounted || same_exchange;
+}
+
+/* There, a statement is prepared: would it be a repeat if it were executed next? */
+static inline bool
+burst_would_repeat_outside(const Burst *burst, uint64_t statement)
+{
+	return burst->run_of == statement &&
+		(burst->executions >= burst->loop_after || burst->executions < burst->accounted);
+}
+
+/* A wait is over: so long was its round trip, and so long has the client thought. */
+static inline void
+burst_wait(Burst *burst, int64_t network, int64_t client)
+{
+	burst->trip = network;
+	if (client > BURST_LOOP_THINK_NS)
+		burst->loop_after = burst->executions + BURST_LOOP;
 }
 
 /*

@@ -520,6 +520,8 @@ next_record(int64 at, int64 network)
 		count_record(my_session.in_block);
 		my_tally.current->totals.network += network;
 		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
+		if (record->statements > 0)
+			exchange_set_state(STATE_STATEMENT_BEFORE, true);
 	}
 	slot_write_end(my_session.slot);
 	record->network = network;

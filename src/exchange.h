@@ -155,6 +155,8 @@ exchange_in_progress(void)
 #define STATE_NESTED			0x10	/* what runs is inside of a statement */
 #define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was
 											 * about */
+#define STATE_STATEMENT_BEFORE	0x40	/* one was executed in this exchange
+										 * and has its own record */
 
 static inline bool
 exchange_state(uint8 bits)
@@ -261,13 +263,19 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 	burst_enter(burst, in_block);
 	if (likely(statements > 0))
 	{
-		if (!burst_repeats(burst, &statement->executed_in) || record->queryid == 0)
+		bool		repeats = unlikely(in_block) ?
+			burst_repeats(burst, &statement->executed_in) :
+			burst_repeats_outside(burst, record->queryid, record->rows,
+								  exchange_state(STATE_STATEMENT_BEFORE));
+
+		if (!repeats || record->queryid == 0)
 			return;
 		statement->totals.repeats++;
 		statement->totals.repeat_network += burst->trip;
 	}
 	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0 &&
-			 statement->executed_in == burst->number)
+			 (in_block ? statement->executed_in == burst->number :
+			  burst_would_repeat_outside(burst, record->queryid)))
 		statement->totals.repeat_network += burst->trip;
 }
 
@@ -303,7 +311,7 @@ exchange_count_wait(const LedgerWait *wait)
 	totals->client += wait->client;
 	if (wait->in_xact)
 		totals->in_xact_wait += wait->network + wait->client;
-	my_tally.burst.trip = wait->network;
+	burst_wait(&my_tally.burst, wait->network, wait->client);
 }
 
 /* The record of the exchange's last statement, with the wait that followed it. */

@@ -14,8 +14,9 @@ byte left and arrived.
     transaction  what ends with COMMIT or ROLLBACK, with the session, or, outside of a
                  block, with Sync or the end of a simple Query
     repeat       an execution of a statement that was executed before in the same
-                 transaction block, or, outside of a block, without the client
-                 thinking for more than 10 ms in between
+                 transaction block; outside of a block, one of a loop: of the same
+                 statement in a row, as many as the one before had rows, with no more
+                 than 100 ms of thinking in between, or after 30 within 2 ms each
 
 A wait belongs to the statement before it: the last one executed in the request,
 or, in a request that executes nothing, the one that it prepares or describes.
@@ -36,7 +37,9 @@ TAKEN_AT_ONCE = 16384
 # The server, in ns, may look for the next request so long before its response leaves.
 LOOKS_BEFORE = 1_000_000
 
-THINK_BREAKS_BURST = 10_000_000
+THINK_BREAKS_BURST = 100_000_000
+THINK_IN_LOOP = 2_000_000
+LOOP = 30
 OPTIMIZABLE = re.compile(r"(?i)\(*(select|insert|update|delete|merge|with|values|table)\b")
 
 
@@ -63,6 +66,26 @@ class Execution:
     turns: int                  # of the session, up to its end
     repeat: bool = False        # certainly
     perhaps: bool = False       # unless what delayed the exchange counts as thinking
+
+
+@dataclasses.dataclass
+class Run:
+    """Executions of one statement in a row, outside of a transaction block."""
+    statement: str = None
+    rows: int = 0               # of the latest execution
+    executions: int = 0
+    accounted: int = 0          # rows of the statement before
+    close: int = 0              # the latest executions that followed each other closely
+
+    def repeats(self, statement, rows, think):
+        again = statement == self.statement
+        if again:
+            self.executions += 1
+            self.close = self.close + 1 if think is None or think <= THINK_IN_LOOP else 0
+        else:
+            self.statement, self.executions, self.accounted, self.close = statement, 1, self.rows, 0
+        self.rows = rows
+        return again and (think is None or self.executions <= self.accounted or self.close >= LOOP)
 
 
 @dataclasses.dataclass
@@ -343,23 +366,26 @@ class Conversation:
     def _find_repeats(self):
         """Twice: what delays an exchange may count as thinking, or not."""
         for certainly in (True, False):
-            burst, in_block = set(), False
+            burst, run, in_block, think = set(), Run(), False, 0    # None: in the same request
             for event in self._events:
                 if event is None:
-                    burst.clear()
+                    burst, run = set(), Run()
                 elif isinstance(event, Wait):
                     delayed = event.late + event.drain + event.upload
-                    if event.client > THINK_BREAKS_BURST or certainly and event.client + 2 * delayed > THINK_BREAKS_BURST:
-                        burst.clear()
+                    client = event.client + 2 * delayed if certainly else event.client
+                    think = max(think or 0, client)
+                    if client > THINK_BREAKS_BURST:
+                        burst, run = set(), Run()
                 else:
                     if event.in_block != in_block:
-                        burst.clear()
+                        burst, run = set(), Run()
                     in_block = event.in_block
                     key = event.exact if certainly else event.text
-                    event.perhaps = key in burst
+                    event.perhaps = key in burst if in_block else run.repeats(key, event.rows, think)
                     if certainly:
                         event.repeat = event.perhaps
                     burst.add(key)
+                    think = None
 
     # -- what the messages do ------------------------------------------------------------
 

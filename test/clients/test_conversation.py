@@ -196,11 +196,20 @@ class Statements(unittest.TestCase):
         talk.client(pg.query("COMMIT")).server(done("COMMIT"), ready())
         self.assertEqual(talk.end().transactions, 1)
 
-    def test_repeats_outside_of_a_block_end_with_a_pause(self):
+    def test_repeats_outside_of_a_block_are_for_rows(self):
         talk = Talk()
-        for think in (1, 1, 50, 1):
+        for think in (1, 1, 50, 500):
+            talk.client(pg.query("SELECT i FROM t")).server(ROW, ROW, ROW, done("SELECT 3"), ready())
+            for _ in range(3):
+                talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
+        self.assertEqual([e.repeat for e in talk.end().executions],
+                         [False, False, True, True] * 3 + [False] * 4)
+
+    def test_repeats_outside_of_a_block_without_rows_are_many(self):
+        talk = Talk()
+        for think in [1] * 32 + [5]:
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
-        self.assertEqual([e.repeat for e in talk.end().executions], [False, True, False, True])
+        self.assertEqual([e.repeat for e in talk.end().executions], [False] * 30 + [True] * 2 + [False])
 
     def test_repeats_inside_of_a_block_do_not(self):
         talk = Talk().client(pg.query("BEGIN")).server(done("BEGIN"), ready("T"))

@@ -199,14 +199,6 @@ test_ends(void)
 {
 	Keeper		keeper = {.places = KEPT};
 
-	burst_enter(&keeper.burst, false);
-	CHECK(!repeats(&keeper, statement(0)), "first");
-	burst_enter(&keeper.burst, false);
-	CHECK(repeats(&keeper, statement(0)), "again, outside of a block");
-	burst_pause(&keeper.burst);
-	burst_enter(&keeper.burst, false);
-	CHECK(!repeats(&keeper, statement(0)), "after a pause");
-
 	burst_enter(&keeper.burst, true);
 	CHECK(!repeats(&keeper, statement(0)), "in a block");
 	burst_leave_block(&keeper.burst, true);
@@ -216,6 +208,131 @@ test_ends(void)
 	burst_leave_block(&keeper.burst, false);
 	burst_enter(&keeper.burst, true);
 	CHECK(!repeats(&keeper, statement(0)), "in another block");
+}
+
+/* Outside of a block: a statement with so many rows, after so much thinking. */
+static bool
+repeats_outside(Burst *burst, uint64_t number, int64_t rows, int64_t think)
+{
+	if (think > BURST_THINK_NS)
+		burst_pause(burst);
+	burst_wait(burst, 0, think);
+	burst_enter(burst, false);
+	return burst_repeats_outside(burst, statement(number), rows, false);
+}
+
+/* So many executions of one statement, one after the other; how many repeat. */
+static int
+loop_outside(Burst *burst, uint64_t number, int count, int64_t think)
+{
+	int			found = 0;
+
+	for (int i = 0; i < count; i++)
+		found += repeats_outside(burst, number, 1, think);
+	return found;
+}
+
+/* One for each row of the statement before. */
+static void
+test_rows(void)
+{
+	static const int64_t thinks[] = {0, BURST_LOOP_THINK_NS + 1, BURST_THINK_NS};
+
+	for (int i = 0; i < 3; i++)
+	{
+		Burst		burst = {0};
+
+		CHECK(!repeats_outside(&burst, 0, 20, 0), "the statement with the rows");
+		CHECK_EQUAL(loop_outside(&burst, 1, 20, thinks[i]), 19, "one for each of 20 rows");
+		CHECK_EQUAL(loop_outside(&burst, 1, 5, BURST_LOOP_THINK_NS + 1), 0, "more than rows");
+
+		CHECK(!repeats_outside(&burst, 0, 1, 0), "one row");
+		CHECK_EQUAL(loop_outside(&burst, 1, 20, BURST_LOOP_THINK_NS + 1), 0, "are not for it");
+		CHECK(!repeats_outside(&burst, 0, 20, 0), "20 rows");
+		CHECK(!repeats_outside(&burst, 2, 1, 0), "something else");
+		CHECK_EQUAL(loop_outside(&burst, 1, 20, BURST_LOOP_THINK_NS + 1), 0, "are for nothing");
+		CHECK(!repeats_outside(&burst, 0, 20, 0), "20 rows");
+		CHECK_EQUAL(loop_outside(&burst, 1, 20, BURST_THINK_NS + 1), 0, "each after a pause");
+	}
+}
+
+/* A loop that no rows account for. */
+static void
+test_close(void)
+{
+	Burst		burst = {0};
+
+	CHECK_EQUAL(loop_outside(&burst, 1, BURST_LOOP, 0), 0, "not yet a loop");
+	CHECK_EQUAL(loop_outside(&burst, 1, 100, BURST_LOOP_THINK_NS), 100, "a loop");
+	CHECK(!repeats_outside(&burst, 1, 1, BURST_LOOP_THINK_NS + 1), "which ends when it is slow");
+	CHECK_EQUAL(loop_outside(&burst, 1, BURST_LOOP - 1, 0), 0, "and begins");
+	CHECK_EQUAL(loop_outside(&burst, 1, 10, 0), 10, "again");
+	CHECK(!repeats_outside(&burst, 2, 1, 0), "something in between");
+	CHECK_EQUAL(loop_outside(&burst, 1, BURST_LOOP + 1, 0), 1, "so does that");
+}
+
+/* Requests of many users, of one statement or of several, at random moments. */
+static void
+test_requests(void)
+{
+	for (int statements = 1; statements <= 4; statements++)
+	{
+		Burst		burst = {0};
+		int			found = 0;
+
+		for (int i = 0; i < 10000; i++)
+		{
+			/* on average 2 ms between requests, 0.2 ms within one */
+			int64_t		think = (int64_t) (statement(i) % 1000) *
+				(i % statements == 0 ? 4000 : 400);
+
+			found += repeats_outside(&burst, i % statements, 1, think);
+		}
+		CHECK_EQUAL(found, 0, "requests taken for loops");
+	}
+}
+
+/* Under one Sync. */
+static void
+test_exchange(void)
+{
+	Burst		burst = {0};
+
+	CHECK(!repeats_outside(&burst, 1, 1, 0), "first of an exchange");
+	for (int i = 0; i < 5; i++)
+	{
+		burst_enter(&burst, false);
+		CHECK(burst_repeats_outside(&burst, statement(1), 1, true), "again in it");
+	}
+	burst_enter(&burst, false);
+	CHECK(!burst_repeats_outside(&burst, statement(2), 1, true), "another one in it");
+	CHECK(!repeats_outside(&burst, 2, 1, 0), "the same in the next exchange");
+}
+
+/* Blocks and what is outside of them have nothing in common. */
+static void
+test_outside_and_in(void)
+{
+	Keeper		keeper = {.places = KEPT};
+
+	CHECK(!repeats_outside(&keeper.burst, 0, 20, 0), "20 rows");
+	CHECK(!repeats_outside(&keeper.burst, 1, 1, 0), "outside");
+	burst_enter(&keeper.burst, true);
+	CHECK(!repeats(&keeper, statement(1)), "in a block, then");
+	burst_leave_block(&keeper.burst, false);
+	CHECK(!repeats_outside(&keeper.burst, 1, 1, 0), "outside again");
+
+	/* prepared anew each time */
+	CHECK(!repeats_outside(&keeper.burst, 0, 3, 0), "3 rows");
+	CHECK(!burst_would_repeat_outside(&keeper.burst, statement(1)), "the first of them");
+	for (int i = 0; i < 3; i++)
+	{
+		bool		would = burst_would_repeat_outside(&keeper.burst, statement(1));
+
+		CHECK(repeats_outside(&keeper.burst, 1, 1, 0) == would, "number %d", i);
+		CHECK(would == (i > 0), "number %d", i);
+	}
+	CHECK(!burst_would_repeat_outside(&keeper.burst, statement(1)), "a fourth one");
 }
 
 static void
@@ -253,7 +370,7 @@ test_random(int places)
 		{
 			int			one = (int) (statement(state++) % (unsigned) different);
 
-			burst_enter(&keeper.burst, false);
+			burst_enter(&keeper.burst, true);
 			CHECK(repeats(&keeper, statement(one)) == known[one],
 				  "statement %d of %d", one, different);
 			known[one] = true;
@@ -318,6 +435,11 @@ main(void)
 	test_bursts(KEPT);
 	test_keys();
 	test_forgets();
+	test_rows();
+	test_close();
+	test_requests();
+	test_exchange();
+	test_outside_and_in();
 	test_prepares();
 	test_ends();
 	test_wraps();

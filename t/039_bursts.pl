@@ -1,0 +1,180 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# What is a repeat outside of transaction blocks: the statements of a loop, but
+# not those of requests that follow each other on a connection that many users
+# share.  How fast the client is depends on the machine: where that matters, no
+# round may find more than there is, and one of several has to find all of it.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Test;
+use Test::More;
+
+my ($node, $observer) = start_node('bursts');
+
+$observer->run(
+	'CREATE ROLE app LOGIN',
+	'CREATE TABLE t (i int PRIMARY KEY)',
+	'INSERT INTO t SELECT generate_series(1, 1000)',
+	'GRANT SELECT ON t TO app');
+my $client = PgNetlat::Client->connect($node, user => 'app');
+
+my $list = 'SELECT i FROM t ORDER BY i LIMIT 20';
+my @item = (
+	'SELECT i FROM t WHERE i = 1',
+	'SELECT i + 1 FROM t WHERE i = 1',
+	'SELECT i + 1, 2 FROM t WHERE i = 1');
+
+# The repeats of what was executed so often, after the client has done something.
+sub repeats
+{
+	my ($calls, $do) = @_;
+
+	$observer->run('SELECT pgnetlat_reset()');
+	$client->begin_anew;
+	$do->();
+	$observer->settled($client);
+	return $observer->value(
+		"SELECT coalesce(sum(s.repeats), -1)
+		   FROM pgnetlat_statements s JOIN pg_roles r ON r.oid = s.userid
+		  WHERE r.rolname = 'app' AND s.calls = $calls");
+}
+
+# The most of some rounds, each of which executes it so often.
+sub most
+{
+	my ($all, $calls, $do) = @_;
+	my $most = -1;
+
+	for (1 .. 10)
+	{
+		my $found = repeats($calls, $do);
+
+		$most = $found if $found > $most;
+		last if $found >= $all;
+	}
+	return $most;
+}
+
+# ---------------------------------------------------------------------------
+# Loops
+# ---------------------------------------------------------------------------
+
+is(most(19, 20, sub { $client->run($list, ($item[0]) x 20) }),
+	19, 'one for each row');
+is(most(19, 25, sub { $client->run($list, ($item[0]) x 25) }),
+	19, 'and not more than there are rows');
+is( most(
+		19, 20,
+		sub {
+			$client->run($list);
+			foreach (1 .. 20)
+			{
+				$client->run($item[0]);
+				pause(3);
+			}
+		}),
+	19,
+	'also if the client is slow');
+
+# all of them sent at once, so that they follow each other closely
+is( repeats(
+		60,
+		sub {
+			$client->put(query($item[0]) x 60);
+			$client->responses(60);
+		}),
+	30,
+	'a loop that no rows account for');
+
+# prepared anew each time
+is( most(
+		19, 20,
+		sub {
+			$client->run($list);
+			foreach (1 .. 20)
+			{
+				$client->put(
+					parse('', $item[0]),
+					bind_('', ''),
+					execute('', 0), sync());
+				$client->responses;
+			}
+		}),
+	19,
+	'one for each row, in the extended protocol');
+
+# with what is no execution in between
+is( most(
+		19, 20,
+		sub {
+			$client->run($list);
+			foreach (1 .. 20)
+			{
+				$client->run($item[0]);
+				$client->put(close_('S', ''), sync());
+				$client->responses;
+			}
+		}),
+	19,
+	'one for each row, also if something is closed after each');
+
+# In one request all of them repeat; the first of the next request does not.
+is( repeats(
+		10,
+		sub {
+			foreach (1 .. 2)
+			{
+				$client->put(parse('', $item[0]),
+					(bind_('', ''), execute('', 0)) x 5, sync());
+				$client->responses;
+			}
+		}),
+	8,
+	'several in one request');
+
+# ---------------------------------------------------------------------------
+# Requests of different users
+# ---------------------------------------------------------------------------
+
+is( repeats(
+		100,
+		sub {
+			foreach (1 .. 100)
+			{
+				$client->run($item[0]);
+				pause(rand(8)) if rand() < 0.8;
+			}
+		}),
+	0,
+	'requests of one statement each');
+is(repeats(100, sub { $client->run(@item) foreach 1 .. 100 }),
+	0, 'requests of three statements, as fast as they go');
+is( repeats(
+		50,
+		sub {
+			$client->run($list, @item[ 1, 2 ]) foreach 1 .. 50;
+		}),
+	0,
+	'requests that begin with a list');
+is( repeats(
+		30,
+		sub {
+			foreach (1 .. 30)
+			{
+				$client->run($list);
+				pause(120);
+				$client->run($item[0]);
+			}
+		}),
+	0,
+	'a list, and what comes much later');
+
+no_violations($observer);
+done_testing();
