@@ -472,8 +472,8 @@ sub cancel
 	$other->_open_socket;
 	$other->put(
 		pack('N N N a*',
-			12 + length $self->{secret},
-			80877102, $self->{pid}, $self->{secret}));
+			12 + length $self->{secret}, 80877102,
+			$self->{pid}, $self->{secret}));
 	return;
 }
 
