@@ -102,24 +102,36 @@ ok( $observer->poll(
 			  $on_standby->value('SELECT pid FROM pg_stat_wal_receiver');
 		}),
 	'synchronous: the standby has a receiver');
-my $before = $observer->await_walsender(q{application_name = 'standby'},
-	sub { $_->{flushes} > 0 });
-my $account = $observer->settled($client);
-kill 'STOP', $receiver;
-$client->put(query('INSERT INTO t VALUES (2)'));
-ok( $observer->await(
-		$client->pid,
-		sub {
-			$_->{exec_replication_time} >=
-			  $account->{exec_replication_time} + 400;
-		}),
-	'synchronous: a commit waits for the standby');
-kill 'CONT', $receiver;
-$client->responses;
-my $waited = delta($account, $observer->settled($client));
-$row = $observer->await_walsender(q{application_name = 'standby'},
-	sub { $_->{flush_time} >= $before->{flush_time} + 400 });
-ok($row, 'synchronous: the flush took as long');
+my ($before, $account, $waited);
+
+# core tells of the latest flush only: where its confirmation is read together
+# with that of what has been sent meanwhile, this one is not counted
+foreach my $attempt (1 .. 10)
+{
+	$before = $observer->await_walsender(q{application_name = 'standby'},
+		sub { $_->{flushes} > 0 });
+	$account = $observer->settled($client);
+	kill 'STOP', $receiver;
+	$client->put(query(q{SELECT pg_logical_emit_message(true, 'a', 'b')}));
+	ok( $observer->await(
+			$client->pid,
+			sub {
+				$_->{exec_replication_time} >=
+				  $account->{exec_replication_time} + 400;
+			}),
+		'synchronous: a commit waits for the standby');
+	kill 'CONT', $receiver;
+	$client->responses;
+	$waited = delta($account, $observer->settled($client));
+	$row = $observer->await_walsender(q{application_name = 'standby'},
+		sub { $_->{flushes} > $before->{flushes} });
+	last if $row->{flush_time} >= $before->{flush_time} + 400;
+}
+cmp_ok(
+	$row->{flush_time}, '>=',
+	$before->{flush_time} + 400,
+	'synchronous: the flush took as long');
+$client->run('INSERT INTO t VALUES (2)');
 cmp_ok($row->{flushes}, '>', $before->{flushes}, 'synchronous: flushes');
 cmp_ok($row->{replies}, '>=', $row->{flushes}, 'synchronous: replies');
 is($row->{flush_network_time}, 0, 'synchronous: no network took part');
