@@ -17,23 +17,9 @@ use Test::More;
 
 my $node = new_node('tls', conf => "pgnetlat.idle_threshold = '1h'\n");
 
-plan skip_all => 'server is built without OpenSSL'
-  unless $node->config_data('--configure') =~ /--with-(ssl=)?openssl/
-  or check_pg_config('#define USE_OPENSSL 1');
-plan skip_all => 'there is no openssl command'
-  unless eval { run_log([ 'openssl', 'version' ]) };
-
-my $key = $node->data_dir . '/server.key';
-system_or_bail(
-	'openssl', 'req',
-	'-x509', '-newkey',
-	'rsa:2048', '-nodes',
-	'-days', '2',
-	'-subj', '/CN=localhost',
-	'-keyout', $key,
-	'-out', $node->data_dir . '/server.crt');
-chmod 0600, $key;
-$node->append_conf('postgresql.conf', 'ssl = on');
+my $why = no_tls($node);
+plan skip_all => $why if $why;
+configure_tls($node);
 $node->start;
 
 my $observer = PgNetlat::Observer->connect($node);

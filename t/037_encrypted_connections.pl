@@ -113,23 +113,10 @@ cmp_ok(
 
 SKIP:
 {
-	skip 'server is built without OpenSSL', 1
-	  unless $node->config_data('--configure') =~ /--with-(ssl=)?openssl/
-	  or check_pg_config('#define USE_OPENSSL 1');
-	skip 'there is no openssl command', 1
-	  unless eval { run_log([ 'openssl', 'version' ]) };
+	my $why = no_tls($node);
+	skip $why, 1 if $why;
 
-	my $key = $node->data_dir . '/server.key';
-
-	system_or_bail(
-		'openssl', 'req',
-		'-x509', '-newkey',
-		'rsa:2048', '-nodes',
-		'-days', '2',
-		'-subj', '/CN=localhost',
-		'-keyout', $key,
-		'-out', $node->data_dir . '/server.crt');
-	chmod 0600, $key;
+	configure_tls($node);
 	$observer->run("CREATE ROLE $_ LOGIN PASSWORD '$PASSWORD'")
 	  foreach qw(trusted scrammed);
 	append_to_file(
@@ -143,7 +130,6 @@ SKIP:
 	  $node->data_dir . '/pg_hba.conf'
 	  or die "rename: $!\n";
 	$observer->finish;
-	$node->append_conf('postgresql.conf', "ssl = on\n");
 	$node->restart;
 	$observer = PgNetlat::Observer->connect($node);
 

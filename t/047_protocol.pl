@@ -198,22 +198,10 @@ foreach my $minor (0, 2, 9)
 SKIP:
 {
 	skip 'direct TLS is new in 17', 4 if $major < 17;
-	skip 'server is built without OpenSSL', 4
-	  unless check_pg_config('#define USE_OPENSSL 1');
-	skip 'there is no openssl command', 4
-	  unless eval { run_log([ 'openssl', 'version' ]) };
+	my $why = no_tls($node);
+	skip $why, 4 if $why;
 
-	my $key = $node->data_dir . '/server.key';
-	system_or_bail(
-		'openssl', 'req',
-		'-x509', '-newkey',
-		'rsa:2048', '-nodes',
-		'-days', '2',
-		'-subj', '/CN=localhost',
-		'-keyout', $key,
-		'-out', $node->data_dir . '/server.crt');
-	chmod 0600, $key;
-	$node->append_conf('postgresql.conf', 'ssl = on');
+	configure_tls($node);
 	$node->reload;
 
 	foreach my $negotiation (qw(postgres direct))

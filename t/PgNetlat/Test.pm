@@ -24,7 +24,7 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @EXPORT = (
 	@PgNetlat::Client::EXPORT,
-	qw(at_least at_most_beside delta log_size new_node no_violations now pause server_log start_node start_standby waited)
+	qw(at_least at_most_beside configure_tls delta log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
 );
 
 # A server with the library preloaded, not started: for what must be done to it
@@ -70,6 +70,39 @@ sub start_standby
 	$standby->start;
 	$primary->wait_for_catchup($standby);
 	return $standby;
+}
+
+# Why there can be no TLS with a server; nothing if there can.
+sub no_tls
+{
+	my ($node) = @_;
+
+	return 'server is built without OpenSSL'
+	  unless $node->config_data('--configure') =~ /--with-(ssl=)?openssl/
+	  or check_pg_config('#define USE_OPENSSL 1');
+	return 'there is no openssl command'
+	  unless eval { run_log([ 'openssl', 'version' ]) };
+	return;
+}
+
+# A server gets a certificate of its own, and offers TLS when it is started, or
+# reads its settings again.
+sub configure_tls
+{
+	my ($node) = @_;
+	my $key = $node->data_dir . '/server.key';
+
+	system_or_bail(
+		'openssl', 'req',
+		'-x509', '-newkey',
+		'rsa:2048', '-nodes',
+		'-days', '2',
+		'-subj', '/CN=localhost',
+		'-keyout', $key,
+		'-out', $node->data_dir . '/server.crt');
+	chmod 0600, $key;
+	$node->append_conf('postgresql.conf', 'ssl = on');
+	return;
 }
 
 # Milliseconds of the monotonic clock.
