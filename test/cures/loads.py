@@ -148,10 +148,14 @@ def transactions(size, body):
         return time.monotonic() - started
 
 
+def ask_differently(c):
+    for statement in different_statements():
+        c.execute(statement)
+
+
 def one_transaction(c):
     with c.transaction():
-        for statement in different_statements():
-            c.execute(statement)
+        ask_differently(c)
 
 
 @variant("long conversation", "one by one")
@@ -161,9 +165,10 @@ def converse(size):
 
 @variant("long conversation", "pipeline")
 def converse_in_pipeline(size):
+    # three round trips: the other way round, psycopg's pipeline takes four
     def body(c):
-        with c.pipeline():
-            one_transaction(c)
+        with c.transaction(), c.pipeline():
+            ask_differently(c)
     return transactions(max(size // 20, 2), body)
 
 
