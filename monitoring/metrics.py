@@ -613,7 +613,8 @@ HAVING count(change) = 3
  LIMIT {TOP}""",
     metrics=[
         gauge('near_throughput_ratio',
-              'Transactions per second if the round trip were 0.5 ms, by those that there are, as pgnetlat_what_if() predicts.'),
+              'What pgnetlat_what_if() predicts of transactions per second: how many times as many if the round trip '
+              'were 0.5 ms.'),
         gauge('batch_throughput_ratio', 'The same if ten statements shared a round trip.'),
         gauge('fast_throughput_ratio', 'The same if the server were twice as fast.'),
     ])

@@ -25,8 +25,7 @@ my $REQUESTS = 60;
 # The disk is slow while this file exists: for servers that have the library.
 my $slow = "${PostgreSQL::Test::Utils::tmp_check}/slow";
 my $library = "${PostgreSQL::Test::Utils::tmp_check}/slow_disk.so";
-my $no_disk =
-  $^O ne 'linux'
+my $no_disk = $^O ne 'linux'
   || system('cc', '-shared', '-fPIC', '-O2', '-Wall', '-Wextra', '-Werror',
 	'-o', $library, "$FindBin::RealBin/PgNetlat/slow_disk.c") != 0;
 
@@ -43,7 +42,7 @@ wal_sender_timeout = 0
 EOC
 {
 	local %ENV =
-	  $no_disk
+		$no_disk
 	  ? %ENV
 	  : (%ENV, LD_PRELOAD => $library, SLOW_DISK => $slow);
 	$node->start;
@@ -117,8 +116,7 @@ sub expect_agreement
 			WHERE application_name = '$name'});
 
 	cmp_ok($row->{predicted}, '>', 0.2, 'twice as fast is predicted to help');
-	cmp_ok(
-		abs($row->{saving_share} / $row->{predicted} - 1),
+	cmp_ok(abs($row->{saving_share} / $row->{predicted} - 1),
 		'<', 0.001, 'as much as is said to be saved')
 	  or diag(explain($row));
 	return;
@@ -165,10 +163,8 @@ SKIP:
 		begin_anew($client);
 		run_all($client, @{ $load{$name} });
 		$observer->settled($client);
-		is( scalar(
-				grep { $_->{evidence} =~ /^I\/O: / } $observer->findings),
-			0,
-			'cured');
+		is( scalar(grep { $_->{evidence} =~ /^I\/O: / } $observer->findings),
+			0, 'cured');
 		$client->finish;
 	}
 }
@@ -212,9 +208,8 @@ cmp_ok($took - $cured, '>=', $waited / 2, 'the cure saves it');
 begin_anew($writer);
 run_all($writer, @inserts);
 $observer->settled($writer);
-is( scalar(grep { $_->{evidence} =~ /^replication: / } $observer->findings),
-	0,
-	'cured');
+is(scalar(grep { $_->{evidence} =~ /^replication: / } $observer->findings),
+	0, 'cured');
 $writer->finish;
 $node->append_conf('postgresql.conf', q{synchronous_standby_names = ''});
 $node->reload;
@@ -247,7 +242,8 @@ SKIP:
 	my $client = begin('asks elsewhere');
 	run_all($client, ('SELECT * FROM slow_there') x $REQUESTS);
 	$row = expect_bound($client, 'remote', 'asks elsewhere');
-	is($row->{saving}, undef, 'what the other server could save is not known');
+	is($row->{saving}, undef,
+		'what the other server could save is not known');
 	like($row->{advice}, qr/postgres_fdw/, 'what to do');
 	$client->finish;
 	$there->stop;
@@ -276,7 +272,8 @@ SKIP:
 		$node->command_ok(
 			[
 				'pgbench', '-n', '-c', 4 * $processors,
-				'-t', '15', '-f', $script, 'postgres'
+				'-t', '15', '-f', $script,
+				'postgres'
 			],
 			'more sessions compute than there are processors');
 	}

@@ -83,6 +83,18 @@ workload(bool per_request)
 	return result;
 }
 
+static Change
+changed(double rtt, double round_trips, double batch, double server_speed)
+{
+	Change		change = NO_CHANGE;
+
+	change.rtt = rtt;
+	change.round_trips = round_trips;
+	change.batch = batch;
+	change.server_speed = server_speed;
+	return change;
+}
+
 /* The first finding saves what is predicted of its transactions after a change. */
 static void
 expect_predicted(Change change, const char *what)
@@ -164,7 +176,7 @@ test_trips(void)
 	CHECK(finding_of(VERDICT_NETWORK_BOUND) == NULL, "no time is lost twice");
 	CHECK_EQUAL(findings[0].lost, 42 * 50 * MS * 19 / 10, "all round trips");
 	CHECK_EQUAL(findings[0].saving, VERDICT_UNKNOWN, "what is saved has to be predicted");
-	expect_predicted((Change) {NAN, NAN, 21, NAN, NAN}, "all but two");
+	expect_predicted(changed(NAN, NAN, 21, NAN), "all but two");
 	CHECK(findings[0].saving >= 40 * 50 * MS * 19 / 10, "with what is done cold after each");
 	CHECK(strstr(verdict_advice(&f, &findings[0]), "pipeline") != NULL, "what to do");
 
@@ -182,7 +194,7 @@ test_trips(void)
 
 	requests(2000, 500, MS / 10, 10 * MS, 0, true);
 	expect("network-bound", "four round trips");
-	expect_predicted((Change) {0.5, NAN, NAN, NAN, NAN}, "nearer");
+	expect_predicted(changed(0.5, NAN, NAN, NAN), "nearer");
 	CHECK(findings[0].saving >= 2000 * (10 * MS - VERDICT_NEAR_RTT), "with what is done cold");
 	find();
 	f.explained = 500 * 10 * MS;
@@ -221,7 +233,7 @@ test_trips(void)
 	requests(1001 * 20, 20, MS, 10 * MS, 0, true);
 	f.explained = 500 * 20 * 10 * MS;
 	find();
-	expect_predicted((Change) {NAN, 502, NAN, NAN, NAN}, "its statements together, not the others");
+	expect_predicted(changed(NAN, 502, NAN, NAN), "its statements together, not the others");
 }
 
 static void
@@ -428,7 +440,7 @@ test_server(void)
 		if (part == EXEC_CPU || part == EXEC_IO)
 		{
 			CHECK_EQUAL(findings[0].saving, VERDICT_UNKNOWN, "has to be predicted");
-			expect_predicted((Change) {NAN, NAN, NAN, 2, NAN}, names[part]);
+			expect_predicted(changed(NAN, NAN, NAN, 2), names[part]);
 		}
 		else
 		{
