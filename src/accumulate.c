@@ -28,6 +28,7 @@
 #include "locks.h"
 #include "miscadmin.h"
 #include "pools.h"
+#include "prefetch.h"
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -248,6 +249,15 @@ accumulate_locked(int slot)
 		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
 	accumulate_account(state, &observation, taken ? &tally : NULL, GetCurrentTimestamp());
+}
+
+/*
+ * The session in a slot is soon to be accumulated.
+ */
+void
+accumulate_prefetch(int slot)
+{
+	prefetch_to_write(&states[slot], sizeof(Accumulated));
 }
 
 /*

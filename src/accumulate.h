@@ -37,6 +37,7 @@ extern void accumulate_failed_connection(const ClientKey *key);
 
 /* Functions for everybody */
 extern void accumulate_prepare(void);
+extern void accumulate_prefetch(int slot);
 extern void accumulate_session(int slot);
 extern void accumulate_all(void);
 extern TimestampTz accumulate_reset(void);

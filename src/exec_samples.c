@@ -27,6 +27,7 @@
 #include "settings.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "prefetch.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/wait_event.h"
@@ -392,10 +393,7 @@ note_statement(SessionSamples *own, ExecNoted *noted, const ExecRecord *record)
 void
 exec_samples_prefetch(int slot)
 {
-	char	   *own = (char *) &shared->sessions[slot];
-
-	for (size_t i = 0; i < sizeof(SessionSamples); i += 64)
-		__builtin_prefetch(own + i, 1);
+	prefetch_to_write(&shared->sessions[slot], sizeof(SessionSamples));
 }
 
 /* What others have booked of the run, and noted. */

@@ -43,6 +43,7 @@
 #include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
+#include "prefetch.h"
 #include "session_slot.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
@@ -642,13 +643,8 @@ book_known(LockWait *wait, int64 until)
 static void
 prefetch_wait(int place)
 {
-	const char *wait;
-
-	if (place >= shared->count)
-		return;
-	wait = (const char *) &shared->waits[shared->slots[place]];
-	for (size_t i = 0; i < sizeof(LockWait); i += 64)
-		__builtin_prefetch(wait + i, 1);
+	if (place < shared->count)
+		prefetch_to_write(&shared->waits[shared->slots[place]], sizeof(LockWait));
 }
 
 /*

@@ -79,8 +79,16 @@
 /* So many sessions ahead memory is asked for; what points there, twice as many. */
 #define PREFETCH_AHEAD			8
 
-/* So often quiet sessions are looked at. */
+/* For a snapshot more of it is needed, and more is done with it. */
+#define SNAPSHOT_AHEAD			2
+
+/*
+ * So often quiet sessions are looked at: this far apart, and where there are many
+ * of them, so much for each, up to the longest time.
+ */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
+#define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
+#define QUIET_LOOK_LONGEST_NS	NS_PER_S
 
 /* No later than this, what a session's profile of wait events lacks is added. */
 #define PROFILE_LAG_NS			(250 * NS_PER_MS)
@@ -153,7 +161,7 @@ typedef struct Tick
 	int64		interval;
 	int64		last;			/* when the session in question was sampled
 								 * before, or would have been */
-	int64		quiet_look;		/* when quiet sessions were looked at */
+	int64		quiet_look_due; /* when quiet sessions are to be looked at */
 	int		   *slots;			/* those to look at */
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
@@ -574,10 +582,11 @@ look_at_quiet_if_due(Tick *tick)
 {
 	int			count;
 
-	if (tick->now - tick->quiet_look < QUIET_LOOK_NS)
+	if (tick->now < tick->quiet_look_due)
 		return;
-	tick->quiet_look = tick->now;
 	count = active_list_quiet(tick->slots);
+	tick->quiet_look_due = tick->now +
+		Min(Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS), QUIET_LOOK_LONGEST_NS);
 	for (int i = 0; i < count; i++)
 	{
 		prefetch_behind(i, count, tick);
@@ -859,6 +868,15 @@ sample_all(Tick *tick)
 		tick->first = tick->next_first;
 }
 
+/* As prefetch_behind(): most of the sessions have not been touched for long. */
+static void
+prefetch_for_snapshot(int slot)
+{
+	slot_prefetch(slot);
+	windows_prefetch(slot);
+	accumulate_prefetch(slot);
+}
+
 /*
  * All sessions in one look, so that windows over them begin together; those
  * over groups and statements with what the same sessions have accumulated into
@@ -879,6 +897,8 @@ take_snapshots_if_due(const Tick *tick)
 	{
 		int			slot = tick->slots[i];
 
+		if (i + SNAPSHOT_AHEAD < count)
+			prefetch_for_snapshot(tick->slots[i + SNAPSHOT_AHEAD]);
 		if (!slot_observe(slot, &observation))
 			continue;
 		windows_add(slot, &observation, due);
@@ -944,7 +964,7 @@ longest_sleep(const Tick *tick)
 	int64		until = tick->now + LONGEST_SLEEP_NS;
 
 	if (!active_nobody_attached())
-		until = Min(until, tick->quiet_look + QUIET_LOOK_NS);
+		until = Min(until, tick->quiet_look_due);
 	until = Min(until, walsenders_next_due(tick->now, tick->interval));
 	until = Min(until, windows_next_due());
 	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));

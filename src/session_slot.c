@@ -13,6 +13,7 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "prefetch.h"
 #include "session_slot.h"
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
@@ -633,6 +634,15 @@ observe(int index, const Viewer *viewer, SlotObservation *observation)
 		account_at(&look.published.ledger, &look.before, Min(viewer->moment, look.now),
 				   viewer->then);
 	return true;
+}
+
+/*
+ * The session in a slot is soon to be observed.
+ */
+void
+slot_prefetch(int index)
+{
+	prefetch_to_read(&slots[index], sizeof(SessionSlot));
 }
 
 /*

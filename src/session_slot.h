@@ -215,6 +215,7 @@ extern void slot_apply_reset(SessionSlot *slot);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 
 /* Functions for readers */
+extern void slot_prefetch(int index);
 extern bool slot_observe(int index, SlotObservation *observation);
 extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
 							 SlotObservation *observation);

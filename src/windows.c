@@ -11,6 +11,7 @@
 
 #include "locks.h"
 #include "miscadmin.h"
+#include "prefetch.h"
 #include "seqlock.h"
 #include "storage/shmem.h"
 #include "wait_events.h"
@@ -207,6 +208,16 @@ read_snapshot(const WindowSnapshot *snapshot, const SlotObservation *observation
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		totals->exec_part[i] = time_before(now->exec_part[i], snapshot->exec_part[i]);
 	before->lock_held_up = time_before(observation->locks.held_up, snapshot->lock_held_up);
+}
+
+/*
+ * A snapshot of the session in a slot is soon to be kept: the snapshots of the
+ * first level, in which most of them go.
+ */
+void
+windows_prefetch(int slot)
+{
+	prefetch_to_write(&shared->sessions[slot], offsetof(SessionSnapshots, snapshots[SNAPSHOTS_PER_LEVEL]));
 }
 
 /*

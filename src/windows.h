@@ -50,6 +50,7 @@ extern void windows_shmem_init(void);
 /* Functions for the sampler */
 extern SnapshotLevels windows_due(int64 now);
 extern int64 windows_next_due(void);
+extern void windows_prefetch(int slot);
 extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */

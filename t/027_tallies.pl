@@ -181,7 +181,9 @@ foreach my $series (1 .. 5)
 	$observer->run('SELECT pgnetlat_reset()') foreach 1 .. 20;
 	ok($at_work->(10), "after $series series of resets all of them count");
 }
-$_->signal('INT')   foreach $working, $taking;
+
+# not SIGINT, which those whom a shell started in the background ignore
+$_->signal('TERM')  foreach $working, $taking;
 eval { $_->finish } foreach $working, $taking;
 my $sum = $observer->ended('resets', 4);
 my ($counted) = $observer->rows(

@@ -25,6 +25,7 @@
  * answered by one line on standard output:
  *
  *	set down|up|both [delay=T] [jitter=T] [rate=R] [queue=BYTES] [loss=P]
+ *	spin T
  *	stats
  *	quit
  *
@@ -439,6 +440,8 @@ run_command(char *line)
 		printf("\n");
 	}
 	else if (strcmp(word, "set") == 0 && command_set(&save))
+		printf("ok\n");
+	else if (strcmp(word, "spin") == 0 && parse_time(save, &spin_ns))
 		printf("ok\n");
 	else
 		printf("error\n");

@@ -148,7 +148,7 @@ class Lab:
                       "host all,replication all 10.99.0.0/24 trust\n")
         self.server.start()
         self.bindir = self.server.bindir
-        self.admin = self.connect("unix", application_name="netlab admin")
+        self.connect_admin()
         if self.preload:
             self._release_sampler()
 
@@ -183,6 +183,22 @@ class Lab:
 
     # -- the path ------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def all_processors(self):
+        """Backends that begin now, and clients, have all processors, one of which is the line's otherwise.
+
+        Packets are later than they should be by what it takes the line to wake up.
+        """
+        everywhere = os.sched_getaffinity(0)
+        own = os.sched_getaffinity(self.server.pid)
+        self.line.poll_for("0us")
+        os.sched_setaffinity(self.server.pid, everywhere)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(self.server.pid, own)
+            self.line.poll_for(self.spin)
+
     def path(self, rtt, rate=0, jitter=0, loss=0, queue=1 << 20, to_server=0):
         """Give the path these properties (seconds, bit/s, probability, bytes), both ways alike.
 
@@ -204,6 +220,10 @@ class Lab:
         with self.client_namespace(path).entered():
             target = f"{self.directory}/.s.PGSQL.{port}" if path == "unix" else (self.address(path), port)
             return pgclient.connect(target, user=user, database=database, tls=tls, **parameters)
+
+    def connect_admin(self):
+        """A new connection to ask questions over."""
+        self.admin = self.connect("unix", application_name="netlab admin")
 
     def client_environment(self, path, port=PORT, **extra):
         return self.space.environment(**{"PGHOST": self.address(path), "PGPORT": str(port), "PGUSER": "lab",

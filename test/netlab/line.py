@@ -98,6 +98,10 @@ class DelayLine:
         if to_server:
             self.command(f"set up delay={(delay + to_server) * 1e9:.0f}")
 
+    def poll_for(self, spin):
+        """For so long before a packet is due (such as "200us") it keeps its processor busy."""
+        self.command(f"spin {spin}")
+
     def statistics(self):
         """What it counted since it was asked last."""
         return {name: float(value) for name, value in self.command("stats").items()}
@@ -174,6 +178,9 @@ class Netem:
             namespace.run("ip", "route", "add", there, "dev", DEVICE, "src", here)
             self.middle.run("ip", "neighbour", "add", here, "lladdr", self.address(number, 1), "dev", end)
             self.middle.run("ip", "route", "add", here, "dev", end)
+
+    def poll_for(self, spin):
+        """The kernel does not poll."""
 
     def set(self, delay, rate, jitter, loss, queue, to_server=0):
         for end, more in (("toserver", to_server), ("toclient", 0)):

@@ -171,7 +171,12 @@ class Client:
             self._read()
 
     def _read(self):
-        data = self.sock.recv(262144)
+        try:
+            data = self.sock.recv(262144)
+        except BlockingIOError:
+            # What comes later must not be taken for the answer to the next question.
+            self.sock.close()
+            raise ServerError(f"no answer within {PATIENCE} s") from None
         if not data:
             raise ServerError("the server closed the connection")
         self.buffer += data

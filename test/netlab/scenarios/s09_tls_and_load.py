@@ -30,12 +30,12 @@ def run(lab, results, short):
     lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
     busy_loop = ["sh", "-c", "while :; do :; done"]
     processors = len(os.sched_getaffinity(0))
-    pgbench = [lab.program("pgbench"), "-n", "-S", "-c", 24, "-T", 600]
+    pgbench = [lab.program("pgbench"), "-n", "-S", "-c", 6, "-T", 600]
     loads = [("otherwise idle", []), ("2 busy loops per processor", [busy_loop] * 2 * processors)]
     if not short:
         # Information only.  On two processors it can starve the kernel's own threads ("workqueue lockup"),
         # and with them tracing, for longer than a run in CI may take.
-        loads.append(("pgbench -S with 24 sessions beside it", [pgbench]))
+        loads.append(("pgbench -S with 6 sessions beside it", [pgbench]))
     for name, commands in loads:
         processes = [lab.start("unix", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                      for command in commands]
