@@ -4,7 +4,7 @@
  *	  A disk that is slow while a test says so; to be preloaded (LD_PRELOAD).
  *
  * While there is a file with the name that the environment variable SLOW_DISK
- * holds, each read at a position, and each fdatasync(), takes 10 ms longer.  So
+ * holds, each read at a position, and each fdatasync(), takes 20 ms longer.  So
  * what a server waits for is as long on any machine, whatever is in its page
  * cache, and whether or not its disks flush at all.
  *
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TAKES_NS	10000000L
+#define TAKES_NS	20000000L
 
 ssize_t		pread64(int file, void *buffer, size_t size, off64_t offset);
 ssize_t		preadv64(int file, const struct iovec *parts, int count, off64_t offset);
