@@ -127,22 +127,66 @@ attributed(const LedgerTotals *totals)
 	return ledger_busy_total(totals) + totals->idle;
 }
 
-/* What the session has counted goes to its group, on which it may leave that. */
+/* Histograms of a tally, made before a lock is taken. */
+typedef struct TallyHistograms
+{
+	int			count;
+	ClientMetric metric[NUM_TALLY_METRICS]; /* of those that are not empty */
+	Histogram	histogram[NUM_TALLY_METRICS];
+} TallyHistograms;
+
+static void
+make_histograms(const Tally *tally, TallyHistograms *histograms)
+{
+	histograms->count = 0;
+	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
+	{
+		Histogram  *histogram = &histograms->histogram[histograms->count];
+
+		if (!tally_histogram(tally, i, histogram))
+			continue;
+		histograms->metric[histograms->count++] = i;
+	}
+}
+
+static void
+add_histograms(ClientCounters *counters, const TallyHistograms *histograms)
+{
+	for (int i = 0; i < histograms->count; i++)
+		histogram_add(&counters->histogram[histograms->metric[i]], &histograms->histogram[i]);
+}
+
+/* The session's part in its group ends. */
+static void
+leave_group(ClientEntry *group, ClientMember *member)
+{
+	clients_set_pending(group, member, 0);
+	group->counters.ended_sessions++;
+	clients_leave(member);
+}
+
+/*
+ * What the session has counted goes to its group, on which it may leave that; it
+ * does if it ends.
+ */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Tally *tally,
 					  const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
-					  TimestampTz now)
+					  bool ends, TimestampTz now)
 {
-	ClientEntry *group = clients_acquire(&state->key, &state->member, now);
-	ClientCounters *counters = &group->counters;
+	TallyHistograms histograms;
+	ClientEntry *group;
+	ClientCounters *counters;
 
+	make_histograms(tally, &histograms);
+	group = clients_acquire(&state->key, &state->member, now);
+	counters = &group->counters;
 	group->usage += totals->requests;
 	ledger_totals_add_fitting(&counters->totals, totals);
 	clients_occupy(group, observation->observed_at - observation->account.pending,
 				   attributed(totals), ledger_busy_total(totals));
 	tcpstate_counters_add(&counters->tcp, tcp);
-	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
-		tally_histogram(tally, i, &counters->histogram[i]);
+	add_histograms(counters, &histograms);
 	if (state->connect.connections > 0)
 	{
 		connect_totals_add(&counters->connect, &state->connect);
@@ -161,7 +205,10 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		group->counters.rtt = observation->tcp.rtt;
 	if (unlikely(state->pooler.known))
 		group->pooler = state->pooler;
-	clients_release(&state->member);
+	if (ends)
+		leave_group(group, &state->member);
+	else
+		clients_release(&state->member);
 }
 
 /* Time in which a session was in an exchange or in a transaction: see pools.h. */
@@ -174,7 +221,7 @@ busy_time(const LedgerTotals *totals)
 /* Accumulate what the session has counted since the last time. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
-				   const Tally *tally, TimestampTz now)
+				   const Tally *tally, bool ends, TimestampTz now)
 {
 	LedgerTotals totals = observation->account.totals;
 	TcpCounters tcp = observation->tcp_counters;
@@ -192,7 +239,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 	state->totals = observation->account.totals;
 	state->tcp = observation->tcp_counters;
 
-	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, now);
+	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, ends, now);
 	history_add(state->key.datid, &totals, &tcp);
 	pools_add_busy_time((int) (state - states), busy_time(&totals));
 	if (state->connect.connections > 0)
@@ -208,24 +255,50 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 uint64
 accumulate_statements(bool if_free)
 {
-	return statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
-								 MyDatabaseId, my_tally.places, if_free);
+	int32		where[TALLY_STATEMENTS];
+	uint64		left;
+
+	tally_get_where(where);
+	left = statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
+								 MyDatabaseId, where, if_free);
+	tally_set_where(where);
+	return left;
 }
 
-/* The same for what was taken of another session, of which no place is known. */
+/* The same for what was taken of a session. */
 static void
 accumulate_tally(const Tally *tally, Oid dbid)
 {
-	int32		places[TALLY_STATEMENTS];
+	int32		where[TALLY_STATEMENTS];
 
 	for (int i = 0; i < tally->count; i++)
-		places[i] = STATEMENT_NO_PLACE;
-	(void) statements_accumulate(tally->statements, tally->count, dbid, places, false);
+		where[i] = KNOWN_NOWHERE;
+	(void) statements_accumulate(tally->statements, tally->count, dbid, where, false);
 }
 
-/* Accumulate a session whose lock is held, if there is one. */
+/*
+ * What was taken of a session whose account cannot be observed, and is not in its
+ * tally any more.
+ */
 static void
-accumulate_locked(int slot)
+accumulate_without_account(Accumulated *state, const Tally *tally)
+{
+	TallyHistograms histograms;
+	ClientEntry *group;
+
+	accumulate_tally(tally, state->key.datid);
+	make_histograms(tally, &histograms);
+	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
+	add_histograms(&group->counters, &histograms);
+	clients_release(&state->member);
+}
+
+/*
+ * Accumulate a session whose lock is held, if there is one; false if not.  If it
+ * ends, it leaves its group.
+ */
+static bool
+accumulate_locked(int slot, bool ends)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
@@ -234,21 +307,22 @@ accumulate_locked(int slot)
 	bool		taken;
 
 	if (state->session == 0 || state->session != slot_get(slot)->published.session)
-		return;
+		return false;
 	/* first the tally: what it has counted must not be more than the account */
 	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
 	if (!slot_observe(slot, &observation))
 	{
 		/* the session is there, but stopped in a write section */
-		if (taken)
-			(void) tally_give_back(slot);
-		return;
+		if (taken && !tally_give_back(slot))
+			accumulate_without_account(state, &tally);
+		return false;
 	}
 	if (taken)
 		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
-	accumulate_account(state, &observation, taken ? &tally : NULL, GetCurrentTimestamp());
+	accumulate_account(state, &observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
+	return true;
 }
 
 /*
@@ -270,7 +344,7 @@ accumulate_session(int slot)
 	if (states[slot].session == 0)
 		return;
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot);
+	(void) accumulate_locked(slot, false);
 	accumulate_end(slot);
 }
 
@@ -346,7 +420,7 @@ accumulate_rename(int slot)
 	if (state->renamed)
 	{
 		state->next_key = my_key;
-		accumulate_locked(slot);
+		(void) accumulate_locked(slot, false);
 	}
 	accumulate_end(slot);
 }
@@ -358,14 +432,14 @@ void
 accumulate_detach(int slot)
 {
 	Accumulated *state = &states[slot];
-	ClientEntry *group;
 
 	(void) accumulate_begin(slot, false);
-	accumulate_locked(slot);
-	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
-	clients_set_pending(group, &state->member, 0);
-	group->counters.ended_sessions++;
-	clients_leave(&state->member);
+	if (!accumulate_locked(slot, true))
+	{
+		ClientEntry *group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
+
+		leave_group(group, &state->member);
+	}
 	pools_leave(slot);
 	state->session = 0;
 	accumulate_end(slot);

@@ -64,9 +64,9 @@ typedef struct Burst
 	/* outside of a block */
 	uint64_t	run_of;			/* the latest statement; 0: none */
 	int64_t		rows;			/* that it had */
-	int64_t		executions;		/* of it, one after the other */
-	int64_t		accounted;		/* so many of them are for a row each */
-	int64_t		loop_after;		/* and what comes after so many is a loop */
+	int64_t		accounted;		/* so many more executions of it are for a row
+								 * each, if that is positive ... */
+	int64_t		before_loop;	/* ... and what comes after so many is a loop */
 } Burst;
 
 /* A new burst: no statement has been executed in it. */
@@ -121,22 +121,20 @@ burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_
 	if (burst->run_of != statement)
 	{
 		burst->run_of = statement;
-		burst->executions = 1;
-		burst->accounted = rows_before;
-		burst->loop_after = BURST_LOOP;
+		burst->accounted = rows_before - 1;
+		burst->before_loop = BURST_LOOP - 1;
 		return false;
 	}
-	burst->executions++;
-	return burst->executions > burst->loop_after ||
-		burst->executions <= burst->accounted || same_exchange;
+	burst->accounted--;
+	burst->before_loop--;
+	return burst->before_loop < 0 || burst->accounted >= 0 || same_exchange;
 }
 
 /* There, a statement is prepared: would it be a repeat if it were executed next? */
 static inline bool
 burst_would_repeat_outside(const Burst *burst, uint64_t statement)
 {
-	return burst->run_of == statement &&
-		(burst->executions >= burst->loop_after || burst->executions < burst->accounted);
+	return burst->run_of == statement && (burst->before_loop <= 0 || burst->accounted > 0);
 }
 
 /* A wait is over: so long was its round trip, and so long has the client thought. */
@@ -145,7 +143,7 @@ burst_wait(Burst *burst, int64_t network, int64_t client)
 {
 	burst->trip = network;
 	if (client > BURST_LOOP_THINK_NS)
-		burst->loop_after = burst->executions + BURST_LOOP;
+		burst->before_loop = BURST_LOOP;
 }
 
 /*

@@ -401,18 +401,17 @@ exchange_settle(void)
 
 /*
  * Add what is in the tally's statements to the tables, so that there are places
- * for others; only if nobody has to be waited for, unless it is full.
+ * for others; "if_free" only if nobody has to be waited for.
  * Takes locks, so it is called only where none can be held.
  */
 static void
-make_room_in_tally(void)
+make_room_in_tally(bool if_free)
 {
-	bool		if_free = tally_room() > 0;
 	uint64		left;
 
 	for (int tries = 0; tries < MAKE_ROOM_TRIES; tries++)
 	{
-		if (tally_room() > TALLY_RESERVE || !accumulate_begin(my_session.index, if_free))
+		if (!accumulate_begin(my_session.index, if_free))
 			return;
 		/* what somebody has taken is not there any more */
 		exchange_write_begin();
@@ -423,7 +422,7 @@ make_room_in_tally(void)
 		slot_write_end(my_session.slot);
 		accumulate_end(my_session.index);
 		/* a full table: others are not to wait for the session meanwhile */
-		if (left == 0 || !statements_make_room(pg_popcount64(left)))
+		if (left == 0 || !statements_make_room(pg_popcount64(left)) || !tally_wants_room())
 			break;
 	}
 }
@@ -446,7 +445,7 @@ exchange_look_up_statement(void)
 {
 	if (likely(look_up_statement()))
 		return;
-	make_room_in_tally();
+	make_room_in_tally(false);
 	if (!look_up_statement())
 		Assert(false);
 }
@@ -532,8 +531,8 @@ next_record(int64 at, int64 network)
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
-	if (pgnetlat_housekeeping)
-		make_room_in_tally();
+	if (pgnetlat_housekeeping && tally_wants_room())
+		make_room_in_tally(true);
 }
 
 /*
@@ -1145,7 +1144,8 @@ exchange_housekeeping(void)
 		my_session.plain = false;
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();
-	make_room_in_tally();
+	if (tally_wants_room())
+		make_room_in_tally(true);
 
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')

@@ -18,8 +18,9 @@
  *
  * Hot path: the session's own slot and tally only, no lock, no allocation, no
  * error.  The one exception: a session that uses more statements than its
- * tally has places for adds them to their table, many at a time, between two
- * exchanges or two statements.
+ * tally has places for adds some of them to their entries in the table, as far as
+ * that takes no waiting; and those that are new there to the table itself, many
+ * at a time, between two exchanges or two statements.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -239,6 +240,8 @@ exchange_find_statement(void)
 	const FlightRecord *record = exchange_record();
 
 	if (likely(tally_is_at_hint(record->queryid, record->userid)))
+		return true;
+	if (likely(record->queryid != 0) && likely(tally_look_up(record->queryid, record->userid)))
 		return true;
 	exchange_look_up_statement();
 	return my_session.plain;

@@ -28,8 +28,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KNOWN_PLACES		320
-#define KNOWN_STATEMENTS	280 /* that there may be in them */
+#define KNOWN_BITS			9
+#define KNOWN_PLACES		(1 << KNOWN_BITS)
+#define KNOWN_STATEMENTS	280 /* that there may be in them: so few that a
+								 * search is short */
 
 typedef struct KnownStatement
 {
@@ -46,37 +48,34 @@ typedef struct Known
 } Known;
 
 /*
- * Where a statement is: in a place of the tally; else in one of the table of
- * statements, where it was found the last time, or -1 if nobody knows.
+ * Where a statement is: in a place of the tally (negative); else in the table of
+ * statements, where it was found the last time (positive; statements.h says where
+ * that is), or nobody knows.
  */
+#define KNOWN_NOWHERE		0
+
 static inline int32_t
 known_in_tally(int number)
 {
-	return number + 1;
+	return -1 - number;
 }
 
 static inline bool
 known_is_in_tally(int32_t where)
 {
-	return where > 0;
+	return where < 0;
 }
 
 static inline int
 known_tally_number(int32_t where)
 {
-	return where - 1;
-}
-
-static inline int32_t
-known_in_table(int32_t place)
-{
-	return -1 - place;
-}
-
-static inline int32_t
-known_table_place(int32_t where)
-{
 	return -1 - where;
+}
+
+static inline bool
+known_is_in_table(int32_t where)
+{
+	return where > 0;
 }
 
 /* What a statement is known by; never 0. */
@@ -85,7 +84,17 @@ known_key(uint64_t queryid, uint32_t userid)
 {
 	uint64_t	key = queryid + userid * UINT64_C(0xD1B54A32D192ED03);
 
-	return key != 0 ? key : 1;
+	return key + (key == 0);
+}
+
+/*
+ * Where the search for a statement begins.  Identifiers are hashes already, but those
+ * of others than core may not be.
+ */
+static inline KnownStatement *
+known_first(Known *known, uint64_t key)
+{
+	return &known->statements[(key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - KNOWN_BITS)];
 }
 
 /*
@@ -95,16 +104,11 @@ known_key(uint64_t queryid, uint32_t userid)
 static inline KnownStatement *
 known_find(Known *known, uint64_t key)
 {
-	/*
-	 * identifiers are hashes already, but those of others than core may not
-	 * be
-	 */
-	uint64_t	hash = (key * UINT64_C(0x9E3779B97F4A7C15)) >> 32;
-	KnownStatement *statement = &known->statements[(hash * KNOWN_PLACES) >> 32];
+	KnownStatement *statement = known_first(known, key);
 
 	while (statement->key != key && statement->key != 0)
 	{
-		if (__builtin_expect(++statement == known->statements + KNOWN_PLACES, 0))
+		if (++statement == known->statements + KNOWN_PLACES)
 			statement = known->statements;
 	}
 	return statement;

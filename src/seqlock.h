@@ -75,7 +75,8 @@ seqlock_read_valid(const SeqLock *lock, uint32 before)
 
 /*
  * A copy was not valid: is it to be made again?  A write section takes some ten
- * nanoseconds, unless its process loses the processor in it.  So after a moment
+ * nanoseconds, or some hundred where it adds a statement to its entry in the table,
+ * unless its process loses the processor in it.  So after a moment
  * the reader gives its own away, too; and after a second it gives up: somebody has
  * stopped that process in its write section.  "attempts" is 0 at first.
  */

@@ -34,31 +34,6 @@
 StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 				 "StatementKey must not have padding: it is compared as bytes");
 
-/*
- * A snapshot keeps the last 32 bits of counts, and of times in units: enough
- * for some weeks of a statement that a thousand sessions execute all the time.
- */
-#define SNAPSHOT_UNIT_NS	(INT64CONST(1) << 20)
-
-typedef struct StatementSnapshot
-{
-	uint32		calls;
-	uint32		repeats;
-	uint32		repeat_network; /* units, as what follows */
-	uint32		client;
-	uint32		in_xact_wait;
-	uint32		time;
-} StatementSnapshot;
-
-/* An entry in shared memory. */
-typedef struct SharedStatement
-{
-	StatementEntry entry;		/* must be first */
-	StatementSnapshot kept[SNAPSHOTS_KEPT];
-	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
-								 * it */
-} SharedStatement;
-
 StaticAssertDecl(sizeof(SharedStatement) == MAXALIGN(sizeof(SharedStatement)),
 				 "a table has its entries one behind the other, aligned");
 
@@ -73,21 +48,15 @@ typedef struct StatementsPartition
  * Its lock is held for so short a time that waiting for it rarely takes more than
  * a few tries.
  */
-static inline bool
-lock_entry_if_free(SharedStatement *shared)
-{
-	return pg_atomic_test_set_flag(&shared->busy);
-}
-
 static void
 lock_entry(SharedStatement *shared)
 {
 	SpinDelayStatus delay;
 
-	if (likely(lock_entry_if_free(shared)))
+	if (likely(pg_atomic_test_set_flag(&shared->busy)))
 		return;
 	init_local_spin_delay(&delay);
-	while (!lock_entry_if_free(shared))
+	while (!pg_atomic_test_set_flag(&shared->busy))
 		perform_spin_delay(&delay);
 	finish_spin_delay(&delay);
 }
@@ -101,22 +70,6 @@ unlock_entry(SharedStatement *shared)
 /* How often to make room for an entry that others have taken then. */
 #define MAX_TRIES		3
 
-static inline void
-totals_add(StatementTotals *sum, const StatementTotals *term)
-{
-	sum->calls += term->calls;
-	sum->rows += term->rows;
-	sum->exec += term->exec;
-	sum->send += term->send;
-	sum->recv += term->recv;
-	sum->network += term->network;
-	sum->client += term->client;
-	sum->in_xact_wait += term->in_xact_wait;
-	sum->bytes += term->bytes;
-	sum->repeats += term->repeats;
-	sum->repeat_network += term->repeat_network;
-}
-
 /* "own" begins with the row of what was evicted of a partition. */
 static void
 add_up_evicted(void *own, const void *evicted)
@@ -124,10 +77,28 @@ add_up_evicted(void *own, const void *evicted)
 	StatementEntry *sum = own;
 	const StatementEntry *entry = evicted;
 
-	totals_add(&sum->counters.totals, &entry->counters.totals);
+	statements_totals_add(&sum->counters.totals, &entry->counters.totals);
 	exec_split_add(&sum->counters.split, &entry->counters.split);
 	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
 		sum->since = entry->since;
+}
+
+/* The entry's lock is held. */
+static void
+count_usage(SharedStatement *shared)
+{
+	int64		calls = shared->entry.counters.totals.calls;
+
+	shared->entry.usage += calls - shared->calls_in_usage;
+	shared->calls_in_usage = calls;
+}
+
+static void
+refresh_usage(void *entry)
+{
+	lock_entry(entry);
+	count_usage(entry);
+	unlock_entry(entry);
 }
 
 static void
@@ -144,6 +115,7 @@ make_entry(void *entry, const void *key)
 	lock_entry(shared);
 	memset(&shared->entry, 0, sizeof(shared->entry));
 	memset(shared->kept, 0, sizeof(shared->kept));
+	shared->calls_in_usage = 0;
 	shared->entry.key = *(const StatementKey *) key;
 	unlock_entry(shared);
 }
@@ -168,18 +140,14 @@ static const TableSpec spec = {
 	.since_offset = offsetof(StatementEntry, since),
 	.own_size = sizeof(StatementsPartition),
 	.evict = evict_entry,
+	.refresh = refresh_usage,
 	.init = init_entry,
 	.make = make_entry,
 };
 
 static Table table;
 
-/* By place, for who knows that it is the right one by its key. */
-static inline SharedStatement *
-shared_entry(int32 place)
-{
-	return (SharedStatement *) table.entries + place;
-}
+SharedStatement *statements_entries = NULL;
 
 Size
 statements_shmem_size(void)
@@ -191,18 +159,7 @@ void
 statements_shmem_init(void)
 {
 	table_shmem_init(&table, &spec, pgnetlat_max_statements);
-}
-
-/* The entry's lock is held. */
-static inline void
-add_to_entry(StatementEntry *entry, const StatementTotals *delta)
-{
-	totals_add(&entry->counters.totals, delta);
-	/* of what was not called to its end, too */
-	if (likely(delta->calls > 0))
-		entry->usage += delta->calls;
-	else
-		entry->usage += 1;
+	statements_entries = (SharedStatement *) table.entries;
 }
 
 static inline bool
@@ -223,7 +180,7 @@ typedef struct Batch
 	const CountedStatement *counted;
 	int			count;
 	Oid			dbid;
-	int32	   *places;
+	int32	   *where;			/* as in known.h */
 	TimestampTz now;
 	uint32		hash[STATEMENTS_BATCH]; /* of those that are left */
 } Batch;
@@ -246,28 +203,6 @@ key_of(const Batch *batch, int number)
 }
 
 /*
- * Add to the entry that was in this place before.  False if it is not there any
- * more, or somebody else is just about it.
- */
-static inline bool
-add_in_place(const Batch *batch, int number, int32 place)
-{
-	const CountedStatement *counted = &batch->counted[number];
-	SharedStatement *shared = shared_entry(place);
-	const StatementKey *key = &shared->entry.key;
-	bool		found;
-
-	if (unlikely(!lock_entry_if_free(shared)))
-		return false;
-	found = key->queryid == counted->queryid && key->userid == counted->userid &&
-		key->dbid == batch->dbid;
-	if (likely(found))
-		add_to_entry(&shared->entry, &counted->totals);
-	unlock_entry(shared);
-	return found;
-}
-
-/*
  * Add what is in entries that are known.  Returns which are left.
  */
 static uint64
@@ -277,11 +212,12 @@ add_to_known(const Batch *batch)
 
 	for (int i = 0; i < batch->count; i++)
 	{
-		int32		place = batch->places[i];
+		int32		where = batch->where[i];
 
 		if (is_zero(&batch->counted[i].totals))
 			continue;
-		if (unlikely(place == STATEMENT_NO_PLACE || !add_in_place(batch, i, place)))
+		if (!known_is_in_table(where) ||
+			unlikely(!statements_add_in_place(&batch->counted[i], &batch->dbid, where, NULL)))
 			left |= bit(i);
 	}
 	return left;
@@ -291,10 +227,15 @@ add_to_known(const Batch *batch)
 static inline void
 add_to_found(const Batch *batch, int number, SharedStatement *shared)
 {
+	const StatementTotals *totals = &batch->counted[number].totals;
+
 	lock_entry(shared);
-	add_to_entry(&shared->entry, &batch->counted[number].totals);
+	statements_totals_add(&shared->entry.counters.totals, totals);
+	/* what is never called to its end is in use, too */
+	if (totals->calls == 0)
+		shared->entry.usage += 1;
 	unlock_entry(shared);
-	batch->places[number] = shared - shared_entry(0);
+	batch->where[number] = statements_where(shared);
 }
 
 static inline bool
@@ -327,7 +268,7 @@ add_to_partition(const Batch *batch, int first, uint64 left, bool anyway)
 		{
 			StatementEntry *own = table_own(&table, batch->hash[i]);
 
-			add_to_entry(own, &batch->counted[i].totals);
+			statements_totals_add(&own->counters.totals, &batch->counted[i].totals);
 			if (own->since == 0)
 				own->since = batch->now;
 			table_count_evicted(&table, batch->hash[i]);
@@ -372,13 +313,13 @@ look_up_and_add(const Batch *batch, uint64 left, bool if_free)
 
 /*
  * Add what was counted of some statements, at most STATEMENTS_BATCH of them, in a
- * database.  "places" has where their entries were before, as far as that is known,
+ * database.  "where" has where their entries were before, as far as that is known,
  * and afterwards where they are.  "if_free": only as far as that takes no waiting for
  * locks.  Returns which are left, as bits.  No lock is held while
  * another one is waited for.
  */
 uint64
-statements_accumulate(const CountedStatement *counted, int count, Oid dbid, int32 *places,
+statements_accumulate(const CountedStatement *counted, int count, Oid dbid, int32 *where,
 					  bool if_free)
 {
 	Batch		batch;
@@ -388,7 +329,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid, int3
 	batch.counted = counted;
 	batch.count = count;
 	batch.dbid = dbid;
-	batch.places = places;
+	batch.where = where;
 	left = add_to_known(&batch);
 	if (left == 0)
 		return 0;
@@ -593,6 +534,7 @@ statements_restore(const StatementEntry *saved)
 	{
 		lock_entry(shared);
 		shared->entry = *saved;
+		shared->calls_in_usage = saved->counters.totals.calls;
 		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 			take_snapshot(&shared->kept[i], &saved->counters.totals);
 		unlock_entry(shared);
@@ -633,6 +575,7 @@ copy_entry(void *copy, const void *entry, const void *own, void *arg)
 
 	lock_entry(shared);
 	show(&shared->entry);
+	count_usage(shared);
 	memcpy(copy, &shared->entry, sizeof(StatementEntry));
 	unlock_entry(shared);
 }

@@ -304,6 +304,8 @@ note_usage(Table *table, int number, Eviction *eviction)
 			char	   *entry = entry_get(table, place);
 			double	   *usage = usage_of(table, entry);
 
+			if (table->spec->refresh)
+				table->spec->refresh(entry);
 			*usage *= EVICTION_AGING;
 			if (!may_go(table, entry))
 				continue;

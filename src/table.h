@@ -65,6 +65,12 @@ typedef struct TableSpec
 	/* What each partition has besides, under its lock; at first all zero. */
 	Size		own_size;
 
+	/*
+	 * Brings the usage of an entry up to date, where its owner does not do
+	 * that each time.  Or NULL.
+	 */
+	void		(*refresh) (void *entry);
+
 	/* May an entry be thrown out?  NULL: any may. */
 	bool		(*may_go) (const void *entry);
 

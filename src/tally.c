@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "settings.h"
 #include "storage/s_lock.h"
 #include "storage/shmem.h"
@@ -42,9 +43,16 @@ tally_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
+/* What has been counted does not count, and nothing is known of it. */
 static void
-forget_hints(void)
+forget_all(void)
 {
+	memset(my_tally.tally, 0, sizeof(Tally));
+	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
+	memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
+	my_tally.current = NULL;
+	my_tally.guest = NULL;
+	my_tally.unplaced = 0;
 	for (int i = 0; i < TALLY_HINTS; i++)
 		my_tally.hint[i] = &no_statement;
 }
@@ -57,10 +65,25 @@ tally_attach(int slot)
 {
 	memset(&my_tally, 0, sizeof(my_tally));
 	my_tally.tally = &tallies[slot];
-	my_tally.state = &slot_get(slot)->tally_state;
-	memset(my_tally.tally, 0, sizeof(Tally));
-	pg_atomic_write_u32(my_tally.state, TALLY_KEPT);
-	forget_hints();
+	my_tally.slot = slot_get(slot);
+	my_tally.dbid = MyDatabaseId;
+	for (int i = 0; i < TALLY_STATEMENTS; i++)
+	{
+		my_tally.place[i].statement = &my_tally.tally->statements[i];
+		my_tally.place[i].where = known_in_tally(i);
+	}
+	forget_all();
+	pg_atomic_write_u32(&my_tally.slot->tally_state, TALLY_KEPT);
+}
+
+static inline void
+clear_totals(StatementTotals *totals)
+{
+	totals->calls = totals->rows = 0;
+	totals->exec = totals->send = totals->recv = 0;
+	totals->network = totals->client = totals->in_xact_wait = 0;
+	totals->bytes = 0;
+	totals->repeats = totals->repeat_network = 0;
 }
 
 static void
@@ -73,16 +96,6 @@ clear_counters(void)
 		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
 }
 
-static void
-clear(void)
-{
-	memset(my_tally.tally, 0, sizeof(Tally));
-	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
-	memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
-	my_tally.current = NULL;
-	forget_hints();
-}
-
 /*
  * Somebody has taken the tally or is about to, or there was a reset.  Makes it the
  * session's again.  True: it was void, and there is no current statement any more.
@@ -91,24 +104,32 @@ bool
 tally_settle(SessionSlot *slot)
 {
 	bool		was_void = false;
-	uint32		state = pg_atomic_read_u32(my_tally.state);
+	uint32		state = pg_atomic_read_u32(&slot->tally_state);
 
 	while (state != TALLY_KEPT)
 	{
-		if (state == TALLY_TAKEN)
-			clear_counters();
-		else if (state == TALLY_VOID)
+		uint32		found = state;
+
+		/* a proposal is refused here, unless it has just been carried through */
+		if (!pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_KEPT))
+			continue;
+		/* not before: what was taken may have been given back meanwhile */
+		if (found == TALLY_TAKEN)
 		{
-			clear();
+			clear_counters();
+			/* those that come most often now are to have places */
+			if (my_tally.guest != NULL)
+				tally_clear_statements(0);
+		}
+		else if (found == TALLY_VOID)
+		{
+			forget_all();
 			was_void = true;
 		}
-		/* a proposal is refused here, unless it has just been carried through */
-		if (!pg_atomic_compare_exchange_u32(my_tally.state, &state, TALLY_KEPT))
-			continue;
 		/* since the session looked for a reset, there may have been one */
 		if (!slot_reset_is_applied(slot))
 			slot_apply_reset(slot);
-		state = pg_atomic_read_u32(my_tally.state);
+		state = pg_atomic_read_u32(&slot->tally_state);
 	}
 	return was_void;
 }
@@ -127,92 +148,206 @@ get_to_know(uint64 key)
 		return known;
 	for (int i = 0; i < my_tally.tally->count; i++)
 	{
-		const CountedStatement *statement = &my_tally.tally->statements[i];
+		const CountedStatement *statement = my_tally.place[i].statement;
 
-		my_tally.known[i] = known_find(&my_tally.all_known,
-									   known_key(statement->queryid, statement->userid));
+		my_tally.place[i].known = known_find(&my_tally.all_known,
+											 known_key(statement->queryid, statement->userid));
 	}
 	return known;
 }
 
-/* The next place is that of a statement which had none. */
-static inline CountedStatement *
-claim(KnownStatement *known, uint64 queryid, Oid userid)
+/*
+ * The statement that is about to be counted gets a place, until it leaves, which
+ * says what is to be known of it when it comes again.
+ */
+static inline void
+settle_in(TallyPlace *place, KnownStatement *known, uint64 queryid, Oid userid)
 {
-	int			number = my_tally.tally->count;
-	CountedStatement *statement = &my_tally.tally->statements[number];
+	CountedStatement *statement = place->statement;
 
 	statement->queryid = queryid;
 	statement->userid = userid;
 	statement->executed_in = known->executed_in;
-	my_tally.places[number] = known_table_place(known->where);
-	my_tally.known[number] = known;
-	known->where = known_in_tally(number);
-	my_tally.tally->count = number + 1;
-	if (number + 1 >= TALLY_STATEMENTS - TALLY_RESERVE)
-		pgnetlat_housekeeping = true;
-	return statement;
+	place->known = known;
+	place->where_in_table = known->where;
+	known->where = place->where;
+	my_tally.current = statement;
 }
 
-/* Is it this one's place, as somebody says? */
-static inline bool
-is_place_of(const CountedStatement *statement, uint64 queryid, Oid userid)
+static inline void
+leave(TallyPlace *place)
 {
-	return statement->queryid == queryid && statement->userid == userid;
+	place->known->executed_in = place->statement->executed_in;
+	place->known->where = place->where_in_table;
+}
+
+/*
+ * What has been counted of the statement in a place is added to its entry in the
+ * table, and the place is free; unless that takes waiting, or the entry is gone.
+ */
+static pg_attribute_always_inline bool
+make_way(TallyPlace *place)
+{
+	CountedStatement *statement = place->statement;
+	SessionSlot *slot = my_tally.slot;
+	bool		added;
+
+	seqlock_write_begin(&slot->lock);
+	added = statements_add_in_place(statement, &my_tally.dbid, place->where_in_table, slot);
+	if (likely(added))
+	{
+		leave(place);
+		clear_totals(&statement->totals);
+	}
+	seqlock_write_end(&slot->lock);
+	return added;
+}
+
+/* Is this the place of a statement? */
+static inline bool
+is_place_of(const TallyPlace *place, uint64 queryid, Oid userid)
+{
+	return place->statement->queryid == queryid && place->statement->userid == userid;
+}
+
+/* A place from which a statement makes way for guests; NULL if none can. */
+static TallyPlace *
+find_guest_place(void)
+{
+	for (int i = TALLY_STATEMENTS - 1; i >= 0; i--)
+	{
+		TallyPlace *place = &my_tally.place[i];
+
+		if (known_is_in_table(place->where_in_table) && make_way(place))
+			return place;
+	}
+	return NULL;
+}
+
+/*
+ * A statement has no place, and perhaps nobody knows it.  It gets one that is free,
+ * or from which another statement makes way; false if there is none.
+ */
+static pg_noinline bool
+find_place(uint64 queryid, Oid userid)
+{
+	uint64		key = known_key(queryid, userid);
+	Tally	   *tally = my_tally.tally;
+	KnownStatement *known;
+	TallyPlace *place;
+
+	if (tally->count < TALLY_STATEMENTS)
+		place = &my_tally.place[tally->count++];
+	else
+		place = my_tally.guest = find_guest_place();
+	if (place == NULL)
+		return false;
+	known = known_find(&my_tally.all_known, key);
+	if (known->key == 0)
+		known = get_to_know(key);
+	/* two statements of one key: what is known is about the other one */
+	if (known_is_in_tally(known->where))
+		known->where = KNOWN_NOWHERE;
+	if (known->where == KNOWN_NOWHERE)
+	{
+		/* it stays until it is in the table */
+		my_tally.guest = NULL;
+		my_tally.unplaced++;
+		pgnetlat_housekeeping |= tally_wants_room();
+	}
+	settle_in(place, known, queryid, userid);
+	my_tally.hint[queryid % TALLY_HINTS] = my_tally.current;
+	return true;
+}
+
+/* A statement has been searched for among those that are known. */
+static pg_attribute_always_inline bool
+look_up(KnownStatement *known, uint64 queryid, Oid userid)
+{
+	if (likely(known_is_in_table(known->where)))
+	{
+		TallyPlace *place = my_tally.guest;
+
+		if (likely(place != NULL) && likely(make_way(place)))
+		{
+			settle_in(place, known, queryid, userid);
+			return true;
+		}
+	}
+	else if (known_is_in_tally(known->where))
+	{
+		TallyPlace *place = &my_tally.place[known_tally_number(known->where)];
+
+		if (likely(is_place_of(place, queryid, userid)))
+		{
+			my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = place->statement;
+			return true;
+		}
+	}
+	return find_place(queryid, userid);
+}
+
+static pg_noinline bool
+search_and_look_up(uint64 queryid, Oid userid)
+{
+	KnownStatement *known = known_find(&my_tally.all_known, known_key(queryid, userid));
+
+	return look_up(known, queryid, userid);
 }
 
 /*
  * The place of a statement, when it is not where the hint says: the one that it
- * has, or the next one.  False if there is no place left.
+ * has, or another.  False if there is none to be had without waiting.
+ *
+ * Guests all take the same place, as long as that is possible: those statements that
+ * come again and again are in the others, or will be when the tally has been taken.
+ * (If the one that was used least recently had to go, a few more statements in a loop
+ * than there are places would all have to.)
+ *
+ * Most statements are known, and where the search for them begins.
  */
 bool
 tally_look_up(uint64 queryid, Oid userid)
 {
 	uint64		key = known_key(queryid, userid);
-	KnownStatement *known = known_find(&my_tally.all_known, key);
-	Tally	   *tally = my_tally.tally;
-	CountedStatement *statement;
+	KnownStatement *known = known_first(&my_tally.all_known, key);
 
-	if (known_is_in_tally(known->where) &&
-		is_place_of(&tally->statements[known_tally_number(known->where)], queryid, userid))
-		statement = &tally->statements[known_tally_number(known->where)];
-	else
-	{
-		if (unlikely(tally->count == TALLY_STATEMENTS))
-			return false;
-		if (unlikely(known->key == 0))
-			known = get_to_know(key);
-		statement = claim(known, queryid, userid);
-	}
-	my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = statement;
-	return true;
+	if (unlikely(known->key != key))
+		return search_and_look_up(queryid, userid);
+	return look_up(known, queryid, userid);
 }
 
-/* A statement gives up its place: what is to be known of it when it comes again? */
-static inline void
-leave(CountedStatement *statement, int number)
+/*
+ * Where the entries of the statements are in their table, as far as that is known;
+ * whoever has added what they have counted knows it better.
+ */
+void
+tally_get_where(int32 *where)
 {
-	KnownStatement *known = my_tally.known[number];
+	for (int i = 0; i < my_tally.tally->count; i++)
+		where[i] = my_tally.place[i].where_in_table;
+}
 
-	known->executed_in = statement->executed_in;
-	known->where = known_in_table(my_tally.places[number]);
-	/* hints are believed where the statement is theirs: so it is nobody's */
-	*statement = no_statement;
+void
+tally_set_where(const int32 *where)
+{
+	for (int i = 0; i < my_tally.tally->count; i++)
+		my_tally.place[i].where_in_table = where[i];
 }
 
 /* A statement stays, in this place. */
 static void
 move(int number, int to)
 {
-	Tally	   *tally = my_tally.tally;
+	TallyPlace *place = &my_tally.place[to];
 
 	if (number == to)
 		return;
-	tally->statements[to] = tally->statements[number];
-	memset(&tally->statements[number], 0, sizeof(CountedStatement));
-	my_tally.places[to] = my_tally.places[number];
-	my_tally.known[to] = my_tally.known[number];
-	my_tally.known[to]->where = known_in_tally(to);
+	*place->statement = *my_tally.place[number].statement;
+	memset(my_tally.place[number].statement, 0, sizeof(CountedStatement));
+	place->known = my_tally.place[number].known;
+	place->where_in_table = my_tally.place[number].where_in_table;
+	place->known->where = place->where;
 }
 
 /*
@@ -227,6 +362,8 @@ tally_clear_statements(uint64 left)
 	CountedStatement *current = my_tally.current;
 	int			stay = 0;
 
+	my_tally.unplaced = 0;
+	my_tally.guest = NULL;
 	for (int i = 0; i < tally->count; i++)
 	{
 		CountedStatement *statement = &tally->statements[i];
@@ -234,13 +371,15 @@ tally_clear_statements(uint64 left)
 
 		if (likely(!is_left && statement != current))
 		{
-			leave(statement, i);
+			leave(&my_tally.place[i]);
+			*statement = no_statement;
 			continue;
 		}
 		if (!is_left)
 			memset(&statement->totals, 0, sizeof(statement->totals));
 		if (statement == current)
 			my_tally.current = &tally->statements[stay];
+		my_tally.unplaced += my_tally.place[i].where_in_table == KNOWN_NOWHERE;
 		move(i, stay++);
 	}
 	tally->count = stay;
@@ -309,22 +448,25 @@ tally_give_back(int slot)
 static void
 add_histogram(const TallyHistogram *term, Histogram *histogram)
 {
-	Histogram	sum = {.sum = term->sum};
-
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum.bucket[i] = term->bucket[i];
-	histogram_add(histogram, &sum);
+		histogram->bucket[i] += term->bucket[i];
+	histogram->sum += term->sum;
 }
 
-/* Add what is in one of a tally's histograms to another. */
-void
+/* One of a tally's histograms; false if it is empty. */
+bool
 tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
 {
 	const TallyHistogram *client_wait = &tally->histogram[TALLY_CLIENT_WAIT];
+	int64		count = 0;
 
+	memset(histogram, 0, sizeof(*histogram));
 	add_histogram(&tally->histogram[metric], histogram);
 	if (metric == METRIC_WAIT || metric == METRIC_CLIENT)
 		add_histogram(client_wait, histogram);
 	for (int i = 0; metric == METRIC_NETWORK && i < HISTOGRAM_BUCKETS; i++)
 		histogram->bucket[0] += client_wait->bucket[i];
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		count += histogram->bucket[i];
+	return count > 0;
 }

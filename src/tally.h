@@ -5,15 +5,19 @@
  *
  * A session adds up what it counts: its tally has the statements that it is
  * using, and the histograms, since the tally was last taken.  Whoever needs
- * the tables takes it and adds it to them (accumulate.h), and so does the
- * session itself when it needs the place of a statement for another one.
+ * the tables takes it and adds it to them (accumulate.h).
+ *
+ * A session may use more statements than its tally has places for.  When all of them
+ * are in use, one place is for guests: what has been counted of the one that is there
+ * goes to its entry in the table of statements when the next one comes.  That takes
+ * no lock but the entry's, and no waiting, but it has to be known where the entry is.
+ * Statements that nobody has looked up yet stay, and when these are so many that places
+ * run short, the session looks all of them up.
  *
  * The session writes its tally within the same write sections as its ledger
  * (session_slot.h): a tally always agrees with the account beside it.  (Only to
- * claim a place for a statement takes none: what has no statement yet has counted
- * nothing, whoever copies it.)  No lock is needed for counting, and nothing is ever
- * full: before it needs a place that is not there, the session has taken its tally
- * to the tables.
+ * give a place to a statement takes none: what has no statement yet has counted
+ * nothing, whoever copies it.)
  *
  * Taking.  To take a tally is to copy it and have it cleared, but only the
  * session may write it.  So the taker copies it and leaves a note,
@@ -54,7 +58,10 @@
 /* Statements of which a session counts at the same time. */
 #define TALLY_STATEMENTS		24
 
-/* When there are so few places left, the session takes its tally itself. */
+/*
+ * When there are so few places left but those of statements whose entry in the table
+ * is not known, the session takes its tally itself.
+ */
 #define TALLY_RESERVE			1
 
 typedef struct TallyHistogram
@@ -74,23 +81,33 @@ typedef struct Tally
 													 * nothing */
 } Tally;
 
+/* What the session itself keeps of a place in its tally. */
+typedef struct TallyPlace
+{
+	CountedStatement *statement;	/* the place */
+	KnownStatement *known;		/* the statement that is there, in all_known */
+	int32		where_in_table; /* its entry is, as in known */
+	int32		where;			/* and where this place is */
+} TallyPlace;
+
 /* The session's own view of it, in its own memory. */
 #define TALLY_HINTS				128
 
 typedef struct OwnTally
 {
 	Tally	   *tally;
-	pg_atomic_uint32 *state;	/* in the slot */
+	SessionSlot *slot;
+	Oid			dbid;
 	CountedStatement *current;	/* of the exchange in progress, or the one
 								 * before the wait in progress */
 	Burst		burst;
 	CountedStatement *hint[TALLY_HINTS];	/* where a statement may be; never
 											 * NULL */
 
-	/* of each statement in the tally */
-	int32		places[TALLY_STATEMENTS];	/* of its entry in the table, or
-											 * STATEMENT_NO_PLACE */
-	KnownStatement *known[TALLY_STATEMENTS];	/* the statement in ... */
+	TallyPlace	place[TALLY_STATEMENTS];	/* of those in use */
+	TallyPlace *guest;			/* if all are: the one for guests, if there is
+								 * one; else NULL */
+	int			unplaced;		/* statements whose entry is not known */
 
 	Known		all_known;		/* the statements that were run lately */
 } OwnTally;
@@ -105,6 +122,8 @@ extern void tally_shmem_init(void);
 
 /* Functions for the session itself */
 extern void tally_attach(int slot);
+extern void tally_get_where(int32 *where);
+extern void tally_set_where(const int32 *where);
 extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
@@ -114,13 +133,13 @@ extern void tally_clear_statements(uint64 left);
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
 extern bool tally_give_back(int slot);
-extern void tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
+extern bool tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
-/* Places for further statements */
-static inline int
-tally_room(void)
+/* Should the statements be added to their table, so that places are free? */
+static inline bool
+tally_wants_room(void)
 {
-	return TALLY_STATEMENTS - my_tally.tally->count;
+	return my_tally.unplaced >= TALLY_STATEMENTS - TALLY_RESERVE;
 }
 
 /*

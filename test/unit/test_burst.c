@@ -57,7 +57,7 @@ give_up(Keeper *keeper)
 
 		CHECK_EQUAL(known->where, known_in_tally(i), "where it is");
 		known->executed_in = keeper->executed_in[i];
-		known->where = known_in_table((int32_t) (keeper->statement[i] & 0xFFFF));
+		known->where = (int32_t) (keeper->statement[i] & 0xFFFF) + 1;
 	}
 	keeper->count = 0;
 }
@@ -74,8 +74,8 @@ place_of(Keeper *keeper, uint64_t statement)
 		CHECK(number < keeper->count && keeper->statement[number] == statement, "it is there");
 		return &keeper->executed_in[number];
 	}
-	if (known->where != 0)
-		CHECK_EQUAL(known_table_place(known->where), (int32_t) (statement & 0xFFFF), "its place in the table");
+	if (known->where != KNOWN_NOWHERE)
+		CHECK_EQUAL(known->where, (int32_t) (statement & 0xFFFF) + 1, "its place in the table");
 	if (keeper->count == keeper->places)
 	{
 		give_up(keeper);
@@ -402,7 +402,7 @@ test_keys(void)
 	Known		known = {0};
 
 	CHECK(known_key(0, 0) != 0, "no key is 0");
-	CHECK_EQUAL(known_table_place(0), -1, "at first nobody knows");
+	CHECK(!known_is_in_tally(KNOWN_NOWHERE) && !known_is_in_table(KNOWN_NOWHERE), "at first nobody knows");
 	for (uint32_t userid = 10; userid < 20; userid++)
 	{
 		for (uint64_t queryid = 0; queryid < 20; queryid++)
@@ -410,7 +410,7 @@ test_keys(void)
 			uint64_t	key = known_key(queryid, userid);
 
 			CHECK(known_find(&known, key)->key == 0, "%u has not run it", userid);
-			known_add(&known, key, 1)->where = known_in_table((int32_t) (userid * 100 + queryid));
+			known_add(&known, key, 1)->where = (int32_t) (userid * 100 + queryid);
 		}
 	}
 	for (uint32_t userid = 10; userid < 20; userid++)
@@ -419,8 +419,8 @@ test_keys(void)
 		{
 			int32_t		where = known_find(&known, known_key(queryid, userid))->where;
 
-			CHECK(!known_is_in_tally(where), "in the table");
-			CHECK_EQUAL(known_table_place(where), (int32_t) (userid * 100 + queryid), "its own");
+			CHECK(known_is_in_table(where) && !known_is_in_tally(where), "in the table");
+			CHECK_EQUAL(where, (int32_t) (userid * 100 + queryid), "its own");
 		}
 	}
 }

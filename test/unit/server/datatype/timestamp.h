@@ -3,4 +3,9 @@
 
 typedef int64 TimestampTz;
 
+#define POSTGRES_EPOCH_JDATE	2451545
+#define UNIX_EPOCH_JDATE		2440588
+#define SECS_PER_DAY			86400
+#define USECS_PER_SEC			INT64CONST(1000000)
+
 #endif

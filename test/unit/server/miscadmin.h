@@ -1,0 +1,6 @@
+#ifndef MISCADMIN_H
+#define MISCADMIN_H
+
+extern Oid	MyDatabaseId;
+
+#endif

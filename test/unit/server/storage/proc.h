@@ -1,0 +1,6 @@
+#ifndef PROC_H
+#define PROC_H
+
+typedef struct PGPROC PGPROC;
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef S_LOCK_H
+#define S_LOCK_H
+
+/* Whoever waits lets others go on. */
+#define pg_spin_delay()					server_step()
+#define pg_usleep(microseconds)			server_step()
+
+typedef int SpinDelayStatus;
+
+#define init_local_spin_delay(status)	(*(status) = 0)
+#define perform_spin_delay(status)		((void) *(status), server_step())
+#define finish_spin_delay(status)		((void) *(status))
+
+#endif

@@ -1,0 +1,6 @@
+#ifndef BACKEND_STATUS_H
+#define BACKEND_STATUS_H
+
+typedef struct PgBackendStatus PgBackendStatus;
+
+#endif

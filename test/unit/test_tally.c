@@ -1,0 +1,611 @@
+/*
+ * test_tally.c: nothing that a session counts is lost or counted twice, whatever
+ * others do meanwhile: take its tally, give it back, evict entries of the table of
+ * statements, reset everything.
+ *
+ * With a server of one process (server/), in which whoever comes to a barrier, an
+ * atomic operation or a lock may have to wait there while others go on: each of them
+ * has a stack of its own, and chance decides who is next.
+ */
+#include "postgres.h"
+
+#include <ucontext.h>
+
+#include "check.h"
+#include "miscadmin.h"
+#include "settings.h"
+#include "statements.h"
+#include "table.h"
+#include "tally.h"
+#include "utils/timestamp.h"
+
+/* ---------------------------------------------------------------------------
+ * Processes
+ * ---------------------------------------------------------------------------
+ */
+
+#define PROCESSES		3
+#define STACK_SIZE		(256 * 1024)
+
+typedef struct TestProcess
+{
+	ucontext_t	context;
+	void		(*main) (void);
+	bool		runs;
+	char		stack[STACK_SIZE];
+} TestProcess;
+
+static TestProcess processes[PROCESSES];
+static TestProcess *running = NULL; /* NULL: nobody but the test itself */
+static ucontext_t test_context;
+static int	step_chance;		/* 1 in so many steps, others are next */
+
+static uint64
+random_number(uint64 below)
+{
+	static uint64 state = 1;
+	uint64		z = (state += UINT64CONST(0x9E3779B97F4A7C15));
+
+	z = (z ^ (z >> 30)) * UINT64CONST(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64CONST(0x94D049BB133111EB);
+	return (z ^ (z >> 31)) % below;
+}
+
+/* Somebody else is next, perhaps. */
+static void
+yield(void)
+{
+	TestProcess *before = running;
+	TestProcess *next = &processes[random_number(PROCESSES)];
+
+	if (before == NULL || next == before || !next->runs)
+		return;
+	running = next;
+	swapcontext(&before->context, &next->context);
+}
+
+void
+server_step(void)
+{
+	if (running != NULL && random_number(step_chance) == 0)
+		yield();
+}
+
+static void
+run_process(int number)
+{
+	processes[number].main();
+	processes[number].runs = false;
+	for (int i = 0; i < PROCESSES; i++)
+	{
+		if (!processes[i].runs)
+			continue;
+		running = &processes[i];
+		setcontext(&running->context);
+	}
+	running = NULL;
+	setcontext(&test_context);
+}
+
+static void
+begin_process(int number, void (*process_main) (void))
+{
+	TestProcess *process = &processes[number];
+
+	process->main = process_main;
+	process->runs = true;
+	getcontext(&process->context);
+	process->context.uc_stack.ss_sp = process->stack;
+	process->context.uc_stack.ss_size = STACK_SIZE;
+	process->context.uc_link = NULL;
+	makecontext(&process->context, (void (*) (void)) run_process, 1, number);
+}
+
+/* Run all of them to their ends. */
+static void
+run_all(void (*const mains[PROCESSES]) (void), int chance)
+{
+	step_chance = chance;
+	for (int i = 0; i < PROCESSES; i++)
+		begin_process(i, mains[i]);
+	running = &processes[0];
+	swapcontext(&test_context, &running->context);
+}
+
+/* ---------------------------------------------------------------------------
+ * The server
+ * ---------------------------------------------------------------------------
+ */
+
+#define CAPACITY		60
+#define DATABASE		5
+#define USER			10
+#define OTHER_USER		11
+
+LWLockPadded *locks_of_kind[LOCK_KINDS];
+Oid			MyDatabaseId = DATABASE;
+int			pgnetlat_max_statements = CAPACITY;
+bool		pgnetlat_housekeeping = false;
+SlotControl *slot_control = NULL;
+
+static SessionSlot *slot = NULL;
+
+void *
+ShmemInitStruct(const char *name, Size size, bool *found)
+{
+	*found = false;
+	return calloc(1, size);
+}
+
+TimestampTz
+GetCurrentTimestamp(void)
+{
+	return 1;
+}
+
+static bool
+try_lock(LWLock *lock, LWLockMode mode)
+{
+	if (lock->held < 0 || (mode == LW_EXCLUSIVE && lock->held > 0))
+		return false;
+	lock->held = mode == LW_EXCLUSIVE ? -1 : lock->held + 1;
+	return true;
+}
+
+void
+LWLockAcquire(LWLock *lock, LWLockMode mode)
+{
+	server_step();
+	while (!try_lock(lock, mode))
+		yield();
+	server_step();
+}
+
+bool
+LWLockConditionalAcquire(LWLock *lock, LWLockMode mode)
+{
+	bool		locked;
+
+	server_step();
+	locked = try_lock(lock, mode);
+	server_step();
+	return locked;
+}
+
+void
+LWLockRelease(LWLock *lock)
+{
+	server_step();
+	lock->held = lock->held < 0 ? 0 : lock->held - 1;
+	server_step();
+}
+
+int
+slot_count(void)
+{
+	return 1;
+}
+
+SessionSlot *
+slot_get(int index)
+{
+	return slot;
+}
+
+uint32
+slot_generation(void)
+{
+	return slot_control->generation;
+}
+
+/* ---------------------------------------------------------------------------
+ * What was counted, and where it is
+ * ---------------------------------------------------------------------------
+ */
+
+#define MOST_STATEMENTS	80
+
+static int64 expected[MOST_STATEMENTS]; /* executions since the latest reset,
+										 * as the session sees it */
+static int64 expected_requests;
+static int64 expected_waits;
+static int64 taken_requests;	/* what of them is in tables */
+static int64 taken_waits;
+static int64 taken_networks;
+static int	takes;
+static int	given_back;
+static int	too_late;			/* to give back */
+static int	refused;
+static int	batches;
+static int	resets;
+
+static void
+forget_expected(void)
+{
+	memset(expected, 0, sizeof(expected));
+	expected_requests = expected_waits = 0;
+}
+
+/* As session_slot.c does. */
+void
+slot_apply_reset(SessionSlot *own)
+{
+	own->published.generation = slot_control->generation;
+	pg_atomic_write_u32(&own->tally_state, TALLY_VOID);
+	server_step();
+	forget_expected();
+}
+
+/* ---------------------------------------------------------------------------
+ * The session
+ * ---------------------------------------------------------------------------
+ */
+
+static int	different;			/* statements that it executes */
+static int	exchanges;
+static bool in_turn;			/* one after the other; else by chance */
+
+/* Query identifiers, two of which have hints in the same place. */
+static uint64
+queryid_of(int number)
+{
+	return (number / 2 + 1) * UINT64CONST(0x9E3779B97F4A7C15) / TALLY_HINTS * TALLY_HINTS +
+		(uint64) (number / 2) % TALLY_HINTS + (number % 2) * UINT64CONST(0x100000000) * TALLY_HINTS;
+}
+
+static void
+write_begin(void)
+{
+	slot_write_begin(slot);
+	if (slot_tally_was_touched(slot))
+		(void) tally_settle(slot);
+}
+
+/* As exchange.c does. */
+static void
+make_room(bool if_free)
+{
+	uint64		left;
+	int32		where[TALLY_STATEMENTS];
+
+	for (int tries = 0; tries < 3; tries++)
+	{
+		if (!if_free)
+			locks_acquire(LOCK_RESET, 0, LW_SHARED);
+		else if (!locks_acquire_if_free(LOCK_RESET, 0, LW_SHARED))
+			return;
+		locks_acquire(LOCK_ACCUMULATE, 0, LW_EXCLUSIVE);
+		write_begin();
+		slot_write_end(slot);
+		tally_get_where(where);
+		left = statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
+									 MyDatabaseId, where, if_free);
+		tally_set_where(where);
+		write_begin();
+		tally_clear_statements(left);
+		slot_write_end(slot);
+		locks_release(LOCK_ACCUMULATE, 0);
+		locks_release(LOCK_RESET, 0);
+		batches++;
+		if (left == 0 || !statements_make_room(1) || !tally_wants_room())
+			return;
+	}
+}
+
+static void
+execute(int number)
+{
+	uint64		queryid = queryid_of(number);
+
+	server_step();
+	if (!tally_is_at_hint(queryid, USER) && !tally_look_up(queryid, USER))
+	{
+		refused++;
+		make_room(false);
+		CHECK(tally_look_up(queryid, USER), "there is room now");
+	}
+	CHECK(my_tally.current->queryid == queryid && my_tally.current->userid == USER,
+		  "the place is this statement's");
+	server_step();
+	write_begin();
+	if (my_tally.current != NULL)
+	{
+		StatementTotals *totals = &my_tally.current->totals;
+
+		totals->calls++;
+		totals->rows += number;
+		totals->exec += 1000 + number;
+		totals->repeat_network += 7;
+		tally_observe(METRIC_REQUEST, 1000 + number);
+		expected[number]++;
+		expected_requests++;
+	}
+	slot_write_end(slot);
+	server_step();
+	if (pgnetlat_housekeeping)
+	{
+		pgnetlat_housekeeping = false;
+		if (tally_wants_room())
+			make_room(true);
+	}
+	write_begin();
+	if (my_tally.current != NULL)
+	{
+		my_tally.current->totals.client += 5;
+		tally_observe_wait(random_number(2) * 100, 5);
+		expected_waits++;
+	}
+	slot_write_end(slot);
+}
+
+/* A statement has one place. */
+static void
+check_places(void)
+{
+	const Tally *tally = my_tally.tally;
+
+	for (int i = 0; i < tally->count; i++)
+	{
+		for (int other = 0; other < i; other++)
+			CHECK(tally->statements[i].queryid != tally->statements[other].queryid,
+				  "places %d and %d are of one statement", i, other);
+	}
+}
+
+static void
+session(void)
+{
+	for (int i = 0; i < exchanges; i++)
+		execute(in_turn ? i % different :
+				(int) random_number(1 + random_number(different)));
+}
+
+/* ---------------------------------------------------------------------------
+ * Others
+ * ---------------------------------------------------------------------------
+ */
+
+static int64
+count_of(const Histogram *histogram)
+{
+	int64		count = 0;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		count += histogram->bucket[i];
+	return count;
+}
+
+static void
+add_histograms(const Tally *tally)
+{
+	Histogram	histogram;
+	int64		network;
+
+	(void) tally_histogram(tally, METRIC_REQUEST, &histogram);
+	taken_requests += count_of(&histogram);
+	(void) tally_histogram(tally, METRIC_WAIT, &histogram);
+	taken_waits += count_of(&histogram);
+	(void) tally_histogram(tally, METRIC_NETWORK, &histogram);
+	network = count_of(&histogram);
+	taken_networks += network;
+	(void) tally_histogram(tally, METRIC_CLIENT, &histogram);
+	CHECK_EQUAL(count_of(&histogram), network, "each wait has a client's part, and a network's");
+	CHECK(!tally_histogram(tally, METRIC_RTT, &histogram), "nothing was measured");
+}
+
+static void
+add_tally(const Tally *tally)
+{
+	int32		where[TALLY_STATEMENTS];
+
+	for (int i = 0; i < tally->count; i++)
+		where[i] = KNOWN_NOWHERE;
+	CHECK_EQUAL(statements_accumulate(tally->statements, tally->count, DATABASE, where, false),
+				0, "statements that are left");
+	add_histograms(tally);
+}
+
+/* Take it, and add it, or give it back: the session goes on meanwhile. */
+static void
+take(void)
+{
+	Tally		tally;
+
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	locks_acquire(LOCK_ACCUMULATE, 0, LW_EXCLUSIVE);
+	if (tally_take(0, &tally))
+	{
+		bool		gives_back = random_number(2) == 0;
+
+		takes++;
+		yield();
+		if (gives_back && tally_give_back(0))
+			given_back++;
+		else
+		{
+			too_late += gives_back;
+			add_tally(&tally);
+		}
+	}
+	locks_release(LOCK_ACCUMULATE, 0);
+	locks_release(LOCK_RESET, 0);
+}
+
+/* As accumulate_reset() does. */
+static void
+reset(void)
+{
+	uint32		state = TALLY_KEPT;
+
+	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
+	slot_control->generation++;
+	server_step();
+	pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_RESET);
+	statements_reset();
+	taken_requests = taken_waits = taken_networks = 0;
+	locks_release(LOCK_RESET, 0);
+	resets++;
+}
+
+static bool with_resets;
+
+static void
+taker(void)
+{
+	while (processes[0].runs)
+	{
+		if (random_number(2) == 0)
+			take();
+		else if (with_resets && random_number(20) == 0)
+			reset();
+		yield();
+	}
+}
+
+/* Another session, whose statements take all room. */
+static bool with_others;
+
+static void
+other(void)
+{
+	while (processes[0].runs && with_others)
+	{
+		CountedStatement counted = {0};
+		int32		where = KNOWN_NOWHERE;
+
+		counted.queryid = 1000000 + random_number(2 * CAPACITY);
+		counted.userid = OTHER_USER;
+		counted.totals.calls = 1;
+		locks_acquire(LOCK_RESET, 0, LW_SHARED);
+		(void) statements_accumulate(&counted, 1, DATABASE, &where, false);
+		locks_release(LOCK_RESET, 0);
+		yield();
+	}
+}
+
+/* ---------------------------------------------------------------------------
+ * The sum
+ * ---------------------------------------------------------------------------
+ */
+
+static void
+check_sums(void)
+{
+	static int64 found[MOST_STATEMENTS];
+	int64		evicted = 0;
+	int64		all = 0;
+	int			count;
+	StatementEntry *entries;
+	Tally		tally;
+
+	/* what is not in the tables yet, and none of what is from before a reset */
+	write_begin();
+	slot_write_end(slot);
+	CHECK(tally_take(0, &tally), "nobody is in the way");
+	CHECK(!tally_take(0, &tally), "it is taken once");
+	add_tally(&tally);
+	entries = statements_copy(&count);
+	memset(found, 0, sizeof(found));
+	for (int i = 0; i < count; i++)
+	{
+		const StatementEntry *entry = &entries[i];
+
+		if (entry->key.queryid == 0)
+			evicted += entry->counters.totals.client / 5;
+		for (int number = 0; number < different; number++)
+		{
+			if (entry->key.queryid != queryid_of(number) || entry->key.userid != USER)
+				continue;
+			found[number] += entry->counters.totals.calls;
+			CHECK_EQUAL(entry->counters.totals.rows, found[number] * number, "rows");
+			CHECK_EQUAL(entry->counters.totals.exec, found[number] * (1000 + number), "time");
+			CHECK_EQUAL(entry->counters.totals.repeat_network, 7 * found[number], "the last of them");
+		}
+	}
+	for (int number = 0; number < different; number++)
+	{
+		if (!with_others)
+			CHECK_EQUAL(found[number], expected[number], "executions of a statement");
+		CHECK(found[number] <= expected[number], "statement %d: %lld executions of %lld", number,
+			  (long long) found[number], (long long) expected[number]);
+		all += found[number];
+	}
+	if (!with_others)
+		CHECK_EQUAL(all, expected_requests, "executions");
+	else
+	{
+		int64		clients = 0;
+
+		for (int i = 0; i < count; i++)
+			clients += entries[i].counters.totals.client / 5;
+		CHECK_EQUAL(clients, expected_waits, "waits after statements, those of evicted ones, too");
+		CHECK(evicted <= clients, "evicted");
+	}
+	CHECK_EQUAL(taken_requests, expected_requests, "requests in the histogram");
+	CHECK_EQUAL(taken_waits, expected_waits, "waits in the histogram");
+	CHECK_EQUAL(taken_networks, expected_waits, "waits in the histogram of networks");
+	free(entries);
+}
+
+static void
+begin(void)
+{
+	static SlotControl control;
+
+	memset(&control, 0, sizeof(control));
+	slot_control = &control;
+	free(slot);
+	slot = aligned_alloc(PG_CACHE_LINE_SIZE, CACHELINEALIGN(sizeof(SessionSlot)));
+	memset(slot, 0, sizeof(SessionSlot));
+	for (int kind = 0; kind < LOCK_KINDS; kind++)
+	{
+		free(locks_of_kind[kind]);
+		locks_of_kind[kind] = calloc(64, sizeof(LWLockPadded));
+	}
+	tally_shmem_init();
+	statements_shmem_init();
+	tally_attach(0);
+	forget_expected();
+	taken_requests = taken_waits = taken_networks = 0;
+}
+
+static void
+test(int statements, bool turn, int chance, bool resetting, bool others)
+{
+	static void (*const mains[PROCESSES]) (void) = {session, taker, other};
+
+	begin();
+	different = statements;
+	in_turn = turn;
+	exchanges = 3000;
+	with_resets = resetting;
+	with_others = others;
+	run_all(mains, chance);
+	check_places();
+	check_sums();
+}
+
+int
+main(void)
+{
+	static const int numbers[] = {1, 2, TALLY_STATEMENTS - 1, TALLY_STATEMENTS, TALLY_STATEMENTS + 1, 50};
+
+	for (int series = 0; series < 4; series++)
+	{
+		for (size_t i = 0; i < lengthof(numbers); i++)
+		{
+			for (int chance = 1; chance <= 100; chance *= 10)
+			{
+				for (int which = 0; which < 4; which++)
+					test(numbers[i], series % 2 == 0, chance, (which & 1) != 0, (which & 2) != 0);
+			}
+		}
+	}
+	CHECK(takes > 1000, "%d taken", takes);
+	CHECK(given_back > 100, "%d given back", given_back);
+	CHECK(too_late > 100, "%d too late to be given back", too_late);
+	CHECK(refused > 10, "%d times there was no place", refused);
+	CHECK(batches > 100, "%d batches", batches);
+	CHECK(resets > 100, "%d resets", resets);
+	return CHECKS_DONE("tally");
+}
