@@ -543,7 +543,7 @@ SELECT CASE WHEN datid IS NULL THEN '(all)' ELSE coalesce(datname, 'oid:' || dat
                       'for 99.9 % of that time.'),
     ])
 
-# So many groups the view keeps, with one more for those that found no place.
+# So many rows the view has at most; one is for those that found no place.
 REPLICATION_GROUPS = 64
 WALSENDER_PARTS = ['send', 'busy', 'idle']
 
