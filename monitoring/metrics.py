@@ -543,6 +543,82 @@ SELECT CASE WHEN datid IS NULL THEN '(all)' ELSE coalesce(datname, 'oid:' || dat
                       'for 99.9 % of that time.'),
     ])
 
+# Of what has no client of its own, the labels say so.
+FINDING = Query(
+    key='pgnetlat_finding',
+    rows=f'{TOP} + 1',
+    labels=['verdict', 'subject_kind', 'datname', 'usename', 'application_name', 'client_addr'],
+    # Gauges over the last 15 minutes; "other" is the sum of those that cost less
+    # than the first ones.
+    sql=f"""
+WITH finding AS (
+    SELECT verdict, subject_kind,
+           CASE WHEN datid IS NULL THEN '(all)' ELSE coalesce(datname, 'oid:' || datid) END AS datname,
+           CASE WHEN usesysid IS NULL THEN '(all)' ELSE coalesce(usename, 'oid:' || usesysid) END
+             AS usename,
+           coalesce(application_name, '(all)') AS application_name,
+           CASE WHEN application_name IS NULL THEN '(all)' ELSE coalesce(host(client_addr), 'local') END AS client_addr,
+           count(*) AS findings,
+           sum(lost_time) / 1000 AS lost,
+           coalesce(sum(saving), 0) / 1000 AS saving
+      FROM pgnetlat_diagnose()
+     WHERE {NOT_MYSELF}
+     GROUP BY 1, 2, 3, 4, 5, 6
+), ranked AS (
+    SELECT *, {TOP} >= row_number() OVER (
+                  ORDER BY lost DESC, verdict, subject_kind, datname, usename, application_name, client_addr) AS own
+      FROM finding
+)
+SELECT CASE WHEN own THEN verdict ELSE 'other' END AS verdict,
+       CASE WHEN own THEN subject_kind ELSE 'other' END AS subject_kind,
+       CASE WHEN own THEN datname ELSE 'other' END AS datname,
+       CASE WHEN own THEN usename ELSE 'other' END AS usename,
+       CASE WHEN own THEN application_name ELSE 'other' END AS application_name,
+       CASE WHEN own THEN client_addr ELSE 'other' END AS client_addr,
+       sum(findings) AS findings,
+       sum(lost) AS lost_seconds_per_second,
+       sum(saving) AS saving_seconds_per_second
+  FROM ranked
+ GROUP BY 1, 2, 3, 4, 5, 6""",
+    metrics=[
+        gauge('findings', 'Findings of pgnetlat_diagnose() over the last 15 minutes: sessions, statements, or one.'),
+        gauge('lost_seconds_per_second', 'What is lost to it: 1 is a session that loses all of its time.'),
+        gauge('saving_seconds_per_second', 'What the cure would save of that; 0 where the figures do not tell.'),
+    ])
+
+PREDICTION = Query(
+    key='pgnetlat_prediction',
+    rows=f'{TOP}',
+    labels=['datname', 'usename', 'application_name', 'client_addr'],
+    # Gauges over the last 15 minutes, of the busiest client groups of which
+    # everything is known.  Ratios cannot be added up: there is no row for others.
+    sql=f"""
+SELECT coalesce(datname, 'oid:' || datid) AS datname,
+       coalesce(usename, 'oid:' || usesysid) AS usename,
+       application_name,
+       coalesce(host(client_addr), 'local') AS client_addr,
+       max(change) FILTER (WHERE what = 'rtt') AS near_throughput_ratio,
+       max(change) FILTER (WHERE what = 'batch') AS batch_throughput_ratio,
+       max(change) FILTER (WHERE what = 'speed') AS fast_throughput_ratio
+  FROM (SELECT 'rtt' AS what, * FROM pgnetlat_what_if(rtt => 0.5)
+        UNION ALL
+        SELECT 'batch', * FROM pgnetlat_what_if(batch => 10)
+        UNION ALL
+        SELECT 'speed', * FROM pgnetlat_what_if(server_speed => 2)) predicted
+ WHERE {NOT_MYSELF}
+   AND datid IS NOT NULL AND usesysid IS NOT NULL
+ GROUP BY 1, 2, 3, 4
+HAVING count(change) = 3
+ ORDER BY max(transactions * transaction_time) DESC, 1, 2, 3, 4
+ LIMIT {TOP}""",
+    metrics=[
+        gauge('near_throughput_ratio',
+              'What pgnetlat_what_if() predicts of transactions per second: how many times as many if the round trip '
+              'were 0.5 ms.'),
+        gauge('batch_throughput_ratio', 'The same if ten statements shared a round trip.'),
+        gauge('fast_throughput_ratio', 'The same if the server were twice as fast.'),
+    ])
+
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
               [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, CONNECT, HISTOGRAMS]),
@@ -554,4 +630,8 @@ COLLECTORS = [
               [BLOCKER]),
     Collector('pgnetlat_pools', f'Opt-in: how many sessions are busy at once, in the {TOP} busiest pools and in all',
               [POOL]),
+    Collector('pgnetlat_findings', f'Opt-in: the {TOP} findings of pgnetlat_diagnose() that cost most, and the others',
+              [FINDING]),
+    Collector('pgnetlat_predictions', f'Opt-in: what pgnetlat_what_if() predicts of the {TOP} busiest client groups',
+              [PREDICTION]),
 ]

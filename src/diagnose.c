@@ -13,6 +13,9 @@
  * - What sessions wait for others is not more than what others hold them up, so
  *   that who can do something about it comes first.
  *
+ * Savings of client groups are predicted from the very workload that
+ * pgnetlat_what_if() starts from, so that the two say the same.
+ *
  * Subjects that are not for the caller's eyes are left out, but for their part
  * in the server's sums.
  *
@@ -38,6 +41,7 @@
 #include "statements.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "what_if.h"
 #include "windows.h"
 
 StaticAssertDecl(SLOT_NOT_BLOCKED == VERDICT_NOBODY, "blocked_by is the same in both");
@@ -51,6 +55,8 @@ typedef struct Subject
 	ClientKey	key;			/* of a statement: only datid and userid */
 	uint64		queryid;		/* of a statement */
 	int			pid;			/* of a session */
+	Workload	workload;		/* of a client group ... */
+	bool		has_workload;	/* ... if there is one */
 	VerdictFinding findings[VERDICT_FINDINGS];
 	int			count;
 } Subject;
@@ -203,11 +209,29 @@ find_client(const Diagnosis *diagnosis, const ClientKey *key)
 				   sizeof(Subject), compare_keys);
 }
 
+/*
+ * What predictions of a group start from.  Per request: what happens within a
+ * single transaction is enough to predict from, and as many requests save as much
+ * as the transactions that they make up.
+ */
+static bool
+request_workload(ClientEntry *entry, const Processors *processors, Workload *workload)
+{
+	int64		transactions = entry->counters.totals.transactions;
+	bool		known;
+
+	entry->counters.totals.transactions = 0;
+	known = what_if_workload(entry, processors, workload);
+	entry->counters.totals.transactions = transactions;
+	return known;
+}
+
 static void
 collect_clients(Diagnosis *diagnosis)
 {
 	int			count;
 	ClientEntry *entries = clients_copy_window(diagnosis->length, &count);
+	Processors	processors = what_if_processors(entries, count);
 	VerdictFigures *server = &diagnosis->server.figures;
 
 	diagnosis->window = clients_window_length(diagnosis->length);
@@ -224,6 +248,7 @@ collect_clients(Diagnosis *diagnosis)
 		subject = add_subject(&diagnosis->clients);
 		subject->key = entries[i].key;
 		client_figures(&entries[i], diagnosis->window, &subject->figures);
+		subject->has_workload = request_workload(&entries[i], &processors, &subject->workload);
 	}
 	if (diagnosis->clients.count > 0)
 		qsort(diagnosis->clients.subjects, diagnosis->clients.count, sizeof(Subject),
@@ -487,6 +512,19 @@ judge_all(Diagnosis *diagnosis)
 	}
 }
 
+static void
+predict_savings(const Diagnosis *diagnosis)
+{
+	for (int i = 0; i < diagnosis->clients.count; i++)
+	{
+		Subject    *client = &diagnosis->clients.subjects[i];
+
+		CHECK_FOR_INTERRUPTS();
+		for (int j = 0; client->has_workload && j < client->count; j++)
+			verdict_predict(&client->figures, &client->workload, &client->findings[j]);
+	}
+}
+
 /* ---------------------------------------------------------------------------
  * Rows
  * ---------------------------------------------------------------------------
@@ -671,6 +709,7 @@ diagnose(FunctionCallInfo fcinfo, ApiVersion api)
 	collect_statements(&diagnosis);
 	collect_pool(&diagnosis);
 	judge_all(&diagnosis);
+	predict_savings(&diagnosis);
 	rows = collect_rows(&diagnosis, &count);
 	qsort(rows, count, sizeof(Finding), compare_findings);
 	for (int i = 0; i < count; i++)

@@ -76,8 +76,11 @@
  */
 #define DIAG_QUERIES_PER_TICK	32
 
-/* So many sessions ahead memory is asked for; what points there, twice as many. */
-#define PREFETCH_AHEAD			8
+/*
+ * So many sessions ahead memory is asked for; what points there, twice as many.
+ * With 8 of them, a thousand executing sessions cost a tenth more.
+ */
+#define PREFETCH_AHEAD			3
 
 /* For a snapshot more of it is needed, and more is done with it. */
 #define SNAPSHOT_AHEAD			2

@@ -13,6 +13,7 @@
  */
 #include "verdict.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,13 @@ typedef struct Rule
 	/* What to do: it depends on the figures, or is the same for all. */
 	const char *(*choose_advice) (const VerdictFigures *figures, const VerdictFinding *finding);
 	const char *advice;
+
+	/*
+	 * What would be different then; returns which part of what that saves is
+	 * this finding's, 0 if it is not that.  NULL: nothing that is predicted.
+	 */
+	double		(*cure) (const VerdictFigures *figures, const VerdictFinding *finding,
+						 const Workload *workload, Change *change);
 } Rule;
 
 static inline int64_t
@@ -427,6 +435,11 @@ saving_of_trips(int64_t time, double number, double left)
  * What a request takes beside its round trip, of the server and the driver, and
  * what is spared with it, given the time of all; no more than a driver needs,
  * nor than the round trip: the rest would be there without it, too.
+ *
+ * That is for requests that are not made at all when they are cured: of which a
+ * JOIN, an array, COPY, or a larger portion of rows takes the place.  A prediction
+ * has nothing for that.  Its statements may share a round trip, but each of them
+ * is still executed, and handled by the driver.
  */
 static int64_t
 overhead(int64_t time, int64_t requests, int64_t round_trip)
@@ -490,11 +503,14 @@ chatty(const VerdictFigures *figures, VerdictFinding *finding)
 	double		trips = trips_per_xact(figures);
 
 	finding->lost = time;
+	finding->saving = VERDICT_UNKNOWN;
 	/* the next rows are no work of their own, other statements are */
 	if (is_fetching(figures))
+	{
 		finding->lost += figures->totals.requests *
 			overhead(working_time(figures) - time, figures->totals.requests, figures->rtt);
-	finding->saving = saving_of_trips(finding->lost, trips, VERDICT_TRIPS_KEPT);
+		finding->saving = saving_of_trips(finding->lost, trips, VERDICT_TRIPS_KEPT);
+	}
 	return figures->totals.requests >= VERDICT_MIN_REQUESTS &&
 		figures->rtt >= VERDICT_MIN_RTT && trips >= VERDICT_CHATTY_TRIPS &&
 		per_xact(figures, time) >= VERDICT_CHATTY_TIME &&
@@ -521,16 +537,43 @@ chatty_advice(const VerdictFigures *figures, const VerdictFinding *finding)
 		"Otherwise, run the application closer to the server.";
 }
 
+/*
+ * The statements of a transaction travel together, but for what has a finding of
+ * its own.
+ */
+static double
+chatty_cure(const VerdictFigures *figures, const VerdictFinding *finding,
+			const Workload *workload, Change *change)
+{
+	double		spared = (trips_per_xact(figures) - VERDICT_TRIPS_KEPT) *
+		at_least_one(figures->totals.transactions);
+
+	if (is_fetching(figures))
+		return 0;
+	change->round_trips = workload->round_trips *
+		(1 - spared / at_least_one(ledger_round_trips(&figures->totals)));
+	return 1;
+}
+
 static bool
 network_bound(const VerdictFigures *figures, VerdictFinding *finding)
 {
 	int64_t		time = trips_time(figures);
 
 	finding->lost = time;
-	finding->saving = saving_of_trips(time, figures->rtt, VERDICT_NEAR_RTT);
+	finding->saving = VERDICT_UNKNOWN;
 	return figures->totals.requests >= VERDICT_MIN_REQUESTS &&
 		figures->rtt >= 2 * VERDICT_NEAR_RTT &&
 		has_share(time, working_time(figures), VERDICT_NETWORK_SHARE);
+}
+
+/* A shorter path, for all of the round trips. */
+static double
+network_bound_cure(const VerdictFigures *figures, const VerdictFinding *finding,
+				   const Workload *workload, Change *change)
+{
+	change->rtt = (double) VERDICT_NEAR_RTT / VERDICT_MS;
+	return (double) finding->lost / (finding->lost + figures->explained);
 }
 
 /* With connecting, which is no part of the account. */
@@ -591,9 +634,11 @@ static bool
 narrow_path(const VerdictFigures *figures, VerdictFinding *finding)
 {
 	int64_t		blocked = figures->totals.send_blocked - figures->totals.send_client;
+	double		needed = (double) figures->totals.bytes_sent * NS_PER_SECOND / VERDICT_FAST_PATH;
 
+	/* bandwidth is nothing that is predicted */
 	finding->lost = blocked + (blocked > 0 ? beyond_trips(figures) : 0);
-	finding->saving = VERDICT_UNKNOWN;
+	finding->saving = needed < finding->lost ? finding->lost - (int64_t) needed : 0;
 	return figures->rtt > 0 && blocked >= figures->totals.send_client &&
 		has_share(finding->lost, working_time(figures), VERDICT_STREAM_SHARE) &&
 		bytes_rate(figures->totals.bytes_sent, finding->lost) < VERDICT_FAST_PATH;
@@ -669,11 +714,11 @@ static const struct
 
 	[EXEC_CPU] = {
 		"CPU", VERDICT_SERVER_SHARE, VERDICT_SLOW_REQUEST,
-		"EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements."
+		"EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements (the saving is that of a server twice as fast)."
 	},
 	[EXEC_IO] = {
 		"I/O", VERDICT_SERVER_SHARE, VERDICT_SLOW_REQUEST,
-		"EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks."
+		"EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast)."
 	},
 	[EXEC_LOCK] = {
 		"locks", VERDICT_LOCK_SHARE, VERDICT_LOCK_REQUEST,
@@ -693,6 +738,12 @@ static const struct
 	},
 };
 
+static int64_t
+part_time(const VerdictFigures *figures, ExecPart part)
+{
+	return part == EXEC_CPU ? cpu_time(figures) : figures->totals.exec_part[part];
+}
+
 static bool
 server_bound(const VerdictFigures *figures, VerdictFinding *finding)
 {
@@ -701,7 +752,7 @@ server_bound(const VerdictFigures *figures, VerdictFinding *finding)
 	finding->lost = 0;
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 	{
-		int64_t		time = i == EXEC_CPU ? cpu_time(figures) : figures->totals.exec_part[i];
+		int64_t		time = part_time(figures, i);
 
 		if (time <= finding->lost || per_request(figures, time) < causes[i].request ||
 			!has_share(time, working_time(figures), causes[i].share))
@@ -709,8 +760,21 @@ server_bound(const VerdictFigures *figures, VerdictFinding *finding)
 		finding->lost = time;
 		finding->part = i;
 	}
+	/* not to wait for a standby is nothing that is predicted */
 	finding->saving = finding->part == EXEC_REPLICATION ? finding->lost : VERDICT_UNKNOWN;
 	return finding->lost > 0;
+}
+
+/*
+ * How much better a plan, or a disk, could be, nobody knows.  Waits for locks and
+ * for others would not end sooner.
+ */
+static double
+server_bound_cure(const VerdictFigures *figures, const VerdictFinding *finding,
+				  const Workload *workload, Change *change)
+{
+	change->server_speed = VERDICT_SERVER_SPEED;
+	return finding->part == EXEC_CPU || finding->part == EXEC_IO;
 }
 
 static int
@@ -718,7 +782,7 @@ server_bound_evidence(const VerdictFigures *figures, const VerdictFinding *findi
 					  char *text, size_t size)
 {
 	return snprintf(text, size, "%s: %s per request", causes[finding->part].name,
-					PART(per_request(figures, finding->lost),
+					PART(per_request(figures, part_time(figures, finding->part)),
 						 per_request(figures, working_time(figures))));
 }
 
@@ -833,13 +897,14 @@ static const Rule rules[NUM_VERDICTS] = {
 	},
 	[VERDICT_CHATTY] = {
 		"chatty", TIME_OF_TRIPS, OF_ACCOUNT,
-		chatty, trips_evidence, chatty_advice, NULL
+		chatty, trips_evidence, chatty_advice, NULL, chatty_cure
 	},
 	[VERDICT_NETWORK_BOUND] = {
 		"network-bound", TIME_OF_TRIPS, OF_ACCOUNT,
 		network_bound, trips_evidence, NULL,
 		"Run the application closer to the server (the saving is that of a path of 0.5 ms), "
-		"or let statements of several transactions travel together."
+		"or let statements of several transactions travel together.",
+		network_bound_cure
 	},
 	[VERDICT_RECONNECTS] = {
 		"reconnects", TIME_OF_CONNECTING, VERDICT_OF_CLIENT,
@@ -853,7 +918,7 @@ static const Rule rules[NUM_VERDICTS] = {
 	},
 	[VERDICT_SERVER_BOUND] = {
 		"server-bound", TIME_OF_EXECUTION, OF_ACCOUNT,
-		server_bound, server_bound_evidence, server_bound_advice, NULL
+		server_bound, server_bound_evidence, server_bound_advice, NULL, server_bound_cure
 	},
 	[VERDICT_STARVED] = {
 		"starved", TIME_OF_PROCESSORS, VERDICT_OF_SESSION | VERDICT_OF_SERVER,
@@ -944,6 +1009,33 @@ verdict_find(const VerdictFigures *figures, VerdictFinding *findings)
 		findings[count++].verdict = VERDICT_BALANCED;
 	}
 	return count;
+}
+
+/*
+ * What the cure of a finding saves, where that is predicted.  "workload" is that
+ * of the figures' totals.
+ *
+ * It is how much less time as many transactions take.  That may be more than the
+ * waits that are spared, since who waits less finds its caches warm; and less,
+ * since sessions that wait less for the network wait more for one another.  What
+ * is saved was lost.
+ */
+void
+verdict_predict(const VerdictFigures *figures, const Workload *workload,
+				VerdictFinding *finding)
+{
+	const Rule *rule = &rules[finding->verdict];
+	Change		change = NO_CHANGE;
+	Prediction	prediction;
+	double		part = rule->cure ? rule->cure(figures, finding, workload, &change) : 0;
+	double		saved;
+
+	if (part <= 0 || !predict(workload, &change, &prediction))
+		return;
+	saved = part * workload->transactions *
+		(workload->transaction_time - prediction.transaction_time);
+	finding->saving = (int64_t) (fmax(saved, 0) * VERDICT_MS);
+	finding->lost = max64(finding->lost, finding->saving);
 }
 
 /*

@@ -11,6 +11,11 @@
  * evidence is a sentence with the figures by which it applies, advice the next
  * step.
  *
+ * Where the cure is something that can be changed in a prediction (prediction.h),
+ * the saving is what is predicted, so that it is what pgnetlat_what_if() says.
+ * That takes a workload, and some time: verdict_predict() does it for who wants to
+ * know, after verdict_find().  Other savings are parts of what was lost.
+ *
  * A rule applies only where there is enough data, and where what was lost is
  * of some size.  The thresholds are here, in one place, because they are what
  * people will want to argue about.  Waits outside of a transaction are
@@ -31,6 +36,7 @@
 #include <stdint.h>
 
 #include "ledger.h"
+#include "prediction.h"
 
 #define VERDICT_MS				INT64_C(1000000)
 
@@ -75,7 +81,8 @@
 
 /* Streams: faster ones are not slow, whoever limits them; bytes per second. */
 #define VERDICT_FAST_READER		INT64_C(8000000)
-#define VERDICT_FAST_PATH		INT64_C(13000000)
+#define VERDICT_FAST_PATH		INT64_C(13000000)	/* and what another path
+													 * would bring */
 #define VERDICT_FAST_LOADER		INT64_C(8000000)
 #define VERDICT_STREAM_SHARE	30	/* %: of the time in transactions */
 
@@ -107,6 +114,8 @@
 /* The server: its part, %, and what it takes for a request. */
 #define VERDICT_SERVER_SHARE	50
 #define VERDICT_SLOW_REQUEST	(10 * VERDICT_MS)
+#define VERDICT_SERVER_SPEED	2	/* what would be saved if it were so many
+									 * times as fast */
 #define VERDICT_AWAY_SHARE		30	/* for a standby, for another server */
 #define VERDICT_AWAY_REQUEST	(5 * VERDICT_MS)
 #define VERDICT_LOCK_SHARE		20
@@ -216,6 +225,8 @@ typedef struct VerdictFinding
 #define VERDICT_EVIDENCE_SIZE	320
 
 extern int	verdict_find(const VerdictFigures *figures, VerdictFinding *findings);
+extern void verdict_predict(const VerdictFigures *figures, const Workload *workload,
+							VerdictFinding *finding);
 extern Verdict verdict_short(const VerdictFigures *figures);
 extern const char *verdict_name(Verdict verdict);
 extern bool verdict_is_of_session(Verdict verdict);

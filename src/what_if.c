@@ -23,11 +23,11 @@
 #include "compat.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
-#include "prediction.h"
 #include "process.h"
 #include "rows.h"
 #include "session_slot.h"
 #include "utils/timestamp.h"
+#include "what_if.h"
 #include "windows.h"
 
 /* What may be asked for: far more than makes sense. */
@@ -155,16 +155,12 @@ workload_columns(RowBuilder *row, const LedgerTotals *totals, const Workload *wo
  * ---------------------------------------------------------------------------
  */
 
-/* The server's processors, and what all groups took of them in a window. */
-typedef struct Processors
-{
-	double		count;
-	double		length;			/* of the window, ns */
-	double		taken;			/* their time, ns */
-} Processors;
-
-static Processors
-all_processors(const ClientEntry *entries, int count)
+/*
+ * The server's processors, and what all groups took of them in the window of
+ * which these are copies.
+ */
+Processors
+what_if_processors(const ClientEntry *entries, int count)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz began = now - 1;
@@ -194,26 +190,37 @@ processors_for(const ClientEntry *entry, const Workload *workload, const Process
 	return Min(all->count, Max(Max(left, had), all->count * LEAST_PROCESSORS));
 }
 
+/*
+ * What a group did, per transaction; false if there is nothing that could be
+ * said.
+ */
+bool
+what_if_workload(const ClientEntry *entry, const Processors *processors, Workload *workload)
+{
+	const ClientCounters *counters = &entry->counters;
+
+	/* of groups that were evicted nobody knows how many sessions there were */
+	if (entry->is_evicted ||
+		!workload_from_totals(workload, &counters->totals, counters->rtt,
+							  entry->key.family != 0, counters->occupied))
+		return false;
+	workload->processors = processors_for(entry, workload, processors);
+	return true;
+}
+
 static void
 client_row(RowBuilder *row, const ClientEntry *entry, const Processors *processors,
 		   const Change *change)
 {
-	const ClientCounters *counters = &entry->counters;
 	Workload	workload;
-	bool		known;
+	bool		known = what_if_workload(entry, processors, &workload);
 
-	/* of groups that were evicted nobody knows how many sessions there were */
-	known = !entry->is_evicted &&
-		workload_from_totals(&workload, &counters->totals, counters->rtt,
-							 entry->key.family != 0, counters->occupied);
-	if (known)
-		workload.processors = processors_for(entry, &workload, processors);
 	row_client_identity(row, entry, true);
 	if (known)
 		row_float8(row, "busy_sessions", workload.sessions);
 	else
 		row_null(row, "busy_sessions");
-	workload_columns(row, &counters->totals, &workload, known, change);
+	workload_columns(row, &entry->counters.totals, &workload, known, change);
 	row_emit(row);
 }
 
@@ -236,7 +243,7 @@ what_if(FunctionCallInfo fcinfo, ApiVersion api)
 	length = window_argument(fcinfo, 4);
 	accumulate_all();
 	entries = clients_copy_window(length, &count);
-	processors = all_processors(entries, count);
+	processors = what_if_processors(entries, count);
 	for (int i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -37,46 +37,7 @@ sub client
 		%options);
 }
 
-# All findings, checked.
-sub findings
-{
-	my ($connection) = @_;
-	my @rows =
-	  ($connection // $observer)->rows('SELECT * FROM pgnetlat_diagnose()');
-	my $last;
-
-	foreach my $row (@rows)
-	{
-		$observer->_complain($row,
-			"more expensive than what comes before: $row->{evidence}")
-		  if defined $last and $row->{lost_time} > $last;
-		$last = $row->{lost_time};
-		$observer->_complain($row, 'no evidence, or no figures in it')
-		  if $row->{evidence} !~ /\d/;
-		$observer->_complain($row, "nothing is lost: $row->{verdict}")
-		  if ($row->{lost_time} == 0) !=
-		  ($row->{verdict} =~ /^(balanced|too many connections)$/)
-		  or $row->{lost_time} < 0;
-		$observer->_complain($row, 'no advice')
-		  if !defined $row->{advice} and $row->{verdict} ne 'balanced';
-		$observer->_complain($row, "saves $row->{saving}")
-		  if defined $row->{saving}
-		  and ($row->{saving} < 0
-			or $row->{saving} > $row->{lost_time} * (1 + 1e-9));
-		$observer->_complain($row, "a share of $row->{saving_share}")
-		  if defined $row->{saving_share}
-		  and ($row->{saving_share} < 0 or $row->{saving_share} > 1);
-	}
-	return @rows;
-}
-
-# What the machine is to blame for is not what is tested here: others use it.
-sub first_finding
-{
-	my ($row) = grep { $_->{verdict} ne 'starved' } findings();
-
-	return $row // { verdict => 'nothing', evidence => '' };
-}
+sub findings { return $observer->findings(@_); }
 
 sub begin
 {
@@ -84,23 +45,11 @@ sub begin
 	return;
 }
 
-# Waits until a verdict comes first; its row.
 sub expect_first
 {
-	my ($verdict, $what, $condition) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my $row;
 
-	ok( $observer->poll(
-			sub {
-				$row = first_finding();
-				local $_ = $row;
-				$row->{verdict} eq $verdict
-				  && (!$condition || $condition->());
-			}),
-		"$what: $verdict") or diag(explain([ findings() ]));
-	note("$row->{subject_kind} $row->{subject}: $row->{evidence}");
-	return $row;
+	return expect_verdict($observer, @_);
 }
 
 sub doing
@@ -194,7 +143,7 @@ ok( $observer->poll(
 		}),
 	'who is one session');
 is($row->{pid}, $victim[0]->pid, 'that one');
-is( first_finding()->{verdict},
+is( $observer->first_finding->{verdict},
 	'holds up others',
 	'what they lost is the same, and who holds is first') for 1 .. 10;
 like($row->{evidence}, qr/now for one of process @{[ $holder->pid ]}$/,

@@ -441,6 +441,49 @@ sub client
 	return %sum ? \%sum : undef;
 }
 
+# What is wrong, checked: all findings, as this or another connection sees them.
+sub findings
+{
+	my ($self, $connection) = @_;
+	my @rows =
+	  ($connection // $self)->rows('SELECT * FROM pgnetlat_diagnose()');
+	my $last;
+
+	foreach my $row (@rows)
+	{
+		$self->_complain($row,
+			"more expensive than what comes before: $row->{evidence}")
+		  if defined $last and $row->{lost_time} > $last;
+		$last = $row->{lost_time};
+		$self->_complain($row, 'no evidence, or no figures in it')
+		  if $row->{evidence} !~ /\d/;
+		$self->_complain($row, "nothing is lost: $row->{verdict}")
+		  if ($row->{lost_time} == 0) !=
+		  ($row->{verdict} =~ /^(balanced|too many connections)$/)
+		  or $row->{lost_time} < 0;
+		$self->_complain($row, 'no advice')
+		  if !defined $row->{advice} and $row->{verdict} ne 'balanced';
+		$self->_complain($row, "saves $row->{saving}")
+		  if defined $row->{saving}
+		  and ($row->{saving} < 0
+			or $row->{saving} > $row->{lost_time} * (1 + 1e-9));
+		$self->_complain($row, "a share of $row->{saving_share}")
+		  if defined $row->{saving_share}
+		  and ($row->{saving_share} < 0 or $row->{saving_share} > 1);
+	}
+	return @rows;
+}
+
+# The most expensive one.  What the machine is to blame for is left out: others
+# use it, too.
+sub first_finding
+{
+	my ($self) = @_;
+	my ($row) = grep { $_->{verdict} ne 'starved' } $self->findings;
+
+	return $row // { verdict => 'nothing', evidence => '' };
+}
+
 # The OID of a function, for function_call().
 sub oid
 {

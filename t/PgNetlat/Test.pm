@@ -24,7 +24,7 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @EXPORT = (
 	@PgNetlat::Client::EXPORT,
-	qw(at_least at_most_beside configure_tls delta log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
+	qw(at_least at_most_beside configure_tls delta expect_verdict log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
 );
 
 # A server with the library preloaded, not started: for what must be done to it
@@ -173,6 +173,26 @@ sub no_violations
 
 	return is($observer->violations, '',
 		'parts summed up, time passed as on the clock, nothing fell');
+}
+
+# Waits until a verdict comes first, and a condition (of its row, in $_) is met;
+# its row.
+sub expect_verdict
+{
+	my ($observer, $verdict, $what, $condition) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $row;
+
+	ok( $observer->poll(
+			sub {
+				$row = $observer->first_finding;
+				local $_ = $row;
+				$row->{verdict} eq $verdict
+				  && (!$condition || $condition->());
+			}),
+		"$what: $verdict") or diag(explain([ $observer->findings ]));
+	note("$row->{subject_kind} $row->{subject}: $row->{evidence}");
+	return $row;
 }
 
 sub log_size { return -s $_[0]->logfile; }

@@ -4,6 +4,8 @@
  */
 #include "verdict.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -67,6 +69,71 @@ expect_evidence(const char *expected)
 	CHECK(strcmp(evidence, expected) == 0, "\"%s\", expected \"%s\"", evidence, expected);
 }
 
+/* What predictions start from: per transaction, or per request. */
+static Workload
+workload(bool per_request)
+{
+	LedgerTotals totals = f.totals;
+	Workload	result;
+
+	if (per_request)
+		totals.transactions = 0;
+	CHECK(workload_from_totals(&result, &totals, f.rtt, true, f.window), "a workload");
+	result.processors = 2;
+	return result;
+}
+
+static Change
+changed(double rtt, double round_trips, double batch, double server_speed)
+{
+	Change		change = NO_CHANGE;
+
+	change.rtt = rtt;
+	change.round_trips = round_trips;
+	change.batch = batch;
+	change.server_speed = server_speed;
+	return change;
+}
+
+/* The first finding saves what is predicted of its transactions after a change. */
+static void
+expect_predicted(Change change, const char *what)
+{
+	Workload	requests = workload(true);
+	Workload	transactions = workload(false);
+	Prediction	prediction;
+	double		saving;
+	int64_t		lost = findings[0].lost;
+
+	verdict_predict(&f, &requests, &findings[0]);
+	CHECK(predict(&transactions, &change, &prediction), "%s is predicted", what);
+	saving = (transactions.transaction_time - prediction.transaction_time) *
+		transactions.transactions * MS;
+	CHECK(fabs(findings[0].saving - saving) <= 1e-6 * saving, "%s: %.0f, predicted %.0f", what,
+		  (double) findings[0].saving, saving);
+	CHECK(saving > 0 && findings[0].saving <= findings[0].lost && findings[0].lost >= lost,
+		  "%s: what is saved was lost", what);
+}
+
+/* Whatever an account is, what is predicted to be saved was lost. */
+static void
+expect_possible(const VerdictFinding *found)
+{
+	VerdictFinding predicted = *found;
+	VerdictFinding *finding = &predicted;
+	LedgerTotals totals = f.totals;
+	Workload	requests;
+
+	totals.transactions = 0;
+	if (!workload_from_totals(&requests, &totals, f.rtt, true, f.window))
+		return;
+	requests.processors = 2;
+	verdict_predict(&f, &requests, finding);
+	if (finding->saving != found->saving)
+		CHECK(finding->saving >= 0 && finding->saving <= finding->lost &&
+			  finding->lost >= found->lost, "saving of %lld", (long long) finding->saving);
+}
+
 /* So many requests, each of which takes so long; all in all. */
 static void
 requests(int64_t number, int64_t transactions, int64_t exec, int64_t rtt, int64_t think,
@@ -108,16 +175,42 @@ test_trips(void)
 	expect_evidence("42 round trips per transaction x 1.90 ms = 79.8 of 94.8 ms");
 	CHECK(finding_of(VERDICT_NETWORK_BOUND) == NULL, "no time is lost twice");
 	CHECK_EQUAL(findings[0].lost, 42 * 50 * MS * 19 / 10, "all round trips");
-	CHECK_EQUAL(findings[0].saving, 40 * 50 * MS * 19 / 10, "all but two");
+	CHECK_EQUAL(findings[0].saving, VERDICT_UNKNOWN, "what is saved has to be predicted");
+	expect_predicted(changed(NAN, NAN, 21, NAN), "all but two");
+	CHECK(findings[0].saving >= 40 * 50 * MS * 19 / 10, "with what is done cold after each");
 	CHECK(strstr(verdict_advice(&f, &findings[0]), "pipeline") != NULL, "what to do");
 
 	f.totals.statements = 50;
 	expect("chatty", "of few statements");
 	CHECK(strstr(verdict_advice(&f, &findings[0]), "fetch size") != NULL, "they fetch rows");
+	{
+		Workload	requests = workload(true);
+		int64_t		saving = findings[0].saving;
+
+		verdict_predict(&f, &requests, &findings[0]);
+		CHECK_EQUAL(findings[0].saving, saving, "which are not made any more");
+		CHECK_EQUAL(saving, (42 - 2) * 50 * (MS * 19 / 10 + MS * 15 / 42), "nor what they take beside");
+	}
 
 	requests(2000, 500, MS / 10, 10 * MS, 0, true);
 	expect("network-bound", "four round trips");
-	CHECK_EQUAL(findings[0].saving, 2000 * (10 * MS - VERDICT_NEAR_RTT), "nearer");
+	expect_predicted(changed(0.5, NAN, NAN, NAN), "nearer");
+	CHECK(findings[0].saving >= 2000 * (10 * MS - VERDICT_NEAR_RTT), "with what is done cold");
+	find();
+	f.explained = 500 * 10 * MS;
+	find();
+	{
+		Workload	requests = workload(true);
+		int64_t		part;
+
+		verdict_predict(&f, &requests, &findings[0]);
+		part = findings[0].saving;
+		f.explained = 0;
+		find();
+		verdict_predict(&f, &requests, &findings[0]);
+		CHECK(llabs(findings[0].saving * 3 / 4 - part) <= 2, "of what is not explained, its part");
+	}
+	find();
 	expect_evidence("4 round trips per transaction x 10 ms = 40 of 40.4 ms");
 	requests(10000, 10000, MS / 10, VERDICT_NEAR_RTT, 0, false);
 	expect("balanced", "near enough");
@@ -137,6 +230,10 @@ test_trips(void)
 	f.explained = 500 * 10 * MS;
 	expect("chatty", "half is left");
 	CHECK_EQUAL(findings[0].lost, 501 * 10 * MS, "the half");
+	requests(1001 * 20, 20, MS, 10 * MS, 0, true);
+	f.explained = 500 * 20 * 10 * MS;
+	find();
+	expect_predicted(changed(NAN, 502, NAN, NAN), "its statements together, not the others");
 }
 
 static void
@@ -281,6 +378,8 @@ test_streams(void)
 	expect("nothing", "on a socket it is nobody else");
 	f.rtt = 20 * MS;
 	expect("narrow path", "over a network it is that");
+	CHECK_EQUAL(findings[0].saving,
+				findings[0].lost - f.totals.bytes_sent * SECOND / VERDICT_FAST_PATH, "but for the time on a wider one");
 	f.totals.bytes_sent = 9 * VERDICT_FAST_PATH;
 	expect("nothing", "a fast one");
 
@@ -338,6 +437,19 @@ test_server(void)
 		verdict_evidence(&f, &findings[0], evidence);
 		CHECK(strncmp(evidence, names[part], strlen(names[part])) == 0, "%s", evidence);
 		CHECK(verdict_advice(&f, &findings[0]) != NULL, "and what to do");
+		if (part == EXEC_CPU || part == EXEC_IO)
+		{
+			CHECK_EQUAL(findings[0].saving, VERDICT_UNKNOWN, "has to be predicted");
+			expect_predicted(changed(NAN, NAN, NAN, 2), names[part]);
+		}
+		else
+		{
+			Workload	requests = workload(true);
+
+			verdict_predict(&f, &requests, &findings[0]);
+			CHECK_EQUAL(findings[0].saving,
+						part == EXEC_REPLICATION ? findings[0].lost : VERDICT_UNKNOWN, names[part]);
+		}
 		f.totals.requests = VERDICT_MIN_SERVED - 1;
 		if (part != EXEC_LOCK)
 			expect("nothing", "a batch");
@@ -406,6 +518,8 @@ test_any(void)
 		f.held_up = values[(seed >> 48) % 5];
 		find();
 		CHECK(count >= 0 && count <= VERDICT_FINDINGS, "so many findings");
+		for (int j = 0; j < count && i % 100 == 0; j++)
+			expect_possible(&findings[j]);
 		for (int j = 0; j < count; j++)
 		{
 			verdict_evidence(&f, &findings[j], evidence);
