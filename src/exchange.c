@@ -528,7 +528,7 @@ next_record(int64 at, int64 network)
 	record->xact_status = 0;
 	record->flags &= ~RECORD_ENDS_EXCHANGE;
 	if (my_session.record_counts)
-		recorder_push(&my_session.recorder);
+		recorder_push(&my_session.recorder, record);
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);

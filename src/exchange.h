@@ -332,7 +332,7 @@ exchange_record_finish(const LedgerWait *wait)
 	record->network = wait->network;
 	record->client = wait->client;
 	record->idle = wait->idle;
-	recorder_push(&my_session.recorder);
+	recorder_push(&my_session.recorder, record);
 }
 
 /* ---------------------------------------------------------------------------

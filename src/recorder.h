@@ -80,11 +80,11 @@ extern void recorder_shmem_init(void);
 /* Functions for the session itself */
 extern void recorder_attach(int slot, RecorderWriter *writer);
 
-/* The record at writer->next is complete: everybody may see it. */
+/* The record, which is writer->next, is complete: everybody may see it. */
 static inline void
-recorder_push(RecorderWriter *writer)
+recorder_push(RecorderWriter *writer, FlightRecord *record)
 {
-	FlightRecord *next = writer->next + 1;
+	FlightRecord *next = record + 1;
 
 	pg_write_barrier();			/* (a) */
 	++*writer->head;

@@ -89,7 +89,7 @@ is_first_statement(void)
  * Run it.  No call before that of the next hook, so that the arguments stay where
  * they are.
  */
-static inline void
+static pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
 {
 	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
@@ -130,13 +130,11 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		run_first_statement(EXECUTOR_RUN_ARGS);
 }
 
-/* Run for each statement. */
-static void
-pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
+/* Run a query that is not the first statement of its record. */
+static pg_noinline void
+other_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (likely(is_first_statement()))
-		run_first_statement(EXECUTOR_RUN_ARGS);
-	else if (exchange_in_progress() && !exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED))
+	if (exchange_in_progress() && !exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED))
 	{
 		if (exchange_is_recording())
 			nested_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -147,6 +145,16 @@ pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
+}
+
+/* Run for each statement. */
+static void
+pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	if (unlikely(!is_first_statement()))
+		other_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else
+		run_first_statement(EXECUTOR_RUN_ARGS);
 }
 
 /*
