@@ -619,6 +619,61 @@ HAVING count(change) = 3
         gauge('fast_throughput_ratio', 'The same if the server were twice as fast.'),
     ])
 
+# So many groups the view keeps, with one more for those that found no place.
+REPLICATION_GROUPS = 64
+WALSENDER_PARTS = ['send', 'busy', 'idle']
+
+REPLICATION = Query(
+    key='pgnetlat_replication',
+    rows='G',
+    labels=['kind', 'application_name', 'client_addr'],
+    # As few as there are standbys and the like; without privileges there are no
+    # figures.  What the kernel does not count (Unix-domain sockets) is zero.
+    sql=f"""
+SELECT coalesce(r.kind, 'other') AS kind,
+       CASE WHEN r.kind IS NULL THEN 'other' ELSE r.application_name END AS application_name,
+       CASE WHEN r.kind IS NULL THEN 'other' ELSE coalesce(host(r.client_addr), 'local') END AS client_addr,
+       sum(r.walsenders) AS walsenders,
+       sum(r.ended_walsenders) AS ended_walsenders_total,
+       coalesce(max(w.rtt), 0) / 1000 AS rtt_seconds,
+       {seconds('r.send_network_time')} AS blocked_send_network_seconds_total,
+       {seconds('r.send_client_time')} AS blocked_send_receiver_seconds_total,
+       coalesce(sum(r.retransmits), 0) AS retransmits_total,
+       sum(r.bytes_sent) AS sent_bytes_total,
+       coalesce(sum(r.bytes_received), 0) AS received_bytes_total,
+       coalesce(sum(r.packets_sent), 0) AS sent_packets_total,
+       coalesce(sum(r.packets_received), 0) AS received_packets_total,
+       sum(r.replies) AS replies_total,
+       sum(r.flushes) AS flushes_total,
+       {seconds('r.flush_network_time')} AS flush_network_seconds_total,
+       {seconds('r.flush_standby_time')} AS flush_standby_seconds_total,
+       {seconds_of(WALSENDER_PARTS)}
+  FROM pgnetlat_replication r
+  LEFT JOIN (SELECT kind, application_name, client_addr, max(rtt) AS rtt
+               FROM pgnetlat_walsenders GROUP BY 1, 2, 3) w
+         ON (w.kind, w.application_name) = (r.kind, r.application_name)
+            AND w.client_addr IS NOT DISTINCT FROM r.client_addr
+ WHERE r.total_time IS NOT NULL
+ GROUP BY 1, 2, 3""",
+    metrics=[
+        gauge('walsenders', 'Walsenders that are connected.'),
+        counter('ended_walsenders_total', 'Walsenders that have ended.'),
+        gauge('rtt_seconds', "The round-trip time of the path, the greatest of the group's; 0 where unknown."),
+        counter('blocked_send_network_seconds_total', 'Part of send: blocked by the network.'),
+        counter('blocked_send_receiver_seconds_total', 'Part of send: blocked by the receiver.'),
+        counter('retransmits_total', 'TCP segments sent again.'),
+        counter('sent_bytes_total', 'Bytes of messages to the receivers.'),
+        counter('received_bytes_total', 'Bytes received over TCP.'),
+        counter('sent_packets_total', 'TCP segments sent.'),
+        counter('received_packets_total', 'TCP segments received.'),
+        counter('replies_total', 'Messages in which receivers said how far they were.'),
+        counter('flushes_total', 'Confirmations of a flush of which the server knows how long it took.'),
+        counter('flush_network_seconds_total', 'Part of the time that they took: one round trip for each.'),
+        counter('flush_standby_seconds_total', 'The rest: the receiver writes and flushes, or the line is slow.'),
+    ],
+    parts=WALSENDER_PARTS,
+    parts_help="Walsenders' wall-clock time by where it went; busy and idle are sampled.")
+
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
               [EXPORTER, HEALTH, INFO, SESSIONS, DATABASE, EXECUTION, CONNECT, HISTOGRAMS]),
@@ -634,4 +689,6 @@ COLLECTORS = [
               [FINDING]),
     Collector('pgnetlat_predictions', f'Opt-in: what pgnetlat_what_if() predicts of the {TOP} busiest client groups',
               [PREDICTION]),
+    Collector('pgnetlat_replication', 'Opt-in: walsenders, by what they are for, application and address',
+              [REPLICATION]),
 ]

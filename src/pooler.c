@@ -27,9 +27,10 @@
 
 /*
  * What pgbouncer runs to see whether a connection works that nobody has used for
- * a while, unless it is told otherwise: an empty query or, before 1.21, this one.
+ * a while, unless it is told otherwise (server_check_query, which we must be told
+ * as well: pgnetlat.pooler_check_query): an empty query or, before 1.21, this one.
  */
-#define CHECK_QUERY			"select 1"
+#define USUAL_CHECK_QUERY	"select 1"
 
 typedef struct Pooler
 {
@@ -111,7 +112,13 @@ was_check(void)
 {
 	const char *text = last_statement();
 
-	return text && (text[0] == '\0' || strcmp(text, CHECK_QUERY) == 0);
+	if (text == NULL)
+		return false;
+	if (pgnetlat_pooler_check_query[0] == '\0')
+		return text[0] == '\0' || strcmp(text, USUAL_CHECK_QUERY) == 0;
+	/* of long ones, others see the beginning */
+	return strncmp(text, pgnetlat_pooler_check_query,
+				   pgstat_track_activity_query_size - 1) == 0;
 }
 
 /* application_name has changed in an exchange outside of transaction blocks. */

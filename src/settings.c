@@ -31,6 +31,7 @@ int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_pools = 100;
 int			pgnetlat_max_clients = 500;
 int			pgnetlat_max_statements = 5000;
+char	   *pgnetlat_pooler_check_query = "";
 PoolerMode	pgnetlat_pooler_mode = POOLER_MODE_AUTO;
 bool		pgnetlat_pooler_suffix = true;
 int			pgnetlat_recorder_size = 24;
@@ -88,8 +89,8 @@ static const struct config_enum_entry pooler_modes[] = {
 };
 
 /*
- * A flag, a number or one of some words; its default is the variable's value
- * above.
+ * A flag, a number, one of some words, or a text; its default is the variable's
+ * value above.
  */
 typedef struct Setting
 {
@@ -104,6 +105,7 @@ typedef struct Setting
 	int			unit;			/* GUC_UNIT_... */
 	int		   *word;
 	const struct config_enum_entry *words;
+	char	  **text;
 	GucBoolAssignHook assign_flag;
 	GucIntAssignHook assign;	/* of a number or word */
 } Setting;
@@ -188,6 +190,13 @@ static const Setting settings[] = {
 		.max = INT_MAX / 2,
 	},
 	{
+		.name = "pgnetlat.pooler_check_query",
+		.short_desc = "Sets what a connection pooler runs to see whether a connection works.",
+		.long_desc = "An empty string stands for an empty query, and for \"select 1\".",
+		.context = PGC_SUSET,
+		.text = &pgnetlat_pooler_check_query,
+	},
+	{
 		.name = "pgnetlat.pooler_mode",
 		.short_desc = "Sets whose the waits outside a transaction are behind a connection pooler.",
 		.long_desc = "session: the client's. transaction: the pool's. auto: the pool's if pgnetlat can tell.",
@@ -259,6 +268,9 @@ settings_define(void)
 		else if (s->word)
 			DefineCustomEnumVariable(s->name, s->short_desc, s->long_desc, s->word, *s->word,
 									 s->words, s->context, s->unit, NULL, s->assign, NULL);
+		else if (s->text)
+			DefineCustomStringVariable(s->name, s->short_desc, s->long_desc, s->text, *s->text,
+									   s->context, s->unit, NULL, NULL, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
 									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);

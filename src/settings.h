@@ -44,6 +44,7 @@ extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_pools;
 extern int	pgnetlat_max_clients;
 extern int	pgnetlat_max_statements;
+extern char *pgnetlat_pooler_check_query;	/* "": the usual ones */
 extern PoolerMode pgnetlat_pooler_mode;
 extern bool pgnetlat_pooler_suffix;
 extern int	pgnetlat_recorder_size;

@@ -283,10 +283,13 @@ my $looper = client('loops', tcp => 1);
 $looper->run('BEGIN');
 $looper->run("SELECT v FROM t WHERE i = $_") for 1 .. 2000;
 $looper->run('COMMIT');
+
+# its client may have to wait for a processor, and then is said to think
 ok( !(  grep {
 			$_->{subject_kind} eq 'statement'
 			  || ($_->{application_name} // '') eq 'loops'
-			  && $_->{verdict} ne 'balanced'
+			  && $_->{verdict} !~
+			  /^(balanced|client-bound|idle in transaction|starved)$/
 		} findings()),
 	'a loop over a path without length') or diag(explain([ findings() ]));
 

@@ -244,6 +244,29 @@ $before = $observer->settled($pooled);
 $pooled->run('select 1', '', 'SELECT 1', 'select 1;');
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
 	2, 'the pooler checks the connection');
+
+# or by another one, as we are told; of a long one core keeps the beginning
+foreach my $check ('select 2 /* check */', 'select 2 /*' . '*' x 2000 . '/')
+{
+	my $about = length $check > 1000 ? 'a long check' : 'another check';
+
+	$pooled->run("SET pgnetlat.pooler_check_query = '$check'");
+	$before = $observer->settled($pooled);
+	$pooled->run($check, $check);
+	is(delta($before, $observer->settled($pooled))->{pooler_requests},
+		2, "$about, by what it was said to be");
+	$before = $observer->settled($pooled);
+	$pooled->run('select 1', '', 'select 2', substr($check, 0, 11) . ' */',
+		" $check");
+	is(delta($before, $observer->settled($pooled))->{pooler_requests},
+		0, "$about: nothing else is one");
+}
+$pooled->run('RESET pgnetlat.pooler_check_query');
+$before = $observer->settled($pooled);
+$pooled->run('select 1', 'select 2 /* check */');
+is(delta($before, $observer->settled($pooled))->{pooler_requests},
+	1, 'the usual check again');
+
 $pooled->run('BEGIN');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', "SET application_name = 'shop - 10.0.0.3:1'");

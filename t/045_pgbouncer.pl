@@ -255,6 +255,88 @@ cmp_ok($gain->{requests} - $gain->{pooler_requests},
 $_->finish foreach $one, $two;
 $pooler->stop;
 
+# ---------------------------------------------------------------------------
+# Checks of which nobody but the administrator knows, in each mode
+# ---------------------------------------------------------------------------
+my $check = 'select 2 /* pgbouncer */';
+
+# pgbouncer checks, and sets the name; its client asks once
+sub checked
+{
+	my ($account, $told, $how) = @_;
+
+	if ($told)
+	{
+		cmp_ok($account->{pooler_requests},
+			'>=', 2, "$how: the check is pgbouncer's");
+		cmp_ok($account->{requests} - $account->{pooler_requests},
+			'==', 1, "$how: and nothing else");
+	}
+	else
+	{
+		cmp_ok($account->{pooler_requests},
+			'==', 1, "$how: the check looks like its client's");
+		cmp_ok($account->{requests}, '>=', 3, "$how: which there is");
+	}
+	return;
+}
+
+foreach my $told (0, 1)
+{
+	$observer->run(
+		'ALTER DATABASE postgres '
+		  . (
+			$told
+			? "SET pgnetlat.pooler_check_query = '$check'"
+			: 'RESET pgnetlat.pooler_check_query'));
+	foreach my $mode (qw(statement transaction))
+	{
+		my $how = "$mode pooling, " . ($told ? 'told' : 'not told');
+
+		$pooler = start_pgbouncer($mode, '127.0.0.1', <<"EOC");
+server_check_delay = 0
+server_check_query = $check
+EOC
+		$one = $pooler->client('one');
+		$two = $pooler->client('two');
+		$pid = server_of($one);
+
+		# from the second one on it is known to be handed on
+		$two->run('SELECT 1');
+		$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
+		checked($gain, $told, $how);
+		$_->finish foreach $one, $two;
+		$pooler->stop;
+	}
+
+	# a connection that has been cleaned up is checked when it is old enough,
+	# which pgbouncer finds out now and then
+	my $how = 'session pooling, ' . ($told ? 'told' : 'not told');
+
+	$pooler = start_pgbouncer('session', '127.0.0.1', <<"EOC");
+server_check_delay = 1
+server_check_query = $check
+EOC
+	$one = $pooler->client('one');
+	$pid = server_of($one);
+	for (1 .. 20)
+	{
+		my $before = quiet($pid);
+
+		$one->finish;
+		$observer->await($pid, sub { $_->{requests} > $before->{requests} });
+		$before = quiet($pid);
+		pause(1500);
+		$one = $pooler->client('one');
+		is(server_of($one), $pid, "$how: the connection is used again");
+		$gain = delta($before, quiet($pid));
+		last if $gain->{requests} > 2;
+	}
+	checked($gain, $told, $how);
+	$one->finish;
+	$pooler->stop;
+}
+
 no_violations($observer);
 $observer->finish;
 $node->stop;

@@ -303,6 +303,37 @@ def since(board):
           '{{instance}} {{datname}}')], width=8))
 
 
+def replication(board):
+    by = ' by (application_name, client_addr)'
+    legend = '{{application_name}} {{client_addr}}'
+
+    def one(name, what=''):
+        return total(f'pgnetlat_replication_{name}_total', SERVER, by), f'{legend} {what}'.strip()
+
+    board.with_row(builders.Row('Replication: the network, or the standby?'))
+    board.with_panel(graph(
+        'Walsenders at work',
+        'Walsenders that were sending or busy, on average: standbys, subscriptions, base backups. The rest of their time '
+        'they waited for something to send. Needs the collector pgnetlat_replication.',
+        'suffix: walsenders',
+        [(parts('send', 'replication', SERVER, by), f'{legend} send'),
+         (parts('busy', 'replication', SERVER, by), f'{legend} busy')], width=8))
+    board.with_panel(graph(
+        'Walsenders blocked',
+        'Walsenders that could not send, on average, because of the network or because their receiver would take no '
+        'more. Needs the collector pgnetlat_replication.',
+        'suffix: walsenders',
+        [one('blocked_send_network_seconds', 'network'), one('blocked_send_receiver_seconds', 'receiver')], width=8))
+    flushes = total('pgnetlat_replication_flushes_total', SERVER, by)
+    board.with_panel(graph(
+        'What a flush takes',
+        'Mean time from sending WAL until its flush was confirmed, which is what a synchronous commit waits for: one round '
+        'trip, and the standby\'s own work. Needs the collector pgnetlat_replication.',
+        's',
+        [(per(one('flush_network_seconds')[0], flushes), f'{legend} network'),
+         (per(one('flush_standby_seconds')[0], flushes), f'{legend} standby')], width=8))
+
+
 def trust(board):
     good = ((None, 'red'), (1, 'green'))
     board.with_row(builders.Row('Can the figures be trusted?'))
@@ -374,7 +405,7 @@ def build():
              .annotation(builders.AnnotationQuery().name('Alerts').datasource(SOURCE).enable(True).hide(False)
                          .icon_color('red')
                          .expr(f'ALERTS{{alertstate="firing", alertname=~"Pgnetlat.*", {SERVER}}}')))
-    for row in (is_it, who, which, since, trust):
+    for row in (is_it, who, which, since, replication, trust):
         row(board)
     dashboard = board.build()
     for place, panel in enumerate(dashboard.panels, start=1):

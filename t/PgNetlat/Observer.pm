@@ -475,11 +475,14 @@ sub findings
 }
 
 # The most expensive one.  What the machine is to blame for is left out: others
-# use it, too.
+# use it, too; and so is this connection, which may have to wait for it.
 sub first_finding
 {
 	my ($self) = @_;
-	my ($row) = grep { $_->{verdict} ne 'starved' } $self->findings;
+	my ($row) = grep {
+		$_->{verdict} ne 'starved'
+		  && ($_->{application_name} // '') ne 'observer'
+	} $self->findings;
 
 	return $row // { verdict => 'nothing', evidence => '' };
 }

@@ -28,6 +28,7 @@ import dataclasses
 import re
 import struct
 
+import tls
 import truth
 
 ASYNCHRONOUS = "NASv"
@@ -36,6 +37,8 @@ TAKEN_AT_ONCE = 16384
 
 # The server, in ns, may look for the next request so long before its response leaves.
 LOOKS_BEFORE = 1_000_000
+
+PIPELINED = "a request for which the server did not have to wait"
 
 THINK_BREAKS_BURST = 100_000_000
 THINK_IN_LOOP = 2_000_000
@@ -218,11 +221,12 @@ class Conversation:
     # -- the messages -----------------------------------------------------------------
 
     def _read_startup(self):
-        offset, tls = truth.startup_length(self.data)
-        if tls and self.answers[:1] == b"S":
-            raise ValueError("encrypted")
+        offset, asked = truth.startup_length(self.data)
+        if asked:                   # for encryption; the startup packet comes behind that
+            offset += truth.startup_length(self.data[offset:])[0]
         self.requested = read_messages(self.data, offset)
-        spoken = read_messages(self.answers, 1 if self.answers[:1] == b"N" else 0)
+        # a request for encryption is granted or refused by a single byte
+        spoken = read_messages(self.answers, 1 if self.answers[:1] in (b"N", b"S") else 0)
         ready = next((i for i, m in enumerate(spoken) if m.kind == "Z"), None)
         if ready is None:
             raise ValueError("no session")
@@ -230,9 +234,25 @@ class Conversation:
         self.pid = next(struct.unpack_from("!I", self.answers, m.start + 5)[0] for m in spoken if m.kind == "K")
         self.spoken = spoken[ready + 1:]
         # passwords belong to the startup
-        self.startup_turns = 1 + (tls or self.answers[:1] == b"N") \
-            + sum(m.kind == "p" for m in self.requested)
+        self.startup_turns = self._count_startup_turns()
         self.requested = [m for m in self.requested if m.kind != "p"]
+
+    def _count_startup_turns(self):
+        """How often the client spoke after it had heard something, up to the first ReadyForQuery.
+
+        Whatever was said, encryption included: nothing is pipelined yet.
+        """
+        said, heard = self.client.from_client, self.client.from_server
+        events = sorted([(moment, True) for moment in outer(said).times]
+                        + [(moment, False) for moment in outer(heard).times])
+        ready = self.received(self.ready)
+        turns, is_heard = 0, True
+        for moment, is_said in events:
+            if moment >= ready:
+                break
+            turns += is_said and is_heard
+            is_heard = not is_said
+        return turns
 
     def _next_answer(self):
         """The server's next message that answers something; None at the end."""
@@ -262,7 +282,7 @@ class Conversation:
         self._prepared = set()          # what it prepares, if it executes nothing
         self._fresh = True              # the next message begins a request
         self._flushed = False
-        self._events = []               # executions, waits outside of a block, and ends of a block (None)
+        self._events = []               # executions, waits outside of a block (or PIPELINED), and ends of a block (None)
         while self._read < len(self.requested):
             message = self.requested[self._read]
             self._read += 1
@@ -322,6 +342,8 @@ class Conversation:
         message.turn = here is not None and left is not None and left >= here
         self._turns += message.turn
         if not waited:
+            if self._status == "I":
+                self._events.append(PIPELINED)
             return
         start, end = self.departure(message.before), self.arrival(message.end)
         # COPY takes in what has come; of any other message the server wants all
@@ -370,6 +392,8 @@ class Conversation:
             for event in self._events:
                 if event is None:
                     burst, run = set(), Run()
+                elif event is PIPELINED:
+                    think = think or 0
                 elif isinstance(event, Wait):
                     delayed = event.late + event.drain + event.upload
                     client = event.client + 2 * delayed if certainly else event.client
@@ -663,14 +687,25 @@ def compress(words):
     return " ".join(result)
 
 
-def by_user(server_connections, client_connections, calls=None):
-    """The conversations of a capture, by role; connections that never became a session are left out."""
+def outer(stream):
+    """The stream that passed by the path, encrypted or not."""
+    return getattr(stream, "outer", stream)
+
+
+def by_user(server_connections, client_connections, calls=None, keys=None):
+    """The conversations of a capture, by role; connections that never became a session are left out.
+
+    "keys" are those of encrypted connections (see tls.py), of which one that cannot be read is an error.
+    """
     result = collections.defaultdict(list)
     for port, connection in server_connections.items():
         if not connection.from_client.ends or port not in client_connections:
             continue
+        client = client_connections[port]
+        if tls.is_encrypted(connection):
+            connection, client = tls.decrypted(connection, client, keys or {})
         try:
-            conversation = Conversation(connection, client_connections[port], calls)
+            conversation = Conversation(connection, client, calls)
         except ValueError:
             continue
         result[conversation.user].append(conversation)

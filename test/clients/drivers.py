@@ -147,18 +147,27 @@ class Programs(Language):
         return ["bash", self.source / program]
 
 
-class Driver:
-    """One program; its cases are those it lists itself."""
+# By which libpq and drivers like it find out how to connect.
+PASSWORD = "battery staple"
+ENCRYPTED = {"PGSSLMODE": "require", "PGPASSWORD": PASSWORD}
 
-    def __init__(self, name, language, program, about):
+
+class Driver:
+    """One program; its cases are those it lists itself.
+
+    "settings" are environment variables for it, "only" the cases that are of interest with them.
+    """
+
+    def __init__(self, name, language, program, about, settings=None, only=None):
         self.name, self.language, self.program, self.about = name, language, program, about
+        self.settings, self.only = settings or {}, only
 
     def prepare(self):
         self.language.prepare()
 
     @property
     def environment(self):
-        return {"DRIVER": self.name, "LAB_CLIENTS": str(self.language.directory)}
+        return {"DRIVER": self.name, "LAB_CLIENTS": str(self.language.directory), **self.settings}
 
     @property
     def command(self):
@@ -169,7 +178,7 @@ class Driver:
                                 env=dict(os.environ, **self.environment, LAB_BIN=str(bindir)))
         if result.returncode != 0:
             raise Unavailable(f"does not start: {(result.stderr.strip() or '?').splitlines()[-1]}")
-        return result.stdout.split()
+        return [name for name in result.stdout.split() if not self.only or name in self.only]
 
 
 PYTHON = Python("python")
@@ -193,6 +202,15 @@ DRIVERS = [
     Driver("sqlx", RUST, "sqlx", "sqlx"),
     Driver("pgjdbc", JAVA, "WithPgjdbc", "pgjdbc"),
     Driver("programs", PROGRAMS, "programs", "psql, pg_dump and pg_restore"),
+    # the same, with TLS and a password
+    Driver("psycopg3_tls", PYTHON, "with_psycopg3.py", "psycopg 3 over TLS", ENCRYPTED),
+    Driver("pgx_tls", GO, "pgx", "pgx over TLS", ENCRYPTED),
+    Driver("pgjdbc_tls", JAVA, "WithPgjdbc", "pgjdbc over TLS", ENCRYPTED),
+    # ... and a client that offers at once a key for the curve that the server wants, which before 18 is not usual
+    Driver("psycopg3_p256", PYTHON, "with_psycopg3.py", "psycopg 3 over TLS with P-256",
+           {**ENCRYPTED, "OPENSSL_CONF": str(HERE / "python" / "p256.cnf")}, ("short_connections",)),
 ]
 
-SHORT = ("psycopg3", "asyncpg")
+# What the short form runs: drivers, and the cases of each (None: all).
+SHORT = {"psycopg3": None, "asyncpg": None,
+         "psycopg3_tls": {"execute", "pipeline", "copy_in", "n_plus_one_in_transaction", "short_connections"}}

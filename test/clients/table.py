@@ -59,8 +59,49 @@ TRANSACTION = [
     ("postgres_js", "transaction", "postgres.js", "`sql.begin`, one statement after the other"),
     ("postgres_js", "transaction_pipelined", "postgres.js", "`sql.begin`, returning all five at once"),
     ("tokio_postgres", "transaction", "tokio-postgres", "`client.transaction()`, prepared in each"),
+    ("sqlalchemy", "transactions", "SQLAlchemy", "`execute` of each insert, `commit()`"),
+    ("django", "transactions", "Django", "`transaction.atomic()`"),
     ("sqlx", "transaction", "sqlx", "`begin()`"),
     ("pgjdbc", "transaction", "pgjdbc", "`setAutoCommit(false)`: BEGIN travels with the first statement"),
+]
+
+# 2 MB at once
+LARGE = [
+    ("psycopg3", "large_result", "psycopg 3", "`execute`"),
+    ("asyncpg", "large_result", "asyncpg", "`fetch`"),
+    ("pgx", "large_result", "pgx", "`Query`"),
+    ("database_sql_pgx", "large_result", "database/sql with pgx", "`db.Query`"),
+    ("lib_pq", "large_result", "database/sql with lib/pq", "`db.Query`"),
+    ("node_pg", "large_result", "node-postgres", "`query`"),
+    ("postgres_js", "large_result", "postgres.js", "`sql`"),
+    ("tokio_postgres", "large_result", "tokio-postgres", "`query`: prepares each time"),
+    ("sqlx", "large_result", "sqlx", "`fetch_all`"),
+    ("pgjdbc", "large_result", "pgjdbc", "`executeQuery`"),
+]
+
+# The same objects by one statement for each of them, and by few
+ORM = [
+    ("django", "lazy_loading", "Django", "20 objects, and the parent of each when it is used"),
+    ("django", "select_related", "Django", "the same with `select_related`"),
+    ("django", "lazy_sets", "Django", "20 objects, and the children of each when they are used"),
+    ("django", "prefetch_related", "Django", "the same with `prefetch_related`"),
+    ("sqlalchemy", "lazy_loading", "SQLAlchemy", "20 objects, and the children of each; connecting included"),
+    ("sqlalchemy", "eager_loading", "SQLAlchemy", "the same with `selectinload`"),
+]
+
+PROGRAMS = [
+    ("programs", "psql_single_string", "psql", "`-c` with three statements in one text"),
+    ("programs", "psql_statements", "psql", "ten statements from a file"),
+    ("programs", "psql_on_error_rollback", "psql", "a transaction of three statements, of which one fails, with"
+     " `ON_ERROR_ROLLBACK`: a savepoint around each"),
+    ("programs", "psql_gexec", "psql", "`\\gexec` of five statements"),
+    ("programs", "psql_describe", "psql", "`\\d` of a table, and `\\dt`"),
+    ("programs", "psql_copy_in", "psql", "five times `\\copy ... FROM`"),
+    ("programs", "psql_copy_out", "psql", "three times `\\copy ... TO`"),
+    ("programs", "psql_fetch_count", "psql", "`FETCH_COUNT` 100, 1000 rows"),
+    ("programs", "pg_dump", "pg_dump", "one table of 1000 rows; most of it are questions to the catalogs"),
+    ("programs", "pg_dump_inserts", "pg_dump", "the same with `--inserts`: a cursor, 100 rows at a time"),
+    ("programs", "pg_restore", "pg_restore", "`-j 2`, two such tables: three connections, some of it at the same time"),
 ]
 
 # ... and how often it does it
@@ -107,10 +148,15 @@ PIECES = [
     ("programs", "psql_fetch_count", "psql", "`FETCH_COUNT` 100"),
 ]
 
+# "later": not the first connection of the program
 CONNECT = [
     ("psycopg3", "psycopg 3"), ("asyncpg", "asyncpg"), ("pgx", "pgx"), ("database_sql_pgx", "database/sql with pgx"),
     ("lib_pq", "database/sql with lib/pq"), ("node_pg", "node-postgres"), ("postgres_js", "postgres.js"),
-    ("tokio_postgres", "tokio-postgres"), ("sqlx", "sqlx"), ("pgjdbc", "pgjdbc"), ("programs", "psql -c"),
+    ("tokio_postgres", "tokio-postgres"), ("sqlx", "sqlx"), ("pgjdbc", "pgjdbc"),
+    ("sqlalchemy", "SQLAlchemy, `NullPool`; BEGIN and ROLLBACK included"),
+    ("django", "Django, `CONN_MAX_AGE` 0"), ("programs", "psql -c"), ("psycopg3_tls", "psycopg 3, with TLS and a password"),
+    ("psycopg3_p256", "the same, with OpenSSL's `Groups = P-256`"),
+    ("pgx_tls", "pgx, with TLS and a password"), ("pgjdbc_tls", "pgjdbc, with TLS and a password"),
 ]
 
 
@@ -171,6 +217,20 @@ def rows(figures, definitions, verb=None, units=None):
         yield f"| {name} | {how} | {plain(first)} | {plain(later)} | {milliseconds(later)} |"
 
 
+def whole(title, first, figures, definitions):
+    """Round trips of whole cases."""
+    yield f"## {title}\n"
+    if first:
+        yield first
+    yield "| driver | how | round trips | 0.5 ms | 10 ms | 100 ms |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for driver, case, name, how in definitions:
+        if (driver, case) in figures.cases:
+            turns = figures.turns(driver, case)
+            yield f"| {name} | {how} | {turns} | {milliseconds(turns)} |"
+    yield ""
+
+
 def page(figures):
     trips = "what the round trips of a later one take"
     yield "# What drivers do on the wire\n"
@@ -179,7 +239,8 @@ def page(figures):
            "round trip, without the time of any work. `round_trips` and `network_time` of pgnetlat show the same for your\n"
            "own sessions.\n")
     yield ("A round trip is a message that the client sent after it had waited for everything that the server was going to\n"
-           "say. Drivers in the versions that `test/clients/` pins; PostgreSQL 15, no TLS, no password.\n")
+           "say. Drivers in the versions that `test/clients/` pins; PostgreSQL 15. Neither TLS nor a\n"
+           "password but where it says so: once a connection is there, the counts are the same.\n")
     yield from table("One statement with a parameter, again and again",
                      "First: up to the first result, not including the connection, but including what the driver\n"
                      f"asks on its own before. Times: {trips}.\n",
@@ -191,31 +252,42 @@ def page(figures):
     yield from table("A small COPY FROM STDIN",
                      "COPY costs two round trips if the client waits to be asked for the data.\n",
                      rows(figures, COPY, "COPY"))
-    yield "## 1000 rows in pieces of 100\n"
-    yield "| driver | how | round trips | 0.5 ms | 10 ms | 100 ms |"
-    yield "|---|---|--:|--:|--:|--:|"
-    for driver, case, name, how in PIECES:
-        if (driver, case) in figures.cases:
-            turns = figures.turns(driver, case)
-            yield f"| {name} | {how} | {turns} | {milliseconds(turns)} |"
-    yield ""
+    yield from table("A large result",
+                     "2000 rows of 1 kB each, all at once: a round trip, however long it is. What it takes beyond that is\n"
+                     "bandwidth.\n",
+                     rows(figures, LARGE, "SELECT"))
+    yield from whole("1000 rows in pieces of 100", "", figures, PIECES)
     yield "## Connect, SELECT 1, disconnect\n"
     yield ("From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, what the driver\n"
            "asks on its own, and the statement. A password (SCRAM) adds two, TLS 1.3 two more (one before the handshake to\n"
-           "ask for it).\n")
-    yield "| driver | round trips | 0.5 ms | 10 ms | 100 ms |"
-    yield "|---|--:|--:|--:|--:|"
+           "ask for it), or three if the client has not guessed which key exchange the server wants: before PostgreSQL 18\n"
+           "that is P-256, for which Java offers a key at once, and OpenSSL and Go do not. Times: of a later one.\n")
+    yield "| driver | first time | later | 0.5 ms | 10 ms | 100 ms |"
+    yield "|---|--:|--:|--:|--:|--:|"
     for driver, name in CONNECT:
         case = figures.cases.get((driver, "short_connections"))
-        if case and case["connections"]:
-            turns = 1 + (case["startup_turns"] + case["turns"]) / case["connections"]
-            yield f"| {name} | {plain(turns)} | {milliseconds(turns)} |"
+        if case:
+            first, *_, later = case["connection_turns"]
+            yield f"| {name} | {first} | {later} | {milliseconds(later)} |"
     yield ""
+    yield from whole("An ORM's objects", "A statement for each of many objects (N+1) costs a round trip for each.\n",
+                     figures, ORM)
+    yield from whole("PostgreSQL's own programs", "Without connecting, which takes two.\n", figures, PROGRAMS)
+    watch = figures.cases.get(("programs", "psql_watch"))
+    if watch:
+        _, later = figures.first_and_later("programs", "psql_watch", "SELECT")
+        yield f"Round trips of `\\watch` each time: {later}.\n"
     yield "## What that means\n"
     yield ("- Whatever prepares anew each time pays twice. Keep the statement, or use the form that specifies the\n"
            "  parameters' types.\n"
            "- A setting made for poolers (no prepared statements) may cost a round trip for each statement: asyncpg and\n"
            "  postgres.js then describe each statement first; psycopg 3, pgx (`exec`) and node-postgres do not.\n"
+           "- An ORM that fetches the related objects of each object pays for each; told beforehand what is needed, it\n"
+           "  asks once or twice.\n"
+           "- A connection costs as much as several statements, and more with TLS and a password: keep it, or let a pool\n"
+           "  keep it. Some pools then ask on their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).\n"
+           "- A large result costs no round trips beyond the first, but a cursor costs one for each piece: take large\n"
+           "  pieces.\n"
            "- Batches pay only once if the driver sends them together: node-postgres queues them, and pays for each.\n"
            "- At 0.5 ms nobody notices; at 10 ms a page with 50 statements has lost half a second; at 100 ms nothing else\n"
            "  matters.")

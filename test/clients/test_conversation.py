@@ -211,6 +211,14 @@ class Statements(unittest.TestCase):
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
         self.assertEqual([e.repeat for e in talk.end().executions], [False] * 30 + [True] * 2 + [False])
 
+    def test_pipelined_requests_are_not_one(self):
+        one = pg.parse("SELECT 1") + pg.bind() + pg.execute()
+        answer = PARSED + BOUND + ROW + done("SELECT 1")
+        apart = Talk().client((one + pg.sync()) * 3).server((answer + ready()) * 3).end()
+        together = Talk().client(one * 3 + pg.sync()).server(answer * 3 + ready()).end()
+        self.assertEqual([e.repeat for e in apart.executions], [False] * 3)
+        self.assertEqual([e.repeat for e in together.executions], [False, True, True])
+
     def test_repeats_inside_of_a_block_do_not(self):
         talk = Talk().client(pg.query("BEGIN")).server(done("BEGIN"), ready("T"))
         for think in (1, 50):

@@ -70,7 +70,11 @@ class Capture:
 
 
 class Lab:
-    def __init__(self, settings=None, preload="pgnetlat", keep=False, spin="200us", awake=True, wanted_line=line.AUTO):
+    def __init__(self, settings=None, preload="pgnetlat", keep=False, spin="200us", awake=True, wanted_line=line.AUTO,
+                 hba="", tls_keys=False):
+        """
+        "hba" are lines of pg_hba.conf before the others; "tls_keys": the server writes its keys down (see tls.py).
+        """
         self.space = workspace.Workspace("lab", keep)
         self.keep = keep
         self.settings = settings or {}
@@ -78,6 +82,8 @@ class Lab:
         self.spin = spin
         self.awake = awake
         self.wanted_line = wanted_line
+        self.hba = hba
+        self.tls_keys = tls_keys
         self.captures = 0
         self.snapshots_prepared = False         # see measure.py
         self.rtt = 0.0
@@ -133,17 +139,27 @@ class Lab:
         settings = {**SETTINGS, **({"shared_preload_libraries": self.preload} if self.preload else {}),
                     **self.settings}
         self.server = postgres.Server(self.space, settings=settings, superuser="lab", port=PORT,
-                                      prefix=[*self.server_ns.prefix, "taskset", "-c", self.server_processors])
+                                      prefix=[*self.server_ns.prefix, "taskset", "-c", self.server_processors],
+                                      wrapper=self._keylog())
         self.server.initialise()
         self._make_certificate()
         with open(self.server.data / "pg_hba.conf", "w") as hba:
-            hba.write("local all all trust\nhost all all 127.0.0.1/32 trust\n"
+            hba.write(self.hba + "local all all trust\nhost all all 127.0.0.1/32 trust\n"
                       "host all,replication all 10.99.0.0/24 trust\n")
         self.server.start()
         self.bindir = self.server.bindir
         self.connect_admin()
         if self.preload:
             self._release_sampler()
+
+    def _keylog(self):
+        """What is put before the server's command line if it is to write its TLS keys down."""
+        if not self.tls_keys:
+            return ()
+        library = self.directory / "keylog.so"
+        self.key_file = self.directory / "tls.keys"
+        subprocess.run(["cc", "-O2", "-std=gnu11", "-shared", "-fPIC", "-o", library, HERE / "keylog.c"], check=True)
+        return ("env", f"LD_PRELOAD={library}", f"SSLKEYLOGFILE={self.key_file}")
 
     def _release_sampler(self):
         """Let pgnetlat's worker run on every processor.

@@ -41,7 +41,8 @@ public class WithPgjdbc {
         Properties p = new Properties();
         p.setProperty("user", role);
         p.setProperty("ApplicationName", role);
-        p.setProperty("sslmode", "disable");
+        p.setProperty("sslmode", System.getenv().getOrDefault("PGSSLMODE", "disable"));
+        p.setProperty("password", System.getenv().getOrDefault("PGPASSWORD", ""));
         for (int i = 0; i < more.length; i += 2) {
             p.setProperty(more[i], more[i + 1]);
         }

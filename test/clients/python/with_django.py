@@ -93,6 +93,22 @@ def create_atomic():
 
 
 @as_role
+def transactions():
+    for _ in range(3):
+        with transaction.atomic():
+            for i in range(5):
+                Sink.objects.create(id=i, payload="x")
+
+
+@as_role
+def short_connections():
+    """As CONN_MAX_AGE = 0 has it: one for each request of a browser's."""
+    for i in range(10):
+        Item.objects.get(id=i)
+        connection.close()
+
+
+@as_role
 def nested_atomic():
     with transaction.atomic():
         for i in range(3):

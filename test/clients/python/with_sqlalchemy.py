@@ -29,7 +29,9 @@ class Sink(Base):
 
 class session:
     def __init__(self, role, **options):
-        self.engine = sa.create_engine(f"postgresql+psycopg://{role}@/postgres", pool_size=1,
+        if "poolclass" not in options:
+            options["pool_size"] = 1
+        self.engine = sa.create_engine(f"postgresql+psycopg://{role}@/postgres",
                                        connect_args={"application_name": role}, **options)
 
     def __enter__(self):
@@ -78,6 +80,23 @@ def insert_each(role):
         for i in range(5):
             s.add(Sink(id=i, payload="x"))
             s.commit()
+
+
+@case
+def transactions(role):
+    with session(role) as s:
+        for _ in range(3):
+            for i in range(5):
+                s.execute(sa.insert(Sink).values(id=i, payload="x"))
+            s.commit()
+
+
+@case
+def short_connections(role):
+    with session(role, poolclass=sa.NullPool) as s:
+        for _ in range(10):
+            s.execute(sa.select(1))
+            s.rollback()
 
 
 @case
