@@ -119,8 +119,7 @@ typedef struct StatementSnapshot
 /* An entry in shared memory. */
 typedef struct SharedStatement
 {
-	/* must be first */
-	StatementEntry entry pg_attribute_aligned(STATEMENT_ALIGNMENT);
+	StatementEntry entry pg_attribute_aligned(STATEMENT_ALIGNMENT); /* must be first */
 	StatementSnapshot kept[SNAPSHOTS_KEPT];
 	int64		calls_in_usage; /* those that entry.usage has */
 	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
