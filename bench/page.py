@@ -53,11 +53,10 @@ exchanges of more than 50 us make, but all of them under valgrind. With statemen
 
 *40 % of pg_stat_statements.* It counts statements, while pgnetlat counts exchanges, which always cost the same:
 where a statement costs pg_stat_statements less than in `pgbench -S`, as in TPC-B (two of whose seven exchanges
-are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, each has lost its place in the
-session's tally, which has 24, when it comes again: it is looked up among those that the session knows (`tally_look_up`),
-gets another place, and what it counts there goes to its entry in the shared table some exchanges later
-(`statements_accumulate`), together with what 22 others have counted, and gives up the place
-(`tally_clear_statements`). That takes the entry's own lock, an instruction or two, but none of the table's.
+are BEGIN and COMMIT), the share is greater. With 200 statements in rotation, 23 have a place in the session's tally.
+The others are looked up among those that the session knows, and take the same place, one after the other
+(`tally_look_up`): what has been counted there goes to the entry of the one before in the shared table. That takes the
+entry's own lock, an instruction or two, but none of the table's.
 
 *0.75 % of throughput.* The query identifier of `SELECT 1` alone is more than that (*query identifiers* in the
 table of instructions). Without statements (`track_statements = off` at server start) pgnetlat
@@ -117,7 +116,8 @@ kernel's scheduler. Latency is psql's `\\timing`.
 ## Locks
 
 `bench/locks`: nothing shared is written per exchange; what follows is what adding up in batches takes, and
-reading. The library is built with counters in its locks. A lock is held from when it was taken to when it is
+reading. What sessions take is counted while they are at work: none connects or leaves meanwhile.
+The library is built with counters in its locks. A lock is held from when it was taken to when it is
 released, without the time for which the process loses its processor meanwhile: with two processors that
 happens all the time, with 64 it does not. Locks of a kind are many (*of these*: how many were taken): a
 table has one for each partition, sessions share 64. *Share of the time, busiest* is for what part of a second

@@ -619,7 +619,7 @@ HAVING count(change) = 3
         gauge('fast_throughput_ratio', 'The same if the server were twice as fast.'),
     ])
 
-# So many groups the view keeps, with one more for those that found no place.
+# So many rows the view has at most; one is for those that found no place.
 REPLICATION_GROUPS = 64
 WALSENDER_PARTS = ['send', 'busy', 'idle']
 

@@ -306,12 +306,14 @@ note_authentication(uint32 request)
 			break;
 		case AUTH_REQ_PASSWORD:
 		case AUTH_REQ_MD5:
+		case AUTH_REQ_GSS:
+		case AUTH_REQ_SSPI:
 		case AUTH_REQ_SASL:
 		case AUTH_REQ_SASL_CONT:
 			connecting.asked = connecting.may_wait = true;
 			break;
 		default:
-			/* the last word of GSSAPI looks like the others */
+			/* the last word of GSSAPI looks like those that go on */
 			connecting.asked = true;
 			connecting.may_wait = false;
 			break;

@@ -457,7 +457,7 @@ count_record(bool in_block)
 	FlightRecord *record = exchange_record();
 	StatementPart part = {record->exec, record->send, record->bytes, in_block};
 
-	exchange_count_statement(record, &part);
+	exchange_count_statement(record, my_tally.current, &part);
 	my_tally.current->totals.recv += record->recv;
 }
 
@@ -526,8 +526,9 @@ next_record(int64 at, int64 network)
 	record->network = network;
 	record->client = record->idle = 0;
 	record->xact_status = 0;
+	record->flags &= ~RECORD_ENDS_EXCHANGE;
 	if (my_session.record_counts)
-		recorder_push(&my_session.recorder);
+		recorder_push(&my_session.recorder, record);
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
@@ -656,6 +657,7 @@ exchange_wait_was_work(void)
 	}
 	my_session.notified = 0;
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
+	exchange_set_state(STATE_RECORDING, my_session.recording);
 	my_session.plain = my_session.uncounted = false;
 }
 
@@ -902,6 +904,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	slot_write_end(slot);
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	exchange_set_state(STATE_RECORDING, false);
 	if (terms.draining || !is_over)
 		my_session.plain_limit = 0;
 	if (!is_over)
@@ -997,9 +1000,9 @@ stop_counting(void)
 		finish_record(&wait);
 	my_session.notified = 0;
 	my_session.recording = my_session.record_counts = false;
-	exchange_set_state(STATE_STATEMENT_DONE, false);
+	exchange_set_state(STATE_STATEMENT_DONE | STATE_RECORDING, false);
 	my_session.record_recv = 0;
-	my_session.counting = false;
+	my_session.counting = my_session.plain = false;
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
 }
 

@@ -158,6 +158,7 @@ exchange_in_progress(void)
 											 * about */
 #define STATE_STATEMENT_BEFORE	0x40	/* one was executed in this exchange
 										 * and has its own record */
+#define STATE_RECORDING			0x80	/* in an exchange that is recorded */
 
 static inline bool
 exchange_state(uint8 bits)
@@ -178,7 +179,7 @@ exchange_set_state(uint8 bits, bool value)
 static inline bool
 exchange_is_recording(void)
 {
-	return exchange_in_progress() && my_session.recording;
+	return exchange_state(STATE_RECORDING);
 }
 
 /* ---------------------------------------------------------------------------
@@ -226,25 +227,30 @@ exchange_record_begin(int64 at, Oid userid, uint8 flags)
 	memset(&record->send, 0, offsetof(FlightRecord, userid) - offsetof(FlightRecord, send));
 	record->userid = userid;
 	record->statements = 0;
-	record->flags = flags;
+	record->flags = flags | RECORD_ENDS_EXCHANGE;	/* unless it goes on */
 }
 
 /*
  * Find the place in the tally for the statement that the record is about.
  * Where there is none, it may take locks to get one, so none may be held, and a
- * reset may show.  Returns whether what was plain still is.
+ * reset may show.  Returns it, which is my_tally.current; or NULL if what was plain is
+ * not any more.
  */
-static inline bool
+static inline CountedStatement *
 exchange_find_statement(void)
 {
 	const FlightRecord *record = exchange_record();
+	CountedStatement *statement = tally_at_hint(record->queryid, record->userid);
 
-	if (likely(tally_is_at_hint(record->queryid, record->userid)))
-		return true;
-	if (likely(record->queryid != 0) && likely(tally_look_up(record->queryid, record->userid)))
-		return true;
-	exchange_look_up_statement();
-	return my_session.plain;
+	if (likely(statement != NULL))
+		return statement;
+	if (unlikely(record->queryid == 0) || unlikely(!tally_look_up(record->queryid, record->userid)))
+	{
+		exchange_look_up_statement();
+		if (!my_session.plain)
+			return NULL;
+	}
+	return my_tally.current;
 }
 
 /* What of an exchange was one statement's, but what was received. */
@@ -287,9 +293,9 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
  * place in the tally; in a write section.
  */
 static pg_attribute_always_inline void
-exchange_count_statement(FlightRecord *record, const StatementPart *part)
+exchange_count_statement(FlightRecord *record, CountedStatement *statement,
+						 const StatementPart *part)
 {
-	CountedStatement *statement = my_tally.current;
 	StatementTotals *totals = &statement->totals;
 	uint32		statements = record->statements;
 
@@ -326,8 +332,7 @@ exchange_record_finish(const LedgerWait *wait)
 	record->network = wait->network;
 	record->client = wait->client;
 	record->idle = wait->idle;
-	record->flags |= RECORD_ENDS_EXCHANGE;
-	recorder_push(&my_session.recorder);
+	recorder_push(&my_session.recorder, record);
 }
 
 /* ---------------------------------------------------------------------------
@@ -340,7 +345,7 @@ static inline void
 exchange_note_statement(void)
 {
 	my_session.statements++;
-	if (my_session.recording)
+	if (exchange_is_recording())
 	{
 		exchange_record()->statements++;
 		my_session.state |= STATE_STATEMENT_DONE;
@@ -351,7 +356,7 @@ exchange_note_statement(void)
 static inline void
 exchange_note_end_of_statement(void)
 {
-	exchange_set_state(STATE_STATEMENT_DONE, my_session.recording);
+	exchange_set_state(STATE_STATEMENT_DONE, exchange_is_recording());
 }
 
 /* A portal is left that was not read to its end, until its transaction ends. */
@@ -366,7 +371,7 @@ exchange_note_suspended(void)
 static inline void
 exchange_note_prepared(uint64 queryid)
 {
-	if (!my_session.recording || exchange_record()->queryid != 0)
+	if (!exchange_is_recording() || exchange_record()->queryid != 0)
 		return;
 	exchange_record()->queryid = queryid;
 	my_session.state |= STATE_STATEMENT_PREPARED;
@@ -462,6 +467,7 @@ exchange_enter(int64 at)
 	{
 		Oid			userid = GetUserId();	/* at top level still */
 
+		my_session.state |= STATE_RECORDING;
 		my_session.record_bytes = 0;
 		exchange_record_begin(at, userid,
 							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
@@ -565,7 +571,7 @@ exchange_publish_counters(LedgerTotals *totals)
  * from "sending_since" to "now".
  */
 static pg_attribute_always_inline void
-exchange_count_plain(int64 sending_since, int64 now, int64 bytes, int64 length,
+exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes, int64 length,
 					 bool in_xact)
 {
 	FlightRecord *record = exchange_record();
@@ -577,7 +583,7 @@ exchange_count_plain(int64 sending_since, int64 now, int64 bytes, int64 length,
 	part.bytes = bytes - my_session.record_bytes;
 	part.in_block = in_xact | my_session.in_block;
 	record->xact_status = my_session.xact_status;
-	exchange_count_statement(record, &part);
+	exchange_count_statement(record, statement, &part);
 	if (unlikely(part.in_block))
 		burst_leave_block(&my_tally.burst, in_xact);
 	tally_observe(METRIC_REQUEST, length);
@@ -595,11 +601,12 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_coun
 	Ledger	   *ledger = &slot->published.ledger;
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	int64		length = now - my_session.began;
+	CountedStatement *statement = NULL;
 	LedgerWaitTerms terms;
 
 	if (unlikely(length >= pgnetlat_log_limit))
 		return false;
-	if (record_counts && unlikely(!exchange_find_statement()))
+	if (record_counts && unlikely((statement = exchange_find_statement()) == NULL))
 		return false;
 	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
@@ -615,11 +622,12 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_coun
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters(&ledger->totals);
 	if (record_counts)
-		exchange_count_plain(sending_since, now, bytes, length, terms.in_xact);
+		exchange_count_plain(statement, sending_since, now, bytes, length, terms.in_xact);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	slot_write_end(slot);
 	my_session.in_block = terms.in_xact;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	my_session.state &= ~STATE_RECORDING;
 	return true;
 }
 

@@ -20,7 +20,7 @@
 
 typedef struct Recorder
 {
-	pg_atomic_uint64 head;		/* written by the session */
+	uint64		head;			/* written by the session */
 	pg_atomic_uint64 first;		/* written by the session, when it starts, and
 								 * by resets */
 	FlightRecord records[FLEXIBLE_ARRAY_MEMBER];
@@ -39,6 +39,12 @@ static inline Recorder *
 recorder_get(int slot)
 {
 	return (Recorder *) (recorders + slot * recorder_size_of_one());
+}
+
+static inline uint64
+head_of(const Recorder *recorder)
+{
+	return *(const volatile uint64 *) &recorder->head;
 }
 
 int
@@ -66,7 +72,7 @@ recorder_shmem_init(void)
 	{
 		Recorder   *recorder = recorder_get(i);
 
-		pg_atomic_init_u64(&recorder->head, 0);
+		recorder->head = 0;
 		pg_atomic_init_u64(&recorder->first, 0);
 	}
 }
@@ -78,7 +84,7 @@ void
 recorder_attach(int slot, RecorderWriter *writer)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		number = pg_atomic_read_u64(&recorder->head);
+	uint64		number = head_of(recorder);
 
 	writer->head = &recorder->head;
 	writer->records = recorder->records;
@@ -93,7 +99,7 @@ recorder_attach(int slot, RecorderWriter *writer)
 uint64
 recorder_number(int slot)
 {
-	return pg_atomic_read_u64(&recorder_get(slot)->head);
+	return head_of(recorder_get(slot));
 }
 
 /*
@@ -104,7 +110,7 @@ const FlightRecord *
 recorder_in_progress(int slot, ExecRecord *in_progress)
 {
 	Recorder   *recorder = recorder_get(slot);
-	uint64		number = pg_atomic_read_u64(&recorder->head);
+	uint64		number = head_of(recorder);
 	const FlightRecord *place = &recorder->records[number % pgnetlat_recorder_size];
 	const volatile FlightRecord *record = place;
 
@@ -139,7 +145,7 @@ recorder_discard(int slot)
 {
 	Recorder   *recorder = recorder_get(slot);
 
-	pg_atomic_write_u64(&recorder->first, pg_atomic_read_u64(&recorder->head));
+	pg_atomic_write_u64(&recorder->first, head_of(recorder));
 }
 
 /*
@@ -158,7 +164,7 @@ recorder_copy(int slot, FlightRecord *records, int max)
 
 	/* first is never ahead of a head that is read after it */
 	pg_read_barrier();
-	head = pg_atomic_read_u64(&recorder->head);
+	head = head_of(recorder);
 	from = head - Min(head - first, (uint64) Min(max, pgnetlat_recorder_size));
 	pg_read_barrier();			/* (a) */
 	for (uint64 i = from; i < head; i++)
@@ -166,7 +172,7 @@ recorder_copy(int slot, FlightRecord *records, int max)
 	pg_read_barrier();			/* (b) */
 
 	/* the one being written now is not complete either */
-	intact = pg_atomic_read_u64(&recorder->head) + 1;
+	intact = head_of(recorder) + 1;
 	intact -= Min(intact, (uint64) pgnetlat_recorder_size);
 	/* and a reset forgets what it has found */
 	intact = Max(intact, pg_atomic_read_u64(&recorder->first));

@@ -70,7 +70,8 @@ typedef struct RecorderWriter
 	FlightRecord *next;			/* the record being built */
 	FlightRecord *records;		/* the ring, ... */
 	FlightRecord *end;			/* ... and where it ends */
-	pg_atomic_uint64 *head;		/* number of the next record, for others */
+	uint64	   *head;			/* number of the next record; volatile for
+								 * others only, as in seqlock.h */
 } RecorderWriter;
 
 extern Size recorder_shmem_size(void);
@@ -79,14 +80,14 @@ extern void recorder_shmem_init(void);
 /* Functions for the session itself */
 extern void recorder_attach(int slot, RecorderWriter *writer);
 
-/* The record at writer->next is complete: everybody may see it. */
+/* The record, which is writer->next, is complete: everybody may see it. */
 static inline void
-recorder_push(RecorderWriter *writer)
+recorder_push(RecorderWriter *writer, FlightRecord *record)
 {
-	FlightRecord *next = writer->next + 1;
+	FlightRecord *next = record + 1;
 
 	pg_write_barrier();			/* (a) */
-	pg_atomic_write_u64(writer->head, pg_atomic_read_u64(writer->head) + 1);
+	++*writer->head;
 	pg_write_barrier();			/* (b) */
 	writer->next = likely(next != writer->end) ? next : writer->records;
 }

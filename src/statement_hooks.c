@@ -74,18 +74,24 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 }
 
 /*
- * Run a query that may be a statement of the client's: then this is at top
- * level, and the first one of its record.  No call before that of the next
- * hook, so that the arguments stay where they are.
+ * Is what is about to run a statement of the client's, the first one of its record, and
+ * nothing special?  Most are: all that says so is in one byte.
  */
-static inline void
-run_statement(EXECUTOR_RUN_PARAMS)
+static inline bool
+is_first_statement(void)
 {
-	if (unlikely(exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL))
-	{
-		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
-		return;
-	}
+	return (my_session.state & (STATE_RECORDING | STATE_STATEMENT_DONE | STATE_SUSPENDED |
+								STATE_NESTED | STATE_STATEMENT_BEGUN)) == STATE_RECORDING &&
+		ActivePortal != NULL;
+}
+
+/*
+ * Run it.  No call before that of the next hook, so that the arguments stay where
+ * they are.
+ */
+static pg_noinline void
+run_first_statement(EXECUTOR_RUN_PARAMS)
+{
 	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.state &= ~STATE_NESTED;
@@ -111,11 +117,32 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 	wire_work_begins();
 	if (exchange_state(STATE_SUSPENDED))
 		wire_fetches(queryDesc->already_executed);
-	if (exchange_is_recording() && (!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
+	if (!exchange_is_recording() ||
+		(exchange_state(STATE_STATEMENT_DONE) && !is_next_statement()))
 	{
-		wire_next_statement();
-		run_statement(EXECUTOR_RUN_ARGS);
+		next_ExecutorRun(EXECUTOR_RUN_ARGS);
+		return;
 	}
+	wire_next_statement();
+	if (exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL)
+		nested_ExecutorRun(EXECUTOR_RUN_ARGS);
+	else
+		run_first_statement(EXECUTOR_RUN_ARGS);
+}
+
+/* Run a query that is not the first statement of its record. */
+static pg_noinline void
+other_ExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	if (exchange_in_progress() && !exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED))
+	{
+		if (exchange_is_recording())
+			nested_ExecutorRun(EXECUTOR_RUN_ARGS);
+		else
+			next_ExecutorRun(EXECUTOR_RUN_ARGS);
+	}
+	else if (my_session.counting)
+		special_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
@@ -124,18 +151,10 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 static void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!exchange_in_progress() ||
-				 exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
-	{
-		if (my_session.counting)
-			special_ExecutorRun(EXECUTOR_RUN_ARGS);
-		else
-			next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	}
-	else if (my_session.recording)
-		run_statement(EXECUTOR_RUN_ARGS);
+	if (unlikely(!is_first_statement()))
+		other_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
-		next_ExecutorRun(EXECUTOR_RUN_ARGS);
+		run_first_statement(EXECUTOR_RUN_ARGS);
 }
 
 /*
@@ -236,26 +255,20 @@ has_own_queryid(const PlannedStmt *pstmt)
 static void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
-	if (unlikely(!exchange_in_progress() ||
-				 exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
-	{
-		if (my_session.counting)
-			special_ProcessUtility(PROCESS_UTILITY_ARGS);
-		else
-			next_ProcessUtility(PROCESS_UTILITY_ARGS);
-	}
-	else if (!my_session.recording)
-		next_ProcessUtility(PROCESS_UTILITY_ARGS);
-	else if (exchange_state(STATE_NESTED | STATE_STATEMENT_BEGUN) || ActivePortal == NULL ||
-			 IsA(pstmt->utilityStmt, ExecuteStmt) || !has_own_queryid(pstmt))
-		special_ProcessUtility(PROCESS_UTILITY_ARGS);
-	else
+	if (likely(is_first_statement()) && !IsA(pstmt->utilityStmt, ExecuteStmt) &&
+		has_own_queryid(pstmt))
 	{
 		wire_statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);
 		my_session.state &= ~STATE_NESTED;
 		note_rows(qc);
 	}
+	else if (my_session.counting &&
+			 (exchange_is_recording() || !exchange_in_progress() ||
+			  exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
+		special_ProcessUtility(PROCESS_UTILITY_ARGS);
+	else
+		next_ProcessUtility(PROCESS_UTILITY_ARGS);
 }
 
 void

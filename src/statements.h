@@ -119,12 +119,12 @@ typedef struct StatementSnapshot
 /* An entry in shared memory. */
 typedef struct SharedStatement
 {
-	StatementEntry entry;		/* must be first */
+	StatementEntry entry pg_attribute_aligned(STATEMENT_ALIGNMENT); /* must be first */
 	StatementSnapshot kept[SNAPSHOTS_KEPT];
 	int64		calls_in_usage; /* those that entry.usage has */
 	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
 								 * it */
-} SharedStatement pg_attribute_aligned(STATEMENT_ALIGNMENT);
+} SharedStatement;
 
 /* Where the entries are, in hot paths. */
 #pragma GCC visibility push(hidden)

@@ -143,18 +143,17 @@ tally_wants_room(void)
 }
 
 /*
- * Is the place of a statement where it was the last time?  Then it is
- * my_tally.current; else it must be looked up.
+ * The place of a statement, which is my_tally.current then, if it is where it was the
+ * last time; else NULL: it must be looked up.
  */
-static inline bool
-tally_is_at_hint(uint64 queryid, Oid userid)
+static inline CountedStatement *
+tally_at_hint(uint64 queryid, Oid userid)
 {
 	CountedStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
 
 	if (unlikely(hint->queryid != queryid || hint->userid != userid))
-		return false;
-	my_tally.current = hint;
-	return true;
+		return NULL;
+	return my_tally.current = hint;
 }
 
 static inline void

@@ -16,6 +16,10 @@
 #define PGNETLAT_TCPINFO_H
 
 #include <sys/ioctl.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "tcpstate.h"
 
@@ -46,10 +50,15 @@ extern bool tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged);
 static inline bool
 tcpinfo_has_input(pgsocket sock)
 {
-#ifdef FIONREAD
+#if defined(FIONREAD)
 	static int	available;		/* as in clock_read() */
 
+#ifdef SYS_ioctl
+	/* ioctl() puts all that it could be given on the stack first */
+	return syscall(SYS_ioctl, sock, FIONREAD, &available) == 0 && available > 0;
+#else
 	return ioctl(sock, FIONREAD, &available) == 0 && available > 0;
+#endif
 #else
 	return false;
 #endif

@@ -86,6 +86,11 @@
 #define MSG_PORTAL_SUSPENDED		's'
 #define MSG_PARAMETERS				't'
 
+/*
+ * Noted in the place of ReadyForQuery, where the exchange may end on the plain path.
+ */
+#define MSG_READY_PLAIN				(MSG_READY_FOR_QUERY + 1)
+
 /* and from the client, which copies with MSG_COPY_DATA, too */
 #define MSG_COPY_DONE				'c'
 #define MSG_COPY_FAIL				'f'
@@ -199,7 +204,7 @@ static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
-/* The message that was put last, where it says what the flush is about; or 0. */
+/* The message that was put last, if it says what the flush is about; else 0. */
 static inline char
 last_message(void)
 {
@@ -322,11 +327,13 @@ interesting_message(char type, const char *body, size_t length, size_t buffered)
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
 		exchange_note_statement();
 	else if (likely(type == MSG_READY_FOR_QUERY))
+	{
 		exchange_note_ready(body[0]);
+		wire.noted_at = buffered;
+		wire.noted = MSG_READY_FOR_QUERY + my_session.plain;
+	}
 	else
 		return special_message(type, body, length);
-	wire.noted_at = buffered;
-	wire.noted = type;
 	wire.buffered = buffered;
 	return wire.next_putmessage(type, body, length);
 }
@@ -673,22 +680,34 @@ housekeeping(void)
 	walsender_wire_install(&wire.methods, &next);
 }
 
+/* Anything but a plain response, or what is left of one. */
+static pg_noinline int
+flush_otherwise(void)
+{
+	char		last = last_message();
+	int			result;
+
+	wire.noted = 0;
+	if (exchange_in_progress())
+		result = flush_event_by_event(last);
+	else
+		result = flush_out_of_response(last);
+	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
+		housekeeping();
+	return result;
+}
+
 static int
 wire_flush(void)
 {
-	char		last = last_message();
-	bool		ready = last == MSG_READY_FOR_QUERY;
 	int			result;
 
-	wire.noted_at = 0;
-	if (unlikely(!exchange_in_progress()))
-		result = flush_out_of_response(last);
-	else if (likely(ready && my_session.plain))
-		result = flush_response();
-	else
-		result = flush_event_by_event(last);
-
-	if (likely(ready) && unlikely(pgnetlat_housekeeping))
+	if (unlikely(wire.noted_at != wire.buffered || wire.noted != MSG_READY_PLAIN))
+		return flush_otherwise();
+	Assert(exchange_in_progress() && my_session.plain);
+	wire.noted = 0;
+	result = flush_response();
+	if (unlikely(pgnetlat_housekeeping))
 		housekeeping();
 	return result;
 }

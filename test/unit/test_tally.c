@@ -298,7 +298,7 @@ execute(int number)
 	uint64		queryid = queryid_of(number);
 
 	server_step();
-	if (!tally_is_at_hint(queryid, USER) && !tally_look_up(queryid, USER))
+	if (tally_at_hint(queryid, USER) == NULL && !tally_look_up(queryid, USER))
 	{
 		refused++;
 		make_room(false);
