@@ -137,12 +137,14 @@ foreach my $number (1 .. 2 * $max)
 	$previous = $reading;
 }
 
-# each holder has its own row: its unlocking is none after which anybody waits
+# Each holder has its own row, and another one if the sampler looks while it
+# unlocks, and the other session has not been woken up yet.
+my $holders = 2 * $max + 1 + @past;
+my $counted = $reading->{blockers} + $reading->{blockers_evicted};
 cmp_ok($reading->{blockers_evicted}, '>=', $max + 1 + @past,
 	'some had to go');
-is( $reading->{blockers} + $reading->{blockers_evicted},
-	2 * $max + 1 + @past,
-	'and all that went is counted');
+cmp_ok($counted, '>=', $holders, 'and all that went is counted');
+cmp_ok($counted, '<=', 2 * $holders, 'once');
 SKIP:
 {
 	skip 'this machine is too slow: all have waited long', 1
