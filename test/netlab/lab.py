@@ -85,7 +85,6 @@ class Lab:
         self.hba = hba
         self.tls_keys = tls_keys
         self.captures = 0
-        self.snapshots_prepared = False         # see measure.py
         self.rtt = 0.0
         self.pooler_port = POOLER_PORT
         self.proxy_port = PROXY_PORT
@@ -223,6 +222,7 @@ class Lab:
 
     def connect_admin(self):
         """A new connection to ask questions over."""
+        self.snapshots_prepared = False         # see measure.py
         self.admin = self.connect("unix", application_name="netlab admin")
 
     def client_environment(self, path, port=PORT, **extra):

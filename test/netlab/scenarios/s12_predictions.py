@@ -74,7 +74,12 @@ class Run:
 
 
 def predict(lab, arguments):
-    row, = lab.admin.dictionaries(PREDICTION.format(arguments=arguments))
+    """The measured and the predicted figures, as soon as there are enough transactions for that."""
+    def known():
+        row, = lab.admin.dictionaries(PREDICTION.format(arguments=arguments))
+        return row if None not in row.values() else None
+
+    row = poll.until(known, "a prediction", 60)
     return {name: float(value) for name, value in row.items()}
 
 
