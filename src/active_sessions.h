@@ -37,10 +37,11 @@
 
 /*
  * A session that has waited for longer than this and a round trip is quiet.
- * The plain path ends at LONG_WAIT_NS (exchange.h); the rest is for clocks that
- * do not quite agree.
+ * The plain path ends at LONG_WAIT_NS (settings.h); the rest is for clocks that
+ * do not quite agree.  Until then the session is looked at in each tick, which
+ * is most of what a query costs the sampler where sessions seldom have one.
  */
-#define QUIET_AFTER_NS		(50 * NS_PER_MS)
+#define QUIET_AFTER_NS		(20 * NS_PER_MS)
 
 /* 64 slots, one bit each. */
 typedef struct ActiveWord

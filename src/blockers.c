@@ -147,6 +147,28 @@ evicted_entry(uint32 hash, int64 begun, TimestampTz now)
 }
 
 /*
+ * Add what is new.  A part may be found late, of what was waited while the holder
+ * found no room and its waits went to the evicted: then it has no place here.
+ */
+static void
+add_fitting(BlockerCounters *sum, const BlockerCounters *new)
+{
+	BlockerCounters fitting = *new;
+	const int64 *booked = &sum->exec;
+	int64	   *part = &fitting.exec;
+	int64		room = sum->blocked + new->blocked;
+
+	for (int i = 0; i < BLOCKER_PARTS; i++)
+		room -= booked[i];
+	for (int i = 0; i < BLOCKER_PARTS; i++)
+	{
+		part[i] = Min(part[i], room);
+		room -= part[i];
+	}
+	blockers_sum(sum, &fitting);
+}
+
+/*
  * Add to the counters of a holder.  What has no room goes to the evicted.
  */
 void
@@ -163,7 +185,7 @@ blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta, Time
 		entry->live.sessions = 0;
 	}
 	entry->live.sessions += delta->in_progress;
-	blockers_sum(&entry->counters, &delta->counters);
+	add_fitting(&entry->counters, &delta->counters);
 	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
 	entry->usage += delta->counters.blocked / (double) NS_PER_S;
 	table_unlock(&table, hash);

@@ -35,7 +35,7 @@ typedef struct BlockerKey
 typedef struct BlockerCounters
 {
 	int64		blocked;		/* at least the sum of the parts that follow */
-	int64		exec;
+	int64		exec;			/* the first of BLOCKER_PARTS */
 	int64		send;
 	int64		recv;
 	int64		network;
@@ -43,6 +43,8 @@ typedef struct BlockerCounters
 	int64		blocked_max;	/* the longest that one session waited */
 	int64		sessions_max;	/* the most that waited at a time */
 } BlockerCounters;
+
+#define BLOCKER_PARTS	5
 
 /*
  * What is new of some waits for a holder; blocked_max is for how long the longest

@@ -29,13 +29,18 @@ step(int64_t *latest, int64_t moment, int64_t end)
 	return length;
 }
 
-/* How a wait of so many round trips splits. */
+/*
+ * How a wait of so many round trips splits.  Its length, and for how long of it the
+ * process was ready to run, are differences of clocks that do not agree.
+ */
 static void
 split_wait(int64_t wait, int64_t queued, int trips, int64_t rtt, ConnectTotals *cost)
 {
 	int64_t		network = lesser(wait, trips * rtt);
-	int64_t		client = wait - network - queued;
+	int64_t		client = wait - network - (queued > 0 ? queued : 0);
 
+	if (wait <= 0)
+		return;
 	cost->network += network;
 	if (client >= CONNECT_SHORTEST_WAIT_NS)
 		cost->client += client;

@@ -208,6 +208,7 @@ note_negotiation(void)
 {
 	ConnectEvents *events = &connecting.events;
 	int64		now = clock_now();
+	int64		blocked;
 
 	connecting.run_queue = run_queue_time();
 	compat_connect_times(&connecting.core);
@@ -218,7 +219,8 @@ note_negotiation(void)
 		events->trips = trips_for_encryption(&events->negotiated);
 	if (fork_ended == 0)
 		return;
-	events->blocked = Max(now - fork_ended - processor_time(), 0);
+	blocked = now - fork_ended - processor_time();
+	events->blocked = Max(blocked, 0);
 	/* before it ran for the first time, it did not wait for the client */
 	events->run_queue = Max(connecting.run_queue - (fork_ended - fork_began), 0);
 	if (log_hostname)

@@ -34,7 +34,7 @@
  */
 #define DELAYED_ACK_NS				(150 * NS_PER_MS)
 
-StaticAssertDecl(QUIET_AFTER_NS >= 4 * LONG_WAIT_NS,
+StaticAssertDecl(QUIET_AFTER_NS >= 2 * LONG_WAIT_NS,
 				 "who was quiet must not be on the plain path");
 StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
 
@@ -176,6 +176,7 @@ exchange_refresh_kernel_info(int64 now)
 	int64		run_queue;
 	int64		runs;
 	int64		on_cpu;
+	int64		again;
 	bool		known;
 	bool		asked;
 
@@ -193,8 +194,8 @@ exchange_refresh_kernel_info(int64 now)
 		my_session.next_kernel_info = now + NS_PER_S;
 		return;
 	}
-	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS,
-									  refresh_client_rtt(now));
+	again = refresh_client_rtt(now);
+	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS, again);
 	known = process_run_queue(&run_queue, &runs, &on_cpu);
 	asked = ask_kernel(now, &info);
 	exchange_write_begin();
@@ -1116,8 +1117,11 @@ look_at_name(void)
 		accumulate_rename(my_session.index);
 	}
 	if (my_session.counting)
-		my_session.next_kernel_info = Min(my_session.next_kernel_info,
-										  refresh_client_rtt(clock_now()));
+	{
+		int64		again = refresh_client_rtt(clock_now());
+
+		my_session.next_kernel_info = Min(my_session.next_kernel_info, again);
+	}
 	my_session.renamed = pgnetlat_names_changed = false;
 }
 

@@ -82,6 +82,9 @@ typedef struct HolderParts
 	int64		time[NUM_HOLDER_PARTS];
 } HolderParts;
 
+StaticAssertDecl((int) NUM_HOLDER_PARTS == (int) BLOCKER_PARTS,
+				 "a holder's parts are those of what was waited for it");
+
 /*
  * A session's wait for a lock: the one in progress, or else the last one.  There
  * is one for each possible session: keep it small.
@@ -596,14 +599,24 @@ look_at_holder(LockWait *wait, int64 *now)
 	return true;
 }
 
+/* What is not booked of a wait begins then. */
+static int64
+counted_from(const LockWait *wait)
+{
+	int64		reset_at = slot_control->reset_at;
+
+	return Max(wait->booked, reset_at);
+}
+
 /* What was waited since the last time is the holder's. */
 static void
 book_wait(LockWait *wait, int64 now)
 {
 	BlockerCounters delta = {0};
 	const BlockerKey *key = &view.key;
+	int64		time = now - counted_from(wait);
 
-	delta.blocked = Max(now - Max(wait->booked, slot_control->reset_at), 0);
+	delta.blocked = Max(time, 0);
 	if (wait->other < 0)
 	{
 		refresh_key(wait);
@@ -622,7 +635,7 @@ book_known(LockWait *wait, int64 until)
 {
 	const KnownHolder *known = &shared->known[wait->known];
 	BlockerCounters delta = {0};
-	int64		time = until - Max(wait->booked, slot_control->reset_at);
+	int64		time = until - counted_from(wait);
 
 	if (time <= 0)
 		return;

@@ -151,9 +151,10 @@ process_processors(void)
 {
 #ifdef __linux__
 	int			bound = bound_processors();
+	double		quota = quota_of_processors();
 
 	if (bound > 0)
-		return Min(bound, quota_of_processors());
+		return Min(bound, quota);
 #endif
 #ifdef _SC_NPROCESSORS_ONLN
 	{

@@ -192,10 +192,41 @@ cmp_ok(
 	$reading->{evicted_time} + 2 * 300 - 1,
 	'and go on waiting');
 is(reading()->{blockers_evicted}, 2, 'which does not count again');
+
+# Those that found no room get one when others go.  Their holders' wait for a request
+# has been pending until now: it is told apart a second after it began, but no part
+# may be more than what was waited under the same row.
+release($_) foreach splice(@pairs, 0, 4);
+$observer->poll(
+	sub {
+		$observer->value(
+			q{SELECT count(*) FROM pgnetlat_blockers
+			  WHERE blocked_sessions > 0 AND blocked_by_client_time > 0}
+		) >= @pairs;
+	}) or die 'nobody is told apart';
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_blockers
+		  WHERE blocked_time + 0.001 < blocked_by_exec_time + blocked_by_send_time +
+		        blocked_by_recv_time + blocked_by_network_time + blocked_by_client_time}
+	),
+	0,
+	'no parts are more than the whole');
 release($_) foreach @pairs;
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
 	0, 'in the end nobody waits');
-
 no_violations($observer);
+my $rows =
+  $observer->value(
+	'SELECT round(sum(blocked_time)::numeric, 3) FROM pgnetlat_blockers');
+my $offset = log_size($node);
+$node->stop('fast');
+$node->start;
+unlike(server_log($node, $offset),
+	qr/ignoring/, 'all rows are good enough to be kept');
+$observer = PgNetlat::Observer->connect($node);
+is( $observer->value(
+		'SELECT round(sum(blocked_time)::numeric, 3) FROM pgnetlat_blockers'),
+	$rows,
+	'and are');
 $node->stop;
 done_testing();

@@ -96,9 +96,8 @@ test_anything(void)
 			.accepted = value[0] * MS,.started = value[1] * MS,.negotiated = value[2] * MS,
 				.auth_began = value[3] * MS,.auth_ended = value[4] * MS,.ready = value[5] * MS,
 				.is_tcp = value[0] & 1,.encrypted = value[1] & 1,.rtt = value[6] > 0 ? value[6] * MS : 0,
-				.trips = i % 5,.blocked = value[7] > 0 ? value[7] * MS : 0,
-				.run_queue = value[8] > 0 ? value[8] * MS : 0,
-				.auth_trips = i % 3,.auth_wait = value[9] > 0 ? value[9] * MS : 0
+				.trips = i % 5,.blocked = value[7] * MS,.run_queue = value[8] * MS,
+				.auth_trips = i % 3,.auth_wait = value[9] * MS,.auth_run_queue = value[10] * MS
 		};
 		connect_cost(&events, &cost);
 		if (cost.time < 0 || cost.start < 0 || cost.tls < 0 || cost.auth < 0 ||
