@@ -15,9 +15,11 @@
  * the control file shows that, and the file is not used.
  *
  * The file is for the same library and the same major version on the same
- * machine, as its header says, and a checksum covers everything.  After that,
- * each value is checked: none may be one that no table can hold.  A file that
- * is foreign, truncated or damaged is logged and discarded.
+ * machine, as its header says, and a checksum covers everything.  A file that
+ * is foreign, truncated or damaged is logged and discarded.  After that, each
+ * value is checked: none may be one that no table can hold.  An entry with one
+ * that is, which only an error of ours can have put there, is logged and left
+ * out; the others are none the worse for it.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -123,8 +125,7 @@ persist_server_is_up(void)
 }
 
 /* ---------------------------------------------------------------------------
- * Is the file ours, complete, and plausible?  Checked before anything of it is
- * used.
+ * Are entries plausible?
  * ---------------------------------------------------------------------------
  */
 
@@ -296,7 +297,7 @@ static bool
 blocker_counters_are_valid(const BlockerCounters *counters)
 {
 	return counters_are_valid(counters, sizeof(*counters)) &&
-		parts_are_valid(&counters->exec, 5, counters->blocked);
+		parts_are_valid(&counters->exec, BLOCKER_PARTS, counters->blocked);
 }
 
 static bool
@@ -415,6 +416,7 @@ restore_pool(const void *saved)
 
 typedef struct SectionSpec
 {
+	const char *name;			/* of what it consists of, for the log */
 	uint32		entry_size;
 	void	   *(*copy) (int *count);	/* palloc'd */
 	bool		(*is_valid) (const void *saved);
@@ -422,15 +424,15 @@ typedef struct SectionSpec
 } SectionSpec;
 
 static const SectionSpec sections[NUM_SECTIONS] = {
-	[SECTION_STATEMENTS] = {sizeof(StatementEntry), copy_statements,
+	[SECTION_STATEMENTS] = {"statements", sizeof(StatementEntry), copy_statements,
 	statement_is_valid, restore_statement},
-	[SECTION_CLIENTS] = {sizeof(ClientEntry), copy_clients,
+	[SECTION_CLIENTS] = {"client groups", sizeof(ClientEntry), copy_clients,
 	client_is_valid, restore_client},
-	[SECTION_HISTORY] = {sizeof(HistoryInterval), copy_history,
+	[SECTION_HISTORY] = {"intervals of the history", sizeof(HistoryInterval), copy_history,
 	interval_is_valid, restore_interval},
-	[SECTION_BLOCKERS] = {sizeof(BlockerEntry), copy_blockers,
+	[SECTION_BLOCKERS] = {"blockers", sizeof(BlockerEntry), copy_blockers,
 	blocker_is_valid, restore_blocker},
-	[SECTION_POOLS] = {sizeof(PoolCopy), copy_pools,
+	[SECTION_POOLS] = {"pools", sizeof(PoolCopy), copy_pools,
 	pool_is_valid, restore_pool},
 };
 
@@ -464,7 +466,12 @@ write_body(Writer *writer)
 		char	   *entries = section->copy(count);
 
 		for (int j = 0; j < *count; j++)
-			write_chunk(writer, entries + (Size) j * section->entry_size, section->entry_size);
+		{
+			const char *entry = entries + (Size) j * section->entry_size;
+
+			Assert(section->is_valid(entry));
+			write_chunk(writer, entry, section->entry_size);
+		}
 		pfree(entries);
 	}
 	COMP_CRC32C(writer->header.crc, &writer->header, offsetof(PersistHeader, crc));
@@ -579,44 +586,34 @@ header_complaint(const PersistHeader *header, size_t body_size)
 }
 
 /*
- * Do something with each entry of the body, until one is found for which it
- * returns false.  Entries are copied one by one, for alignment.
+ * Restore the entries of one section, which "body" begins with, but for those
+ * that are not valid.  Each is copied first, for alignment.
  */
-static bool
-each_entry(const PersistHeader *header, const char *body,
-		   bool (*what) (const SectionSpec *section, const void *entry))
+static void
+use_section(const SectionSpec *section, const char *body, int count)
 {
-	for (int i = 0; i < NUM_SECTIONS; i++)
+	void	   *entry = palloc(section->entry_size);
+	int			refused = 0;
+
+	for (int i = 0; i < count; i++)
 	{
-		void	   *entry = palloc(sections[i].entry_size);
-		bool		more = true;
-
-		for (int j = 0; more && j < header->count[i]; j++, body += sections[i].entry_size)
-		{
-			memcpy(entry, body, sections[i].entry_size);
-			more = what(&sections[i], entry);
-		}
-		pfree(entry);
-		if (!more)
-			return false;
+		memcpy(entry, body + (Size) i * section->entry_size, section->entry_size);
+		if (section->is_valid(entry))
+			section->restore(entry);
+		else
+			refused++;
 	}
-	return true;
+	pfree(entry);
+	if (refused > 0)
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("ignoring %d of %d %s in file \"%s\"",
+						refused, count, section->name, PERSIST_FILE),
+				 errdetail("They have invalid values."),
+				 errhint("Please report this as a bug of pgnetlat.")));
 }
 
-static bool
-entry_is_valid(const SectionSpec *section, const void *entry)
-{
-	return section->is_valid(entry);
-}
-
-static bool
-restore_entry(const SectionSpec *section, const void *entry)
-{
-	section->restore(entry);
-	return true;
-}
-
-/* Check what was read, and restore it if nothing is wrong with it. */
+/* Check what was read, and restore it if nothing is wrong with it as a whole. */
 static const char *
 use_body(const PersistHeader *header, const char *body, size_t size)
 {
@@ -628,10 +625,13 @@ use_body(const PersistHeader *header, const char *body, size_t size)
 	FIN_CRC32C(crc);
 	if (!EQ_CRC32C(crc, header->crc))
 		return "It is truncated or damaged.";
-	if (!IS_VALID_TIMESTAMP(header->reset_timestamp) ||
-		!each_entry(header, body, entry_is_valid))
+	if (!IS_VALID_TIMESTAMP(header->reset_timestamp))
 		return "It contains invalid values.";
-	(void) each_entry(header, body, restore_entry);
+	for (int i = 0; i < NUM_SECTIONS; i++)
+	{
+		use_section(&sections[i], body, header->count[i]);
+		body += (Size) header->count[i] * sections[i].entry_size;
+	}
 	slot_restore_reset_timestamp(header->reset_timestamp);
 	return NULL;
 }

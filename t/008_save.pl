@@ -317,8 +317,10 @@ sub complaint_about
 		\$log);
 	return
 		$log =~ /ignoring file.*?DETAIL:  ([^\n]*)/s ? $1
-	  : $log =~ /(FATAL|ERROR|PANIC)/                ? $log
-	  :                                                '';
+	  : $log =~ /(ignoring \d.*? file) "[^"]*"\n.*?DETAIL:  ([^\n]*)/s
+	  ? "$1: $2"
+	  : $log =~ /(FATAL|ERROR|PANIC)/ ? $log
+	  :                                 '';
 }
 
 is(complaint_about($good), '', 'nothing is said of a good file');
@@ -478,16 +480,55 @@ my %untrue = (
 	  [ $pool + 80, pack('q8', ($most) x 8) ],
 	'a reset at the end of time' => [ 8 + 8 * $sections, $endless ]);
 
+# A value of the header spoils the file; one of an entry costs that entry.
+my @sections = (
+	[ 'statements' => $statements, $statement ],
+	[ 'client groups' => $clients, $group ],
+	[ 'intervals of the history' => $buckets, $bucket ],
+	[ 'blockers' => $blockers, $blocker ],
+	[ 'pools' => $pools, $pools[0] ]);
+
+sub refusal
+{
+	my ($at) = @_;
+	my ($section) = grep { $at >= $_->[2] } reverse @sections;
+
+	return 'It contains invalid values.' if !$section;
+	return
+	  "ignoring 1 of $section->[1] $section->[0] in file: They have invalid values.";
+}
+
 foreach my $name (sort keys %untrue)
 {
 	my ($at, $what) = @{ $untrue{$name} };
 	my $content = $good;
 
 	substr($content, $at, length $what) = $what;
-	is( complaint_about(with_checksum($content)),
-		'It contains invalid values.',
-		"not loaded: $name");
+	is(complaint_about(with_checksum($content)),
+		refusal($at), "not loaded: $name");
 }
+
+# The others are loaded: here all but an interval and the statements.
+my $partly = $good;
+substr($partly, $used + 24, 8) = $negative;
+substr($partly, $statement + $_ * $statement_size + 32, 8) = $negative
+  foreach 0 .. $statements - 1;
+write_file(with_checksum($partly));
+$offset = log_size($node);
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+is($observer->client('keeper')->{requests},
+	$saved, 'a bad interval and bad statements do not cost the groups');
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_statements
+		  WHERE stats_since < pg_postmaster_start_time()}),
+	0,
+	'none of the bad statements is there');
+like(
+	server_log($node, $offset),
+	qr/LOG:  ignoring $statements of $statements statements .*LOG:  ignoring 1 of $buckets intervals/s,
+	'what is left out is logged, by kind');
+$node->stop('fast');
 
 # Rows of more databases than there are places for: the row of all others stays
 # in its own, wherever it was in the file.
