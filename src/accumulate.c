@@ -295,13 +295,12 @@ accumulate_without_account(Accumulated *state, const Tally *tally)
 
 /*
  * Accumulate a session whose lock is held, if there is one; false if not.  If it
- * ends, it leaves its group.
+ * ends, it leaves its group.  What was accumulated comes back in "observation".
  */
 static bool
-accumulate_locked(int slot, bool ends)
+accumulate_locked(int slot, bool ends, SlotObservation *observation)
 {
 	Accumulated *state = &states[slot];
-	SlotObservation observation;
 	Tally		tally;
 	uint64		number;
 	bool		taken;
@@ -311,7 +310,7 @@ accumulate_locked(int slot, bool ends)
 	/* first the tally: what it has counted must not be more than the account */
 	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
-	if (!slot_observe(slot, &observation))
+	if (!slot_observe(slot, observation))
 	{
 		/* the session is there, but stopped in a write section */
 		if (taken && !tally_give_back(slot))
@@ -321,7 +320,7 @@ accumulate_locked(int slot, bool ends)
 	if (taken)
 		accumulate_tally(&tally, state->key.datid);
 	add_samples_of_statement(slot, state, number);
-	accumulate_account(state, &observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
+	accumulate_account(state, observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
 	return true;
 }
 
@@ -335,17 +334,31 @@ accumulate_prefetch(int slot)
 }
 
 /*
- * Accumulate what the session in a slot, if there is one, has counted since it was
- * accumulated last.
+ * Accumulate what the session in a slot has counted since it was accumulated last:
+ * all that is in "observation" then.  False if there is no session.
+ */
+bool
+accumulate_and_observe(int slot, SlotObservation *observation)
+{
+	bool		found;
+
+	if (states[slot].session == 0)
+		return false;
+	(void) accumulate_begin(slot, false);
+	found = accumulate_locked(slot, false, observation);
+	accumulate_end(slot);
+	return found;
+}
+
+/*
+ * The same for who does not want to know what that was.
  */
 void
 accumulate_session(int slot)
 {
-	if (states[slot].session == 0)
-		return;
-	(void) accumulate_begin(slot, false);
-	(void) accumulate_locked(slot, false);
-	accumulate_end(slot);
+	SlotObservation observation;
+
+	(void) accumulate_and_observe(slot, &observation);
 }
 
 /*
@@ -411,6 +424,7 @@ void
 accumulate_rename(int slot)
 {
 	Accumulated *state = &states[slot];
+	SlotObservation observation;
 
 	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
@@ -420,7 +434,7 @@ accumulate_rename(int slot)
 	if (state->renamed)
 	{
 		state->next_key = my_key;
-		(void) accumulate_locked(slot, false);
+		(void) accumulate_locked(slot, false, &observation);
 	}
 	accumulate_end(slot);
 }
@@ -432,9 +446,10 @@ void
 accumulate_detach(int slot)
 {
 	Accumulated *state = &states[slot];
+	SlotObservation observation;
 
 	(void) accumulate_begin(slot, false);
-	if (!accumulate_locked(slot, true))
+	if (!accumulate_locked(slot, true, &observation))
 	{
 		ClientEntry *group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 

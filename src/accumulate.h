@@ -39,6 +39,7 @@ extern void accumulate_failed_connection(const ClientKey *key);
 extern void accumulate_prepare(void);
 extern void accumulate_prefetch(int slot);
 extern void accumulate_session(int slot);
+extern bool accumulate_and_observe(int slot, SlotObservation *observation);
 extern void accumulate_all(void);
 extern TimestampTz accumulate_reset(void);
 

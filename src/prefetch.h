@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * prefetch.h
- *	  Ask for memory that is going to be read soon.
+ *	  Ask for memory that is soon going to be read or written.
  *
  * The sampler goes through what thousands of sessions have left in shared memory,
  * and would spend most of its time waiting for it.  A prefetch of what is not

@@ -902,12 +902,10 @@ take_snapshots_if_due(const Tick *tick)
 
 		if (i + SNAPSHOT_AHEAD < count)
 			prefetch_for_snapshot(tick->slots[i + SNAPSHOT_AHEAD]);
-		if (!slot_observe(slot, &observation))
-			continue;
-		windows_add(slot, &observation, due);
-		/* while most of what it needs is in the processor's cache */
-		accumulate_session(slot);
+		if (accumulate_and_observe(slot, &observation))
+			windows_add(slot, &observation, due);
 	}
+	windows_were_taken(count);
 	clients_take_snapshots(due);
 	pools_take_snapshots(due);
 	statements_take_snapshots(due);

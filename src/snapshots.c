@@ -22,9 +22,18 @@ static const int64_t lengths[SNAPSHOT_LEVELS] = {
 static int64_t
 level_next_due(const SnapshotSchedule *schedule, int level)
 {
+	int64_t		after = lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
+
 	if (schedule->taken[level] == 0)
 		return 0;
-	return schedule->taken[level] + lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
+	return schedule->taken[level] + (after > schedule->apart ? after : schedule->apart);
+}
+
+/* From now on snapshots are at least so far apart, within bounds. */
+void
+snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart)
+{
+	schedule->apart = apart < lengths[0] ? apart : lengths[0];
 }
 
 /*

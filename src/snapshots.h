@@ -7,7 +7,8 @@
  * So that there is a window for each of the last 10 seconds, minute and 15
  * minutes, and none is much longer than that, snapshots are taken at every
  * third of each, and four are kept: the oldest is then as old as the window or
- * up to a third older.
+ * up to a third older.  Where there are so many accounts that this would cost too
+ * much, snapshots are further apart, up to the length of the shortest window.
  *
  * Plain C, no server headers.  Moments are nanoseconds of the monotonic clock.
  *
@@ -33,6 +34,7 @@ typedef unsigned SnapshotLevels;
 typedef struct SnapshotSchedule
 {
 	int64_t		taken[SNAPSHOT_LEVELS];
+	int64_t		apart;			/* at least; for what they cost */
 } SnapshotSchedule;
 
 /* The moments as of which the kept snapshots are; 0: no such snapshot. */
@@ -43,6 +45,7 @@ typedef struct SnapshotTimes
 
 extern SnapshotLevels snapshots_due(SnapshotSchedule *schedule, int64_t now);
 extern int64_t snapshots_next_due(const SnapshotSchedule *schedule);
+extern void snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart);
 extern int	snapshots_place(const SnapshotTimes *kept, int level);
 extern int	snapshots_oldest(const SnapshotTimes *kept);
 extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);

@@ -405,13 +405,16 @@ tally_take(int slot, Tally *taken)
 	do
 	{
 		uint32		changecount = seqlock_read_begin(&source->lock);
-		uint32		state = TALLY_KEPT;
+		uint32		state = pg_atomic_read_u32(&source->tally_state);
 
 		/* what is older than a reset, the session throws away */
 		if (source->published.generation != slot_generation())
 			return false;
-		if (pg_atomic_read_u32(&source->tally_state) == TALLY_RESET)
-			state = TALLY_RESET;
+		/* an idle session's most often is: so much need not be read, then */
+		if (state == TALLY_TAKEN)
+			return false;
+		if (state != TALLY_RESET)
+			state = TALLY_KEPT;
 		memcpy(taken, tally, sizeof(Tally));
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;

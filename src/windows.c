@@ -25,6 +25,12 @@
 #define SNAPSHOT_UNIT_NS	4096
 #define SNAPSHOT_LIFE_NS	(NS_PER_S * 4 * 3600)
 
+/*
+ * One takes a microsecond or two where there are thousands, so all of them are
+ * further apart then: this long for each.
+ */
+#define SNAPSHOT_EACH_NS	(500 * NS_PER_US)
+
 typedef struct WindowSnapshot
 {
 	int64		exec;
@@ -107,6 +113,15 @@ SnapshotLevels
 windows_due(int64 now)
 {
 	return snapshots_due(&shared->schedule, now);
+}
+
+/*
+ * Snapshots of so many sessions have been taken.
+ */
+void
+windows_were_taken(int sessions)
+{
+	snapshots_keep_apart(&shared->schedule, sessions * SNAPSHOT_EACH_NS);
 }
 
 /*

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 
-from harness import pgclient, poll, postgres, program, tally, workspace
+from harness import machine, pgclient, poll, postgres, program, tally, workspace
 
 
 def printed(function, *arguments, **options):
@@ -120,6 +120,23 @@ class Tally(unittest.TestCase):
         self.assertTrue(output.startswith("FAIL it: could not be measured\nTraceback"))
         self.assertIn("ValueError: the reason", output)
         self.assertEqual(self.tally.failed, 1)
+
+
+class Machine(unittest.TestCase):
+    def test_stolen_time(self):
+        ticks = os.sysconf("SC_CLK_TCK")
+        line = f"cpu  1 2 3 4 5 6 7 {3 * ticks} 9 10"
+        self.assertEqual(machine.stolen_time(f"{line}\ncpu0 1 2 3 4 5 6 7 0 9 10\n"), 3)
+        self.assertEqual(machine.stolen_time("cpu  1 2 3 4\n"), 0)     # no hypervisor, long ago
+
+    def test_share(self):
+        clock = Clock()
+        with mock.patch.object(machine, "stolen_time", side_effect=[5.0, 6.0]), \
+                mock.patch.object(machine.time, "monotonic", clock), \
+                mock.patch.object(machine.os, "cpu_count", return_value=4):
+            theft = machine.Theft()
+            clock.sleep(10)
+            self.assertEqual(theft.share(), 1 / 40)
 
 
 class Options(unittest.TestCase):

@@ -53,6 +53,24 @@ test_schedule(void)
 	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND + 5 * MINUTE), 7, "15 minutes, every 5");
 }
 
+/* Of many accounts; after these, of few again. */
+static void
+test_apart(void)
+{
+	begin();
+	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "first of all levels");
+	snapshots_keep_apart(&schedule, 5 * SECOND);
+	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 0, "they cost too much");
+	CHECK_EQUAL(snapshots_next_due(&schedule), 1005 * SECOND, "later, then");
+	CHECK_EQUAL(snapshots_due(&schedule, 1005 * SECOND), 1, "after 5 seconds");
+	snapshots_keep_apart(&schedule, 60 * SECOND);
+	CHECK_EQUAL(snapshots_due(&schedule, 1014 * SECOND), 0, "they cost much more");
+	CHECK_EQUAL(snapshots_due(&schedule, 1015 * SECOND), 1, "but no window is twice as long");
+	CHECK_EQUAL(snapshots_due(&schedule, 1020 * SECOND), 2, "those of a minute are as ever");
+	snapshots_keep_apart(&schedule, SECOND);
+	CHECK_EQUAL(snapshots_due(&schedule, 1019 * SECOND), 1, "few: every 3.3");
+}
+
 static void
 test_young(void)
 {
@@ -135,7 +153,7 @@ test_gap(void)
 static void
 test_next_due(void)
 {
-	SnapshotSchedule schedule = {{0}};
+	SnapshotSchedule schedule = {.apart = 0};
 	int64_t		now = 1000 * SECOND;
 
 	CHECK_EQUAL(snapshots_next_due(&schedule), 0, "none was taken: at once");
@@ -155,6 +173,7 @@ int
 main(void)
 {
 	test_schedule();
+	test_apart();
 	test_next_due();
 	test_young();
 	test_windows();
