@@ -55,6 +55,17 @@ def gauge(column, help):
     return Metric(column, 'gauge', help)
 
 
+def traffic(sent):
+    """What the kernel counts of connections; "sent" says what is sent."""
+    return [
+        counter('retransmits_total', 'TCP segments sent again.'),
+        counter('sent_bytes_total', sent),
+        counter('received_bytes_total', 'Bytes received over TCP.'),
+        counter('sent_packets_total', 'TCP segments sent.'),
+        counter('received_packets_total', 'TCP segments received.'),
+    ]
+
+
 # The exporter's own sessions are left out where it says who it is: give it an
 # application_name of its own.
 NOT_MYSELF = """(application_name IS NULL OR application_name = ''
@@ -248,11 +259,7 @@ SELECT {DATNAME} AS datname,
         counter('client_limited_send_seconds_total', 'Part of these: the client would accept no more data.'),
         counter('run_queue_seconds_total', 'Ready to run, but without a processor: in all parts.'),
         counter('run_queue_wait_seconds_total', 'Part of that and of client, estimated: a request had arrived.'),
-        counter('retransmits_total', 'TCP segments sent again.'),
-        counter('sent_bytes_total', 'Bytes handed to the socket.'),
-        counter('received_bytes_total', 'Bytes received over TCP.'),
-        counter('sent_packets_total', 'TCP segments sent.'),
-        counter('received_packets_total', 'TCP segments received.'),
+        *traffic('Bytes handed to the socket.'),
     ],
     parts=PARTS,
     parts_help="Sessions' wall-clock time by where it went.")
@@ -661,11 +668,7 @@ SELECT coalesce(r.kind, 'other') AS kind,
         gauge('rtt_seconds', "The round-trip time of the path, the greatest of the group's; 0 where unknown."),
         counter('blocked_send_network_seconds_total', 'Part of send: blocked by the network.'),
         counter('blocked_send_receiver_seconds_total', 'Part of send: blocked by the receiver.'),
-        counter('retransmits_total', 'TCP segments sent again.'),
-        counter('sent_bytes_total', 'Bytes of messages to the receivers.'),
-        counter('received_bytes_total', 'Bytes received over TCP.'),
-        counter('sent_packets_total', 'TCP segments sent.'),
-        counter('received_packets_total', 'TCP segments received.'),
+        *traffic('Bytes of messages to the receivers.'),
         counter('replies_total', 'Messages in which receivers said how far they were.'),
         counter('flushes_total', 'Confirmations of a flush of which the server knows how long it took.'),
         counter('flush_network_seconds_total', 'Part of the time that they took: one round trip for each.'),

@@ -5,9 +5,10 @@
   dashboard.py --check    write nothing; fail if it is not what would be written
 
 Needs what requirements.txt says.  The rows follow the order in which somebody
-asks: is it the network, the client or the server; who; which statement; since
-when; and can the figures be trusted.  Panels read the exporters' metrics, not
-the recording rules, so that the dashboard works without them.
+asks: is it the network, the client or the server; what to do about it; who;
+which statement; since when; what of replication; and can the figures be
+trusted.  Panels read the exporters' metrics, not the recording rules, so that
+the dashboard works without them.
 """
 
 import pathlib
@@ -26,6 +27,8 @@ SERVER = 'job=~"$job", instance=~"$instance"'
 DATABASE = SERVER + ', datname=~"$datname"'
 # the row of those outside the top has no database
 TOP = SERVER + ', datname=~"$datname|other"'
+# what is about the whole server has a name of its own for it
+ANY = SERVER + r', datname=~"$datname|other|\\(all\\)"'
 
 SOURCE = models.DataSourceRef(type_val='prometheus', uid='${datasource}')
 
@@ -194,6 +197,45 @@ def is_it(board):
                'state="waiting in transaction"})', '{{instance}} {{datname}}')]))
 
 
+def what_to_do(board):
+    subject = ' by (verdict, subject_kind, datname, usename, application_name, client_addr)'
+    client = ' by (datname, usename, application_name, client_addr)'
+    whole = SERVER + ', datname="(all)"'
+    board.with_row(builders.Row('What to do about it?'))
+    board.with_panel(listing(
+        'Findings',
+        'What pgnetlat_diagnose() finds of the last 15 minutes, and whom it is about: sessions that this keeps from their '
+        'work, on average, and how many of these the cure would give back; 0 where the figures do not tell. One cause may '
+        'appear under two verdicts. Evidence and advice: SELECT * FROM pgnetlat_diagnose(). Needs the collector '
+        'pgnetlat_findings.',
+        'short',
+        [(f'sum{subject} (pgnetlat_finding_{name}{{{ANY}}})', '')
+         for name in ('lost_seconds_per_second', 'saving_seconds_per_second', 'findings')],
+        [('lost', 'suffix: sessions'), ('saving', 'suffix: sessions'), ('findings', 'short')]))
+    board.with_panel(graph(
+        'Time lost, by verdict',
+        'The same over time. Needs the collector pgnetlat_findings.',
+        'suffix: sessions',
+        [(f'sum by (verdict) (pgnetlat_finding_lost_seconds_per_second{{{ANY}}})', '{{verdict}}')], width=8))
+    board.with_panel(listing(
+        'What a change would bring',
+        'How many times as many transactions the busiest client groups would make, as pgnetlat_what_if() predicts from the '
+        'last 15 minutes: with a round trip of 0.5 ms, with ten statements in each round trip, on a server twice as fast. '
+        'Needs the collector pgnetlat_predictions.',
+        'short',
+        [(f'max{client} (pgnetlat_prediction_{name}_throughput_ratio{{{DATABASE}}})', '')
+         for name in ('near', 'batch', 'fast')],
+        [('at 0.5 ms', 'suffix: x'), ('ten at a time', 'suffix: x'), ('faster server', 'suffix: x')], width=8))
+    board.with_panel(graph(
+        'Connections, and how many are needed',
+        'Sessions that are connected, sessions that are busy on average, and with how many server connections a pooler '
+        'would have served all of them without a wait for 99.9 % of the last 15 minutes. Needs the collector '
+        'pgnetlat_pools.',
+        'suffix: sessions',
+        [(f'max by (instance) (pgnetlat_pool_{metric}{{{whole}}})', f'{name} {{{{instance}}}}')
+         for metric, name in (('sessions', 'connected'), ('busy_avg', 'busy'), ('size', 'needed'))], width=8))
+
+
 def who(board):
     by = ' by (datname, usename, application_name, client_addr)'
     legend = '{{application_name}} {{usename}}@{{client_addr}} {{datname}}'
@@ -226,6 +268,19 @@ def who(board):
               total('pgnetlat_client_transactions_total', TOP, by)), '')],
         [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
          ('waiting in transaction', 'suffix: sessions'), ('round trip', 's'), ('round trips per transaction', 'short')]))
+    holder = ' by (datname, usename, application_name, client_addr, backend_type, queryid)'
+    board.with_panel(listing(
+        'Who holds up others',
+        'Sessions that wait for the locks of each group of clients, on average, and what the holder did meanwhile: waited '
+        'for its client to go on, for round trips, or executed; and after which statement. Needs the collector '
+        'pgnetlat_blockers.',
+        'short',
+        [(total('pgnetlat_blocker_blocked_seconds_total', TOP, holder), ''),
+         (parts('client|recv', 'blocker', TOP, holder), ''),
+         (parts('network|send', 'blocker', TOP, holder), ''),
+         (parts('exec', 'blocker', TOP, holder), '')],
+        [('held up', 'suffix: sessions'), ('its client', 'suffix: sessions'), ('network', 'suffix: sessions'),
+         ('executes', 'suffix: sessions')]))
 
 
 def which(board):
@@ -405,7 +460,7 @@ def build():
              .annotation(builders.AnnotationQuery().name('Alerts').datasource(SOURCE).enable(True).hide(False)
                          .icon_color('red')
                          .expr(f'ALERTS{{alertstate="firing", alertname=~"Pgnetlat.*", {SERVER}}}')))
-    for row in (is_it, who, which, since, replication, trust):
+    for row in (is_it, what_to_do, who, which, since, replication, trust):
         row(board)
     dashboard = board.build()
     for place, panel in enumerate(dashboard.panels, start=1):
