@@ -386,7 +386,8 @@ class Conversation:
         self.begin = ([*self.waits, self.final_wait])[0].taken
 
     def _find_repeats(self):
-        """Twice: what delays an exchange may count as thinking, or not."""
+        """Twice: what delays an exchange, on the way or at the server, may count as thinking, or not."""
+        shortest = min((wait.network for wait in self.waits if wait.turn), default=0)
         for certainly in (True, False):
             burst, run, in_block, think = set(), Run(), False, 0    # None: in the same request
             for event in self._events:
@@ -396,7 +397,8 @@ class Conversation:
                     think = think or 0
                 elif isinstance(event, Wait):
                     delayed = event.late + event.drain + event.upload
-                    client = event.client + 2 * delayed if certainly else event.client
+                    late = 2 * delayed + max(0, event.network - shortest)
+                    client = event.client + late if certainly else event.client
                     think = max(think or 0, client)
                     if client > THINK_BREAKS_BURST:
                         burst, run = set(), Run()

@@ -50,10 +50,13 @@ class Talk:
         self.script.server(-10, pg.message(b"R", bytes(4)) + pg.message(b"K", struct.pack("!II", 4711, 1)) + ready())
         self.now = 0.0
 
-    def client(self, *messages, think=1.0):
-        """The client sends, having thought since it got the last answer."""
+    def client(self, *messages, think=1.0, late=0.0):
+        """The client sends, having thought since it got the last answer; it may arrive late."""
         self.now += think
+        self.script.one_way = ONE_WAY + late
         self.script.client(self.now, b"".join(messages))
+        self.script.one_way = ONE_WAY
+        self.now += late
         return self
 
     def server(self, *messages, work=1.0):
@@ -210,6 +213,14 @@ class Statements(unittest.TestCase):
         for think in [1] * 32 + [5]:
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
         self.assertEqual([e.repeat for e in talk.end().executions], [False] * 30 + [True] * 2 + [False])
+
+    def test_repeats_perhaps_where_the_path_is_late(self):
+        talk = Talk()
+        for late in [0] * 29 + [5, 0]:
+            talk.client(pg.query("SELECT 1"), think=1, late=late).server(ROW, done("SELECT 1"), ready())
+        executions = talk.end().executions
+        self.assertEqual([e.repeat for e in executions], [False] * 31)
+        self.assertEqual([e.perhaps for e in executions], [False] * 30 + [True])
 
     def test_pipelined_requests_are_not_one(self):
         one = pg.parse("SELECT 1") + pg.bind() + pg.execute()
