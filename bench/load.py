@@ -5,7 +5,7 @@ import contextlib
 import pathlib
 import subprocess
 
-from harness import postgres, workspace
+from harness import poll, postgres, workspace
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "loadgen.c"
 
@@ -38,10 +38,24 @@ def slices(server, program, clients, pairs, length, a, b, seed):
     return found
 
 
-@contextlib.contextmanager
 def steady(server, program, clients, rate):
     """Connections that are idle, or run "rate" queries a second in all, for the block's time."""
-    command = [program, "-c", clients] + (["-r", rate] if rate else ["-i"])
+    return running(server, [program, "-c", clients] + (["-r", rate] if rate else ["-i"]))
+
+
+@contextlib.contextmanager
+def executing(server, program, clients, query):
+    """Connections that all execute a query without an end, for the block's time."""
+    with running(server, [program, "-c", clients, "-x", "-q", query]):
+        yield
+    server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadgen'")
+    poll.until(lambda: server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'loadgen'") == "0",
+               "an end of the load")
+
+
+@contextlib.contextmanager
+def running(server, command):
+    """The load generator, for the block's time."""
     process = server.space.start(command, environment=server.environment(), text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -37,6 +37,7 @@ static int64_t slice_time = 100 * NS_PER_MS;
 static int64_t settle_time = 2 * NS_PER_MS;
 static double rate = 0;			/* queries a second in all; 0: as fast as can be */
 static bool idle = false;
+static bool stuck = false;
 static unsigned seed = 1;
 static const char *query = "SELECT 1";
 static const char *sides[2];	/* what switches a connection to a side */
@@ -59,6 +60,7 @@ usage(void)
 			"  -b SQL  what switches it to side B\n"
 			"  -r N    queries a second in all, in turn on all connections\n"
 			"  -i      stay idle\n"
+			"  -x      all connections execute the query, whose response nobody waits for\n"
 			"  -s N    seed of the order of sides\n");
 	exit(2);
 }
@@ -272,6 +274,8 @@ run_steadily(void)
 {
 	int64_t		due = now_ns();
 
+	for (int i = 0; i < clients && stuck; i++)
+		send_query(i);
 	printf("ready\n");
 	fflush(stdout);
 	for (int i = 0;; i = (i + 1) % clients)
@@ -298,7 +302,7 @@ main(int argc, char **argv)
 {
 	int			option;
 
-	while ((option = getopt(argc, argv, "c:n:t:w:q:a:b:r:is:")) != -1)
+	while ((option = getopt(argc, argv, "c:n:t:w:q:a:b:r:ixs:")) != -1)
 		switch (option)
 		{
 			case 'c':
@@ -327,6 +331,9 @@ main(int argc, char **argv)
 				break;
 			case 'i':
 				idle = true;
+				break;
+			case 'x':
+				idle = stuck = true;
 				break;
 			case 's':
 				seed = atoi(optarg);

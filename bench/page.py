@@ -108,7 +108,8 @@ it is on both.
     "scale": """\
 ## Scale
 
-`bench/scale`: sessions that are idle, or run queries in turn. The sampler's processor time comes from the
+`bench/scale`: sessions that are idle, run queries in turn, are all in a query that does not end
+(`pg_sleep()`), or all wait for the lock that one of them has. The sampler's processor time comes from the
 kernel's scheduler. Latency is psql's `\\timing`.
 
 """,
