@@ -28,10 +28,11 @@
  *
  * What nobody can know from the account makes the difference between
  * throughput_low and throughput_high: how much the law applies to this machine
- * and these statements, whether sessions share a client's process, what they wait
- * for at the processors, whether data under way takes longer on a longer path (a
- * window's worth of data for each round trip; or not at all, where bandwidth is
- * the limit), and whether waits for locks become shorter if the server is faster.
+ * and these statements, whether sessions share a client's process, and wait for
+ * each other there, what they wait for at the processors, whether data under way
+ * takes longer on a longer path (a window's worth of data for each round trip; or
+ * not at all, where bandwidth is the limit), and whether waits for locks become
+ * shorter if the server is faster.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -247,6 +248,8 @@ typedef struct Assumptions
 	bool		clients_share;	/* the sessions are of one program, which the
 								 * others keep warm */
 	bool		no_platoons;	/* what sessions wait for is work */
+	bool		clients_queue;	/* clients wait for each other: a program with
+								 * one thread, or no processor to spare */
 } Assumptions;
 
 /* What turns cost: ms, and what they cost more after waits, for each factor of ten. */
@@ -447,15 +450,43 @@ typedef struct Model
 	double		client_wait;
 } Model;
 
+/*
+ * What the client itself does in a transaction.  If it is one for all sessions, the
+ * rest of its time is waiting for what it does for the others.
+ */
+static double
+measured_client(const Workload *workload, const Assumptions *assumptions)
+{
+	MvaNetwork	measured = {
+		.sessions = workload->sessions,
+		.delay = workload->transaction_time - workload->client_time,
+		.processors = 1
+	};
+
+	if (!assumptions->clients_queue)
+		return workload->client_time;
+	return mva_demand(&measured, workload->client_time);
+}
+
+/* How long a transaction takes at its client, if that does so much for it. */
+static double
+time_at_client(const Assumptions *assumptions, double sessions, double elsewhere, double demand)
+{
+	MvaNetwork	client = {sessions, elsewhere, demand, 1};
+
+	return assumptions->clients_queue ? mva_solve(&client).residence : demand;
+}
+
 static Model
 measured_model(const Workload *workload, const Assumptions *assumptions, double demand)
 {
+	double		client_time = measured_client(workload, assumptions);
 	double		trips = workload->round_trips;
 	double		network = workload_network_time(workload);
 	double		clients = assumptions->clients_share ? fmax(workload->sessions, 1) : 1;
 	Model		model = {
 		.server = {.statements = demand},
-		.client = {.statements = workload->client_time},
+		.client = {.statements = client_time},
 		.server_wait = network + workload->client_time,
 		.client_wait = network + demand + workload->io_time + workload->held_up_time
 	};
@@ -465,7 +496,7 @@ measured_model(const Workload *workload, const Assumptions *assumptions, double 
 		model.server = measured_turns(&server_law, assumptions->law, demand, trips, workload->statements,
 									  processor_wait(model.server_wait, trips, workload->sessions,
 													 workload->processors));
-		model.client = measured_turns(&client_law, assumptions->law / clients, workload->client_time, trips,
+		model.client = measured_turns(&client_law, assumptions->law / clients, client_time, trips,
 									  workload->statements, model.client_wait / trips);
 	}
 	return model;
@@ -495,19 +526,24 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 		.processors = workload->processors
 	};
 	MvaSolution solution;
+	double		elsewhere = workload->transaction_time - workload->client_time;
+	double		client = workload->client_time;
 	double		last = 0;
 
 	for (int i = 0; i < ITERATIONS; i++)
 	{
-		double		client = turns_time(&model.client, round_trips, model.client_wait / round_trips);
+		double		client_demand = turns_time(&model.client, round_trips, model.client_wait / round_trips);
 		double		wait = processor_wait(model.server_wait, round_trips, queues.sessions,
 										  queues.processors);
 
+		/* half of the way: each station's time depends on the other's */
+		client = (client + time_at_client(assumptions, queues.sessions, elsewhere, client_demand)) / 2;
 		queues.demand = turns_time(&model.server, round_trips, wait) / speed;
 		queues.delay = network + client + held_up +
 			changed_platoon(workload, &station, queues.demand, queues.sessions);
 		solution = mva_solve(&queues);
 		*transaction_time = queues.delay + solution.residence;
+		elsewhere = *transaction_time - client;
 		if (fabs(*transaction_time - last) <= PRECISION * last)
 			break;
 		last = *transaction_time;
@@ -524,6 +560,7 @@ static const Assumptions extremes[] = {
 	{.law = LAW_MOST,.clients_share = true},
 	{.law = LAW_MOST},
 	{.law = 1,.clients_share = true,.no_platoons = true},
+	{.law = 1,.clients_share = true,.clients_queue = true},
 	{.law = LAW_LEAST,.window_limited = true,.locks_are_work = true,.clients_share = true},
 	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true,.clients_share = true},
 	{.law = LAW_MOST,.window_limited = true,.locks_are_work = true},

@@ -327,6 +327,44 @@ any(double low, double high)
 	return low * pow(high / low, random() / (double) RAND_MAX);
 }
 
+/*
+ * 64 sessions of a program with one thread, which has 0.05 ms to do for each
+ * transaction: all of its time, at 0.5 ms, and half of it at 10 ms.
+ */
+static void
+test_clients_queue(void)
+{
+	double		alone = 0.05;
+	double		rtt[] = {0.5, 10};
+	Workload	workload[2];
+	double		truth[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		LedgerTotals totals;
+		double		server = 0.01;
+		double		time = fmax(64 * alone, rtt[i] + server + 2 * alone);
+
+		truth[i] = 64 / time * 1000;
+		memset(&totals, 0, sizeof(totals));
+		totals.transactions = totals.requests = totals.statements = 1000;
+		totals.network = (int64_t) (1000 * MS * rtt[i]);
+		totals.exec = totals.exec_part[EXEC_CPU] = (int64_t) (1000 * MS * server);
+		totals.client = (int64_t) (1000 * MS * (time - server - rtt[i]));
+		CHECK(workload_from_totals(&workload[i], &totals, (int64_t) (rtt[i] * MS), true,
+								   ledger_busy_total(&totals) / 64), "there is something");
+		workload[i].processors = 2;
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		Prediction	prediction = predicted_rtt(&workload[i], rtt[!i]);
+
+		CHECK(prediction.throughput_low <= truth[!i] && truth[!i] <= prediction.throughput_high,
+			  "it may be");
+	}
+	CHECK(predicted_rtt(&workload[0], 10).throughput < truth[1] / 1.1, "nobody can know");
+}
+
 /* Relations that hold of any workload. */
 static void
 test_relations(void)
@@ -382,6 +420,7 @@ main(void)
 	test_identity();
 	test_changes();
 	test_platoons();
+	test_clients_queue();
 	for (int i = 0; i < 300; i++)
 		test_relations();
 	return CHECKS_DONE("prediction");
