@@ -22,6 +22,11 @@ sys.dont_write_bytecode = True
 from harness import machine, pgclient, poll, postgres, program, tally, workspace
 
 
+def setUpModule():
+    """Whoever is started in the background ignores SIGINT, and so would stand-ins, which are shell scripts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def printed(function, *arguments, **options):
     """What a function returns, and what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
