@@ -198,6 +198,30 @@ bring_up_to_date(SessionSamples *own, const ExecLook *look)
 	return true;
 }
 
+/* Book so much of the session's execution; how much of it was. */
+static int64
+book(SessionSamples *own, const ExecLook *look, ExecPart part, int64 time)
+{
+	time = exec_split_book(&own->split, look->exec, part, time);
+	if (part == EXEC_LOCK)
+		own->lock_wait.booked += time;
+	return time;
+}
+
+/*
+ * The same of the run, which is its statement's.
+ */
+static void
+book_of_run(SessionSamples *own, const ExecLook *look, int64 time)
+{
+	time = book(own, look, own->doing, time);
+	if (own->statement.used)
+	{
+		own->statement.part[own->doing] += time;
+		own->run_noted += time;
+	}
+}
+
 static void
 book_sample(SessionSamples *own, const ExecLook *look, ExecPart part, int64 lock_since,
 			ExecPurpose purpose)
@@ -206,9 +230,11 @@ book_sample(SessionSamples *own, const ExecLook *look, ExecPart part, int64 lock
 
 	if (part == EXEC_LOCK)
 		time = exec_lock_time(&own->lock_wait, lock_since, look->now, time);
-	time = exec_split_book(&own->split, look->exec, part, time);
-	if (part == EXEC_LOCK)
-		own->lock_wait.booked += time;
+	/* the sampler books what the statement has itself */
+	if (purpose != EXEC_SAMPLE && own->run_until == RUN_GOES_ON && own->doing == part)
+		book_of_run(own, look, time);
+	else
+		(void) book(own, look, part, time);
 	own->sampled_at = Max(own->sampled_at, look->now);
 }
 
@@ -233,14 +259,7 @@ book_run(SessionSamples *own, const ExecLook *look)
 		return;
 	if (own->doing == EXEC_LOCK)
 		time = exec_lock_time(&own->lock_wait, own->lock_wait.since, at, time);
-	time = exec_split_book(&own->split, look->exec, own->doing, time);
-	if (own->doing == EXEC_LOCK)
-		own->lock_wait.booked += time;
-	if (own->statement.used)
-	{
-		own->statement.part[own->doing] += time;
-		own->run_noted += time;
-	}
+	book_of_run(own, look, time);
 	own->sampled_at = at;
 }
 

@@ -315,8 +315,25 @@ is_most(statement_of($client, 'SELECT pg_sleep(1.0)'),
 is_most(statement_of($client, 'SELECT compute(1.0)'),
 	'exec_cpu_time', 1000, 'statement: a loop');
 
-# several in one exchange, each with what was sampled of it
+# what somebody samples who looks all the time is its statement's, too
 my $sleep = statement_row($client, 'SELECT pg_sleep(1.0)');
+my $requests = $observer->account($client->pid)->{requests};
+$client->put(query('SELECT pg_sleep(1.0)'));
+$observer->poll(
+	sub { $observer->account($client->pid)->{requests} > $requests })
+  or die 'it sleeps on';
+$client->responses;
+$client->run('SELECT 1');
+$observer->settled($client->pid, 0);
+cmp_ok(
+	statement_row($client, 'SELECT pg_sleep(1.0)')->{exec_other_time} -
+	  $sleep->{exec_other_time},
+	'>=',
+	0.8 * 1000,
+	'statement: pg_sleep, looked at all the time');
+
+# several in one exchange, each with what was sampled of it
+$sleep = statement_row($client, 'SELECT pg_sleep(1.0)');
 my $loop = statement_row($client, 'SELECT compute(1.0)');
 $client->run('SELECT pg_sleep(0.7); SELECT compute(0.7)', 'SELECT 1');
 $observer->settled($client->pid, 0);
