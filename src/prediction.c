@@ -354,6 +354,8 @@ typedef struct Station
 	double		demand;
 	double		platoon;		/* how much longer it is there than it would
 								 * be if sessions did not come in platoons */
+	double		client;			/* the part of the client's time that is spent
+								 * there, too */
 } Station;
 
 static double
@@ -390,6 +392,20 @@ measured_platoon(const Workload *workload, double residence, double demand)
 }
 
 /*
+ * How much of the client's time is waiting for the same processors.  If these are
+ * always in use, and by the sessions for half of that or less, then who else uses
+ * them does so because of the sessions: clients on the same machine, or a pooler.
+ * What other client groups take has been left out beforehand.
+ */
+static double
+client_at_processors(const Workload *workload, double demand, double in_use)
+{
+	double		unexplained = 1 - workload->on_cpu / demand;
+
+	return workload->client_time * in_use * fmin(2 * unexplained, 1);
+}
+
+/*
  * The demand on processors in each transaction, and what it does not explain.
  *
  * With a demand as large as this network of queues needs it, transactions take as
@@ -397,7 +413,8 @@ measured_platoon(const Workload *workload, double residence, double demand)
  * time beside the sessions, and is right where processors are always in use.
  * Where they hardly are, what sessions wait for is one another, after they have
  * come in a platoon (they do so for long where each of them is delayed by the same
- * time); then the demand is what the kernel has counted.
+ * time); then the demand is what the kernel has counted.  Between the two, some of
+ * the time is a platoon's, and the demand is what explains the rest.
  */
 static Station
 measured_station(const Workload *workload, const Assumptions *assumptions)
@@ -416,8 +433,11 @@ measured_station(const Workload *workload, const Assumptions *assumptions)
 		return station;
 	in_use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
 	in_use = pow(in_use, 4);
-	station.demand = in_use * station.demand + (1 - in_use) * workload->on_cpu;
-	station.platoon = measured_platoon(workload, residence, station.demand);
+	station.client = client_at_processors(workload, station.demand, in_use);
+	residence += station.client;
+	station.platoon = (1 - in_use) * measured_platoon(workload, residence, workload->on_cpu);
+	measured.delay += station.platoon - station.client;
+	station.demand = mva_demand(&measured, residence - station.platoon);
 	return station;
 }
 
@@ -455,17 +475,15 @@ typedef struct Model
  * rest of its time is waiting for what it does for the others.
  */
 static double
-measured_client(const Workload *workload, const Assumptions *assumptions)
+measured_client(const Workload *workload, const Assumptions *assumptions, double client_time)
 {
 	MvaNetwork	measured = {
 		.sessions = workload->sessions,
-		.delay = workload->transaction_time - workload->client_time,
+		.delay = workload->transaction_time - client_time,
 		.processors = 1
 	};
 
-	if (!assumptions->clients_queue)
-		return workload->client_time;
-	return mva_demand(&measured, workload->client_time);
+	return assumptions->clients_queue ? mva_demand(&measured, client_time) : client_time;
 }
 
 /* How long a transaction takes at its client, if that does so much for it. */
@@ -478,16 +496,18 @@ time_at_client(const Assumptions *assumptions, double sessions, double elsewhere
 }
 
 static Model
-measured_model(const Workload *workload, const Assumptions *assumptions, double demand)
+measured_model(const Workload *workload, const Assumptions *assumptions, const Station *station)
 {
-	double		client_time = measured_client(workload, assumptions);
+	double		demand = station->demand;
+	double		own_time = workload->client_time - station->client;
+	double		client_time = measured_client(workload, assumptions, own_time);
 	double		trips = workload->round_trips;
 	double		network = workload_network_time(workload);
 	double		clients = assumptions->clients_share ? fmax(workload->sessions, 1) : 1;
 	Model		model = {
 		.server = {.statements = demand},
 		.client = {.statements = client_time},
-		.server_wait = network + workload->client_time,
+		.server_wait = network + own_time,
 		.client_wait = network + demand + workload->io_time + workload->held_up_time
 	};
 
@@ -520,14 +540,14 @@ solve(const Workload *workload, const Change *change, const Assumptions *assumpt
 	double		held_up = workload->io_time / speed +
 		workload->held_up_time / (assumptions->locks_are_work ? speed : 1);
 	Station		station = measured_station(workload, assumptions);
-	Model		model = measured_model(workload, assumptions, station.demand);
+	Model		model = measured_model(workload, assumptions, &station);
 	MvaNetwork	queues = {
 		.sessions = isnan(change->sessions) ? workload->sessions : change->sessions,
 		.processors = workload->processors
 	};
 	MvaSolution solution;
-	double		elsewhere = workload->transaction_time - workload->client_time;
-	double		client = workload->client_time;
+	double		client = workload->client_time - station.client;
+	double		elsewhere = workload->transaction_time - client;
 	double		last = 0;
 
 	for (int i = 0; i < ITERATIONS; i++)

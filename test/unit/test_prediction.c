@@ -365,6 +365,41 @@ test_clients_queue(void)
 	CHECK(predicted_rtt(&workload[0], 10).throughput < truth[1] / 1.1, "nobody can know");
 }
 
+/*
+ * 64 sessions, 2 processors, always in use: 0.09 ms of them for a transaction, of
+ * which the server has some, and the client, or somebody it needs, the rest.
+ */
+static void
+test_clients_at_processors(void)
+{
+	double		needed = 0.09;
+	double		time = 64 * needed / 2;
+	LedgerTotals totals;
+	Workload	workload;
+	Prediction	shared;
+	Prediction	apart;
+
+	memset(&totals, 0, sizeof(totals));
+	totals.transactions = totals.requests = totals.statements = 1000;
+	totals.network = 500 * MS;
+	totals.client = (int64_t) (1000 * MS * (time - 0.5) * 0.4);
+	totals.exec = totals.exec_part[EXEC_CPU] = (int64_t) (1000 * MS * (time - 0.5) * 0.6);
+	totals.run_queue = totals.exec * 9 / 10;
+	CHECK(workload_from_totals(&workload, &totals, MS / 2, true,
+							   ledger_busy_total(&totals) / 64), "there is something");
+	workload.processors = 2;
+
+	workload.on_cpu = needed / 2;
+	shared = predicted_rtt(&workload, 10);
+	CHECK(close_to(shared.transaction_time, 10 + needed, 0.05), "the client's wait was for processors");
+
+	/* all of it the server's: then the client thinks, wherever it is */
+	workload.on_cpu = needed;
+	apart = predicted_rtt(&workload, 10);
+	CHECK(apart.transaction_time > 10 + 0.9 * workload.client_time, "the client thinks");
+	CHECK(shared.throughput_low < apart.throughput * 1.03, "so it may have done before");
+}
+
 /* Relations that hold of any workload. */
 static void
 test_relations(void)
@@ -421,6 +456,7 @@ main(void)
 	test_changes();
 	test_platoons();
 	test_clients_queue();
+	test_clients_at_processors();
 	for (int i = 0; i < 300; i++)
 		test_relations();
 	return CHECKS_DONE("prediction");
