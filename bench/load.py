@@ -53,14 +53,19 @@ def executing(server, program, clients, query):
                "an end of the load")
 
 
+def waking_up(server, program, interval):
+    """A process that wakes up so often (ms), and does nothing, for the block's time."""
+    return running(server, [program, "-z", interval])
+
+
 @contextlib.contextmanager
 def running(server, command):
-    """The load generator, for the block's time."""
+    """The load generator, for the block's time: its process."""
     process = server.space.start(command, environment=server.environment(), text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if process.stdout.readline() != "ready\n":
             raise RuntimeError("the load generator does not start")
-        yield
+        yield process
     finally:
         server.space.close_input(process)

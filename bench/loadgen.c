@@ -38,6 +38,7 @@ static int64_t settle_time = 2 * NS_PER_MS;
 static double rate = 0;			/* queries a second in all; 0: as fast as can be */
 static bool idle = false;
 static bool stuck = false;
+static int	wake_ups = 0;		/* ms between them; 0: there is something to do */
 static unsigned seed = 1;
 static const char *query = "SELECT 1";
 static const char *sides[2];	/* what switches a connection to a side */
@@ -61,7 +62,8 @@ usage(void)
 			"  -r N    queries a second in all, in turn on all connections\n"
 			"  -i      stay idle\n"
 			"  -x      all connections execute the query, whose response nobody waits for\n"
-			"  -s N    seed of the order of sides\n");
+			"  -s N    seed of the order of sides\n"
+			"  -z MS   wake up that often, and do nothing: no connections\n");
 	exit(2);
 }
 
@@ -268,6 +270,20 @@ input_closed(int64_t wait)
 	return read(0, &byte, 1) <= 0;
 }
 
+/* What it costs merely to wake up, as a backend does that waits for its latch. */
+static void
+wake_up(void)
+{
+	int			poller = epoll_create1(0);
+	struct epoll_event event = {.events = EPOLLIN};
+
+	epoll_ctl(poller, EPOLL_CTL_ADD, 0, &event);
+	printf("ready\n");
+	fflush(stdout);
+	while (epoll_wait(poller, &event, 1, wake_ups) == 0)
+		;
+}
+
 /* A steady load, or none, until standard input is closed. */
 static void
 run_steadily(void)
@@ -302,7 +318,7 @@ main(int argc, char **argv)
 {
 	int			option;
 
-	while ((option = getopt(argc, argv, "c:n:t:w:q:a:b:r:ixs:")) != -1)
+	while ((option = getopt(argc, argv, "c:n:t:w:q:a:b:r:ixs:z:")) != -1)
 		switch (option)
 		{
 			case 'c':
@@ -338,11 +354,19 @@ main(int argc, char **argv)
 			case 's':
 				seed = atoi(optarg);
 				break;
+			case 'z':
+				wake_ups = atoi(optarg);
+				break;
 			default:
 				usage();
 		}
 	if (optind != argc || clients < 1)
 		usage();
+	if (wake_ups > 0)
+	{
+		wake_up();
+		return 0;
+	}
 	build_message();
 	open_connections();
 	if (slices > 0)

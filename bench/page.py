@@ -110,7 +110,8 @@ it is on both.
 
 `bench/scale`: sessions that are idle, run queries in turn, are all in a query that does not end
 (`pg_sleep()`), or all wait for the lock that one of them has. The sampler's processor time comes from the
-kernel's scheduler. Latency is psql's `\\timing`.
+kernel's scheduler. *Waking up alone* is a process that wakes up as often as a sampler and does nothing: so much
+of each share is the machine's (a virtual one takes more). Latency is psql's `\\timing`.
 
 """,
     "locks": """\
@@ -171,10 +172,16 @@ def throughput_line(figures):
 
 
 def sampler_line(figures):
-    parts = [f"{share:.2f} % with {load}" for load, share in figures["sampler"]["pgnetlat"].items()]
-    others = [f"{share:.2f} %" for share in figures["sampler"].get("pg_wait_sampling", {}).values()]
-    return ("**The sampler** takes of a core: " + "; ".join(parts) +
-            (f" (pg_wait_sampling: {', '.join(others)})." if others else "."))
+    """Of the most sessions only."""
+    own, others = figures["sampler"]["pgnetlat"], figures["sampler"].get("pg_wait_sampling", {})
+    most = list(own)[-1].partition(",")[0]
+    loads = [load for load in own if load.startswith(f"{most},")]
+    shares = ", ".join(f"{own[load]:.2f} %" + (f" ({others[load]:.2f})" if load in others else "")
+                       + f" with {load.partition(', ')[2]}" for load in loads)
+    alone = figures["sampler"].get("waking up")
+    return (f"**The sampler** takes of a core, with {most}: {shares}"
+            + ("; in brackets pg_wait_sampling" if others else "")
+            + (f". Merely waking up as often takes {alone['alone']:.2f} %." if alone else "."))
 
 
 def memory_line(figures):
