@@ -132,9 +132,10 @@ class Case:
 
     @property
     def only_late(self):
-        """Whether it fails by nothing but times, which a busy machine may spoil, or the capture is not whole."""
-        return not self.passed and (all(check.is_time and not check.note for check in self.failures)
-                                    or any(check.name == "sessions" for check in self.failures))
+        """Whether a busy machine may have spoilt it: nothing but times fail, or it was not done in time."""
+        return not self.passed and (all(check.is_time for check in self.failures)
+                                    or any(check.name in ("sessions", "is there") or check.shown == "no answer"
+                                           for check in self.failures))
 
     @property
     def passed(self):

@@ -53,7 +53,7 @@ def transactions(lab, results, count):
 
 def doubt_of(m):
     """What a wait can be off by on a machine that displaced the backend or the reader, in ms."""
-    return (m.doubt + (m.calls.doubt if m.calls else 0)) / NS_PER_MS
+    return (m.doubt + m.stolen + (m.calls.doubt if m.calls else 0)) / NS_PER_MS
 
 
 def long_waits(lab, results, factor, inside, count):

@@ -142,7 +142,7 @@ def late_acknowledgements(lab, results, count):
         m.client.query("SELECT 1")
         m.end()
     truth = m.packets.network / 1e6
-    unclear = measure.late_packets(m.session, m.before.now, m.after.now) + m.doubt
+    unclear = measure.late_packets(m.session, m.before.now, m.after.now) + m.doubt + m.stolen
     unclear += m.calls.doubt if m.calls else 0
     again = len(m.session.server.from_server.retransmissions)
     results.at_least("segments sent again", 1, again, unit="", required=True)
