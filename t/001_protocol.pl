@@ -146,7 +146,7 @@ foreach my $tcp (0, 1)
 		sub {
 			my ($client) = @_;
 			$client->run('SELECT 1');
-			$client->put(query('SELECT pg_sleep(0.3)'));
+			$client->put(query('SELECT pg_sleep(2)'));
 			pause(100);
 			$client->put(query('SELECT 1'));
 			$client->responses(2);
@@ -550,8 +550,8 @@ $gain = gain(
 
 # The exchange goes on until Sync, so in it the pause is sampled.
 cmp_ok(waited($gain) + $gain->{recv_time},
-	'>=', 400, 'error, and Sync much later: the pause is the client');
-at_most_beside($gain->{exec_time}, 400, $gain,
+	'>=', 250, 'error, and Sync much later: the pause is the client');
+at_most_beside($gain->{exec_time}, 250, $gain,
 	'error, and Sync much later: is not execution');
 
 $gain = gain(

@@ -41,7 +41,7 @@ $client->responses;
 my $gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 1, 'COPY FROM STDIN: is one exchange');
 is($gain->{statements}, 1, 'COPY FROM STDIN: is one statement');
-cmp_ok($gain->{recv_time}, '>=', 450,
+cmp_ok($gain->{recv_time}, '>=', 350,
 	'COPY FROM STDIN: the pauses are recv_time');
 cmp_ok($gain->{exec_time}, '<', $gain->{recv_time},
 	'COPY FROM STDIN: the pauses are not execution');

@@ -215,9 +215,16 @@ $nasty[2]->put(
 	query("\n\n\n\t  SELECT\npg_sleep(600), 'e\xcc\x81\xcc\x81', '\x01\x02'")
 );
 $nasty[3]->put(query("SELECT '\xe4\xfc\xff', pg_sleep(600)"));
-ok($observer->await($_->pid, sub { $_->{state} eq 'executing' }),
-	'it executes')
-  foreach @nasty;
+foreach my $client (@nasty)
+{
+	ok( $observer->poll(
+			sub {
+				$observer->value(
+					"SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = "
+					  . $client->pid);
+			}),
+		'it executes');
+}
 my ($ret, $out, $err) = $node->psql(
 	'utf8',
 	'SELECT * FROM pgnetlat_now',

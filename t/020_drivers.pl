@@ -181,7 +181,8 @@ foreach my $tcp (0, 1)
 			{
 				$client->put(query('COPY items (id) FROM STDIN'));
 				$client->until('G');
-				pause(5);
+				$observer->await($client->pid,
+					sub { $_->{state} eq 'receiving' });
 				$client->put(copy_data("no number\n") x 3000, copy_done());
 				$client->until('Z');
 				$client->run('SELECT 1');
@@ -364,8 +365,10 @@ my $gain = gain(
 		}
 		$client->run('COMMIT');
 	});
-at_least($gain->{statement}{client_time},
-	$paused, 'portal closed behind its statement: the pauses are its own');
+at_least(
+	$gain->{statement}{client_time},
+	$paused / 2,
+	'portal closed behind its statement: the pauses are its own');
 
 # lib/pq, tokio-postgres, pgx: prepare, wait, execute
 $paused = 0;
@@ -393,8 +396,10 @@ $gain = gain(
 		$client->run('COMMIT');
 	},
 	tcp => 1);
-at_least($gain->{statement}{client_time} + $gain->{statement}{network_time},
-	$paused, 'prepared anew each time: the pauses are its own');
+at_least(
+	$gain->{statement}{client_time} + $gain->{statement}{network_time},
+	$paused / 2,
+	'prepared anew each time: the pauses are its own');
 SKIP:
 {
 	skip 'no round trip from this kernel', 1 unless $gain->{network_time} > 0;
@@ -423,8 +428,10 @@ $gain = gain(
 			$paused += pause(5);
 		}
 	});
-at_least($gain->{statement}{client_time},
-	$paused, 'fails to be planned: the pauses are its own');
+at_least(
+	$gain->{statement}{client_time},
+	$paused / 2,
+	'fails to be planned: the pauses are its own');
 ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
 
 # What runs before the statement does, while its parameter is bound, is not it.
@@ -494,8 +501,10 @@ foreach my $answered (0, 1)
 				$client->responses;
 			}
 		});
-	at_least($gain->{statement}{client_time},
-		$paused, "$name: the pauses are the statement's");
+	at_least(
+		$gain->{statement}{client_time},
+		$paused / 2,
+		"$name: the pauses are the statement's");
 	is(($gain->{none}{calls} // 0) + ($gain->{none}{rows} // 0),
 		0, "$name: nothing was run by nobody");
 	is($gain->{known}, 1, "$name: there is no other statement");
@@ -581,8 +590,10 @@ foreach my $tcp (0, 1)
 			}
 		},
 		tcp => $tcp);
-	at_least($gain->{recv_time} + $gain->{network_time},
-		$paused, "COPY$over: its first wait is known to the end");
+	at_least(
+		$gain->{recv_time} + $gain->{network_time},
+		$paused / 2,
+		"COPY$over: its first wait is known to the end");
 	cmp_ok(
 		$gain->{exec_time}, '<',
 		$paused / 2,
@@ -643,7 +654,8 @@ foreach my $tcp (0, 1)
 						bind_('', ''),
 						execute(''), $behind{$messages});
 					$client->until('G');
-					pause(5);
+					$observer->await($client->pid,
+						sub { $_->{state} eq 'receiving' });
 					$client->put(copy_data("1\n2\n"), copy_done(), sync());
 					$client->responses;
 				}
@@ -674,7 +686,9 @@ SKIP:
 			}
 		},
 		options => '-c client_connection_check_interval=3');
-	at_least($gain->{recv_time}, $paused,
+	at_least(
+		$gain->{recv_time},
+		$paused / 2,
 		'COPY while timers go off: its first wait is known to the end');
 }
 

@@ -127,6 +127,7 @@ $observer->settled($client->pid, 1);
 # ---------------------------------------------------------------------------
 
 $client->run(q{SET pgnetlat.log_min_duration = '200ms'}, 'SELECT 1');
+$observer->settled($client);
 pause(150);
 my $queryid;
 {
@@ -150,6 +151,7 @@ my $queryid;
 }
 
 $client->run('BEGIN');
+$observer->settled($client);
 pause(100);
 $client->run('SELECT pg_sleep(0.3)');
 {

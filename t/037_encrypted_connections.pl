@@ -83,9 +83,13 @@ append_to_file($node->data_dir . '/select.sql', "SELECT 1;\n");
 		],
 		'pgbench -C');
 }
-$observer->poll(sub { cost('reconnects')->{ended_sessions} >= 80 });
-
-my $cost = cost('reconnects');
+my $cost;
+$observer->poll(
+	sub {
+		$cost = cost('reconnects');
+		return $cost->{ended_sessions} >= 80
+		  && $cost->{ended_sessions} == $cost->{connections};
+	});
 my $working = 0;
 
 # not what pgbench does in between, on a busy machine

@@ -144,14 +144,15 @@ sub waited
 }
 
 # Was at least this time booked where it belongs?  What was caused by doing
-# nothing for a known time takes that long on the slowest machine as well; 4 %
-# is for a server that is put off the processor between the event and the clock.
+# nothing for a known time takes that long on the slowest machine as well; a fifth
+# is for a server that is put off the processor between the event and the clock:
+# it takes the client, or the processor, for what it is all the same.
 sub at_least
 {
 	my ($milliseconds, $expected, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return cmp_ok($milliseconds, '>=', $expected * 0.96, $name);
+	return cmp_ok($milliseconds, '>=', $expected * 0.8, $name);
 }
 
 # Was the known time booked elsewhere?  The part in question is at most what is
@@ -163,7 +164,7 @@ sub at_most_beside
 	my $whole = $gain->{total_time} - $gain->{pending_time};
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return cmp_ok($part, '<=', $whole - $milliseconds * 0.96, $name);
+	return cmp_ok($part, '<=', $whole - $milliseconds * 0.8, $name);
 }
 
 sub no_violations
