@@ -88,8 +88,10 @@ def compare_receiving(results, m, burst, sampler):
     results.between("recv_time", receiving, least, most, shown, margin=0.2 * receiving,
                     allowed=max(0.03 * receiving, 2 * longest + 2 * deviation),
                     goal="3 %, or two samples and two standard deviations")
-    results.between("recv_time, as sampled", (least + most) / 2, least, most, shown, margin=SAMPLING,
-                    allowed=(most - least) / 2 + SAMPLING, goal="as the samples were")
+    # Who finds what was really received is not wrong, though a sampler that lost its processor in the middle
+    # of a look may have found it otherwise.
+    results.between("recv_time, as sampled", (least + most) / 2, min(least, receiving), max(most, receiving), shown,
+                    margin=SAMPLING, allowed=(most - least) / 2 + SAMPLING, goal="as the samples were")
 
 
 def looks(m, sampler, since, until):
