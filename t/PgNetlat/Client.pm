@@ -474,6 +474,7 @@ sub cancel
 		pack('N N N a*',
 			12 + length $self->{secret}, 80877102,
 			$self->{pid}, $self->{secret}));
+
 	# the server hangs up when it has sent the signal
 	$other->until_closed;
 	return;
