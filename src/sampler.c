@@ -15,6 +15,9 @@
  * one interval.  What was left out is booked afterwards as what it was: the
  * wait of a quiet session.
  *
+ * Where very many sessions are active, ticks are further apart, so that what
+ * the sampler takes of a processor does not grow with them.
+ *
  * The sampler also asks the kernel, over socket diagnosis, about connections
  * whose backend cannot: those blocked in sending, and those whose last
  * response is still leaving the kernel.
@@ -96,6 +99,14 @@
 /* No later than this, what a session's profile of wait events lacks is added. */
 #define PROFILE_LAG_NS			(250 * NS_PER_MS)
 
+/*
+ * Where more sessions than this are active, the interval between ticks is as much
+ * longer, up to the longest.  A server that executes a thousand statements at
+ * once has no processor to spare, and many samples of what they wait for.
+ */
+#define SESSIONS_PER_INTERVAL	500
+#define LONGEST_INTERVAL_NS		(100 * NS_PER_MS)
+
 /* In so many ticks of a run it is checked that the record goes on. */
 #define RECORD_CHECKS			2
 
@@ -166,6 +177,7 @@ typedef struct Tick
 								 * before, or would have been */
 	int64		quiet_look_due; /* when quiet sessions are to be looked at */
 	int		   *slots;			/* those to look at */
+	int			active;			/* so many were, in the tick before */
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
 	int			diag_queries;
@@ -860,6 +872,7 @@ sample_all(Tick *tick)
 	tick->was_reset = tick->generation != slot_generation();
 	tick->generation = slot_generation();
 	count = active_list(tick->slots);
+	tick->active = count;
 	tick->diag_queries = 0;
 	tick->next_first = -1;
 	while (first < count && tick->slots[first] < tick->first)
@@ -955,6 +968,16 @@ tick_once(Tick *tick)
 	status->last_tick = GetCurrentTimestamp();
 }
 
+/* How far apart are ticks, with so many active sessions? */
+static int64
+interval_for(int active)
+{
+	int64		shortest = pgnetlat_sample_interval * NS_PER_MS;
+
+	return Max(Min(shortest * active / SESSIONS_PER_INTERVAL, LONGEST_INTERVAL_NS),
+			   shortest);
+}
+
 /*
  * When nothing is to be done but what the clock asks for: until when may the
  * sampler sleep?
@@ -1001,7 +1024,7 @@ wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
 	int64		now = clock_now();
 	int64		sleep_until;
 
-	tick->interval = pgnetlat_sample_interval * NS_PER_MS;
+	tick->interval = interval_for(tick->active);
 	/* the interval has become shorter: a new grid */
 	if (*due > now + tick->interval)
 		*due = now + tick->interval;

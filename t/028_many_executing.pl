@@ -1,0 +1,103 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Many sessions that execute at once: the sampler looks less often, so that it
+# costs no more, and what it sees still stands for all of the time.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use constant {
+	SESSIONS => 800,
+	PER_INTERVAL => 500,    # as in sampler.c
+	INTERVAL => 10,         # ms: pgnetlat.sample_interval
+};
+
+my ($node, $observer) = start_node('many_executing',
+	conf => 'max_connections = ' . (SESSIONS + 10));
+
+sub client
+{
+	return PgNetlat::Client->connect($node,
+		application_name => $_[0] // 'executing');
+}
+
+# What the sampler and the account say, at one moment.
+sub look
+{
+	my ($looked) = $observer->rows(
+		q{SELECT extract(epoch FROM clock_timestamp()) * 1000 AS at, sampler_ticks AS ticks,
+		         (SELECT sum(exec_time) FROM pgnetlat_sessions
+		          WHERE application_name = 'executing') AS exec_time,
+		         (SELECT sum(exec_other_time) FROM pgnetlat_sessions
+		          WHERE application_name = 'executing') AS exec_other_time
+		  FROM pgnetlat_info});
+	return $looked;
+}
+
+# How that has changed after so many seconds.
+sub change_in
+{
+	my ($seconds) = @_;
+	my $before = look();
+
+	$observer->run("SELECT pg_sleep($seconds)");
+	my $after = look();
+	return { map { $_ => $after->{$_} - $before->{$_} } keys %$after };
+}
+
+my @executing = map { client() } 1 .. SESSIONS;
+$_->put(query('SELECT pg_sleep(3600)')) foreach @executing;
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT count(*) FROM pg_stat_activity
+				  WHERE application_name = 'executing' AND wait_event = 'PgSleep'}
+			) == SESSIONS;
+		}),
+	'all execute');
+
+my $change = change_in(2);
+
+# the first tick may be late, and the one after it early
+cmp_ok(
+	$change->{ticks}, '<=',
+	$change->{at} / (INTERVAL * SESSIONS / PER_INTERVAL) + 2,
+	'ticks are further apart');
+cmp_ok($change->{ticks}, '>', 0, '... and come');
+cmp_ok(
+	$change->{exec_other_time},
+	'>=',
+	0.8 * $change->{exec_time},
+	'what was sampled stands for what passed');
+cmp_ok(
+	$change->{exec_other_time},
+	'<=',
+	1.2 * $change->{exec_time},
+	'... and not for more');
+
+$observer->run(
+	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	  WHERE application_name = 'executing'});
+$_->until_closed foreach @executing;
+my $one = client('one');
+$one->put(query('SELECT pg_sleep(3600)'));
+ok( $observer->poll(
+		sub {
+			my $change = change_in(0.5);
+			return $change->{ticks} > 0.75 * $change->{at} / INTERVAL;
+		}),
+	'with one session they are no further apart than they are to be');
+
+no_violations($observer);
+$node->stop;
+done_testing();
