@@ -11,19 +11,21 @@
  *
  * Warm and cold.  Who has waited comes back to cold caches, and to a processor
  * that may have to wake up: the longer the wait, the more so.  Measured with
- * pgbench, prepared and not, SELECT 1, index scans and updates, one at a time and
- * up to 100 of them in a pipeline, after waits from 0.04 to 50 ms, an exchange
- * takes, with t = log10(1 + wait / 0.25 ms),
+ * pgbench, prepared and not, SELECT 1 and index scans, one at a time and up to 100
+ * of them in a pipeline, after waits from 0.1 to 50 ms, with processors that were
+ * awake and others that were not, an exchange takes, with
+ * t = log10(1 + wait / 0.25 ms),
  *
- *		0.022 ms * (1 + 2.4 * t)	for being an exchange: being woken up,
- *									messages, a transaction
- *		statement * (1 + 3.7 * t)	for its first statement
+ *		0.01 ms * (1 + t)			for being an exchange: messages, a transaction
+ *		statement * (1 + 5 * t)		for its first statement
  *		statement					for each further one
  *
- * and a client's turn does likewise.  So most of what a small statement takes
- * after a wait is not there if it shares a round trip with others, nor if the
- * wait is short.  How much colder it can become does not depend on what it does
- * for long: the caches have the same size for all.
+ * and a client's turn up to 0.15 ms * (1 + t), which is for being a turn, however
+ * many responses there are: being woken up, and a process's own caches.  What it
+ * takes beyond that is for its statements.  So most of what a small statement
+ * takes after a wait is not there if it shares a round trip with others, nor if
+ * the wait is short.  How much colder it can become does not depend on what it
+ * does for long: the caches have the same size for all.
  * And what counts is the processor's wait: other sessions keep it awake, and warm.
  *
  * What nobody can know from the account makes the difference between
@@ -51,10 +53,13 @@
 #define WAIT_UNIT		0.25
 
 /* However much the law says, some of a turn is for the statement. */
-#define FIXED_MOST		0.9
+#define FIXED_MOST		0.98
 
 /* However long the run queue is, some of the work is work. */
 #define WORK_QUEUED_MOST	0.8
+
+/* How fast platoons vanish, the more processors are in use; as it was measured. */
+#define IN_USE_POWER	2.5
 
 /* The law applies less, or more, than it says. */
 #define LAW_LEAST		(1.0 / 3)
@@ -261,8 +266,8 @@ typedef struct Law
 	double		cold_most;		/* ... but so much at most: ms */
 } Law;
 
-static const Law server_law = {0.022, 2.4, 3.7, 0.2};
-static const Law client_law = {0.04, 3.7, 3.7, 0.2};
+static const Law server_law = {0.01, 1, 5, 0.2};
+static const Law client_law = {0.15, 1, 3.7, 0.05};
 
 /* What the turns of the server, or of the client, take in a transaction. */
 typedef struct Turns
@@ -432,7 +437,7 @@ measured_station(const Workload *workload, const Assumptions *assumptions)
 		workload->on_cpu <= 0 || workload->on_cpu >= station.demand)
 		return station;
 	in_use = fmin(workload->throughput / MS_PER_S * station.demand / workload->processors, 1);
-	in_use = pow(in_use, 4);
+	in_use = pow(in_use, IN_USE_POWER);
 	station.client = client_at_processors(workload, station.demand, in_use);
 	residence += station.client;
 	station.platoon = (1 - in_use) * measured_platoon(workload, residence, workload->on_cpu);
