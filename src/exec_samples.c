@@ -54,6 +54,7 @@ typedef struct SessionSamples
 typedef struct SamplesShared
 {
 	pg_atomic_uint64 last_tick;
+	pg_atomic_uint64 tick_interval; /* until the next one; 0: none yet */
 	SessionSamples sessions[FLEXIBLE_ARRAY_MEMBER];
 } SamplesShared;
 
@@ -83,6 +84,7 @@ exec_samples_shmem_init(void)
 		return;
 	memset(shared, 0, exec_samples_shmem_size());
 	pg_atomic_init_u64(&shared->last_tick, 0);
+	pg_atomic_init_u64(&shared->tick_interval, 0);
 	for (int i = 0; i < session_count(); i++)
 		SpinLockInit(&shared->sessions[i].lock);
 }
@@ -175,7 +177,8 @@ sampled_time(const SessionSamples *own, const ExecLook *look, ExecPurpose purpos
 
 	/* where there is no tick, a rare look does not stand for all that passed */
 	if (purpose != EXEC_SAMPLE)
-		time = Min(time, pgnetlat_sample_interval * NS_PER_MS);
+		time = Min(time, Max((int64) pg_atomic_read_u64(&shared->tick_interval),
+							 pgnetlat_sample_interval * NS_PER_MS));
 	return time;
 }
 
@@ -309,9 +312,10 @@ exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpose, int64 *pa
  * executing, or are in a run that goes on.
  */
 void
-exec_samples_end_tick(int64 at)
+exec_samples_end_tick(int64 at, int64 interval)
 {
 	pg_atomic_write_u64(&shared->last_tick, at);
+	pg_atomic_write_u64(&shared->tick_interval, interval);
 }
 
 /*

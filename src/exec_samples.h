@@ -93,7 +93,7 @@ extern bool exec_samples_look(int slot, const ExecLook *look, ExecPurpose purpos
 extern int64 exec_samples_run_until(int slot, uint64 session);
 
 /* Functions for the sampler */
-extern void exec_samples_end_tick(int64 at);
+extern void exec_samples_end_tick(int64 at, int64 interval);
 extern void exec_samples_begin_notes(int slot, ExecNoted *noted);
 extern void exec_samples_prefetch(int slot);
 extern ExecTick exec_samples_tick(int slot, const ExecLook *look, ExecNoted *noted,

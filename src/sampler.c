@@ -861,6 +861,16 @@ sample_range(int from, int to, int count, Tick *tick)
 	}
 }
 
+/* How far apart are ticks, with so many active sessions? */
+static int64
+interval_for(int active)
+{
+	int64		shortest = pgnetlat_sample_interval * NS_PER_MS;
+
+	return Max(Min(shortest * active / SESSIONS_PER_INTERVAL, LONGEST_INTERVAL_NS),
+			   shortest);
+}
+
 /* Whom the questions did not reach this time comes first the next time. */
 static void
 sample_all(Tick *tick)
@@ -879,7 +889,7 @@ sample_all(Tick *tick)
 		first++;
 	sample_range(first, count, count, tick);
 	sample_range(0, first, count, tick);
-	exec_samples_end_tick(tick->now);
+	exec_samples_end_tick(tick->now, interval_for(tick->active));
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }
@@ -966,16 +976,6 @@ tick_once(Tick *tick)
 	tick->before = tick->now;
 	status->ticks++;
 	status->last_tick = GetCurrentTimestamp();
-}
-
-/* How far apart are ticks, with so many active sessions? */
-static int64
-interval_for(int active)
-{
-	int64		shortest = pgnetlat_sample_interval * NS_PER_MS;
-
-	return Max(Min(shortest * active / SESSIONS_PER_INTERVAL, LONGEST_INTERVAL_NS),
-			   shortest);
 }
 
 /*
