@@ -75,7 +75,8 @@ solve_whole(double sessions, const MvaNetwork *network)
 	double		served = 0;
 	double		queued = 0;
 
-	if (!isfinite(relative))
+	/* as a difference, no delay at all may be a little less than that */
+	if (!(network->delay > 0) || !isfinite(relative))
 		return solve_without_delay(sessions, network->demand, network->processors);
 	for (int64_t j = 1; j <= (int64_t) sessions; j++)
 	{

@@ -39,7 +39,10 @@
 #define MAX_QUESTIONS		16
 #define QUESTIONS_PER_TICK	4
 
-/* After so many ticks, an answer should be there. */
+/*
+ * After so many times the sample_interval an answer should be there, unless very
+ * many sessions are active; who asks once more then asks for nothing new.
+ */
 #define ANSWER_TICKS		2
 
 /* A path is not what it was so long ago: the kernel's own window. */

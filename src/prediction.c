@@ -22,10 +22,12 @@
  *
  * and a client's turn up to 0.15 ms * (1 + t), which is for being a turn, however
  * many responses there are: being woken up, and a process's own caches.  What it
- * takes beyond that is for its statements.  So most of what a small statement
+ * takes beyond that is for its statements, the first one 1 + 3.7 * t times as much.
+ * Sessions of one client keep it warm for each other.  So most of what a small statement
  * takes after a wait is not there if it shares a round trip with others, nor if
  * the wait is short.  How much colder it can become does not depend on what it
- * does for long: the caches have the same size for all.
+ * does for long: the caches have the same size for all (0.2 ms for the server, and
+ * 0.05 for the client, for each factor of ten).
  * And what counts is the processor's wait: other sessions keep it awake, and warm.
  *
  * What nobody can know from the account makes the difference between
@@ -61,7 +63,10 @@
 /* How fast platoons vanish, the more processors are in use; as it was measured. */
 #define IN_USE_POWER	2.5
 
-/* The law applies less, or more, than it says. */
+/*
+ * The law applies less, or more, than it says.  How much colder a turn gets for
+ * being one applies by the square of that.
+ */
 #define LAW_LEAST		(1.0 / 3)
 #define LAW_MOST		2.0
 

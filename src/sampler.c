@@ -16,7 +16,8 @@
  * wait of a quiet session.
  *
  * Where very many sessions are active, ticks are further apart, so that what
- * the sampler takes of a processor does not grow with them.
+ * the sampler takes of a processor does not grow with them (up to 100 ms apart,
+ * so with some thousands it does grow again).
  *
  * The sampler also asks the kernel, over socket diagnosis, about connections
  * whose backend cannot: those blocked in sending, and those whose last
@@ -72,12 +73,12 @@
 #define SAMPLER_RESTART_S		1
 
 /*
- * At most this many questions to the kernel per tick; the next tick goes on
- * where they were used up.  One takes 1 to 2 us, so putting many into one
+ * At most this many questions to the kernel per sample_interval; the next tick
+ * goes on where they were used up.  One takes 1 to 2 us, so putting many into one
  * message saves little, and a dump of all connections costs more than some
  * hundred questions even where there are few (it walks the kernel's table).
  */
-#define DIAG_QUERIES_PER_TICK	32
+#define DIAG_QUERIES_PER_INTERVAL	32
 
 /*
  * So many sessions ahead memory is asked for; what points there, twice as many.
@@ -177,10 +178,11 @@ typedef struct Tick
 								 * before, or would have been */
 	int64		quiet_look_due; /* when quiet sessions are to be looked at */
 	int		   *slots;			/* those to look at */
-	int			active;			/* so many were, in the tick before */
+	int			active;			/* so many were, at the latest tick */
 	int			first;			/* slot to begin with */
 	int			next_first;		/* ... at the next tick */
-	int			diag_queries;
+	int			diag_queries;	/* to the kernel, in this tick ... */
+	int			diag_queries_most;	/* ... of so many */
 	uint32		generation;		/* of resets */
 	bool		was_reset;		/* since the tick before: no run goes on */
 	TcpDiag		diag;
@@ -410,7 +412,7 @@ ask_about_connection(int index, const Peek *view, const TcpEndpoints *endpoints,
 	if (!tcpstate_may_ask(&tick->diag.backoff, now) ||
 		!tcpstate_may_ask(&notes->gone, now))
 		return false;
-	if (tick->diag_queries >= DIAG_QUERIES_PER_TICK)
+	if (tick->diag_queries >= tick->diag_queries_most)
 	{
 		/* here the next tick begins */
 		if (tick->next_first < 0)
@@ -884,6 +886,8 @@ sample_all(Tick *tick)
 	count = active_list(tick->slots);
 	tick->active = count;
 	tick->diag_queries = 0;
+	tick->diag_queries_most = DIAG_QUERIES_PER_INTERVAL *
+		(interval_for(count) / (pgnetlat_sample_interval * NS_PER_MS));
 	tick->next_first = -1;
 	while (first < count && tick->slots[first] < tick->first)
 		first++;

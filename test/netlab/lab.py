@@ -124,7 +124,7 @@ class Lab:
         for processor in sorted(os.sched_getaffinity(0)):
             process = self.space.start(["chrt", "--idle", "0", "taskset", "-c", processor,
                                         "sh", "-c", "while :; do :; done"], privileged=True, start_new_session=True)
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19")
 
     def _start_line(self, line_class):

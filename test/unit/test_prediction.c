@@ -400,6 +400,35 @@ test_clients_at_processors(void)
 	CHECK(shared.throughput_low < apart.throughput * 1.03, "so it may have done before");
 }
 
+/*
+ * On a Unix-domain socket a round may take no time but at the processors, however
+ * the parts are rounded.
+ */
+static void
+test_no_delay(void)
+{
+	for (int i = 0; i < 1000; i++)
+	{
+		LedgerTotals totals;
+		Workload	workload;
+		Prediction	prediction;
+
+		memset(&totals, 0, sizeof(totals));
+		totals.transactions = totals.requests = totals.statements = 1000 + random() % 1000;
+		totals.client = (int64_t) (any(1, 10000) * MS);
+		totals.exec = totals.exec_part[EXEC_CPU] = (int64_t) (any(1, 10000) * MS);
+		totals.run_queue = totals.client + totals.exec;
+		CHECK(workload_from_totals(&workload, &totals, 0, false,
+								   ledger_busy_total(&totals) / 64), "there is something");
+		workload.processors = 2;
+		/* of the client's own process, or not known */
+		workload.on_cpu = i % 2 * workload.processor_time / 10;
+		prediction = predicted(&workload, NO_CHANGE);
+		CHECK(close_to(prediction.throughput, workload.throughput, 1e-3), "%g, not %g",
+			  prediction.throughput, workload.throughput);
+	}
+}
+
 /* Relations that hold of any workload. */
 static void
 test_relations(void)
@@ -457,6 +486,7 @@ main(void)
 	test_platoons();
 	test_clients_queue();
 	test_clients_at_processors();
+	test_no_delay();
 	for (int i = 0; i < 300; i++)
 		test_relations();
 	return CHECKS_DONE("prediction");
