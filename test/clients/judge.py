@@ -33,7 +33,8 @@ SELECT r.rolname AS role, s.queryid, q.query, s.calls, s.rows, s.network_time, s
   LEFT JOIN (SELECT userid, dbid, queryid, min(query) AS query FROM pg_stat_statements
               GROUP BY 1, 2, 3) q USING (userid, dbid, queryid)"""
 
-# A backend may lose its processor, in ms, after it has read a request and before it looks at the clock.
+# A backend may lose its processor, in ms, after it has read a request, or sent a response, and before it looks at the
+# clock.
 PREEMPTED = 12
 
 # What a figure may hold that it should not.
@@ -287,7 +288,7 @@ class Case:
                     low=thought - drained - raced - copying, limits=[(LARGE_REQUEST, 0, upload), (LOSS, lost, 0)])
         wall = self.sum(lambda c: c.wall) / NS_PER_MS
         inside = wall - total(length)
-        self._about("exec + send + recv", inside + raced + copying, sum(client[part] for part in PARTS[:3]),
+        self._about("exec + send + recv", inside + raced + copying + PREEMPTED, sum(client[part] for part in PARTS[:3]),
                     0.03, 0.2 * count + 0.1 * upload, low=max(0, inside - PREEMPTED),
                     limits=[(EXTENDED_COPY, 0, copied)])
         # sampled
