@@ -886,8 +886,8 @@ sample_all(Tick *tick)
 	count = active_list(tick->slots);
 	tick->active = count;
 	tick->diag_queries = 0;
-	tick->diag_queries_most = DIAG_QUERIES_PER_INTERVAL *
-		(interval_for(count) / (pgnetlat_sample_interval * NS_PER_MS));
+	tick->diag_queries_most = DIAG_QUERIES_PER_INTERVAL * interval_for(count) /
+		(pgnetlat_sample_interval * NS_PER_MS);
 	tick->next_first = -1;
 	while (first < count && tick->slots[first] < tick->first)
 		first++;
