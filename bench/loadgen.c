@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -277,6 +278,8 @@ wake_up(void)
 	int			poller = epoll_create1(0);
 	struct epoll_event event = {.events = EPOLLIN};
 
+	/* late as the sampler may be */
+	prctl(PR_SET_TIMERSLACK, wake_ups * NS_PER_MS / 2, 0, 0, 0);
 	epoll_ctl(poller, EPOLL_CTL_ADD, 0, &event);
 	printf("ready\n");
 	fflush(stdout);

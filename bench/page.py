@@ -58,11 +58,12 @@ The others are looked up among those that the session knows, and take the same p
 (`tally_look_up`): what has been counted there goes to the entry of the one before in the shared table. That takes the
 entry's own lock, an instruction or two, but none of the table's.
 
-*0.75 % of throughput.* The query identifier of `SELECT 1` is part of it (*query identifiers* in the
-table of instructions); without statements (`track_statements = off` at server start) pgnetlat
-does not ask for it. What is left then, *sessions alone*, is the exchange itself: there is no shorter one than
-`SELECT 1` over a Unix-domain socket. A loss below zero is none: where processors have time to fall asleep,
-other things decide than what is executed.
+*0.75 % of throughput.* The query identifier of `SELECT 1` is part of what *everything on* costs (*query
+identifiers* in the table of instructions); without statements (`track_statements = off` at server start) pgnetlat
+does not ask for it. There is no shorter exchange than `SELECT 1` over a Unix-domain socket, and with 8 clients the
+processors have nothing else to do and find their caches cold. *Sampler asleep* is what sessions themselves take; the
+rest is that the sampler interrupts them 100 times a second, nearly all of it whatever it does then. A loss below zero is
+none: where processors have time to fall asleep, other things decide than what is executed.
 
 """
 

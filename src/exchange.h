@@ -62,48 +62,48 @@ typedef struct ExchangeNotes
 
 typedef struct OwnSession
 {
+	/* of each exchange: close together, for these lines it has to fetch */
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
-	int			index;			/* the slot's number */
-	bool		counting;		/* the ledger is not off */
-	bool		renamed;		/* application_name may have changed */
-	char		xact_status;	/* of the latest ReadyForQuery */
 	size_t		row_limit;		/* up to this fill of core's send buffer a row
 								 * is no event; tells where we are, see below */
+	uint8		state;			/* of the statement in progress: bits, see
+								 * below */
+	bool		plain;			/* the exchange may end on the plain path, see
+								 * below */
+	bool		recording;		/* it is recorded */
+	bool		record_counts;	/* there is a record of the statement in
+								 * progress or, when the exchange has ended,
+								 * the last, not older than a reset */
+	bool		in_block;		/* the exchange begins in a transaction block */
+	char		xact_status;	/* of the latest ReadyForQuery */
+	bool		counting;		/* the ledger is not off */
+	int64		began;			/* the exchange */
+	int64		clock_base;		/* of core's timestamps, see
+								 * exchange_time_of() */
 	int64		plain_limit;	/* a wait is plain if it is shorter */
+	int64		next_kernel_info;	/* do not ask the kernel before */
+	int64		statements;		/* completed and not yet published, as the
+								 * next */
+	int64		transactions;
+	RecorderWriter recorder;	/* the record itself is recorder.next */
+	int64		record_bytes;	/* of the response: sent before this statement */
+	int64		response_bytes; /* sent and published */
+	int64		wait_before;
+
+	/* of some only */
+	int			index;			/* the slot's number */
+	bool		renamed;		/* application_name may have changed */
+	bool		not_counted;	/* as a request: nobody asked for it, or it
+								 * has been already */
+	bool		uncounted;		/* has the exchange ended?  After a Flush
+								 * message only what comes next shows */
 	int64		late_request;	/* if it is pipelined: behind a longer one ... */
 	long		times_blocked;	/* ... than this; as it was when it began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
 									 * something of its own accord */
 	int64		notified;		/* of this wait: idle before a notification */
-
-	/* of the exchange in progress */
-	bool		plain;			/* it may end on the plain path, see below */
-	bool		not_counted;	/* as a request: nobody asked for it, or it
-								 * has been already */
-	int64		began;
-	int64		wait_before;
-	int64		statements;		/* completed and not yet published, as the
-								 * next */
-	int64		transactions;
-	int64		response_bytes; /* sent and published */
 	int64		length;			/* when it has ended: without the turns in it */
-
-	/* the statement in progress, and when the exchange has ended, the last */
-	bool		record_counts;	/* there is such a record, not older than a
-								 * reset */
-	bool		uncounted;		/* has the exchange ended?  After a Flush
-								 * message only what comes next shows */
-	bool		in_block;		/* the exchange begins in a transaction block */
-	int64		record_bytes;	/* of the response: sent before this statement */
 	int64		record_recv;	/* of what was sampled: booked on those before */
-	RecorderWriter recorder;	/* the record itself is recorder.next */
-
-	bool		recording;		/* the exchange is recorded */
-	uint8		state;			/* bits, see below */
-
-	int64		next_kernel_info;	/* do not ask the kernel before */
-	int64		clock_base;		/* of core's timestamps, see
-								 * exchange_time_of() */
 	int64		on_cpu;			/* when it was asked last: time on processors */
 	int64		run_queue;		/* when it was asked last: time, ... */
 	int64		runs;			/* ... how often it ended, ... */

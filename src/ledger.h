@@ -148,7 +148,6 @@ typedef struct LedgerDrain
 
 typedef struct Ledger
 {
-	LedgerTotals totals;		/* closed intervals only */
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
 	bool		local;			/* no network: who blocks a send is the client */
@@ -162,6 +161,7 @@ typedef struct Ledger
 	int64_t		exec;			/* closed execution of this exchange: becomes
 								 * exec and recv when the exchange ends */
 	int64_t		turn_rtt;		/* of the turn in progress: one round trip */
+	LedgerTotals totals;		/* closed intervals only */
 } Ledger;
 
 /*

@@ -58,6 +58,17 @@ typedef struct SlotPublished
 	/* set by slot_attach(), constant while the session lasts */
 	uint64		session;		/* unique while the server runs; 0: nobody is
 								 * here */
+
+	/*
+	 * change with each exchange; close together, for these lines it has to
+	 * fetch
+	 */
+	TimestampTz request_stamp;	/* statement timestamp when the wait began */
+	int64		trip;			/* one round trip to the client: tcp.rtt and,
+								 * from a pooler on this host, the client's */
+	Ledger		ledger;
+
+	/* as session */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
@@ -72,11 +83,7 @@ typedef struct SlotPublished
 	uint32		generation;		/* of resets, as applied to the ledger */
 	TimestampTz stats_since;	/* attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
-	TimestampTz request_stamp;	/* statement timestamp when the wait began */
-	Ledger		ledger;
 	TcpInfo		tcp;			/* continued, as all that is published of it */
-	int64		trip;			/* one round trip to the client: tcp.rtt and,
-								 * from a pooler on this host, the client's */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
 

@@ -234,7 +234,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.sample_interval",
 		.short_desc = "Sets the time between two samples of the active sessions.",
-		.long_desc = "With more than 500 of them it is longer, up to 100 ms.",
+		.long_desc = "With more than 400 of them it is longer, up to 100 ms.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sample_interval,
 		.min = 1,

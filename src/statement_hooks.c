@@ -43,7 +43,7 @@ static planner_hook_type prev_planner = NULL;
 static ExecutorRun_hook_type next_ExecutorRun = NULL;	/* or the standard one */
 static ProcessUtility_hook_type next_ProcessUtility = NULL; /* the same */
 
-static PlannedStmt *
+static pg_attribute_hot PlannedStmt *
 pgnetlat_planner(PLANNER_PARAMS)
 {
 	PlannedStmt *result;
@@ -89,7 +89,7 @@ is_first_statement(void)
  * Run it.  No call before that of the next hook, so that the arguments stay where
  * they are.
  */
-static pg_noinline void
+static pg_attribute_hot pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
 {
 	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
@@ -148,7 +148,7 @@ other_ExecutorRun(EXECUTOR_RUN_PARAMS)
 }
 
 /* Run for each statement. */
-static void
+static pg_attribute_hot void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	if (unlikely(!is_first_statement()))
@@ -252,7 +252,7 @@ has_own_queryid(const PlannedStmt *pstmt)
  * BEGIN and COMMIT are, is not special.  No call before that of the next hook, so
  * that the arguments stay where they are.
  */
-static void
+static pg_attribute_hot void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	if (likely(is_first_statement()) && !IsA(pstmt->utilityStmt, ExecuteStmt) &&

@@ -306,7 +306,7 @@ search_and_look_up(uint64 queryid, Oid userid)
  *
  * Most statements are known, and where the search for them begins.
  */
-bool
+pg_attribute_hot bool
 tally_look_up(uint64 queryid, Oid userid)
 {
 	uint64		key = known_key(queryid, userid);

@@ -321,7 +321,7 @@ special_message(char type, const char *body, size_t length)
  * A message of interest in a response, for which the buffer has room; "buffered"
  * with it.
  */
-static pg_noinline int
+static pg_attribute_hot pg_noinline int
 interesting_message(char type, const char *body, size_t length, size_t buffered)
 {
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
@@ -349,7 +349,7 @@ message_in_response(char type, const char *body, size_t length, size_t buffered)
 }
 
 /* There is no response, or no room for the message in the buffer. */
-static pg_noinline int
+static pg_attribute_hot pg_noinline int
 first_message(char type, const char *body, size_t length)
 {
 	if (likely(exchange_in_wait()))
@@ -372,7 +372,7 @@ first_message(char type, const char *body, size_t length)
  * In a response, and the buffer has room; or nothing is counted at all.
  * Everything else is a call in tail position, so that a row is cheap.
  */
-static int
+static pg_attribute_hot int
 wire_putmessage(char type, const char *body, size_t length)
 {
 	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
@@ -697,7 +697,7 @@ flush_otherwise(void)
 	return result;
 }
 
-static int
+static pg_attribute_hot int
 wire_flush(void)
 {
 	int			result;
@@ -722,7 +722,7 @@ wire_flush(void)
  * request was read, or, after a Flush message, that a Sync was: its commit
  * may run triggers.
  */
-void
+pg_attribute_hot void
 wire_work_begins_in_wait(void)
 {
 	TimestampTz stamp;
@@ -771,7 +771,7 @@ wire_fetches(bool further)
 		wire.fetch = further ? FETCH_FURTHER : FETCH_FIRST;
 }
 
-static void
+static pg_attribute_hot void
 transaction_event(XactEvent event, void *arg)
 {
 	switch (event)

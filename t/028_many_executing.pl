@@ -18,7 +18,7 @@ use Test::More;
 
 use constant {
 	SESSIONS => 800,
-	PER_INTERVAL => 500,    # as in sampler.c
+	PER_INTERVAL => 400,    # as in sampler.c
 	INTERVAL => 10,         # ms: pgnetlat.sample_interval
 };
 
