@@ -39,6 +39,7 @@ typedef int pgsocket;
 #define pg_attribute_aligned(size)	__attribute__((aligned(size)))
 #define pg_attribute_always_inline	inline
 #define pg_noinline				__attribute__((noinline))
+#define pg_attribute_hot
 #define likely(x)				(x)
 #define unlikely(x)				(x)
 
