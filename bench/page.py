@@ -83,8 +83,9 @@ functions in the whole backend.
   pg_stat_statements ask for, and which is paid for once.
 - *off* is `pgnetlat.enabled = off`, *sessions alone* is `pgnetlat.track_statements = off`.
 - The sampler sleeps (`pgnetlat.sample_interval = 60s`) and the kernel is asked about the connection once an
-  hour, but in *everything, sampler awake*: what happens a hundred times or once a second is a matter of time, and
-  under valgrind an exchange takes a hundred times as long as it does.
+  hour: what happens a hundred times or once a second is a matter of time, and
+  under valgrind an exchange takes a hundred times as long as it does. In *everything, sampler awake* it looks every 1 s
+  for that, so as often per exchange as every 10 ms without valgrind.
 - *added* can differ from *of that in pgnetlat*: core's functions called for it (hash tables, locks, query
   identifiers) are in the first only, and core's own counts vary a little.
 - Reading from the socket is left out: whether the next request is there already is a matter of chance.
