@@ -42,7 +42,7 @@ BUDGETS = """\
 """
 
 MISSED = """\
-### What is missed, and why
+### What is missed or just met, and why
 
 *400 and 550 instructions.* An exchange of `pgbench -S -M prepared` consists of five messages, a request that
 was read, and a response that was sent; the tables say what each takes. The request (`first_message`) and the
