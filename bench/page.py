@@ -61,9 +61,8 @@ entry's own lock, an instruction or two, but none of the table's.
 *0.75 % of throughput.* The query identifier of `SELECT 1` is part of what *everything on* costs (*query
 identifiers* in the table of instructions); without statements (`track_statements = off` at server start) pgnetlat
 does not ask for it. There is no shorter exchange than `SELECT 1` over a Unix-domain socket, and with 8 clients the
-processors have nothing else to do and find their caches cold. *Sampler asleep* is what sessions themselves take; the
-rest is that the sampler interrupts them 100 times a second, nearly all of it whatever it does then. A loss below zero is
-none: where processors have time to fall asleep, other things decide than what is executed.
+processors have nothing else to do and find their caches cold. *Sampler asleep* is what sessions themselves take. A loss
+below zero is none: where processors have time to fall asleep, other things decide than what is executed.
 
 """
 
@@ -84,8 +83,8 @@ functions in the whole backend.
 - *off* is `pgnetlat.enabled = off`, *sessions alone* is `pgnetlat.track_statements = off`.
 - The sampler sleeps (`pgnetlat.sample_interval = 60s`) and the kernel is asked about the connection once an
   hour: what happens a hundred times or once a second is a matter of time, and
-  under valgrind an exchange takes thirty to a hundred times as long as it does. In *everything, sampler awake* the
-  sampler looks every 300 ms for that, so no less often per exchange than every 10 ms without valgrind.
+  under valgrind an exchange takes six to seven times as long as it does. In *everything, sampler awake* the
+  sampler looks every 60 ms for that, so no less often per exchange than every 10 ms without valgrind.
 - *added* can differ from *of that in pgnetlat*: core's functions called for it (hash tables, locks, query
   identifiers) are in the first only, and core's own counts vary a little.
 - Reading from the socket is left out: whether the next request is there already is a matter of chance.

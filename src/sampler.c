@@ -1027,7 +1027,8 @@ tick_at_or_after(const Tick *tick, int64 due, int64 at)
  * A timer of our own interrupts whoever is executing, and where no processor is free
  * that costs many times what we do then: 1 to 1.5 % of the throughput of two busy
  * processors at 100 ticks a second, whatever is done in them.  At the kernel's own
- * tick, which interrupts anyway, it is a quarter of that.
+ * tick, which interrupts anyway, it is a quarter of that.  (bench/throughput with 8
+ * clients shows it: "sampler asleep" beside the same while it is awake.)
  */
 static void
 allow_to_be_late(int64 ns)

@@ -59,16 +59,13 @@ typedef struct SlotPublished
 	uint64		session;		/* unique while the server runs; 0: nobody is
 								 * here */
 
-	/*
-	 * change with each exchange; close together, for these lines it has to
-	 * fetch
-	 */
+	/* change with each exchange: close together, in few cache lines */
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
 	int64		trip;			/* one round trip to the client: tcp.rtt and,
 								 * from a pooler on this host, the client's */
 	Ledger		ledger;
 
-	/* as session */
+	/* constant again, as session */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
