@@ -89,7 +89,7 @@ burst_enter(Burst *burst, bool in_block)
 {
 	BurstContinues where = in_block ? BURST_IN_BLOCK : BURST_OUTSIDE;
 
-	if (burst->continues == where)
+	if (__builtin_expect(burst->continues == where, true))
 		return;
 	burst_begin(burst);
 	burst->continues = where;

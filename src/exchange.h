@@ -463,7 +463,7 @@ exchange_enter(int64 at)
 	my_session.began = at;
 	my_session.state &= STATE_ANY | STATE_SUSPENDED;
 	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
-	if (my_session.recording)
+	if (likely(my_session.recording))
 	{
 		Oid			userid = GetUserId();	/* at top level still */
 
@@ -497,7 +497,7 @@ exchange_begin_plain(int64 at)
 	Assert(ledger_wait_is_plain(ledger, at));
 	wait = ledger_request_begin_plain(ledger, at);
 	my_session.wait_before = wait.length;
-	if (my_session.record_counts)
+	if (likely(my_session.record_counts))
 	{
 		exchange_count_wait(&wait);
 		tally_observe_wait(wait.network, wait.client);

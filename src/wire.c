@@ -301,7 +301,7 @@ pass_on(char type, const char *body, size_t length)
 
 /* Any message, step by step. */
 static pg_noinline int
-special_message(char type, const char *body, size_t length)
+special_message(int type, const char *body, size_t length)
 {
 	int			result;
 
@@ -322,7 +322,7 @@ special_message(char type, const char *body, size_t length)
  * with it.
  */
 static pg_attribute_hot pg_noinline int
-interesting_message(char type, const char *body, size_t length, size_t buffered)
+interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
 		exchange_note_statement();
@@ -338,9 +338,12 @@ interesting_message(char type, const char *body, size_t length, size_t buffered)
 	return wire.next_putmessage(type, body, length);
 }
 
-/* A message in a response, for which the buffer has room. */
+/*
+ * A message in a response, for which the buffer has room.  (What is passed on is an
+ * int, as it is in a register: so it is extended once, not by each function.)
+ */
 static pg_attribute_always_inline int
-message_in_response(char type, const char *body, size_t length, size_t buffered)
+message_in_response(int type, const char *body, size_t length, size_t buffered)
 {
 	if (exchange_state(interesting[(unsigned char) type]))
 		return interesting_message(type, body, length, buffered);
@@ -350,7 +353,7 @@ message_in_response(char type, const char *body, size_t length, size_t buffered)
 
 /* There is no response, or no room for the message in the buffer. */
 static pg_attribute_hot pg_noinline int
-first_message(char type, const char *body, size_t length)
+first_message(int type, const char *body, size_t length)
 {
 	if (likely(exchange_in_wait()))
 	{
@@ -623,7 +626,7 @@ flush_response(void)
 	result = wire.next_flush();
 	now = clock_now();
 	wire.flush_wait = wire.more_in_kernel = false;
-	if (unlikely(!(my_session.record_counts ?
+	if (unlikely(!(likely(my_session.record_counts) ?
 				   exchange_end_plain(sending_since, now, wire.buffered, true) :
 				   exchange_end_plain(sending_since, now, wire.buffered, false))))
 	{
