@@ -17,7 +17,7 @@
  * t = log10(1 + wait / 0.25 ms),
  *
  *		0.02 ms						for being an exchange: messages, a transaction
- *		statement * (1 + 2.5 * t)	for its first statement
+ *		statement * (1 + 2 * t)		for its first statement
  *		statement					for each further one
  *
  * and a client's turn up to 0.15 ms * (1 + t), which is for being a turn, however
@@ -271,7 +271,7 @@ typedef struct Law
 	double		cold_most;		/* ... but so much at most: ms */
 } Law;
 
-static const Law server_law = {0.02, 0, 2.5, 0.2};
+static const Law server_law = {0.02, 0, 2, 0.2};
 static const Law client_law = {0.15, 1, 3.7, 0.05};
 
 /* What the turns of the server, or of the client, take in a transaction. */
