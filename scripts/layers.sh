@@ -121,13 +121,14 @@ inside_layer()
 		DEBIAN_FRONTEND=noninteractive PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin "$@"
 }
 
-# release_root [ARCHITECTURE]: makes a minimal root directory of this machine's
-# release, once; sets "release".
+# release_root: makes a minimal root directory of this machine's release, once;
+# sets "release".
 release_root()
 {
-	local architecture=${1:-$(dpkg --print-architecture)} name lock
+	local architecture name lock
 
 	find_mirror
+	architecture=$(dpkg --print-architecture)
 	name=$codename-$architecture
 	release=$cache/$name
 	exec {lock}>"$release.lock"

@@ -856,83 +856,89 @@ balanced_evidence(const VerdictFigures *figures, const VerdictFinding *finding,
 static const Rule rules[NUM_VERDICTS] = {
 	[VERDICT_HOLDS_UP] = {
 		"holds up others", TIME_OF_OTHERS, OF_ACCOUNT,
-		holds_up, holds_up_evidence, holds_up_advice, NULL
+		holds_up, holds_up_evidence,
+		.choose_advice = holds_up_advice
 	},
 	[VERDICT_HELD_UP] = {
 		"held up by others", TIME_OF_EXECUTION, OF_ACCOUNT,
-		held_up, held_up_evidence, held_up_advice, NULL
+		held_up, held_up_evidence,
+		.choose_advice = held_up_advice
 	},
 	[VERDICT_IDLE_IN_XACT] = {
 		"idle in transaction", TIME_OF_CLIENT, OF_ACCOUNT,
-		idle_in_xact, idle_in_xact_evidence, NULL,
-		"Let the application do what it does meanwhile before BEGIN or after COMMIT; "
+		idle_in_xact, idle_in_xact_evidence,
+		.advice = "Let the application do what it does meanwhile before BEGIN or after COMMIT; "
 		"idle_in_transaction_session_timeout ends transactions that are forgotten."
 	},
 	[VERDICT_REPEATED] = {
 		"repeated statement", TIME_OF_TRIPS, VERDICT_OF_STATEMENT,
-		repeated, repeated_evidence, NULL,
-		"Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM. "
+		repeated, repeated_evidence,
+		.advice = "Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM. "
 		"For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline."
 	},
 	[VERDICT_LOSSY_PATH] = {
 		"lossy path", TIME_OF_SENDING, OF_ACCOUNT,
-		lossy_path, lossy_path_evidence, NULL,
-		"Have the path examined (cables, duplex, overloaded links, MTU): retransmits of other clients' groups tell which part of it they share."
+		lossy_path, lossy_path_evidence,
+		.advice = "Have the path examined (cables, duplex, overloaded links, MTU): retransmits of other clients' groups tell which part of it they share."
 	},
 	[VERDICT_NARROW_PATH] = {
 		"narrow path", TIME_OF_SENDING, OF_ACCOUNT,
-		narrow_path, narrow_path_evidence, NULL,
-		"Send less (fewer columns and rows, aggregates, COPY in binary), compress on the way, or get a path with more bandwidth."
+		narrow_path, narrow_path_evidence,
+		.advice = "Send less (fewer columns and rows, aggregates, COPY in binary), compress on the way, or get a path with more bandwidth."
 	},
 	[VERDICT_SLOW_READER] = {
 		"slow reader", TIME_OF_SENDING, OF_ACCOUNT,
-		slow_reader, slow_reader_evidence, NULL,
-		"Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor); "
+		slow_reader, slow_reader_evidence,
+		.advice = "Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor); "
 		"meanwhile the statement holds its snapshot."
 	},
 	[VERDICT_SLOW_LOADER] = {
 		"slow loader", TIME_OF_RECEIVING, OF_ACCOUNT,
-		slow_loader, slow_loader_evidence, NULL,
-		"The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer."
+		slow_loader, slow_loader_evidence,
+		.advice = "The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer."
 	},
 	[VERDICT_CHATTY] = {
 		"chatty", TIME_OF_TRIPS, OF_ACCOUNT,
-		chatty, trips_evidence, chatty_advice, NULL, chatty_cure
+		chatty, trips_evidence,
+		.choose_advice = chatty_advice,
+		.cure = chatty_cure
 	},
 	[VERDICT_NETWORK_BOUND] = {
 		"network-bound", TIME_OF_TRIPS, OF_ACCOUNT,
-		network_bound, trips_evidence, NULL,
-		"Run the application closer to the server (the saving is that of a path of 0.5 ms), "
+		network_bound, trips_evidence,
+		.advice = "Run the application closer to the server (the saving is that of a path of 0.5 ms), "
 		"or let statements of several transactions travel together.",
-		network_bound_cure
+		.cure = network_bound_cure
 	},
 	[VERDICT_RECONNECTS] = {
 		"reconnects", TIME_OF_CONNECTING, VERDICT_OF_CLIENT,
-		reconnects, reconnects_evidence, NULL,
-		"Keep connections open: a pool in the application, or a pooler in front of the server."
+		reconnects, reconnects_evidence,
+		.advice = "Keep connections open: a pool in the application, or a pooler in front of the server."
 	},
 	[VERDICT_CLIENT_BOUND] = {
 		"client-bound", TIME_OF_CLIENT, OF_ACCOUNT,
-		client_bound, client_bound_evidence, NULL,
-		"A faster server or network changes little: profile the application, or let several connections share its work."
+		client_bound, client_bound_evidence,
+		.advice = "A faster server or network changes little: profile the application, or let several connections share its work."
 	},
 	[VERDICT_SERVER_BOUND] = {
 		"server-bound", TIME_OF_EXECUTION, OF_ACCOUNT,
-		server_bound, server_bound_evidence, server_bound_advice, NULL, server_bound_cure
+		server_bound, server_bound_evidence,
+		.choose_advice = server_bound_advice,
+		.cure = server_bound_cure
 	},
 	[VERDICT_STARVED] = {
 		"starved", TIME_OF_PROCESSORS, VERDICT_OF_SESSION | VERDICT_OF_SERVER,
-		starved, starved_evidence, NULL,
-		"The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors."
+		starved, starved_evidence,
+		.advice = "The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors."
 	},
 	[VERDICT_TOO_MANY] = {
 		"too many connections", NO_TIME, VERDICT_OF_SERVER,
-		too_many, too_many_evidence, NULL,
-		"Put a pooler in front of the server, in transaction mode (pgnetlat_pools has the size of each pool), or make the applications' pools smaller."
+		too_many, too_many_evidence,
+		.advice = "Put a pooler in front of the server, in transaction mode (pgnetlat_pools has the size of each pool), or make the applications' pools smaller."
 	},
 	[VERDICT_BALANCED] = {
 		"balanced", NUM_RULE_TIMES, 0,
-		NULL, balanced_evidence, NULL, NULL
+		.evidence = balanced_evidence
 	},
 };
 
