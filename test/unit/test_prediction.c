@@ -290,6 +290,45 @@ test_changes(void)
 }
 
 /*
+ * 64 clients of pgbench on the server's two processors, 0.56 ms away, as they were
+ * measured; and what their transactions took on longer paths.
+ */
+static void
+test_together(void)
+{
+	static const struct
+	{
+		double		rtt;
+		double		transaction_time;
+	}			measured[] = {{1.053, 2.73}, {2.05, 3.12}, {5.055, 5.35}, {50.07, 50.74}};
+	Workload	workload = {
+		.transactions = 78122,
+		.sessions = 63.23,
+		.processors = 2,
+		.statements = 1,
+		.round_trips = 1,
+		.rtt_known = true,
+		.trip_time = 0.5664,
+		.client_time = 0.7395,
+		.processor_time = 0.0210,
+		.run_queue_time = 1.2233,
+		.on_cpu = 0.0429,
+		.transaction_time = 2.5502,
+		.throughput = 24794
+	};
+
+	for (unsigned i = 0; i < sizeof(measured) / sizeof(*measured); i++)
+	{
+		Prediction	prediction = predicted_rtt(&workload, measured[i].rtt);
+
+		CHECK(close_to(prediction.transaction_time, measured[i].transaction_time, 0.05),
+			  "%g ms away: %g", measured[i].rtt, prediction.transaction_time);
+		CHECK(prediction.throughput_high > prediction.throughput &&
+			  prediction.throughput_low < prediction.throughput, "what nobody knows");
+	}
+}
+
+/*
  * Sessions that wait for one another on processors that are hardly used: the
  * demand is what the kernel has counted, and the wait is not for more work.
  */
@@ -483,6 +522,7 @@ main(void)
 	test_nothing();
 	test_identity();
 	test_changes();
+	test_together();
 	test_platoons();
 	test_clients_queue();
 	test_clients_at_processors();

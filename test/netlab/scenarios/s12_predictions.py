@@ -38,9 +38,8 @@ LEAST = 0.97                    # of the path
 
 SLOWER = "What turns take depends on how long the server and the client have waited, and on who else keeps the" \
     " processors warm. The account shows one state of that, and the law in `src/prediction.c` is one machine's." \
-    " With 64 clients the line takes more of the processors than the server (40 us of a transaction at 0.5 ms, 45 at" \
-    " 1 ms, 70 at 5 ms; the server 36 to 45), and pgbench 7, 9 and 22 us: the less, the longer their queues are. No" \
-    " account of the server's knows that."
+    " With many clients the line and pgbench need the processors that the server needs, and for each transaction the" \
+    " less of them, the longer their queues are."
 REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
 
 PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
