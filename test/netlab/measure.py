@@ -169,6 +169,9 @@ def exchanges_of(shown):
     return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
 
 
+# So often a backend is asked for that should be about to wait.
+SETTLE_ATTEMPTS = 50
+
 # So many exchanges of the flight recorder make a statistic.
 MIN_RECORDED = 10
 
@@ -316,13 +319,24 @@ class Measurement:
     def snapshot(self):
         return snapshot(self.lab, self.pid)
 
+    def settle(self):
+        """Until the backend waits: it may still be on its way there from its last system call.
+
+        Not for ever, for what is measured may be about something else.
+        """
+        for _ in range(SETTLE_ATTEMPTS):
+            time.sleep(0.002)
+            row, = self.lab.admin.dictionaries(f"SELECT state FROM pgnetlat_sessions WHERE pid = {self.pid}")
+            if row["state"].startswith(("waiting", "idle")):
+                break
+
     def begin(self):
+        self.settle()
         self.stolen = -stolen()
         self.before = self.snapshot()
 
     def end(self):
-        # The backend may still be on its way from its last system call to the wait.
-        time.sleep(0.002)
+        self.settle()
         self.after = self.snapshot()
         self.stolen += stolen()
         self.recent = recent(self.lab, self.pid)
