@@ -2,67 +2,12 @@
 
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
-DATA = pgnetlat--1.0.sql pgnetlat--1.0--1.1.sql
+DATA_built = pgnetlat--1.0.sql
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
-OBJS = \
-	$(WIN32RES) \
-	src/active_sessions.o \
-	src/aggregate_views.o \
-	src/blockers.o \
-	src/client_key.o \
-	src/clients.o \
-	src/concurrency.o \
-	src/connect_cost.o \
-	src/connecting.o \
-	src/diagnose.o \
-	src/accumulate.o \
-	src/exec_samples.o \
-	src/exec_split.o \
-	src/settings.o \
-	src/histogram.o \
-	src/history.o \
-	src/known.o \
-	src/ledger.o \
-	src/lock_graph.o \
-	src/lock_waits.o \
-	src/locks.o \
-	src/mva.o \
-	src/now_view.o \
-	src/persist.o \
-	src/pgnetlat.o \
-	src/pool_view.o \
-	src/pools.o \
-	src/prediction.o \
-	src/pooler.o \
-	src/pooler_clients.o \
-	src/pooler_suffix.o \
-	src/process.o \
-	src/recorder.o \
-	src/request_log.o \
-	src/rows.o \
-	src/sampler.o \
-	src/exchange.o \
-	src/shared_memory.o \
-	src/session_slot.o \
-	src/snapshots.o \
-	src/statement_hooks.o \
-	src/statements.o \
-	src/table.o \
-	src/tally.o \
-	src/tcpinfo.o \
-	src/tcpstate.o \
-	src/tls_handshake.o \
-	src/verdict.o \
-	src/views.o \
-	src/wait_events.o \
-	src/walsender_account.o \
-	src/walsender_views.o \
-	src/walsender_wire.o \
-	src/walsenders.o \
-	src/what_if.o \
-	src/windows.o \
-	src/wire.o
+# The rooms of the house (src/README), and every file in them.
+ROOMS = lib store capture sample figures
+OBJS = $(WIN32RES) $(patsubst $(srcdir)/%.c,%.o,$(sort $(wildcard $(srcdir)/src/*.c $(srcdir)/src/*/*.c)))
 
 # "make installcheck" asks a running server that has the library preloaded, as
 # any user who may create extensions there, and leaves its statistics alone.
@@ -76,13 +21,13 @@ endif
 # The control file is the only place that states the version.
 PGNETLAT_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgnetlat.control)
 
-PG_CPPFLAGS = -I$(srcdir)/src -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
+PG_CPPFLAGS = -I$(srcdir)/src $(addprefix -I$(srcdir)/src/, $(ROOMS)) -DPGNETLAT_VERSION='"$(PGNETLAT_VERSION)"'
 # The server's own headers have unused parameters.  What is marked PGDLLEXPORT is
 # exported and nothing else, on majors that do not see to that by themselves, too.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
-EXTRA_CLEAN = test/unit/test_burst test/unit/test_chains test/unit/test_concurrency test/unit/test_connect_cost test/unit/test_exec_split test/unit/test_ledger test/unit/test_histogram test/unit/test_pooler_suffix test/unit/test_mva test/unit/test_prediction test/unit/test_snapshots test/unit/test_table test/unit/test_tcpstate test/unit/test_verdict test/unit/test_walsender_account \
-	test/unit/fuzz_ledger test/unit/fuzz_pooler_suffix test/unit/fuzz_tcpstate
+# Unit tests and fuzzers are built beside their sources.
+EXTRA_CLEAN = $(basename $(wildcard test/unit/test_*.c test/unit/fuzz_*.c))
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -96,8 +41,19 @@ dist:
 
 .PHONY: dist
 
+# The extension's script, from its parts.
+SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
+	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \
+	figures/history.sql figures/statements.sql figures/blockers.sql figures/walsenders.sql \
+	figures/pools.sql figures/info.sql \
+	judgement/now.sql judgement/what_if.sql judgement/diagnose.sql)
+
+pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
+	cat $^ >$@
+
 # Every object depends on every header: few files, and no stale objects.  In a
-# VPATH build the folder for them is not there yet.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h) $(srcdir)/pgnetlat.control | $(CURDIR)/src
-$(CURDIR)/src:
+# VPATH build the folders for them are not there yet.
+FOLDERS = $(CURDIR)/src $(addprefix $(CURDIR)/src/, $(ROOMS))
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) $(srcdir)/pgnetlat.control | $(FOLDERS)
+$(FOLDERS):
 	$(MKDIR_P) $@

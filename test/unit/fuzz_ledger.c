@@ -1,3 +1,4 @@
+/* Sources: exec_split.c ledger.c */
 /*
  * fuzz_ledger.c: the properties of ledger_model.h over the fuzzer's input.
  *

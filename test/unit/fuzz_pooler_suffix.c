@@ -1,3 +1,4 @@
+/* Sources: pooler_suffix.c */
 /*
  * fuzz_pooler_suffix.c: application_name is what any client says it is.
  *

@@ -1,3 +1,4 @@
+/* Sources: tcpstate.c */
 /*
  * fuzz_tcpstate.c: a good answer, spoilt by the fuzzer's input (the bytes in
  * which they differ, and how long it is), must not be misread.

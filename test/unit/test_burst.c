@@ -1,3 +1,4 @@
+/* Sources: known.c */
 /*
  * test_burst.c: what is a repeat, against a list that forgets nothing; and what
  * else is known of statements.

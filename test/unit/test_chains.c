@@ -1,3 +1,4 @@
+/* Sources:  */
 /*
  * Unit tests of chains.h, against the simplest thing that does the same.
  */

@@ -1,3 +1,4 @@
+/* Sources: concurrency.c */
 /*
  * test_concurrency.c: the distribution of a level over time, against a list of
  * all moments.

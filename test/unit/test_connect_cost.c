@@ -1,3 +1,4 @@
+/* Sources: connect_cost.c */
 /*
  * test_connect_cost.c: the parts of what a connection costs add up, in both
  * ways, whatever is said of it.

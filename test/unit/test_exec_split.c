@@ -1,3 +1,4 @@
+/* Sources: exec_split.c */
 /*
  * test_exec_split.c: whatever is sampled, shown and executed in whatever order,
  * the parts sum to the whole, and none of them falls.

@@ -1,3 +1,4 @@
+/* Sources: histogram.c */
 /*
  * test_histogram.c: buckets and their names; choosing what to evict.
  */

@@ -1,3 +1,4 @@
+/* Sources: exec_split.c ledger.c */
 /*
  * test_ledger.c: recorded sequences of events in, account out; and the
  * properties of ledger_model.h over random sequences.

@@ -1,3 +1,4 @@
+/* Sources: mva.c */
 /*
  * test_mva.c: the queueing network, against closed forms, against the recursion
  * of mean value analysis itself, and within the bounds that every such network

@@ -1,3 +1,4 @@
+/* Sources: pooler_suffix.c */
 /*
  * test_pooler_suffix.c: what is a pooler's suffix, what is not, and what it says.
  */

@@ -1,3 +1,4 @@
+/* Sources: exec_split.c ledger.c mva.c prediction.c */
 /*
  * test_prediction.c: workloads from accounts, and what becomes of them.
  */

@@ -1,3 +1,4 @@
+/* Sources: snapshots.c */
 /*
  * test_snapshots.c: every window contains what was asked for, and little more.
  */

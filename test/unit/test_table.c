@@ -1,3 +1,4 @@
+/* Sources: table.c */
 /*
  * Unit tests of table.c, with a server of one process (server/): whenever it
  * has released a lock, others may do to the table what they like.  So whatever

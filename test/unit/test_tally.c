@@ -1,3 +1,4 @@
+/* Sources: tally.c known.c statements.c table.c histogram.c exec_split.c snapshots.c */
 /*
  * test_tally.c: nothing that a session counts is lost or counted twice, whatever
  * others do meanwhile: take its tally, give it back, evict entries of the table of

@@ -1,3 +1,4 @@
+/* Sources: tcpstate.c */
 /*
  * test_tcpstate.c: counters that wrap around, what the kernel's answers may
  * be taken for, and when to ask again.

@@ -1,3 +1,4 @@
+/* Sources: exec_split.c ledger.c mva.c prediction.c verdict.c */
 /*
  * test_verdict.c: each rule applies where it should, at its threshold, and to
  * nothing that is healthy; evidence adds up.

@@ -1,3 +1,4 @@
+/* Sources: walsender_account.c */
 /*
  * test_walsender_account.c: a walsender's account adds up, and nothing falls.
  */

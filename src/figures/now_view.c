@@ -626,8 +626,10 @@ row_number(RowBuilder *row, const char *column, const char *text)
 /*
  * One row per session that is not idle.
  */
-static Datum
-sessions_now(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_now);
+
+Datum
+pgnetlat_now(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	NowRow	   *rows;
@@ -635,7 +637,7 @@ sessions_now(FunctionCallInfo fcinfo, ApiVersion api)
 	int			room;
 	int			blocked = 0;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	rows = collect_rows(&count);
 	qsort(rows, count, sizeof(NowRow), compare_rows);
 	room = room_for_last(rows, count);
@@ -654,5 +656,3 @@ sessions_now(FunctionCallInfo fcinfo, ApiVersion api)
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_now, sessions_now, API_1_1);

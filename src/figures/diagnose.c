@@ -690,15 +690,17 @@ finding_row(RowBuilder *row, const Finding *finding)
 /*
  * One row per finding.
  */
-static Datum
-diagnose(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_diagnose);
+
+Datum
+pgnetlat_diagnose(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	Diagnosis	diagnosis;
 	Finding    *rows;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	memset(&diagnosis, 0, sizeof(diagnosis));
 	diagnosis.length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
@@ -716,5 +718,3 @@ diagnose(FunctionCallInfo fcinfo, ApiVersion api)
 		finding_row(&row, &rows[i]);
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_diagnose, diagnose, API_1_1);

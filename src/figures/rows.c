@@ -38,33 +38,20 @@ rows_require_preload(void)
 
 /* Start a set of rows, whose columns come from the SQL declaration. */
 void
-rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row)
+rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
 {
 	rows_require_preload();
 	InitMaterializedSRF(fcinfo, 0);
 	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
-	row->api = api;
 	row->column = 0;
 	row->checked = false;
 }
 
 /*
- * The names under which 1.0 has declared columns.
- */
-static const char *
-declared_name(ApiVersion api, const char *column)
-{
-	if (api == API_1_0 && strcmp(column, "server_share") == 0)
-		return "exec_share";
-	return column;
-}
-
-/*
- * Does what was filled in belong in these columns?  A released library serves
- * every earlier declaration.  So a declaration with another number of columns
- * is newer, or was written by hand; and a name that differs from the
- * declaration's is a mistake of ours: two columns of one type, swapped in C or
- * in SQL, would otherwise not be noticed.
+ * Does what was filled in belong in these columns?  A declaration with another
+ * number of columns belongs to another version of the library.  A name that
+ * differs from the declaration's is our mistake: two columns of one type, swapped
+ * in C or in SQL, would otherwise go unnoticed.
  */
 void
 rows_check_columns(RowBuilder *row, TupleDesc declared)
@@ -86,7 +73,7 @@ rows_check_columns(RowBuilder *row, TupleDesc declared)
 		/* the rest of a row that is not for the caller's eyes has no names */
 		if (row->columns[i] == NULL)
 			row->checked = false;
-		else if (strcmp(name, declared_name(row->api, row->columns[i])) != 0)
+		else if (strcmp(name, row->columns[i]) != 0)
 			elog(ERROR, "column %d is declared as \"%s\", but the library has \"%s\"",
 				 i + 1, name, row->columns[i]);
 	}

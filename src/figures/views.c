@@ -168,8 +168,6 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 		row_ms(row, "run_queue_time", observation->account.totals.run_queue);
 	else
 		row_null(row, "run_queue_time");
-	if (row->api < API_1_1)
-		return;
 	if (observation->run_queue_known)
 		row_ms(row, "run_queue_wait_time", observation->account.totals.run_queue_wait);
 	else
@@ -183,7 +181,6 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 static void
 session_locks(RowBuilder *row, const SlotObservation *observation)
 {
-	row_ms(row, "lock_wait_time", observation->account.totals.exec_part[EXEC_LOCK]);
 	row_ms(row, "blocking_time", observation->locks.held_up);
 	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
 		row_int32(row, "blocked_by", observation->locks.blocked_by);
@@ -225,33 +222,28 @@ session_pooler(RowBuilder *row, const SlotObservation *observation, const Sessio
 
 /*
  * The account is for some eyes only: who polls its times and bytes, learns
- * when each query ran, for how long, and how much it returned.  "judged" is the
- * same session over the window that the verdict is about.
+ * when each query ran, for how long, and how much it returned.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user,
-				const SlotObservation *judged)
+session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
 	session_state(row, observation, user);
 	row_account(row, &observation->account.totals, &observation->account.pending);
 	session_connection(row, observation);
-	if (row->api < API_1_1)
-		return;
 	session_locks(row, observation);
 	session_connect(row, &observation->connect);
 	session_pooler(row, observation, user);
-	row_text(row, "verdict", verdict_name(diagnose_session(judged)));
 }
 
 static void
-session_row(RowBuilder *row, const SlotObservation *observation, const SlotObservation *recent)
+session_row(RowBuilder *row, const SlotObservation *observation)
 {
 	SessionUser user;
 
 	session_user_of(observation, &user);
 	session_identity(row, observation, &user, false);
 	if (rows_may_see(observation->userid))
-		session_account(row, observation, &user, recent);
+		session_account(row, observation, &user);
 	else
 		row_null_rest(row);
 	row_emit(row);
@@ -260,40 +252,39 @@ session_row(RowBuilder *row, const SlotObservation *observation, const SlotObser
 /*
  * One row per connected client backend.
  */
-static Datum
-sessions(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_sessions);
+
+Datum
+pgnetlat_sessions(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SlotObservation observation;
-	SlotObservation recent;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe_both(i, WINDOW_WHOLE, &observation, DIAGNOSE_RECENT_NS, &recent) &&
-			!observation.closed)
-			session_row(&row, &observation, &recent);
+		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
+			session_row(&row, &observation);
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_sessions, sessions, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_sessions_1_1, sessions, API_1_1);
 
 /*
  * The same over a window, with its length, and with the names that the view
  * pgnetlat_sessions looks up.
  */
-static Datum
-sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_sessions_last);
+
+Datum
+pgnetlat_sessions_last(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SlotObservation observation;
 	SessionUser user;
 	int64		length;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
@@ -304,7 +295,7 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 		session_identity(&row, &observation, &user, true);
 		if (rows_may_see(observation.userid))
 		{
-			session_account(&row, &observation, &user, &observation);
+			session_account(&row, &observation, &user);
 			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
 				   observation.account.totals.idle + observation.account.pending);
 		}
@@ -314,8 +305,6 @@ sessions_last(FunctionCallInfo fcinfo, ApiVersion api)
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_sessions_last, sessions_last, API_1_1);
 
 /* The names of a sample; no event means that it was running, on a processor. */
 static void
@@ -341,14 +330,16 @@ wait_names(RowBuilder *row, const WaitSample *sample)
 /*
  * One row per connected session, state and wait event.
  */
-static Datum
-waits(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_waits);
+
+Datum
+pgnetlat_waits(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SlotObservation observation;
 	WaitSample	samples[WAITS_PER_SESSION];
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		int			count;
@@ -371,8 +362,6 @@ waits(FunctionCallInfo fcinfo, ApiVersion api)
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_waits, waits, API_1_0);
 
 /* Another record of the same exchange. */
 static void
@@ -447,8 +436,10 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
  * The flight recorder of one session; no row if there is none with this
  * process ID, or the caller may not see it.
  */
-static Datum
-recent(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_recent);
+
+Datum
+pgnetlat_recent(PG_FUNCTION_ARGS)
 {
 	int			pid = PG_GETARG_INT32(0);
 	RowBuilder	row;
@@ -460,7 +451,7 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 	int			count;
 	int			used;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !slot_observe(slot, &observation) || observation.pid != pid ||
 		!rows_may_see(observation.userid))
@@ -479,13 +470,13 @@ recent(FunctionCallInfo fcinfo, ApiVersion api)
 	return (Datum) 0;
 }
 
-SQL_ENTRY_POINT(pgnetlat_recent, recent, API_1_0);
-
 /*
  * One row about the extension itself.
  */
-static Datum
-info(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_info);
+
+Datum
+pgnetlat_info(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SamplerStatus sampler;
@@ -498,7 +489,6 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 		elog(ERROR, "return type must be a row type");
 
 	row.result = NULL;
-	row.api = api;
 	row.column = 0;
 	row.checked = false;
 	sampler_get_status(&sampler);
@@ -520,23 +510,16 @@ info(FunctionCallInfo fcinfo, ApiVersion api)
 	row_int64(&row, "clients", entries);
 	row_int64(&row, "clients_max", pgnetlat_max_clients);
 	row_int64(&row, "clients_evicted", evicted);
-	row_int64(&row, "records_dropped", 0);	/* none since 1.1 */
 	row_int64(&row, "shared_memory_bytes", shmem_size());
 	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
-	if (api >= API_1_1)
-	{
-		blockers_counts(&entries, &evicted);
-		row_int64(&row, "blockers", entries);
-		row_int64(&row, "blockers_max", pgnetlat_max_blockers);
-		row_int64(&row, "blockers_evicted", evicted);
-	}
+	blockers_counts(&entries, &evicted);
+	row_int64(&row, "blockers", entries);
+	row_int64(&row, "blockers_max", pgnetlat_max_blockers);
+	row_int64(&row, "blockers_evicted", evicted);
 	rows_check_columns(&row, desc);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }
-
-SQL_ENTRY_POINT(pgnetlat_info, info, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_info_1_1, info, API_1_1);
 
 /*
  * Forget what one session has counted so far.  NULL if there is none with this

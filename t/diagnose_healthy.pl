@@ -2,7 +2,7 @@
 # Copyright (c) 2026, the pgnetlat authors
 
 # Loads with nothing wrong: a diagnosis that finds something in them is wrong
-# itself.  "prove t/042_healthy.pl :: --repeat 20" looks at each so many times.
+# itself.  "prove t/diagnose_healthy.pl :: --repeat 20" looks at each so many times.
 
 use strict;
 use warnings;

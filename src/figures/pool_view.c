@@ -103,14 +103,16 @@ pool_row(RowBuilder *row, const PoolCopy *pool, bool with_window)
  * One row per database and role with sessions, now or before; one for all
  * sessions; and one for pools that were evicted, if there are any.
  */
-static Datum
-pools(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_pools);
+
+Datum
+pgnetlat_pools(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	PoolCopy   *copies;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	accumulate_all();
 	copies = pools_copy(&count);
 	for (int i = 0; i < count; i++)
@@ -118,20 +120,20 @@ pools(FunctionCallInfo fcinfo, ApiVersion api)
 	return (Datum) 0;
 }
 
-SQL_ENTRY_POINT(pgnetlat_pools, pools, API_1_1);
-
 /*
  * The same over a window, with its length.
  */
-static Datum
-pools_last(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_pools_last);
+
+Datum
+pgnetlat_pools_last(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	PoolCopy   *copies;
 	int64		length;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
 	copies = pools_copy_window(length, &count);
@@ -139,5 +141,3 @@ pools_last(FunctionCallInfo fcinfo, ApiVersion api)
 		pool_row(&row, &copies[i], true);
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_pools_last, pools_last, API_1_1);

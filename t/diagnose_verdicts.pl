@@ -3,7 +3,7 @@
 
 # Servers that are to blame: their disk, their standby, another server, or too
 # few processors; and predictions that agree with what is said of them.  What
-# clients, locks and connections are to blame for is in t/041_diagnose.pl, what
+# clients, locks and connections are to blame for is in t/diagnose.pl, what
 # networks are, in test/cures.
 
 use strict;

@@ -116,13 +116,15 @@ walsender_account(RowBuilder *row, const WalsenderObservation *one)
 /*
  * One row per walsender.
  */
-static Datum
-walsenders(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_walsenders);
+
+Datum
+pgnetlat_walsenders(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	WalsenderObservation one;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	for (int i = 0; i < walsenders_count(); i++)
 	{
 		if (!walsenders_observe(i, &one))
@@ -139,19 +141,19 @@ walsenders(FunctionCallInfo fcinfo, ApiVersion api)
 	return (Datum) 0;
 }
 
-SQL_ENTRY_POINT(pgnetlat_walsenders, walsenders, API_1_1);
-
 /*
  * One row per group of walsenders, with those that have ended.
  */
-static Datum
-replication(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_replication);
+
+Datum
+pgnetlat_replication(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	WalsenderGroup *groups;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	groups = walsenders_groups(&count);
 	for (int i = 0; i < count; i++)
 	{
@@ -177,5 +179,3 @@ replication(FunctionCallInfo fcinfo, ApiVersion api)
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_replication, replication, API_1_1);

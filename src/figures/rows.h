@@ -1,16 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * rows.h
- *	  What the SQL functions share: entry points, building rows, units,
+ *	  What the SQL functions share: building rows, units,
  *	  permissions.
- *
- * Extensions are updated with ALTER EXTENSION, database by database and on
- * the primary only, so a library must serve what every earlier version's SQL
- * declares.  As in contrib, the C symbol says which version that is: a
- * function whose columns or values change in version X.Y gets another entry
- * point, with the suffix _X_Y, and its CREATE FUNCTION there names it.  All
- * entry points of a function share one implementation, which asks row->api
- * for what differs.  An entry point, once released, stays for ever.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,23 +21,6 @@
 
 #define ROW_MAX_COLUMNS		80
 
-/* The versions of the SQL declarations, oldest first. */
-typedef enum ApiVersion
-{
-	API_1_0,
-	API_1_1
-} ApiVersion;
-
-/* The symbol that CREATE FUNCTION names in that version. */
-#define SQL_ENTRY_POINT(symbol, implementation, version) \
-PG_FUNCTION_INFO_V1(symbol); \
-Datum \
-symbol(PG_FUNCTION_ARGS) \
-{ \
-	return implementation(fcinfo, version); \
-} \
-extern int	no_such_variable
-
 /*
  * A row under construction, filled from left to right, each column with its
  * name in SQL: the first row that has them all is compared with the declaration.
@@ -53,7 +28,6 @@ extern int	no_such_variable
 typedef struct RowBuilder
 {
 	ReturnSetInfo *result;
-	ApiVersion	api;			/* for whom it is */
 	bool		checked;		/* columns are the declared ones */
 	int			column;
 	const char *columns[ROW_MAX_COLUMNS];	/* names */
@@ -62,7 +36,7 @@ typedef struct RowBuilder
 } RowBuilder;
 
 extern void rows_require_preload(void);
-extern void rows_begin(FunctionCallInfo fcinfo, ApiVersion api, RowBuilder *row);
+extern void rows_begin(FunctionCallInfo fcinfo, RowBuilder *row);
 extern void rows_check_columns(RowBuilder *row, TupleDesc declared);
 extern void row_emit(RowBuilder *row);
 

@@ -42,14 +42,6 @@ static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_CONNECT] = "connect",
 };
 
-static const char *
-metric_name(ClientMetric metric, ApiVersion api)
-{
-	if (api == API_1_0 && metric == METRIC_REQUEST)
-		return "exchange";
-	return metric_names[metric];
-}
-
 /* The parts of exec_time; all of it is booked when an entry is shown. */
 static void
 row_statement_parts(RowBuilder *row, const ExecSplit *split)
@@ -84,8 +76,7 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	row_int64(row, "repeats", totals->repeats);
 	row_ms(row, "repeat_network_time", totals->repeat_network);
 	row_timestamp(row, "stats_since", entry->since);
-	if (row->api >= API_1_1)
-		row_statement_parts(row, &entry->counters.split);
+	row_statement_parts(row, &entry->counters.split);
 	row_emit(row);
 }
 
@@ -93,23 +84,22 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
  * One row per role, database and query identifier; one more without any of
  * them for what was evicted.
  */
-static Datum
-statements(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_statements);
+
+Datum
+pgnetlat_statements(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	StatementEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	accumulate_all();
 	entries = statements_copy(&count);
 	for (int i = 0; i < count; i++)
 		statement_row(&row, &entries[i]);
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_statements, statements, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_statements_1_1, statements, API_1_1);
 
 static void
 row_run_queue(RowBuilder *row, const LedgerTotals *totals)
@@ -147,85 +137,45 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_int64(row, "packets_sent", counters->tcp.packets_sent);
 	row_int64(row, "packets_received", counters->tcp.packets_received);
 	row_timestamp(row, "stats_since", entry->since);
-	if (row->api >= API_1_1)
-	{
-		row_run_queue(row, totals);
-		row_exec_parts(row, totals);
-		row_connect_cost(row, &counters->connect);
-		row_int64(row, "pooler_requests", totals->pooler_requests);
-		client_pooler(row, entry);
-	}
-}
-
-/* What is wrong with a group, given what it counted in a window that ends now. */
-static void
-client_verdict(RowBuilder *row, const ClientEntry *recent, TimestampTz ends)
-{
-	if (recent && rows_may_see(recent->key.userid))
-		row_text(row, "verdict", verdict_name(diagnose_client(recent, ends)));
-	else
-		row_null(row, "verdict");
-}
-
-/*
- * The same group in another copy, which was made right before: it is in the same
- * place, or near it.
- */
-static const ClientEntry *
-find_copy(const ClientEntry *entry, int place, const ClientEntry *copies, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		const ClientEntry *copy = &copies[(place + i) % count];
-
-		if (copy->is_evicted == entry->is_evicted &&
-			memcmp(&copy->key, &entry->key, sizeof(ClientKey)) == 0)
-			return copy;
-	}
-	return NULL;
+	row_run_queue(row, totals);
+	row_exec_parts(row, totals);
+	row_connect_cost(row, &counters->connect);
+	row_int64(row, "pooler_requests", totals->pooler_requests);
+	client_pooler(row, entry);
 }
 
 /*
  * One row per client group.
  */
-static Datum
-clients(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_clients);
+
+Datum
+pgnetlat_clients(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
-	ClientEntry *recent = NULL;
-	TimestampTz ends = 0;
 	int			count;
-	int			recent_count = 0;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	accumulate_all();
 	entries = clients_copy(&count);
-	if (api >= API_1_1)
-	{
-		recent = clients_copy_window(DIAGNOSE_RECENT_NS, &recent_count);
-		ends = GetCurrentTimestamp();
-	}
 	for (int i = 0; i < count; i++)
 	{
 		row_client_identity(&row, &entries[i], false);
 		client_account(&row, &entries[i]);
-		if (api >= API_1_1)
-			client_verdict(&row, find_copy(&entries[i], i, recent, recent_count), ends);
 		row_emit(&row);
 	}
 	return (Datum) 0;
 }
 
-SQL_ENTRY_POINT(pgnetlat_clients, clients, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_clients_1_1, clients, API_1_1);
-
 /*
  * The same over a window, with its length, and with names; a group that is
  * younger than the window has one that begins with it.
  */
-static Datum
-clients_last(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_clients_last);
+
+Datum
+pgnetlat_clients_last(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
@@ -233,7 +183,7 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	int64		length;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
 	entries = clients_copy_window(length, &count);
@@ -242,14 +192,11 @@ clients_last(FunctionCallInfo fcinfo, ApiVersion api)
 	{
 		row_client_identity(&row, &entries[i], true);
 		client_account(&row, &entries[i]);
-		client_verdict(&row, &entries[i], ends);
 		row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
 		row_emit(&row);
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_clients_last, clients_last, API_1_1);
 
 /* Fill in an address, if it is one of a single host. */
 static bool
@@ -330,21 +277,21 @@ blocker_row(RowBuilder *row, const BlockerEntry *entry)
 /*
  * One row per holder's client group, or type of process, and statement.
  */
-static Datum
-blockers(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_blockers);
+
+Datum
+pgnetlat_blockers(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	BlockerEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	entries = lock_waits_copy_blockers(&count);
 	for (int i = 0; i < count; i++)
 		blocker_row(&row, &entries[i]);
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_blockers, blockers, API_1_1);
 
 /*
  * Where we are in the histograms.  They are many rows, so they are returned
@@ -353,12 +300,10 @@ SQL_ENTRY_POINT(pgnetlat_blockers, blockers, API_1_1);
  */
 typedef struct HistogramScan
 {
-	ApiVersion	api;
 	ClientEntry *groups;
 	int			count;
 	int			group;			/* the next row's */
 	int			metric;
-	int			bucket;			/* of 1.0 only: a row has all of them since */
 	Datum		metric_text[NUM_METRICS];
 	Datum		le_text[HISTOGRAM_BUCKETS];
 	Datum		le_array;
@@ -370,7 +315,7 @@ typedef struct HistogramScan
 
 /* In a context that lives as long as the scan. */
 static HistogramScan *
-histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
+histogram_begin(FunctionCallInfo fcinfo)
 {
 	HistogramScan *scan = palloc0(sizeof(HistogramScan));
 
@@ -378,15 +323,13 @@ histogram_begin(FunctionCallInfo fcinfo, ApiVersion api)
 	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	scan->desc = BlessTupleDesc(scan->desc);
-	scan->api = api;
-	scan->row.api = api;
 	accumulate_all();
 	scan->groups = clients_copy(&scan->count);
 	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
 												   "pgnetlat histogram group",
 												   ALLOCSET_SMALL_SIZES);
 	for (int i = 0; i < NUM_METRICS; i++)
-		scan->metric_text[i] = CStringGetTextDatum(metric_name(i, api));
+		scan->metric_text[i] = CStringGetTextDatum(metric_names[i]);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		scan->le_text[i] = CStringGetTextDatum(histogram_le(i));
 	scan->le_array = PointerGetDatum(construct_array(scan->le_text, HISTOGRAM_BUCKETS,
@@ -411,12 +354,7 @@ histogram_begin_group(HistogramScan *scan)
 static void
 histogram_step(HistogramScan *scan)
 {
-	int			metrics = scan->api == API_1_0 ? METRIC_CONNECT : NUM_METRICS;
-
-	if (scan->api == API_1_0 && ++scan->bucket < HISTOGRAM_BUCKETS)
-		return;
-	scan->bucket = 0;
-	if (++scan->metric < metrics)
+	if (++scan->metric < NUM_METRICS)
 		return;
 	scan->metric = 0;
 	scan->group++;
@@ -432,7 +370,7 @@ histogram_next(HistogramScan *scan)
 	Datum		cumulative[HISTOGRAM_BUCKETS];
 	int64		count = 0;
 
-	if (scan->metric == 0 && scan->bucket == 0)
+	if (scan->metric == 0)
 		histogram_begin_group(scan);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 	{
@@ -442,18 +380,10 @@ histogram_next(HistogramScan *scan)
 
 	row->column = scan->identity_columns;
 	row_datum(row, "metric", scan->metric_text[scan->metric]);
-	if (scan->api == API_1_0)
-	{
-		row_datum(row, "le", scan->le_text[scan->bucket]);
-		row_datum(row, "bucket", cumulative[scan->bucket]);
-	}
-	else
-	{
-		row_datum(row, "le", scan->le_array);
-		row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
-																 INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-																 TYPALIGN_DOUBLE)));
-	}
+	row_datum(row, "le", scan->le_array);
+	row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
+															 INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+															 TYPALIGN_DOUBLE)));
 	row_float8(row, "sum", values->sum / (double) NS_PER_S);
 	row_int64(row, "count", count);
 	rows_check_columns(row, scan->desc);
@@ -462,11 +392,12 @@ histogram_next(HistogramScan *scan)
 }
 
 /*
- * One row per client group and metric, with arrays of the buckets, or in 1.0
- * one row per bucket; in seconds, as Prometheus wants them.
+ * One row per client group and metric, with arrays of the buckets; in seconds, as Prometheus wants them.
  */
-static Datum
-histogram(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_histogram);
+
+Datum
+pgnetlat_histogram(PG_FUNCTION_ARGS)
 {
 	FuncCallContext *call;
 	HistogramScan *scan;
@@ -477,7 +408,7 @@ histogram(FunctionCallInfo fcinfo, ApiVersion api)
 
 		call = SRF_FIRSTCALL_INIT();
 		old = MemoryContextSwitchTo(call->multi_call_memory_ctx);
-		call->user_fctx = histogram_begin(fcinfo, api);
+		call->user_fctx = histogram_begin(fcinfo);
 		MemoryContextSwitchTo(old);
 	}
 	call = SRF_PERCALL_SETUP();
@@ -486,9 +417,6 @@ histogram(FunctionCallInfo fcinfo, ApiVersion api)
 		SRF_RETURN_DONE(call);
 	SRF_RETURN_NEXT(call, histogram_next(scan));
 }
-
-SQL_ENTRY_POINT(pgnetlat_histogram, histogram, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_histogram_1_1, histogram, API_1_1);
 
 static void
 history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *values)
@@ -502,28 +430,27 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_int64(row, "retransmits", values->retransmits);
 	row_int64(row, "bytes_sent", totals->bytes_sent);
 	row_int64(row, "bytes_received", values->bytes_received);
-	if (row->api >= API_1_1)
-	{
-		row_run_queue(row, totals);
-		row_exec_parts(row, totals);
-		row_int64(row, "connections", values->connections);
-		row_int64(row, "failed_connections", values->failed_connections);
-		row_ms(row, "connect_time", values->connect);
-	}
+	row_run_queue(row, totals);
+	row_exec_parts(row, totals);
+	row_int64(row, "connections", values->connections);
+	row_int64(row, "failed_connections", values->failed_connections);
+	row_ms(row, "connect_time", values->connect);
 	row_emit(row);
 }
 
 /*
  * One row per interval and database.
  */
-static Datum
-history(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_history);
+
+Datum
+pgnetlat_history(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	HistoryInterval *intervals;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	accumulate_all();
 	intervals = history_copy(GetCurrentTimestamp(), &count);
 	for (int i = 0; i < count; i++)
@@ -536,6 +463,3 @@ history(FunctionCallInfo fcinfo, ApiVersion api)
 	}
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_history, history, API_1_0);
-SQL_ENTRY_POINT(pgnetlat_history_1_1, history, API_1_1);

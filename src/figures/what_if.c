@@ -227,8 +227,10 @@ client_row(RowBuilder *row, const ClientEntry *entry, const Processors *processo
 /*
  * One row per client group.
  */
-static Datum
-what_if(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_what_if);
+
+Datum
+pgnetlat_what_if(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
@@ -237,7 +239,7 @@ what_if(FunctionCallInfo fcinfo, ApiVersion api)
 	int64		length;
 	int			count;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	change = change_arguments(fcinfo, 0);
 	change.sessions = sessions_argument(fcinfo, 3);
 	length = window_argument(fcinfo, 4);
@@ -252,8 +254,6 @@ what_if(FunctionCallInfo fcinfo, ApiVersion api)
 	return (Datum) 0;
 }
 
-SQL_ENTRY_POINT(pgnetlat_what_if, what_if, API_1_1);
-
 /* ---------------------------------------------------------------------------
  * One session
  * ---------------------------------------------------------------------------
@@ -263,8 +263,10 @@ SQL_ENTRY_POINT(pgnetlat_what_if, what_if, API_1_1);
  * One row for a session that the caller may look at; none if there is no such
  * session.
  */
-static Datum
-what_if_session(FunctionCallInfo fcinfo, ApiVersion api)
+PG_FUNCTION_INFO_V1(pgnetlat_what_if_session);
+
+Datum
+pgnetlat_what_if_session(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SlotObservation observation;
@@ -275,7 +277,7 @@ what_if_session(FunctionCallInfo fcinfo, ApiVersion api)
 	int			slot;
 	bool		known;
 
-	rows_begin(fcinfo, api, &row);
+	rows_begin(fcinfo, &row);
 	change = change_arguments(fcinfo, 1);
 	length = window_argument(fcinfo, 4);
 	if (PG_ARGISNULL(0))
@@ -294,5 +296,3 @@ what_if_session(FunctionCallInfo fcinfo, ApiVersion api)
 	row_emit(&row);
 	return (Datum) 0;
 }
-
-SQL_ENTRY_POINT(pgnetlat_what_if_session, what_if_session, API_1_1);

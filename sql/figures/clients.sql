@@ -1,0 +1,328 @@
+
+-- ---------------------------------------------------------------------------
+-- Clients: the account by database, role, application and address
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_clients(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT sessions bigint,
+	OUT ended_sessions bigint,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT stats_since timestamptz,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_start_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
+	OUT connect_other_time double precision,
+	OUT connect_server_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_clients() IS
+	'account by database, role, application and address, over live and ended sessions; usesysid is NULL in a database''s row of evicted groups';
+
+CREATE VIEW pgnetlat_clients AS
+SELECT c.datid,
+	   d.datname,
+	   c.usesysid,
+	   u.rolname AS usename,
+	   c.application_name,
+	   c.client_addr,
+	   c.sessions,
+	   c.ended_sessions,
+	   c.requests,
+	   c.statements,
+	   c.transactions,
+	   c.pipelined,
+	   c.round_trips,
+	   c.total_time,
+	   c.exec_time,
+	   c.send_time,
+	   c.recv_time,
+	   c.network_time,
+	   c.client_time,
+	   c.idle_time,
+	   c.pending_time,
+	   c.in_xact_wait_time,
+	   c.send_blocked_time,
+	   c.send_client_time,
+	   c.server_share,
+	   c.network_share,
+	   c.client_share,
+	   c.rtt,
+	   c.retransmits,
+	   c.bytes_sent,
+	   c.bytes_received,
+	   c.packets_sent,
+	   c.packets_received,
+	   c.stats_since,
+	   c.run_queue_time,
+	   c.run_queue_wait_time,
+	   c.exec_cpu_time,
+	   c.exec_io_time,
+	   c.exec_lock_time,
+	   c.exec_replication_time,
+	   c.exec_remote_time,
+	   c.exec_other_time,
+	   c.exec_unsampled_time,
+	   c.connections,
+	   c.failed_connections,
+	   c.connect_round_trips,
+	   c.connect_time,
+	   c.connect_start_time,
+	   c.connect_tls_time,
+	   c.connect_auth_time,
+	   c.connect_other_time,
+	   c.connect_server_time,
+	   c.connect_network_time,
+	   c.connect_client_time,
+	   c.pooler_requests,
+	   c.pooler_addr
+  FROM pgnetlat_clients() c
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
+
+COMMENT ON VIEW pgnetlat_clients IS
+	'where time went, by database, role, application and address, over live and ended sessions';
+COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) for failed connections of which there is no such group, (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
+COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
+COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: in exchanges, while the server was working';
+COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the most recently measured round-trip time; NULL if none was measured';
+COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
+COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
+COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
+COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'when counting began for this row';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
+COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_clients.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_clients.connections IS 'connections that were set up';
+COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, no such database and the like';
+COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips that the clients took to connect: that of TCP, those for encryption, those of authentication, and the last one';
+COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; failed connections are not in it';
+COMMENT ON COLUMN pgnetlat_clients.connect_start_time IS 'milliseconds: part of connect_time: forking and starting the process, until authentication began';
+COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, what came before their start-up packet';
+COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
+COMMENT ON COLUMN pgnetlat_clients.connect_other_time IS 'milliseconds: the rest of connect_time: catalogs, settings, the first ReadyForQuery';
+COMMENT ON COLUMN pgnetlat_clients.connect_server_time IS 'milliseconds: connect_time - connect_network_time - connect_client_time';
+COMMENT ON COLUMN pgnetlat_clients.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it';
+COMMENT ON COLUMN pgnetlat_clients.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise';
+COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
+
+CREATE FUNCTION pgnetlat_clients_last(
+	IN duration interval DEFAULT '1 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT sessions bigint,
+	OUT ended_sessions bigint,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT stats_since timestamptz,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_start_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
+	OUT connect_other_time double precision,
+	OUT connect_server_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT pooler_addr inet,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
+	'pgnetlat_clients over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+
+CREATE FUNCTION pgnetlat_histogram(
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT metric text,
+	OUT le text[],
+	OUT bucket bigint[],
+	OUT sum double precision,
+	OUT count bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 500;
+
+COMMENT ON FUNCTION pgnetlat_histogram() IS
+	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
+
+CREATE VIEW pgnetlat_histogram AS
+SELECT g.datid,
+	   g.datname,
+	   g.usesysid,
+	   g.usename,
+	   g.application_name,
+	   g.client_addr,
+	   g.metric,
+	   pg_catalog.unnest(g.le) AS le,
+	   pg_catalog.unnest(g.bucket) AS bucket,
+	   g.sum,
+	   g.count
+  FROM (SELECT (h.r).datid,
+			   d.datname,
+			   (h.r).usesysid,
+			   u.rolname AS usename,
+			   (h.r).application_name,
+			   (h.r).client_addr,
+			   (h.r).metric,
+			   (h.r).le,
+			   (h.r).bucket,
+			   (h.r).sum,
+			   (h.r).count
+		  FROM (SELECT pgnetlat_histogram() AS r) h
+		  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
+		  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid
+		OFFSET 0) g;			-- once for each group and metric
+
+COMMENT ON VIEW pgnetlat_histogram IS
+	'cumulative histograms by client group, in the form of Prometheus, in seconds';
+
+COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_histogram.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
+COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), rtt, or connect (connect_time)';
+COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
+COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
+COMMENT ON COLUMN pgnetlat_histogram.sum IS 'seconds: sum of the metric''s observations';
+COMMENT ON COLUMN pgnetlat_histogram.count IS 'number of the metric''s observations';
+
+CREATE FUNCTION pgnetlat_reset_clients(
+	datid oid DEFAULT NULL,
+	usesysid oid DEFAULT NULL,
+	application_name text DEFAULT NULL,
+	client_addr inet DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
+	'discards what has been counted for the client groups that match all given arguments, and returns their number; NULL matches anything';
+
+REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
+
+GRANT SELECT ON pgnetlat_clients, pgnetlat_histogram TO PUBLIC;

@@ -1,0 +1,132 @@
+
+-- ---------------------------------------------------------------------------
+-- History: the account by interval and database
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_history(
+	OUT bucket_start timestamptz,
+	OUT bucket_end timestamptz,
+	OUT datid oid,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT connections bigint,
+	OUT failed_connections bigint,
+	OUT connect_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+
+COMMENT ON FUNCTION pgnetlat_history() IS
+	'account by interval and database, oldest first; the last interval is in progress; datid is NULL in the row of databases beyond those that an interval has room for';
+
+CREATE VIEW pgnetlat_history AS
+SELECT h.bucket_start,
+	   h.bucket_end,
+	   h.datid,
+	   d.datname,
+	   h.requests,
+	   h.statements,
+	   h.transactions,
+	   h.pipelined,
+	   h.round_trips,
+	   h.total_time,
+	   h.exec_time,
+	   h.send_time,
+	   h.recv_time,
+	   h.network_time,
+	   h.client_time,
+	   h.idle_time,
+	   h.in_xact_wait_time,
+	   h.send_blocked_time,
+	   h.send_client_time,
+	   h.server_share,
+	   h.network_share,
+	   h.client_share,
+	   h.retransmits,
+	   h.bytes_sent,
+	   h.bytes_received,
+	   h.run_queue_time,
+	   h.run_queue_wait_time,
+	   h.exec_cpu_time,
+	   h.exec_io_time,
+	   h.exec_lock_time,
+	   h.exec_replication_time,
+	   h.exec_remote_time,
+	   h.exec_other_time,
+	   h.exec_unsampled_time,
+	   h.connections,
+	   h.failed_connections,
+	   h.connect_time
+  FROM pgnetlat_history() h
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
+ ORDER BY h.bucket_start, h.datid;
+
+COMMENT ON VIEW pgnetlat_history IS
+	'where time went, by interval and database, oldest first; the last interval is in progress';
+COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
+COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
+COMMENT ON COLUMN pgnetlat_history.datid IS 'OID of the database; NULL for all databases beyond those an interval has room for';
+COMMENT ON COLUMN pgnetlat_history.datname IS 'name of the database; NULL if it has been dropped';
+COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
+COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: in exchanges, while the server was working';
+COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_history.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
+COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_history.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
+COMMENT ON COLUMN pgnetlat_history.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_history.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_history.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_history.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_history.connections IS 'connections that were set up';
+COMMENT ON COLUMN pgnetlat_history.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery';
+COMMENT ON COLUMN pgnetlat_history.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time';
+
+GRANT SELECT ON pgnetlat_history TO PUBLIC;

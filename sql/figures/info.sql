@@ -1,0 +1,70 @@
+
+-- ---------------------------------------------------------------------------
+-- The extension itself
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_info(
+	OUT version text,
+	OUT sampler_pid integer,
+	OUT sampler_start timestamptz,
+	OUT sampler_last_tick timestamptz,
+	OUT sampler_ticks bigint,
+	OUT sampler_cpu_time double precision,
+	OUT sampler_errors bigint,
+	OUT statements bigint,
+	OUT statements_max bigint,
+	OUT statements_evicted bigint,
+	OUT clients bigint,
+	OUT clients_max bigint,
+	OUT clients_evicted bigint,
+	OUT shared_memory_bytes bigint,
+	OUT stats_reset timestamptz,
+	OUT blockers bigint,
+	OUT blockers_max bigint,
+	OUT blockers_evicted bigint)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+
+COMMENT ON FUNCTION pgnetlat_info() IS
+	'version, health of the sampler (sampler_pid is NULL while it is down), evictions and memory';
+
+CREATE VIEW pgnetlat_info AS
+SELECT i.version, i.sampler_pid, i.sampler_start, i.sampler_last_tick, i.sampler_ticks,
+	i.sampler_cpu_time, i.sampler_errors, i.statements, i.statements_max,
+	i.statements_evicted, i.clients, i.clients_max, i.clients_evicted,
+	i.shared_memory_bytes, i.stats_reset, i.blockers, i.blockers_max, i.blockers_evicted
+  FROM pgnetlat_info() i;
+
+COMMENT ON VIEW pgnetlat_info IS
+	'the extension itself: version, state of its worker, evictions and memory';
+COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
+COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the worker took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
+COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
+COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
+COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_max IS 'maximum number of entries: pgnetlat.max_statements';
+COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.clients IS 'entries in use for pgnetlat_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_max IS 'maximum number of entries: pgnetlat.max_clients';
+COMMENT ON COLUMN pgnetlat_info.clients_evicted IS 'entries evicted so far';
+COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
+COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
+COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
+COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
+COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far; lock waits whose holder found no room count as well';
+
+CREATE FUNCTION pgnetlat_reset()
+RETURNS timestamptz
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000;
+
+COMMENT ON FUNCTION pgnetlat_reset() IS
+	'forgets everything counted so far, in every session; returns the moment from which things count again';
+
+REVOKE ALL ON FUNCTION pgnetlat_reset() FROM PUBLIC;
+
+GRANT SELECT ON pgnetlat_info TO PUBLIC;

@@ -1,0 +1,78 @@
+
+-- ---------------------------------------------------------------------------
+-- Pools: how many sessions are busy at once
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_pools(
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_pools() IS
+	'how many sessions are busy at once, by database and role, and for all sessions together; all but their number is NULL where the caller may not see it';
+
+CREATE VIEW pgnetlat_pools AS
+SELECT * FROM pgnetlat_pools();
+
+COMMENT ON VIEW pgnetlat_pools IS
+	'how many sessions are busy at once, by database and role, and for all sessions together: how large a pool of server connections would have to be';
+COMMENT ON COLUMN pgnetlat_pools.datid IS 'OID of the database; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.datname IS 'name of the database; NULL if it has been dropped, and in the row of all sessions; (evicted) in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
+COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the most that were at any one time';
+COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'how many were on average: the time that sessions were, by their accounts, per time that has passed';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg_sampled IS 'how many were on average at the sampler''s ticks, which is what the columns that follow are made from; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
+COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the most that were busy at a tick';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'with so many server connections, transaction pooling would have served these sessions for 99.9 % of the time without a wait';
+COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
+
+CREATE FUNCTION pgnetlat_pools_last(
+	IN duration interval DEFAULT '1 min',
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT sessions bigint,
+	OUT sessions_max bigint,
+	OUT busy bigint,
+	OUT busy_avg double precision,
+	OUT busy_avg_sampled double precision,
+	OUT busy_p50 bigint,
+	OUT busy_p95 bigint,
+	OUT busy_p99 bigint,
+	OUT busy_p999 bigint,
+	OUT busy_max bigint,
+	OUT pool_size bigint,
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+
+COMMENT ON FUNCTION pgnetlat_pools_last(interval) IS
+	'pgnetlat_pools over the given time up to now, at most 15 minutes: since stats_since, which was window_time milliseconds ago';
+
+GRANT SELECT ON pgnetlat_pools TO PUBLIC;

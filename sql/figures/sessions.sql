@@ -1,0 +1,272 @@
+
+-- ---------------------------------------------------------------------------
+-- Sessions: where each connected client backend's wall-clock time went
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_sessions(
+	OUT pid integer,
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT client_port integer,
+	OUT backend_start timestamptz,
+	OUT transport text,
+	OUT state text,
+	OUT state_change timestamptz,
+	OUT stats_since timestamptz,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT srtt double precision,
+	OUT rtt_at timestamptz,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_sessions() IS
+	'account of every connected client backend, times in milliseconds; all but the session''s identity is NULL where the caller may not see it';
+
+CREATE VIEW pgnetlat_sessions AS
+SELECT s.pid,
+	   s.datid,
+	   d.datname,
+	   s.usesysid,
+	   u.rolname AS usename,
+	   s.application_name,
+	   s.client_addr,
+	   s.client_port,
+	   s.backend_start,
+	   s.transport,
+	   s.state,
+	   s.state_change,
+	   s.stats_since,
+	   s.requests,
+	   s.statements,
+	   s.transactions,
+	   s.pipelined,
+	   s.round_trips,
+	   s.total_time,
+	   s.exec_time,
+	   s.send_time,
+	   s.recv_time,
+	   s.network_time,
+	   s.client_time,
+	   s.idle_time,
+	   s.pending_time,
+	   s.in_xact_wait_time,
+	   s.send_blocked_time,
+	   s.send_client_time,
+	   s.server_share,
+	   s.network_share,
+	   s.client_share,
+	   s.rtt,
+	   s.srtt,
+	   s.rtt_at,
+	   s.retransmits,
+	   s.bytes_sent,
+	   s.bytes_received,
+	   s.packets_sent,
+	   s.packets_received,
+	   s.run_queue_time,
+	   s.run_queue_wait_time,
+	   s.exec_cpu_time,
+	   s.exec_io_time,
+	   s.exec_lock_time,
+	   s.exec_replication_time,
+	   s.exec_remote_time,
+	   s.exec_other_time,
+	   s.exec_unsampled_time,
+	   s.blocking_time,
+	   s.blocked_by,
+	   s.connect_round_trips,
+	   s.connect_time,
+	   s.connect_network_time,
+	   s.connect_client_time,
+	   s.pooler_requests,
+	   s.client_rtt,
+	   s.pooler_addr
+  FROM pgnetlat_sessions() s
+  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+  LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
+
+COMMENT ON VIEW pgnetlat_sessions IS
+	'each connected client backend: where its wall-clock time went; without pg_read_all_stats, other roles'' sessions have only pid, datid, datname, usesysid, usename and application_name';
+COMMENT ON COLUMN pgnetlat_sessions.pid IS 'process ID of the backend';
+COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
+COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
+COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
+COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without what a pooler has appended to it';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity, or behind a pooler that says so, its client''s: NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client: -1 on a Unix-domain socket; NULL if the pooler''s words were cut off';
+COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
+COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
+COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
+COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
+COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: when the connection was established, or at the latest reset';
+COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
+COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
+COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the previous response left';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
+COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: in exchanges, while the server was working';
+COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: in exchanges, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
+COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was last asked; NULL if it was not';
+COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time ready to run but without a processor, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_sessions.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
+COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips that the client took to connect: that of TCP, those for encryption, those of authentication, and the last one; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
+
+CREATE FUNCTION pgnetlat_sessions_last(
+	IN duration interval DEFAULT '1 min',
+	OUT pid integer,
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT client_port integer,
+	OUT backend_start timestamptz,
+	OUT transport text,
+	OUT state text,
+	OUT state_change timestamptz,
+	OUT stats_since timestamptz,
+	OUT requests bigint,
+	OUT statements bigint,
+	OUT transactions bigint,
+	OUT pipelined bigint,
+	OUT round_trips bigint,
+	OUT total_time double precision,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT idle_time double precision,
+	OUT pending_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT send_blocked_time double precision,
+	OUT send_client_time double precision,
+	OUT server_share double precision,
+	OUT network_share double precision,
+	OUT client_share double precision,
+	OUT rtt double precision,
+	OUT srtt double precision,
+	OUT rtt_at timestamptz,
+	OUT retransmits bigint,
+	OUT bytes_sent bigint,
+	OUT bytes_received bigint,
+	OUT packets_sent bigint,
+	OUT packets_received bigint,
+	OUT run_queue_time double precision,
+	OUT run_queue_wait_time double precision,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision,
+	OUT blocking_time double precision,
+	OUT blocked_by integer,
+	OUT connect_round_trips bigint,
+	OUT connect_time double precision,
+	OUT connect_network_time double precision,
+	OUT connect_client_time double precision,
+	OUT pooler_requests bigint,
+	OUT client_rtt double precision,
+	OUT pooler_addr inet,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS
+	'pgnetlat_sessions over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+
+CREATE FUNCTION pgnetlat_reset_session(pid integer)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+
+COMMENT ON FUNCTION pgnetlat_reset_session(integer) IS
+	'discards what the session with this process ID has counted, and returns the time from which it counts again; NULL if there is no such session';
+
+REVOKE ALL ON FUNCTION pgnetlat_reset_session(integer) FROM PUBLIC;
+
+GRANT SELECT ON pgnetlat_sessions TO PUBLIC;

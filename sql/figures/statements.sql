@@ -1,0 +1,142 @@
+
+-- ---------------------------------------------------------------------------
+-- Statements: what each of them cost
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION pgnetlat_statements(
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT rows bigint,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT bytes_sent bigint,
+	OUT repeats bigint,
+	OUT repeat_network_time double precision,
+	OUT stats_since timestamptz,
+	OUT exec_cpu_time double precision,
+	OUT exec_io_time double precision,
+	OUT exec_lock_time double precision,
+	OUT exec_replication_time double precision,
+	OUT exec_remote_time double precision,
+	OUT exec_other_time double precision,
+	OUT exec_unsampled_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+
+COMMENT ON FUNCTION pgnetlat_statements() IS
+	'time in milliseconds by statement, with waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+
+CREATE VIEW pgnetlat_statements AS
+SELECT * FROM pgnetlat_statements();
+
+COMMENT ON VIEW pgnetlat_statements IS
+	'where time went, by role, database and query identifier, with waits booked to the statement before them';
+COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
+COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
+COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: in its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: part of these waits spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
+COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
+COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
+COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
+COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
+COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
+COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
+COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+
+CREATE FUNCTION pgnetlat_top_statements(
+	IN max_rows integer DEFAULT 20,
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT rows bigint,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT repeats bigint,
+	OUT repeat_network_time double precision,
+	OUT query text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
+AS $$
+DECLARE
+	pgss text;
+	own  text;
+BEGIN
+	IF max_rows OPERATOR(pg_catalog.<) 0 THEN
+		RAISE EXCEPTION 'max_rows must not be negative'
+			USING ERRCODE = 'invalid_parameter_value',
+				  HINT = 'Use NULL for all rows.';
+	END IF;
+	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO pgss
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+	   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
+					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
+	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat';
+
+	RETURN QUERY EXECUTE pg_catalog.format(
+		'SELECT s.userid, s.dbid, s.queryid, s.calls, s.rows, s.exec_time,
+				s.send_time, s.network_time, s.client_time, s.repeats,
+				s.repeat_network_time, %s
+		   FROM %s s
+		  ORDER BY s.network_time OPERATOR(pg_catalog.+) s.send_time DESC, s.queryid
+		  LIMIT $1',
+		CASE WHEN pgss IS NULL THEN 'NULL::pg_catalog.text'
+			 ELSE pg_catalog.format(
+				'(SELECT pg_catalog.min(q.query) FROM %s q
+				   WHERE q.userid OPERATOR(pg_catalog.=) s.userid
+					 AND q.dbid OPERATOR(pg_catalog.=) s.dbid
+					 AND q.queryid OPERATOR(pg_catalog.=) s.queryid)',
+				pgss)
+		END, own)
+	USING max_rows;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
+	'the statements with the most network and send time, with their text where pg_stat_statements has it (NULL elsewhere)';
+
+CREATE VIEW pgnetlat_top_statements AS
+SELECT * FROM pgnetlat_top_statements();
+
+COMMENT ON VIEW pgnetlat_top_statements IS
+	'the 20 statements with the most network and send time, with their text where pg_stat_statements has it';
+COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
+COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
+COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
+COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
+COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
+
+GRANT SELECT ON pgnetlat_statements, pgnetlat_top_statements TO PUBLIC;
