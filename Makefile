@@ -41,6 +41,12 @@ dist:
 
 .PHONY: dist
 
+# Unit tests, pg_regress and the core's TAP tests, in a private server: two minutes.
+check-quick:
+	$(srcdir)/scripts/test --quick
+
+.PHONY: check-quick
+
 # The extension's script, from its parts.
 SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \

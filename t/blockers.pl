@@ -160,12 +160,12 @@ is($row->{queryid}, queryid_of($holder), 'after which statement');
 
 my $account = $observer->account($victim[0]->pid);
 cmp_ok(
-	$account->{lock_wait_time},
+	$account->{exec_lock_time},
 	'>=',
 	$account->{read_from} - $victim[0]->{waits_since} - 0.1,
 	'in its own account it has waited as long');
 cmp_ok(
-	$account->{lock_wait_time},
+	$account->{exec_lock_time},
 	'<=',
 	$account->{read_to} - $victim[0]->{asked_at} + 0.1,
 	'and no longer');
@@ -178,7 +178,7 @@ cmp_ok(
 	'<=',
 	blocker('thinks')->{blocked_time},
 	'for that time');
-is($account->{lock_wait_time}, 0, 'and waited for nobody');
+is($account->{exec_lock_time}, 0, 'and waited for nobody');
 is($account->{blocked_by}, undef, 'nor does it now');
 
 my $holders_queryid = queryid_of($holder);
@@ -468,7 +468,7 @@ cmp_ok(
 	'of a session: from zero');
 $account = $observer->account($victim[0]->pid);
 cmp_ok(
-	$account->{lock_wait_time},
+	$account->{exec_lock_time},
 	'<=',
 	$account->{read_to} - $reset,
 	'of the one that waits');

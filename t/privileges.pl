@@ -137,7 +137,7 @@ foreach my $name (sort keys %session)
 		't',
 		"$name: sees itself");
 	is($caller->value('SELECT version FROM pgnetlat_info') // '',
-		'1.1', "$name: sees the version");
+		'1.0', "$name: sees the version");
 	ok(defined $caller->value('SELECT count(*) FROM pgnetlat_history'),
 		"$name: sees the history");
 	is($caller->error_of('SELECT * FROM pgnetlat_top_statements'),
@@ -233,7 +233,7 @@ foreach my $name (sort keys %session)
 	is( $observer->poll(
 			sub {
 				my $count = $session{$name}->value(
-					'SELECT count(blocked_by) + count(lock_wait_time)
+					'SELECT count(blocked_by) + count(exec_lock_time)
 						FROM pgnetlat_sessions WHERE pid = ' . $waiting->pid);
 				!$may || $count == 2 ? "count $count" : undef;
 			}),

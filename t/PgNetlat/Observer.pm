@@ -48,7 +48,7 @@ our @SUMS = (
 our @GROWING = (@SUMS);
 
 # what sessions have beside
-our @SESSION_GROWING = qw(lock_wait_time blocking_time);
+our @SESSION_GROWING = qw(blocking_time);
 
 # Milliseconds: what adding and printing floating point numbers may cost.
 my $ROUNDING = 1e-6;
@@ -144,9 +144,6 @@ sub _check_row
 		  grep { $row->{run_queue_wait_time} > $row->{$_} + $ROUNDING }
 		  qw(run_queue_time client_time);
 	}
-	$self->_complain($row, 'lock_wait_time exceeds exec_time')
-	  if defined $row->{lock_wait_time}
-	  and $row->{lock_wait_time} > $row->{exec_time} + $ROUNDING;
 
 	if (defined $row->{server_share})
 	{
