@@ -74,6 +74,10 @@ class Results:
                               "digits": digits, "met": met and not is_open, "open": is_open,
                               "required": required, "note": note})
 
+    def works(self, what):
+        """A smoke test has come to its end; its figures mean nothing."""
+        self.judge(what, 0, 0, "", required=False)
+
     def skip(self, what, why):
         self.skipped.append({"what": what, "why": why})
 

@@ -219,6 +219,8 @@ def verdict(result):
 
 def line(result):
     """One result for the screen."""
+    if result.goal.startswith("at least"):
+        return f"{result.scenario:2} {result.case}: {result.quantity}: {result.shown:.4g} {result.unit}, {result.goal}"
     return (f"{result.scenario:2} {result.case}: {result.quantity}: truth {result.truth:.4g}"
             f" shown {result.shown:.4g} {result.unit} ({percent(result)})"
             + (f" [per exchange {result.error * 1000 / result.per:+.1f} us]" if result.per > 1 else ""))
