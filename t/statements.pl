@@ -416,6 +416,24 @@ foreach (qw(network_time client_time))
 }
 
 # ---------------------------------------------------------------------------
+# Windows
+# ---------------------------------------------------------------------------
+
+# a window that is older than all that was counted has all of it
+my $windowed = "SELECT id FROM items WHERE id = 1";
+statements_of(sub { $_[0]->run($windowed) foreach 1 .. 3 });
+my ($window) = $observer->rows(
+	"SELECT w.calls, w.rows, w.window_time > 0 AS some_time,
+			w.exec_time = s.exec_time AND w.bytes_sent = s.bytes_sent AS same
+	 FROM pgnetlat_statements_last('15 min') w
+		 JOIN pgnetlat_statements s USING (userid, dbid, queryid)
+	 WHERE queryid = " . queryid($windowed));
+is_deeply(
+	$window,
+	{ calls => 3, rows => 6, some_time => 't', same => 't' },
+	'a window has what was counted since the reset');
+
+# ---------------------------------------------------------------------------
 # More statements than there is room for
 # ---------------------------------------------------------------------------
 

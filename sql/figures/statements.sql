@@ -61,6 +61,30 @@ COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: part of
 COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 
+CREATE FUNCTION pgnetlat_statements_last(
+	IN duration interval DEFAULT '1 min',
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT rows bigint,
+	OUT exec_time double precision,
+	OUT send_time double precision,
+	OUT recv_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT bytes_sent bigint,
+	OUT repeats bigint,
+	OUT repeat_network_time double precision,
+	OUT window_time double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+
+COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
+	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times of the last window_time milliseconds';
+
 CREATE FUNCTION pgnetlat_top_statements(
 	IN max_rows integer DEFAULT 20,
 	OUT userid oid,

@@ -52,18 +52,21 @@ row_statement_parts(RowBuilder *row, const ExecSplit *split)
 	row_exec_parts(row, &totals);
 }
 
+/* The identifier of others' statements is for pg_read_all_stats. */
 static void
-statement_row(RowBuilder *row, const StatementEntry *entry)
+statement_identity(RowBuilder *row, const StatementKey *key)
 {
-	const StatementTotals *totals = &entry->counters.totals;
-	bool		evicted = entry->key.dbid == InvalidOid;
-
-	row_oid(row, "userid", entry->key.userid);
-	row_oid(row, "dbid", entry->key.dbid);
-	if (evicted || entry->key.queryid == 0 || !rows_may_see(entry->key.userid))
+	row_oid(row, "userid", key->userid);
+	row_oid(row, "dbid", key->dbid);
+	if (key->queryid == 0 || !rows_may_see(key->userid))
 		row_null(row, "queryid");
 	else
-		row_int64(row, "queryid", (int64) entry->key.queryid);
+		row_int64(row, "queryid", (int64) key->queryid);
+}
+
+static void
+statement_totals(RowBuilder *row, const StatementTotals *totals)
+{
 	row_int64(row, "calls", totals->calls);
 	row_int64(row, "rows", totals->rows);
 	row_ms(row, "exec_time", totals->exec);
@@ -75,6 +78,13 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	row_int64(row, "bytes_sent", totals->bytes);
 	row_int64(row, "repeats", totals->repeats);
 	row_ms(row, "repeat_network_time", totals->repeat_network);
+}
+
+static void
+statement_row(RowBuilder *row, const StatementEntry *entry)
+{
+	statement_identity(row, &entry->key);
+	statement_totals(row, &entry->counters.totals);
 	row_timestamp(row, "stats_since", entry->since);
 	row_statement_parts(row, &entry->counters.split);
 	row_emit(row);
@@ -98,6 +108,35 @@ pgnetlat_statements(PG_FUNCTION_ARGS)
 	entries = statements_copy(&count);
 	for (int i = 0; i < count; i++)
 		statement_row(&row, &entries[i]);
+	return (Datum) 0;
+}
+
+/*
+ * The same over a window, without what was evicted.
+ */
+PG_FUNCTION_INFO_V1(pgnetlat_statements_last);
+
+Datum
+pgnetlat_statements_last(PG_FUNCTION_ARGS)
+{
+	RowBuilder	row;
+	StatementWindow *windows;
+	TimestampTz ends;
+	int64		length;
+	int			count;
+
+	rows_begin(fcinfo, &row);
+	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
+	accumulate_all();
+	windows = statements_copy_window(length, &count);
+	ends = GetCurrentTimestamp();
+	for (int i = 0; i < count; i++)
+	{
+		statement_identity(&row, &windows[i].key);
+		statement_totals(&row, &windows[i].totals);
+		row_ms(&row, "window_time", Max(ends - windows[i].since, 0) * NS_PER_US);
+		row_emit(&row);
+	}
 	return (Datum) 0;
 }
 

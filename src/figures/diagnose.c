@@ -138,12 +138,13 @@ statement_figures(const StatementWindow *statement, int64 window, VerdictFigures
 	figures->subject = VERDICT_OF_STATEMENT;
 	figures->window = Max(window, 1);
 	figures->blocked_by = VERDICT_NOBODY;
-	figures->calls = statement->calls;
-	figures->repeats = statement->repeats;
-	figures->repeat_network = statement->repeat_network;
-	figures->client = statement->client;
-	figures->in_xact_wait = statement->in_xact_wait;
-	figures->time = statement->time;
+	figures->calls = statement->totals.calls;
+	figures->repeats = statement->totals.repeats;
+	figures->repeat_network = statement->totals.repeat_network;
+	figures->client = statement->totals.client;
+	figures->in_xact_wait = statement->totals.in_xact_wait;
+	figures->time = statement->totals.exec + statement->totals.send + statement->totals.recv +
+		statement->totals.network + statement->totals.client;
 }
 
 /*
@@ -374,9 +375,9 @@ explain_repeats(Diagnosis *diagnosis, const StatementWindow *statement,
 				continue;
 			}
 			part = network > 0 ? client->figures.totals.network / network : 0;
-			client->figures.explained += statement->repeat_network * part;
+			client->figures.explained += statement->totals.repeat_network * part;
 			client->figures.explained_others +=
-				(finding->lost - statement->repeat_network) * part;
+				(finding->lost - statement->totals.repeat_network) * part;
 		}
 	}
 }

@@ -12,9 +12,8 @@
  * use many statements add to these one by one; with the partitions' locks they
  * would meet each other, and these cost more than the additions.
  *
- * Windows begin with snapshots, as those over client groups do (clients.c), but
- * these are of what tells repeated statements only, in few bits.  A statement
- * that was not there then had counted nothing: its snapshot is zero.  What was
+ * Windows begin with snapshots, as those over client groups do (clients.c).  A
+ * statement that was not there then had counted nothing: its snapshot is zero.  What was
  * restored is older than any window.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -398,30 +397,6 @@ statements_add_samples(const StatementKey *key, const int64 *part)
  * ---------------------------------------------------------------------------
  */
 
-static inline uint32
-units(int64 time)
-{
-	return (uint32) (time / SNAPSHOT_UNIT_NS);
-}
-
-/* All that a statement cost: its executions, and the waits after them. */
-static inline int64
-time_of(const StatementTotals *totals)
-{
-	return totals->exec + totals->send + totals->recv + totals->network + totals->client;
-}
-
-static void
-take_snapshot(StatementSnapshot *snapshot, const StatementTotals *totals)
-{
-	snapshot->calls = (uint32) totals->calls;
-	snapshot->repeats = (uint32) totals->repeats;
-	snapshot->repeat_network = units(totals->repeat_network);
-	snapshot->client = units(totals->client);
-	snapshot->in_xact_wait = units(totals->in_xact_wait);
-	snapshot->time = units(time_of(totals));
-}
-
 static void
 take_snapshot_of_entry(void *entry, void *own, void *arg)
 {
@@ -433,8 +408,7 @@ take_snapshot_of_entry(void *entry, void *own, void *arg)
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
 		if (levels & (1u << level))
-			take_snapshot(&shared->kept[snapshots_place(times, level)],
-						  &shared->entry.counters.totals);
+			shared->kept[snapshots_place(times, level)] = shared->entry.counters.totals;
 	}
 	unlock_entry(shared);
 }
@@ -469,36 +443,35 @@ statements_take_snapshots(SnapshotLevels levels)
 	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
 }
 
-static inline int64
-time_since(int64 now, uint32 before)
+/* What to copy of each statement. */
+typedef struct WindowReading
 {
-	return (int64) (uint32) (units(now) - before) * SNAPSHOT_UNIT_NS;
-}
+	int64		length;
+	int64		now;			/* monotonic, and ... */
+	TimestampTz timestamp;		/* ... the same moment */
+} WindowReading;
 
-/* "arg" is the moment that the window must contain all since. */
 static void
 copy_window(void *copy, const void *entry, const void *own, void *arg)
 {
 	StatementWindow *window = copy;
 	SharedStatement *shared = (SharedStatement *) entry;
-	const StatementTotals *totals = &shared->entry.counters.totals;
+	const WindowReading *reading = arg;
 	const SnapshotTimes *times = &((const StatementsPartition *) own)->times;
-	int			found = snapshots_find(times, *(int64 *) arg);
-	const StatementSnapshot *before;
+	int			found = snapshots_find(times, reading->now - reading->length);
 
 	/* where there is none as old as that, the oldest, or all that was counted */
 	if (found < 0)
 		found = snapshots_oldest(times);
-	before = &shared->kept[found];
 	lock_entry(shared);
 	window->key = shared->entry.key;
-	window->calls = (uint32) ((uint32) totals->calls - before->calls);
-	window->repeats = (uint32) ((uint32) totals->repeats - before->repeats);
-	window->repeat_network = time_since(totals->repeat_network, before->repeat_network);
-	window->client = time_since(totals->client, before->client);
-	window->in_xact_wait = time_since(totals->in_xact_wait, before->in_xact_wait);
-	window->time = time_since(time_of(totals), before->time);
+	window->totals = shared->entry.counters.totals;
+	statements_totals_subtract(&window->totals, &shared->kept[found]);
+	window->since = shared->entry.since;
 	unlock_entry(shared);
+	if (times->at[found] != 0)
+		window->since = Max(window->since, reading->timestamp -
+							(reading->now - times->at[found]) / NS_PER_US);
 }
 
 /*
@@ -512,9 +485,9 @@ statements_copy_window(int64 length, int *count)
 		.copy_size = sizeof(StatementWindow),
 		.copy = copy_window,
 	};
-	int64		since = clock_now() - length;
+	WindowReading reading = {length, clock_now(), GetCurrentTimestamp()};
 
-	return table_copy(&table, &window_reader, &since, count);
+	return table_copy(&table, &window_reader, &reading, count);
 }
 
 /*
@@ -536,7 +509,7 @@ statements_restore(const StatementEntry *saved)
 		shared->entry = *saved;
 		shared->calls_in_usage = saved->counters.totals.calls;
 		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-			take_snapshot(&shared->kept[i], &saved->counters.totals);
+			shared->kept[i] = saved->counters.totals;
 		unlock_entry(shared);
 	}
 	else

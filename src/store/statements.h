@@ -64,19 +64,12 @@ typedef struct StatementEntry
 	StatementCounters counters;
 } StatementEntry;
 
-/*
- * What of a statement was counted in a window.  Times in nanoseconds, to the
- * millisecond.
- */
+/* What of a statement was counted in a window, which began at "since". */
 typedef struct StatementWindow
 {
 	StatementKey key;
-	int64		calls;
-	int64		repeats;
-	int64		repeat_network;
-	int64		client;
-	int64		in_xact_wait;
-	int64		time;			/* its executions, and the waits after them */
+	TimestampTz since;
+	StatementTotals totals;
 } StatementWindow;
 
 /* What has been counted of a statement, and is to be added to its entry. */
@@ -97,22 +90,6 @@ statements_hash(const StatementKey *key)
 	return chains_hash(key->queryid, (uint64) key->dbid << 32 | key->userid);
 }
 
-/*
- * A snapshot keeps the last 32 bits of counts, and of times in units: enough
- * for some weeks of a statement that a thousand sessions execute all the time.
- */
-#define SNAPSHOT_UNIT_NS	(INT64CONST(1) << 20)
-
-typedef struct StatementSnapshot
-{
-	uint32		calls;
-	uint32		repeats;
-	uint32		repeat_network; /* units, as what follows */
-	uint32		client;
-	uint32		in_xact_wait;
-	uint32		time;
-} StatementSnapshot;
-
 /* Sums are added in pairs, and the places of entries are counted in this unit. */
 #define STATEMENT_ALIGNMENT	16
 
@@ -120,7 +97,7 @@ typedef struct StatementSnapshot
 typedef struct SharedStatement
 {
 	StatementEntry entry pg_attribute_aligned(STATEMENT_ALIGNMENT); /* must be first */
-	StatementSnapshot kept[SNAPSHOTS_KEPT];
+	StatementTotals kept[SNAPSHOTS_KEPT];
 	int64		calls_in_usage; /* those that entry.usage has */
 	pg_atomic_flag busy;		/* set: somebody adds to the entry, or reads
 								 * it */
@@ -181,6 +158,22 @@ statements_totals_add(StatementTotals *sum, const StatementTotals *term)
 	sum->bytes += term->bytes;
 	sum->repeats += term->repeats;
 	sum->repeat_network += term->repeat_network;
+}
+
+static inline void
+statements_totals_subtract(StatementTotals *difference, const StatementTotals *term)
+{
+	difference->calls -= term->calls;
+	difference->rows -= term->rows;
+	difference->exec -= term->exec;
+	difference->send -= term->send;
+	difference->recv -= term->recv;
+	difference->network -= term->network;
+	difference->client -= term->client;
+	difference->in_xact_wait -= term->in_xact_wait;
+	difference->bytes -= term->bytes;
+	difference->repeats -= term->repeats;
+	difference->repeat_network -= term->repeat_network;
 }
 
 /*
