@@ -35,15 +35,6 @@ typedef struct WindowAccount
 	int64		lock_held_up;
 } WindowAccount;
 
-/* Where a window over a session's account begins. */
-typedef struct WindowStart
-{
-	uint64		session;		/* valid for this session ... */
-	uint32		generation;		/* ... and reset generation only */
-	int64		at;
-	WindowAccount before;
-} WindowStart;
-
 extern Size windows_shmem_size(void);
 extern void windows_shmem_init(void);
 
@@ -58,8 +49,15 @@ extern void windows_add(int slot, const SlotObservation *observation, SnapshotLe
 #define WINDOW_WHOLE	INT64CONST(0)	/* all there is */
 
 extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
-extern bool windows_observe_both(int slot, int64 length, SlotObservation *observation,
-								 int64 other_length, SlotObservation *other);
 extern bool windows_reset(int slot, int pid, TimestampTz *since);
+
+/* Over two windows; for now_view.c alone. */
+static inline bool
+windows_observe_both(int slot, int64 length, SlotObservation *observation,
+					 int64 other_length, SlotObservation *other)
+{
+	return windows_observe(slot, length, observation) &&
+		windows_observe(slot, other_length, other) && observation->session == other->session;
+}
 
 #endif							/* PGNETLAT_WINDOWS_H */
