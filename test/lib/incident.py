@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""An incident on a private server, and what pgnetlat says of it: the second half of scripts/demo.
+
+    incident.py [--keep] [--readme FILE]
+
+Six applications use one server.  Two of them are healthy, the others are not, each
+in a way of its own: somebody thinks while holding a lock that others wait for, somebody
+asks once for each row of an earlier answer, somebody is far away, somebody does not read
+what was sent.  As root, where the kernel has TUN devices, the far one really is 20 ms away.
+
+"--readme" puts what is printed into a page, between its lines <!-- incident: NAME --> and
+<!-- end -->; "--keep" leaves everything running until Enter is pressed.
+"""
+
+import contextlib
+import pathlib
+import re
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "netlab")]
+sys.dont_write_bytecode = True
+
+from harness import postgres, program, workspace
+
+DURATION = 24                   # seconds until the questions are asked
+FAR = 0.020                     # round trip of who is far away, seconds
+
+TABLES = """
+    CREATE TABLE stock AS SELECT id, 1000 AS amount FROM generate_series(1, 100) id;
+    CREATE TABLE orders AS SELECT id FROM generate_series(1, 40) id;
+    CREATE TABLE order_lines AS SELECT id, 1 + id % 40 AS order_id, md5(id::text) AS item
+      FROM generate_series(1, 4000) id;
+    CREATE INDEX ON order_lines (order_id);
+    CREATE TABLE visits (id bigint, at timestamptz);
+    ANALYZE;
+"""
+
+# The application, how far it is, and what it does.
+LOOP = "while :; do {}; done | psql -qXAt >/dev/null"
+BILLING = ("(echo 'BEGIN; UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 3600) | psql -qX")
+SHOP = LOOP.format("echo 'UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 0.1")
+REPORT = ("psql -qX -c \"COPY (SELECT repeat(md5(n::text), 30) FROM generate_series(1, 100000000) n) TO STDOUT\""
+          " | while head -c 300000 >/dev/null; do sleep 0.2; done")
+BACKOFFICE = LOOP.format("echo 'BEGIN; SELECT id FROM orders;'; for i in $(seq 1 40); do"
+                         " echo \"SELECT item FROM order_lines WHERE order_id = $i;\"; done; echo 'COMMIT;'; sleep 0.2")
+MOBILE = LOOP.format("echo 'BEGIN; SELECT item FROM order_lines WHERE id = 1; SELECT amount FROM stock WHERE id = 1;'"
+                     " | tr ';' '\\n' | sed 's/$/;/'; echo 'INSERT INTO visits VALUES (1, now());'"
+                     "; echo 'SELECT count(*) FROM orders;'; echo 'SELECT amount FROM stock WHERE id = 2;'; echo 'COMMIT;'")
+WEB = "while :; do echo 'SELECT item FROM order_lines WHERE order_id = 3;'; sleep 0.01; done | psql -qXAt >/dev/null"
+APPLICATIONS = [
+    ("billing", "near", BILLING, 1),
+    ("shop", "near", SHOP, 3),
+    ("backoffice", "near", BACKOFFICE, 1),
+    ("mobile", "far", MOBILE, 4),
+    ("report", "near", REPORT, 1),
+    ("web", "near", WEB, 2),
+]
+
+# Name, what to ask, and what to say before the answer.
+QUESTIONS = [
+    ("now", "SELECT * FROM pgnetlat_now",
+     "What is happening now?"),
+    ("diagnose", """
+SELECT subject, verdict, lost_sessions, evidence, advice
+  FROM pgnetlat_diagnose('20 s') LIMIT 3""",
+     "What is wrong, and what to do about it?"),
+    ("blockers", """
+SELECT application_name, blocked_sessions AS blocked, round(blocked_time / 1000) AS seconds,
+       round(blocked_by_exec_time / 1000) AS executing, round(blocked_by_client_time / 1000) AS thinking
+  FROM pgnetlat_blockers WHERE blocked_time > 1000""",
+     "Who holds up whom, and what is the holder doing?"),
+    ("what_if", """
+SELECT application_name, round(throughput::numeric, 1) AS throughput,
+       round(predicted_throughput::numeric, 1) AS predicted,
+       round(predicted_throughput_low::numeric, 1) AS low, round(predicted_throughput_high::numeric, 1) AS high
+  FROM pgnetlat_what_if(rtt => 0.5, duration => '20 s') WHERE application_name = 'mobile'""",
+     "What would it be like if mobile were half a millisecond away?"),
+]
+WIDTH = 120
+
+
+@contextlib.contextmanager
+def laboratory():
+    """The server, and a function that starts a program near it or far away."""
+    try:
+        import lab as netlab
+        with netlab.Lab(awake=False) as lab:
+            lab.path(rtt=FAR)
+            yield lab.server, lambda command, distance, **environment: lab.start(
+                "tun" if distance == "far" else "lo", command, environment=environment, start_new_session=True)
+    except workspace.Unavailable as reason:
+        print(f"# nobody is far away: {reason}")
+        with workspace.Workspace("incident") as space, \
+                postgres.Server(space, settings={"shared_preload_libraries": "pgnetlat"}).initialise() as server:
+            yield server, lambda command, distance, **environment: space.start(
+                command, environment=server.environment(**environment), start_new_session=True)
+
+
+def ask(server, query):
+    """The answer as psql prints it."""
+    answer = server.program("psql", "-X", "-P", "footer=off", "-P", "null=", "-c", query)
+    return "\n".join(line.rstrip() for line in str(answer).rstrip().splitlines())
+
+
+def show(answers):
+    for name, query, title in QUESTIONS:
+        print(f"\n-- {title}\n{query.strip()};\n\n{answers[name]}")
+
+
+def too_wide(answers):
+    return [line for answer in answers.values() for line in answer.splitlines() if len(line) > WIDTH]
+
+
+def write(page, answers):
+    """Put the answers between their marks in a page."""
+    text = page.read_text()
+    for name, query, _ in QUESTIONS:
+        block = f"```\n{query.strip()};\n\n{answers[name]}\n```"
+        text = re.sub(rf"(<!-- incident: {name} -->\n).*?(\n<!-- end -->)",
+                      lambda match, block=block: match[1] + block + match[2], text, flags=re.DOTALL)
+    page.write_text(text)
+
+
+def main():
+    options = program.parser(__doc__, "keep")
+    options.add_argument("--readme", type=pathlib.Path)
+    options = options.parse_args()
+    with laboratory() as (server, start):
+        server.sql("CREATE EXTENSION pgnetlat", TABLES)
+        for name, distance, command, number in APPLICATIONS:
+            for _ in range(number):
+                start(["bash", "-c", "exec 2>/dev/null; " + command], distance, PGAPPNAME=name)
+            time.sleep(0.5)
+        time.sleep(DURATION)
+        answers = {name: ask(server, query) for name, query, _ in QUESTIONS}
+        show(answers)
+        if options.readme:
+            write(options.readme, answers)
+        if options.keep:
+            environment = server.environment()
+            print(f"\nTo look around: psql -h {environment['PGHOST']} -p {environment['PGPORT']}"
+                  f" -U {environment['PGUSER']} postgres\nEnter ends it.", flush=True)
+            sys.stdin.readline()
+    for line in too_wide(answers):
+        print(f"FAIL wider than {WIDTH} columns: {line}")
+    return 1 if too_wide(answers) else 0
+
+
+program.run(main)
