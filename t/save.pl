@@ -324,34 +324,47 @@ sub complaint_about
 }
 
 is(complaint_about($good), '', 'nothing is said of a good file');
-is( complaint_about('1LNP' . substr($good, 4)),
+is( complaint_about("\0" . substr($good, 1)),
 	'It has a different format, such as that of another version.',
-	'a file of version 1.0 is not loaded, and the reason is said');
+	'a file of another kind is not loaded, and the reason is said');
 
-# The header: magic, major, sizes of an entry of each section (a statement, a
-# client, an interval, a blocker, a pool), their numbers, the latest reset, the
-# header's own size.  Then the checksum, over the body and these.
+# The header: magic, layout, major, sizes of an entry of each section (a
+# statement, a client, an interval, a blocker, a pool), the latest reset.  Then
+# for each section the number of its entries, and these; at last the checksum.
 my $sections = 5;
-my $header_length = 20 + 8 * $sections;
-my $body = $header_length + 4;
+my $header_length = 20 + 4 * $sections;
+my (undef, undef, undef, @sizes) = unpack('L' . (3 + $sections), $good);
+my @first;    # where the entries of a section are
+my @count;
+my $at = $header_length;
+foreach my $size (@sizes)
+{
+	push @count, unpack('q', substr($good, $at, 8));
+	push @first, $at + 8;
+	$at += 8 + $count[-1] * $size;
+}
+is($at, length($good) - 4, 'the test knows the format');
+is($count[3], 1, 'there is a blocker');
 
 # Every byte of the header, and some of what follows.
 srand(1);
 my @accepted;
-foreach my $at (0 .. $body - 1,
-	map { $body + int(rand(length($good) - $body)) } 1 .. 12)
+foreach my $byte (
+	0 .. $header_length + 7,
+	map { $header_length + int(rand(length($good) - $header_length)) }
+	1 .. 12)
 {
 	my $content = $good;
 
-	substr($content, $at, 1) ^= chr(1 + int(rand(255)));
+	substr($content, $byte, 1) ^= chr(1 + int(rand(255)));
 	my $complaint = complaint_about($content);
-	push @accepted, "$at: $complaint"
+	push @accepted, "$byte: $complaint"
 	  if $complaint !~ /^It is |^It has a different format/;
 }
 is(join("\n", @accepted), '', 'one wrong byte is enough, wherever it is');
 
 # ---------------------------------------------------------------------------
-# Files that are whole, but cannot be true
+# Files with a good checksum, and nonsense in them
 # ---------------------------------------------------------------------------
 
 my @crc_table;
@@ -363,182 +376,125 @@ foreach my $byte (0 .. 255)
 	push @crc_table, $crc;
 }
 
-sub crc32c
-{
-	my $crc = 0xFFFFFFFF;
-
-	$crc = $crc_table[ ($crc ^ $_) & 0xFF ] ^ $crc >> 8
-	  foreach unpack('C*', $_[0]);
-	return $crc ^ 0xFFFFFFFF;
-}
-
-my (undef, undef, @sizes_and_counts) =
-  unpack('L' . (2 + 2 * $sections), $good);
-my ($statement_size, $client_size, $bucket_size, $blocker_size, $pool_size) =
-  @sizes_and_counts;
-my ($statements, $clients, $buckets, $blockers, $pools) =
-  @sizes_and_counts[ $sections .. 2 * $sections - 1 ];
-
 sub with_checksum
 {
 	my ($content) = @_;
+	my $crc = 0xFFFFFFFF;
 
-	substr($content, $header_length, 4) = pack('L',
-		crc32c(substr($content, $body) . substr($content, 0, $header_length))
-	);
-	return $content;
+	$content = substr($content, 0, -4);
+	$crc = $crc_table[ ($crc ^ $_) & 0xFF ] ^ $crc >> 8
+	  foreach unpack('C*', $content);
+	return $content . pack('L', $crc ^ 0xFFFFFFFF);
 }
 
 is(with_checksum($good), $good, 'the test knows the checksum');
 
-my $statement = $body;
-my $group = $statement + $statements * $statement_size;
-my $bucket = $group + $clients * $client_size;
-$blocker = $bucket + $buckets * $bucket_size;
-is($blockers, 1, 'there is a blocker');
-
-# that of a role, and that of all
-my @pools =
-  map { $blocker + $blockers * $blocker_size + $_ * $pool_size }
-  0 .. $pools - 1;
-my ($pool) = grep { unpack('L', substr($good, $_ + 8)) == 0 } @pools;
-my ($all) = grep { unpack('L', substr($good, $_ + 8)) == 1 } @pools;
-ok($pool && $all, 'there are two pools');
-
-# an interval in which there was something to count: its first row is used
-my ($used) = grep { substr($good, $_ + 20, 1) eq "\1" }
-  map { $bucket + $_ * $bucket_size } 0 .. $buckets - 1;
-ok($used, 'there is an interval with a database');
-my $endless = pack('q', 9223372036854775807);
-my $negative = pack('q', -1);
-my $most = 4611686018427387903;    # of one value
-
-# where, and what is written there
-my %untrue = (
-	'a statement without a role' => [ $statement, pack('L', 0) ],
-	'a statement without a database' => [ $statement + 4, pack('L', 0) ],
-	'usage that is not a number' =>
-	  [ $statement + 16, pack('d', 9**9**9 - 9**9**9) ],
-	'negative usage' => [ $statement + 16, pack('d', -1) ],
-	'a statement since the end of time' => [ $statement + 24, $endless ],
-	'a negative number of calls' => [ $statement + 32, $negative ],
-	'more calls than can be added' => [ $statement + 32, $endless ],
-	'a group without a database' => [ $group, pack('L', 0) ],
-	'a group without a role' => [ $group + 4, pack('L', 0) ],
-	'an address of no family' => [ $group + 8, pack('l', 99) ],
-	'an address on a Unix-domain socket' => [ $group + 12, 'x' ],
-	'a name without an end' => [ $group + 28, 'x' x 64 ],
-	'something behind a name' => [ $group + 91, 'x' ],
-	'a flag that is neither true nor false' => [ $group + 92, "\2" ],
-	'a row of others that has a role' => [ $group + 92, "\1" ],
-	'a group since before time' =>
-	  [ $group + 104, pack('q', -9223372036854775807 - 1) ],
-	'live sessions' => [ $group + 112, pack('q', 1) ],
-	'negative time' => [ $group + 128, $negative ],
-	'a negative count in a histogram' =>
-	  [ $group + $client_size - 16, $negative ],
-	'an interval that begins at the end of time' => [ $bucket, $endless ],
-	'an interval that ends before it begins' => [ $bucket + 8, pack('q', 0) ],
-	'an interval without its database' => [ $used + 16, pack('L', 0) ],
-	'negative time in an interval' => [ $used + 24, $negative ],
-	'a blocker without a type' => [ $blocker + 92, "\0" x 64 ],
-	'something behind its type' => [ $blocker + 155, 'x' ],
-	'something that is not used' => [ $blocker + 156, 'x' ],
-	'a blocker with an address of no family' =>
-	  [ $blocker + 8, pack('l', 99) ],
-	'a blocker since the end of time' => [ $blocker + 176, $endless ],
-	'a blocker with usage that is none' => [ $blocker + 168, pack('d', -1) ],
-	'a blocker for whom others wait' => [ $blocker + 192, pack('q', 1) ],
-	'negative time of a blocker' => [ $blocker + 200, $negative ],
-	'a part that is more than the whole' =>
-	  [ $blocker + 208, pack('q', 1_000_000_000_000_000) ],
-	'parts of a statement of which the sum overflows' =>
-	  [ $statement + 120, pack('q6', ($most) x 6) ],
-	'parts of a group of which the sum overflows' =>
-	  [ $group + 264, pack('q6', ($most) x 6) ],
-	'parts of an interval of which the sum overflows' =>
-	  [ $used + 160, pack('q6', ($most) x 6) ],
-	'parts of a blocker of which the sum overflows' =>
-	  [ $blocker + 208, pack('q5', ($most) x 5) ],
-	'a pool of no kind' => [ $pool + 8, pack('L', 3) ],
-	'a pool without a database' => [ $pool, pack('L', 0) ],
-	'a pool without a role' => [ $pool + 4, pack('L', 0) ],
-	'the pool of all, with a role' => [ $all + 4, pack('L', 10) ],
-	'a pool with usage that is none' => [ $pool + 16, pack('d', -1) ],
-	'a pool since the end of time' => [ $pool + 24, $endless ],
-	'a pool that was there for less than no time' =>
-	  [ $pool + 32, $negative ],
-	'negative time in which somebody was busy' => [ $pool + 40, $negative ],
-	'a pool with sessions' => [ $pool + 48, pack('q', 1) ],
-	'more sessions than can be counted' =>
-	  [ $pool + 56, pack('q', 2147483648) ],
-	'a pool in which somebody is busy' => [ $pool + 64, pack('q', 1) ],
-	'more that were busy than can be counted' =>
-	  [ $pool + 72, pack('q', 2147483648) ],
-	'negative time at a level' => [ $pool + 80, $negative ],
-	'levels of which the sum overflows' =>
-	  [ $pool + 80, pack('q8', ($most) x 8) ],
-	'a reset at the end of time' => [ 8 + 8 * $sections, $endless ]);
-
-# A value of the header spoils the file; one of an entry costs that entry.
-my @sections = (
-	[ 'statements' => $statements, $statement ],
-	[ 'client groups' => $clients, $group ],
-	[ 'intervals of the history' => $buckets, $bucket ],
-	[ 'blockers' => $blockers, $blocker ],
-	[ 'pools' => $pools, $pools[0] ]);
-
-sub refusal
+foreach my $what ([ 0, 'another kind', 'It has a different format' ],
+	[ 4, 'another layout', 'It has a different format' ],
+	[ 8, 'another major version', 'It is from another major version' ],
+	[ 12, 'entries of another size', 'It has a different format' ],
+	[ $header_length, 'another number of entries', 'It is truncated' ])
 {
-	my ($at) = @_;
-	my ($section) = grep { $at >= $_->[2] } reverse @sections;
-
-	return 'It contains invalid values.' if !$section;
-	return
-	  "ignoring 1 of $section->[1] $section->[0] in file: They have invalid values.";
-}
-
-foreach my $name (sort keys %untrue)
-{
-	my ($at, $what) = @{ $untrue{$name} };
+	my ($byte, $name, $complaint) = @$what;
 	my $content = $good;
 
-	substr($content, $at, length $what) = $what;
-	is(complaint_about(with_checksum($content)),
-		refusal($at), "not loaded: $name");
+	substr($content, $byte, 4) =
+	  pack('L', unpack('L', substr($content, $byte, 4)) + 1_000_000);
+	like(complaint_about(with_checksum($content)),
+		qr/^$complaint/, "not loaded: $name");
 }
 
-# The others are loaded: here all but an interval and the statements.
-my $partly = $good;
-substr($partly, $used + 24, 8) = $negative;
-substr($partly, $statement + $_ * $statement_size + 32, 8) = $negative
-  foreach 0 .. $statements - 1;
-write_file(with_checksum($partly));
-$offset = log_size($node);
-$node->start;
-$observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper')->{requests},
-	$saved, 'a bad interval and bad statements do not cost the groups');
-is( $observer->value(
-		q{SELECT count(*) FROM pgnetlat_statements
-		  WHERE stats_since < pg_postmaster_start_time()}),
-	0,
-	'none of the bad statements is there');
-like(
-	server_log($node, $offset),
-	qr/LOG:  ignoring $statements of $statements statements .*LOG:  ignoring 1 of $buckets intervals/s,
-	'what is left out is logged, by kind');
-$node->stop('fast');
+# Whatever such a file holds, the server starts, each view can be read, and the
+# server stops as it should.
+sub survives
+{
+	my ($name, $content) = @_;
+
+	write_file(with_checksum($content));
+	$offset = log_size($node);
+	ok($node->start(fail_ok => 1), "$name: server starts");
+	$observer = PgNetlat::Observer->connect($node);
+	my @sources = map { $_->{source} } $observer->rows(<<'EOS');
+SELECT c.relname AS source FROM pg_class c
+ WHERE c.relkind = 'v' AND c.relname LIKE 'pgnetlat%'
+UNION ALL
+SELECT p.proname || '()' FROM pg_proc p
+ WHERE p.proname LIKE 'pgnetlat%\_last' AND p.pronargs = p.pronargdefaults
+EOS
+	is( join('',
+			grep { $_ }
+			map { $observer->error_of("SELECT * FROM $_") } @sources),
+		'',
+		"$name: all views can be read");
+	is( $observer->value(
+			q{SELECT count(*) FROM pgnetlat_clients WHERE application_name ~ '[^ -~]'}
+		),
+		0,
+		"$name: names are text");
+	my $rows = $observer->value(
+		'SELECT count(*) FROM pgnetlat_clients WHERE stats_since < pg_postmaster_start_time()'
+	);
+	run_statements('keeper');
+	$node->stop('fast');
+	unlike(server_log($node, $offset),
+		qr/PANIC|TRAP|terminated by signal|ignoring file/,
+		"$name: nothing is wrong at the end");
+	ok(-s $file, "$name: and all is saved again");
+	return $rows;
+}
+
+# key of a group: database, role, family, address, then the name
+my $bad_names = $good;
+my $name_at = $first[1] + 28;
+substr($bad_names, $name_at + $_ * $sizes[1], 64) = "\xFF\x80\xC3\x01" x 16
+  foreach 0 .. $count[1] - 1;
+substr($bad_names, $first[3] + 28, 128) = "\xFF" x 128;
+cmp_ok(survives('names that are no text', $bad_names), '>', 0,
+	'groups with such names are loaded');
+
+my $endless = pack('q', 9223372036854775807);
+foreach my $value ($endless, pack('q', -1), pack('q', -9223372036854775807 - 1),
+	"\xFF" x 8)
+{
+	my $content = $good;
+
+	foreach my $section (0 .. $sections - 1)
+	{
+		foreach my $entry (0 .. $count[$section] - 1)
+		{
+			my $from = $first[$section] + $entry * $sizes[$section];
+
+			# behind what identifies it
+			substr($content, $from + $_, 8) = $value
+			  foreach map { 8 * $_ } 2 .. $sizes[$section] / 8 - 1;
+		}
+	}
+	survives('everything is ' . unpack('q', $value), $content);
+}
+foreach my $round (1 .. 3)
+{
+	my $content = $good;
+
+	foreach my $section (0 .. $sections - 1)
+	{
+		substr($content, $first[$section] + int(rand($count[$section] * $sizes[$section])), 1) =
+		  chr(int(rand(256)))
+		  foreach 1 .. $count[$section] * $sizes[$section] / 10;
+	}
+	survives("random bytes, round $round", $content);
+}
 
 # Rows of more databases than there are places for: the row of all others stays
 # in its own, wherever it was in the file.
-my $other = substr($good, $group, $client_size);
+my $other = substr($good, $first[1], $sizes[1]);
 substr($other, 0, 92) = "\0" x 92;
 substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
 my $content =
-  substr($good, 0, $group) . join('', @others) . substr($good, $bucket);
-substr($content, 12 + 4 * $sections, 4) = pack('L', scalar @others);
+  substr($good, 0, $first[1] - 8)
+  . pack('q', scalar @others)
+  . join('', @others)
+  . substr($good, $first[2] - 8);
 write_file(with_checksum($content));
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
