@@ -147,6 +147,7 @@ publish_run_queue(int64 time, int64 runs, int64 on_cpu)
 						 round_trips - my_session.round_trips, runs - my_session.runs);
 	}
 	published->run_queue_known = true;
+	published->run_queue_booked = time;
 	my_session.on_cpu = on_cpu;
 	my_session.run_queue = time;
 	my_session.runs = runs;
@@ -223,12 +224,9 @@ measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
 	return true;
 }
 
-/*
- * What the sampler knows of that counts instead, for a reader may have shown
- * it; inside a write section only.
- */
+/* What the sampler knows of that comes first; inside a write section only. */
 static const LedgerDrain *
-shown_drain(const LedgerDrain *measured)
+best_drain(const LedgerDrain *measured)
 {
 	const LedgerSampled *sampled = sampled_of_exchange();
 
@@ -272,13 +270,6 @@ measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 	drain->total = info->data_sent_at - ledger->since + info->rtt;
 	drain->client = 0;
 	return true;
-}
-
-/* Until when has a reader looked at the wait in progress?  In a write section. */
-static inline int64
-wait_shown(void)
-{
-	return pg_atomic_read_u64(&my_session.slot->wait_shown);
 }
 
 /*
@@ -580,14 +571,11 @@ exchange_begin(int64 at, bool is_request)
 	if (later)
 		ledger->wait.pipelined = false;
 	if (ledger->wait.draining)
-		drain = shown_drain(drain);
-	else if (ledger_wait_was_shown(ledger, wait_shown(), at))
-		drain = NULL;
-	at = slot_not_before_wait_shown(slot, at);
+		drain = best_drain(drain);
 	if (is_request)
 		ledger_request_begin(ledger, at, drain, &wait);
 	else
-		ledger_wait_abandoned(ledger, at, drain, wait_shown(), &wait);
+		ledger_wait_abandoned(ledger, at, drain, &wait);
 	publish_kernel_info(&info);
 	if (my_session.record_counts)
 		count_wait(&wait, is_request);
@@ -627,35 +615,17 @@ exchange_begin_request(TimestampTz stamp)
 
 /*
  * What looked like the end of an exchange was somebody's flush in its middle.
- * A part of it that a reader has shown as a wait stays one, with a record of
- * its own.
  */
 void
 exchange_wait_was_work(void)
 {
-	Ledger	   *ledger = my_ledger();
-	int64		began = ledger->since;
-	LedgerWait	wait;
-	bool		was_shown;
-
 	exchange_write_begin();
-	ledger_wait_was_work(ledger, shown_drain(NULL), wait_shown(), &wait);
-	was_shown = ledger->since > began;
-	if (was_shown && my_session.record_counts)
-		count_wait(&wait, true);
+	ledger_wait_was_work(my_ledger());
 	slot_write_end(my_session.slot);
 	/* the exchange goes on, under another number */
 	my_session.notes.exchange_number++;
 	active_announce(my_session.index);
 
-	if (was_shown && my_session.recording)
-	{
-		if (my_session.record_counts)
-			finish_record(&wait);
-		my_session.record_counts = true;
-		exchange_record_begin(ledger->since, GetUserId(), 0);
-		exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
-	}
 	my_session.notified = 0;
 	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	exchange_set_state(STATE_RECORDING, my_session.recording);
@@ -690,7 +660,7 @@ exchange_note_notification(int64 now)
 	int64		idle;
 
 	exchange_write_begin();
-	idle = ledger_wait_notified(my_ledger(), slot_not_before_wait_shown(slot, now));
+	idle = ledger_wait_notified(my_ledger(), now);
 	if (idle > 0)
 		burst_pause(&my_tally.burst);
 	slot_write_end(slot);
@@ -710,7 +680,7 @@ exchange_begin_turn(int64 now)
 	SessionSlot *slot = my_session.slot;
 
 	exchange_write_begin();
-	ledger_turn_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
+	ledger_turn_begin(my_ledger(), now,
 					  slot->published.trip);
 	slot_write_end(slot);
 }
@@ -756,7 +726,7 @@ exchange_end_turn(int64 now, bool data_came)
 	LedgerTurn	turn;
 
 	exchange_write_begin();
-	ledger_turn_end(ledger, slot_not_before_busy_shown(slot, now), data_came, &turn);
+	ledger_turn_end(ledger, now, data_came, &turn);
 	slot_write_end(slot);
 	notes_of_exchange()->turn_network += turn.network;
 	notes_of_exchange()->turn_recv += turn.recv;
@@ -784,7 +754,7 @@ exchange_begin_send(int64 now, size_t bytes)
 		refresh_clock_offset();
 
 	exchange_write_begin();
-	ledger_send_begin(my_ledger(), slot_not_before_busy_shown(slot, now),
+	ledger_send_begin(my_ledger(), now,
 					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
 }
@@ -803,7 +773,7 @@ exchange_end_send(int64 now, int64 bytes)
 	exchange_write_begin();
 	notes->send_blocked -= ledger->totals.send_blocked;
 	notes->send_client -= ledger->totals.send_client;
-	ledger_send_end(ledger, slot_not_before_busy_shown(slot, now),
+	ledger_send_end(ledger, now,
 					sampled_of_exchange(), client);
 	publish_sent(bytes);
 	publish_kernel_info(&info);
@@ -885,7 +855,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	sampled = sampled_of_exchange();
 	if (poolers_own && ledger->counts)
 		ledger->totals.pooler_requests++;
-	ledger_exchange_end(ledger, slot_not_before_busy_shown(slot, now), sampled, client,
+	ledger_exchange_end(ledger, now, sampled, client,
 						&terms);
 	publish_sent(bytes);
 	publish_kernel_info(&info);
@@ -985,11 +955,10 @@ stop_counting(void)
 	else if (measure_drain(now, &info, &measured))
 		drain = &measured;
 	exchange_write_begin();
-	now = slot_not_before_wait_shown(slot, slot_not_before_busy_shown(slot, now));
 	now = Max(now, ledger->since);
 	sampled = sampled_of_exchange();
 	publish_sent(0);
-	ledger_stop(ledger, now, sampled, shown_drain(drain), wait_shown(), &wait, &turn);
+	ledger_stop(ledger, now, sampled, best_drain(drain), &wait, &turn);
 	publish_kernel_info(&info);
 	if (known)
 		publish_run_queue(run_queue, runs, on_cpu);

@@ -489,7 +489,7 @@ exchange_begin_plain(int64 at)
 		return false;
 	/* or negative: the clock has stepped */
 	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit ||
-				 at >= my_session.next_kernel_info || slot_wait_was_shown(slot, at)))
+				 at >= my_session.next_kernel_info))
 	{
 		slot_write_end(slot);
 		return false;
@@ -610,7 +610,7 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_coun
 		return false;
 	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
-	if (unlikely(sending_since < ledger->since || slot_busy_was_shown(slot, sending_since) ||
+	if (unlikely(sending_since < ledger->since ||
 				 slot->sampled.exchange_number == ledger->exchange_number))
 	{
 		slot_write_end(slot);

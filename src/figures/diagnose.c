@@ -104,10 +104,10 @@ session_figures(const SlotObservation *observation, VerdictFigures *figures)
 	figures->packets_sent = observation->tcp_counters.packets_sent;
 	figures->bytes_received = observation->tcp_counters.bytes_received;
 	figures->sessions = 1;
-	figures->held_up = observation->locks.held_up;
+	figures->held_up = observation->held_up;
 	figures->state = observation->account.state;
 	figures->state_age = Max(observation->observed_at - observation->account.state_since, 0);
-	figures->blocked_by = observation->locks.blocked_by;
+	figures->blocked_by = observation->blocked_by;
 }
 
 static void
@@ -303,7 +303,7 @@ collect_sessions(Diagnosis *diagnosis)
 		if (i == slot_my_index() || !windows_observe(i, diagnosis->length, &observation) ||
 			observation.closed)
 			continue;
-		diagnosis->held_up += observation.locks.held_up;
+		diagnosis->held_up += observation.held_up;
 		if (!rows_may_see(observation.userid))
 			continue;
 		subject = add_subject(&diagnosis->sessions);
@@ -313,7 +313,7 @@ collect_sessions(Diagnosis *diagnosis)
 		session_client_key(&observation, &subject->key);
 		client = find_client(diagnosis, &subject->key);
 		if (client)
-			client->figures.held_up += observation.locks.held_up;
+			client->figures.held_up += observation.held_up;
 	}
 }
 
@@ -705,7 +705,6 @@ pgnetlat_diagnose(PG_FUNCTION_ARGS)
 	memset(&diagnosis, 0, sizeof(diagnosis));
 	diagnosis.length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
-	lock_waits_accumulate();
 	collect_clients(&diagnosis);
 	collect_sessions(&diagnosis);
 	collect_blockers(&diagnosis);

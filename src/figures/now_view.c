@@ -20,6 +20,7 @@
 
 #include "catalog/pg_type.h"
 #include "compat.h"
+#include "exec_samples.h"
 #include "diagnose.h"
 #include "lib/stringinfo.h"
 #include "lock_waits.h"
@@ -382,7 +383,6 @@ collect_rows(int *count)
 	NowRow	   *rows = palloc(room * sizeof(NowRow));
 
 	*count = 0;
-	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		SlotObservation observation;

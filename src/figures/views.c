@@ -181,9 +181,9 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 static void
 session_locks(RowBuilder *row, const SlotObservation *observation)
 {
-	row_ms(row, "blocking_time", observation->locks.held_up);
-	if (observation->locks.blocked_by != SLOT_NOT_BLOCKED)
-		row_int32(row, "blocked_by", observation->locks.blocked_by);
+	row_ms(row, "blocking_time", observation->held_up);
+	if (observation->blocked_by != SLOT_NOT_BLOCKED)
+		row_int32(row, "blocked_by", observation->blocked_by);
 	else
 		row_null(row, "blocked_by");
 }
@@ -261,7 +261,6 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	SlotObservation observation;
 
 	rows_begin(fcinfo, &row);
-	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
@@ -286,7 +285,6 @@ pgnetlat_sessions_last(PG_FUNCTION_ARGS)
 
 	rows_begin(fcinfo, &row);
 	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	lock_waits_accumulate();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (!windows_observe(i, length, &observation) || observation.closed)
@@ -534,7 +532,6 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 	int			slot;
 
 	rows_require_preload();
-	lock_waits_accumulate();
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !windows_reset(slot, pid, &since))
 		PG_RETURN_NULL();

@@ -283,7 +283,6 @@ pgnetlat_what_if_session(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		return (Datum) 0;
 	pid = PG_GETARG_INT32(0);
-	lock_waits_accumulate();
 	slot = slot_find_pid(pid);
 	if (slot < 0 || !windows_observe(slot, length, &observation) ||
 		observation.pid != pid || !rows_may_see(observation.userid))

@@ -10,13 +10,12 @@
  * straight-line.
  *
  * seqlock_write_begin() is a full barrier, not only a write barrier: what the
- * writer reads inside the section (the watermarks that readers leave, see
- * session_slot.h, and the state of its tally, see tally.h) is then at least as
- * new as what any reader wrote that saw the count from before.
+ * writer reads inside the section (the state of its tally, see tally.h) is then
+ * at least as new as what any reader wrote that saw the count from before.
  *
  * Other barriers are where something is handed over without a change count:
- * records (recorder.[ch]), profiles that begin anew (wait_events.c), watermarks
- * (slot_observe()), and the sampler's sleep (active_sessions.h).
+ * records (recorder.[ch]), profiles that begin anew (wait_events.c), and the
+ * sampler's sleep (active_sessions.h).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -75,13 +74,14 @@ seqlock_read_valid(const SeqLock *lock, uint32 before)
 
 /*
  * A copy was not valid: is it to be made again?  A write section takes some ten
- * nanoseconds, or some hundred where it adds a statement to its entry in the table,
- * unless its process loses the processor in it.  So after a moment
- * the reader gives its own away, too; and after a second it gives up: somebody has
- * stopped that process in its write section.  "attempts" is 0 at first.
+ * nanoseconds unless its process loses the processor in it, so after a moment the
+ * reader gives its own away, too; and after a tenth of a second it gives up: somebody
+ * has stopped that process in its write section.  "attempts" is 0 at first.
+ *
+ * Every loop over somebody else's change count, core's included, has this bound.
  */
 #define SEQLOCK_SPINS	1000
-#define SEQLOCK_NAPS	1000
+#define SEQLOCK_NAPS	100
 #define SEQLOCK_NAP_US	1000
 
 static inline bool
@@ -94,6 +94,26 @@ seqlock_try_again(int *attempts)
 	else
 		return false;
 	return true;
+}
+
+/*
+ * Copy what the lock protects, as of the change count that comes back.  False if that
+ * was given up.
+ */
+static inline bool
+seqlock_copy(const SeqLock *lock, void *to, const void *from, size_t size,
+			 uint32 *changecount)
+{
+	int			attempts = 0;
+
+	do
+	{
+		*changecount = seqlock_read_begin(lock);
+		memcpy(to, from, size);
+		if (seqlock_read_valid(lock, *changecount))
+			return true;
+	} while (seqlock_try_again(&attempts));
+	return false;
 }
 
 #endif							/* PGNETLAT_SEQLOCK_H */

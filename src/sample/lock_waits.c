@@ -58,9 +58,6 @@
 /* ... but for no more than this part of the time. */
 #define ROUND_SHARE				1000
 
-/* All waits are gone through again after so long, even if nothing changes. */
-#define PASS_INTERVAL_NS		(250 * NS_PER_MS)
-
 /* So many waits ahead memory is asked for. */
 #define PREFETCH_AHEAD			4
 
@@ -180,9 +177,6 @@ static LockWaitsShared *shared = NULL;
  */
 static int *noted = NULL;
 static int	noted_count = 0;
-static int	going_on = 0;
-static TimestampTz *listed = NULL;
-static int64 latest_pass = 0;
 
 /* Work space for the holder of the lock: a holder as just observed. */
 typedef struct HolderView
@@ -317,7 +311,6 @@ begin_wait(int slot, int64 now)
 		shared->slots[shared->count++] = slot;
 		shared->all_known = false;
 	}
-	listed[slot] = wait->started;
 }
 
 /* The session's slot says whom it waits for; most often it does already. */
@@ -326,15 +319,15 @@ tell_session(int slot, LockWait *wait)
 {
 	int			blocked_by = wait->held ? wait->holder_pid : SLOT_NOT_BLOCKED;
 	uint32		generation = slot_generation();
-	SlotLocks  *locks;
+	SlotSampled *sampled;
 
 	if (wait->is_told && wait->told == blocked_by && wait->told_generation == generation)
 		return;
-	locks = slot_locks_begin(slot, wait->session);
-	if (locks == NULL)
+	sampled = slot_sampled_begin(slot, wait->session, generation);
+	if (sampled == NULL)
 		return;
-	locks->blocked_by = blocked_by;
-	slot_locks_end(slot);
+	sampled->blocked_by = blocked_by;
+	slot_sampled_end(slot);
 	wait->is_told = true;
 	wait->told = blocked_by;
 	wait->told_generation = generation;
@@ -411,7 +404,7 @@ session_key(const SlotObservation *observation, const SlotStatus *status, Blocke
 static void
 book_batch(void)
 {
-	SlotLocks  *locks;
+	SlotSampled *sampled;
 
 	if (batch.waits == 0)
 		return;
@@ -419,11 +412,11 @@ book_batch(void)
 	batch.waits = 0;
 	if (batch.other >= 0)
 		return;
-	locks = slot_locks_begin(batch.slot, batch.session);
-	if (locks == NULL)
+	sampled = slot_sampled_begin(batch.slot, batch.session, slot_generation());
+	if (sampled == NULL)
 		return;
-	locks->held_up += batch.delta.counters.blocked;
-	slot_locks_end(batch.slot);
+	sampled->held_up += batch.delta.counters.blocked;
+	slot_sampled_end(batch.slot);
 }
 
 /* One wait more, of which "new" is new, and now under this key. */
@@ -710,20 +703,7 @@ accumulate(void)
 }
 
 /*
- * Count what is waited up to now, before it is shown.
- */
-void
-lock_waits_accumulate(void)
-{
-	if (*(volatile int *) &shared->count == 0)
-		return;
-	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
-	accumulate();
-	locks_release(LOCK_LOCK_WAITS, 0);
-}
-
-/*
- * A palloc'd copy of all blockers, as of now.  Nobody goes through the waits
+ * A palloc'd copy of all blockers.  Nobody goes through the waits
  * while it is made: so all who wait are in it.
  */
 BlockerEntry *
@@ -732,7 +712,6 @@ lock_waits_copy_blockers(int *count)
 	BlockersCopy copy = {0};
 	bool		complete;
 
-	lock_waits_accumulate();
 	do
 	{
 		/* nothing allocates while the lock is held, nor waits for a reset */
@@ -782,7 +761,6 @@ lock_waits_reset(void)
 
 		wait->on_key = wait->unsplit = 0;
 	}
-	accumulate();
 	locks_release(LOCK_LOCK_WAITS, 0);
 }
 
@@ -1073,7 +1051,6 @@ allocate_notes(void)
 {
 	if (noted)
 		return;
-	listed = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(TimestampTz));
 	noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 }
 
@@ -1089,49 +1066,6 @@ lock_waits_note(int slot)
 }
 
 /*
- * It has been seen waiting since then once more, and no change in between.  False:
- * it had better be noted, since the wait is not among those gone through.
- */
-bool
-lock_waits_note_again(int slot, TimestampTz since)
-{
-	allocate_notes();
-	if (since == 0 || listed[slot] != since)
-		return false;
-	going_on++;
-	return true;
-}
-
-/* Is the holder doing what it did when it was looked at? */
-static bool
-is_unmoved(const KnownHolder *known)
-{
-	if (!still_holds(known->proc, known->pid, known->lxid))
-		return false;
-	return known->other >= 0 ||
-		(seqlock_count(&slot_get(known->slot)->lock) == known->changecount &&
-		 *(volatile int *) &known->status->st_changecount == known->status_changecount &&
-		 slot_blocked_in(*(volatile uint32 *) &known->proc->wait_event_info) == known->blocked);
-}
-
-/*
- * Has nothing changed since the waits were gone through?  The lock is held.
- */
-static bool
-nothing_has_changed(int64 tick)
-{
-	if (noted_count > 0 || going_on != shared->count || !shared->all_known ||
-		tick - latest_pass >= PASS_INTERVAL_NS)
-		return false;
-	for (int i = 0; i < shared->known_count; i++)
-	{
-		if (!is_unmoved(&shared->known[i]))
-			return false;
-	}
-	return true;
-}
-
-/*
  * All sessions that wait have been noted, at a tick that began then.
  */
 void
@@ -1139,22 +1073,9 @@ lock_waits_tick(int64 tick)
 {
 	int64		now;
 	bool		needed;
-	bool		unchanged;
 
 	if (noted_count == 0 && *(volatile int *) &shared->count == 0)
-	{
-		going_on = 0;
 		return;
-	}
-	locks_acquire(LOCK_LOCK_WAITS, 0, LW_SHARED);
-	unchanged = nothing_has_changed(tick);
-	if (unchanged)
-		shared->seen_at = tick;
-	locks_release(LOCK_LOCK_WAITS, 0);
-	going_on = 0;
-	if (unchanged)
-		return;
-	latest_pass = tick;
 	allocate_notes();
 	locks_acquire(LOCK_LOCK_WAITS, 0, LW_EXCLUSIVE);
 	now = clock_now();

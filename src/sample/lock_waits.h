@@ -32,11 +32,9 @@ extern void lock_waits_shmem_init(void);
 
 /* Functions for the sampler */
 extern void lock_waits_note(int slot);
-extern bool lock_waits_note_again(int slot, TimestampTz since);
 extern void lock_waits_tick(int64 tick);
 
 /* Functions for readers */
-extern void lock_waits_accumulate(void);
 extern BlockerEntry *lock_waits_copy_blockers(int *count);
 extern bool lock_waits_holder(int slot, uint64 session, LockHolder *holder);
 

@@ -104,9 +104,6 @@
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
 #define QUIET_LOOK_LONGEST_NS	NS_PER_S
 
-/* No later than this, what a session's profile of wait events lacks is added. */
-#define PROFILE_LAG_NS			(250 * NS_PER_MS)
-
 /*
  * Where more sessions than this are active, the interval between ticks is as much
  * longer, up to the longest.  A server that executes a thousand statements at
@@ -114,9 +111,6 @@
  */
 #define SESSIONS_PER_INTERVAL	400
 #define LONGEST_INTERVAL_NS		(100 * NS_PER_MS)
-
-/* In so many ticks of a run it is checked that the record goes on. */
-#define RECORD_CHECKS			2
 
 /*
  * A tick may be late by half an interval, but by no more than this: it is to coincide
@@ -138,45 +132,19 @@ typedef struct Peek
 	LedgerPhase phase;
 	LedgerWaitTerms wait;
 	int64		since;
+	int64		exec;			/* all execution before that */
+	int64		counted_from;	/* nothing before this counts */
 	PGPROC	   *proc;
 	uint32		changecount;	/* nothing is published that is not in here */
 } Peek;
-
-/*
- * A session that executes for long: as long as none of this changes, all that a
- * tick would find out is known beforehand, and it is only counted.  That is what
- * a thousand executing sessions cost, so it is kept to a line of the processor's
- * cache here, and two of the session's: see run_goes_on().
- */
-typedef struct Run
-{
-	PGPROC	   *proc;			/* of the session; NULL: none has been seen */
-	uint32		changecount;	/* of what the session has published */
-	uint32		event;
-	TimestampTz lock_since;		/* where it waits for a lock: as in PGPROC */
-	const FlightRecord *record; /* NULL if the session has published nothing
-								 * of what it is executing */
-	uint64		record_number;
-	uint64		queryid;		/* of the record */
-	int64		sampled_at;		/* the latest tick */
-	uint32		samples;		/* that the profile lacks */
-	bool		goes_on;		/* there is a run */
-} Run;
-
-#define RUN_SIZE				64
-
-StaticAssertDecl(sizeof(Run) == RUN_SIZE, "Run is meant to be a cache line");
 
 /* What the sampler remembers of a slot, in memory of its own. */
 typedef struct SlotNotes
 {
 	Peek		view;			/* of the session that was sampled last, ... */
-	int64		sampled_at;		/* ... at this moment; see also the run */
-	int64		profiled_at;	/* up to here, its profile has the run */
+	int64		sampled_at;		/* ... at this moment */
 	bool		quiet;			/* and it has been so since then */
 
-	ExecNoted	noted;			/* samples of executions that are some
-								 * statement's */
 	uint64		gone_session;	/* of this one the kernel knew no connection: */
 	TcpBackoff	gone;
 } SlotNotes;
@@ -197,10 +165,8 @@ typedef struct Tick
 	int			diag_queries;	/* to the kernel, in this tick ... */
 	int			diag_queries_most;	/* ... of so many */
 	uint32		generation;		/* of resets */
-	bool		was_reset;		/* since the tick before: no run goes on */
 	TcpDiag		diag;
-	Run		   *runs;			/* one for each slot; so are these: */
-	SlotNotes  *notes;
+	SlotNotes  *notes;			/* one for each slot */
 	int64		clock_offset;	/* between the clocks, see clock.h */
 } Tick;
 
@@ -261,6 +227,8 @@ peek(SessionSlot *slot, Peek *view)
 		view->phase = published->ledger.phase;
 		view->wait = published->ledger.wait;
 		view->since = published->ledger.since;
+		view->exec = published->ledger.totals.exec + published->ledger.exec;
+		view->counted_from = published->ledger.counted_from;
 		view->proc = published->proc;
 		view->changecount = changecount;
 		if (seqlock_read_valid(&slot->lock, changecount))
@@ -307,85 +275,80 @@ state_of(const Peek *view, uint32 event, int64 now)
 		LEDGER_STATE_IDLE : LEDGER_STATE_WAITING;
 }
 
-/* Begin to write what was seen of the session's exchange in progress. */
+/*
+ * Begin to write what was seen of the session's exchange in progress; NULL if the
+ * session is gone.
+ */
 static LedgerSampled *
-sampled_begin(SessionSlot *slot, const Peek *view)
+sampled_begin(int index, const Peek *view, const Tick *tick)
 {
-	SlotSampled *sampled = &slot->sampled;
+	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
 
-	seqlock_write_begin(&slot->sampled_lock);
-	if (sampled->session != view->session || sampled->exchange_number != view->exchange_number ||
-		sampled->generation != view->generation)
+	if (sampled == NULL)
+		return NULL;
+	if (sampled->exchange_number != view->exchange_number)
 	{
 		memset(&sampled->ledger, 0, sizeof(sampled->ledger));
-		sampled->session = view->session;
 		sampled->exchange_number = view->exchange_number;
-		sampled->generation = view->generation;
 	}
 	return &sampled->ledger;
 }
 
+/* In an exchange: is the backend blocked reading from its client? */
 static void
-seen_end(SessionSlot *slot)
-{
-	seqlock_write_end(&slot->sampled_lock);
-}
-
-/*
- * In an exchange: is the backend blocked reading from its client?  The time
- * that a reader has shown as execution stays execution.
- */
-static void
-sample_exchange(SessionSlot *slot, const Peek *view, LedgerState state, const Tick *tick)
+sample_exchange(int index, const Peek *view, LedgerState state, const Tick *tick)
 {
 	LedgerSampled *ledger;
 
 	/* blocked in sending what nobody thought could block: no news */
-	if (state == LEDGER_STATE_SENDING)
+	if (state == LEDGER_STATE_SENDING || (ledger = sampled_begin(index, view, tick)) == NULL)
 		return;
-	ledger = sampled_begin(slot, view);
 	if (state == LEDGER_STATE_RECEIVING)
 	{
 		int64		from = Max(tick->last, view->since);
 
 		from = Max(from, ledger->visited);
-		from = Max(from, (int64) pg_atomic_read_u64(&slot->busy_shown));
 		from = Max(from, slot_control->reset_at);
 		if (tick->now > from)
 			ledger->recv += tick->now - from;
 	}
 	ledger->visited = tick->now;
-	seen_end(slot);
+	slot_sampled_end(index);
 }
 
 /*
- * The session executes: what of?  And which statement?  True if that is booked,
- * so that it begins a run.
+ * The session executes, as it did since this moment: what of?  And which statement?
+ * The time since it was sampled last is booked, as far as there is execution that is
+ * not.
  */
-static bool
-sample_execution(int index, const Peek *view, uint32 event, const Tick *tick)
+static void
+sample_execution(int index, const Peek *view, int64 since, uint32 event, const Tick *tick)
 {
-	SlotNotes  *notes = &tick->notes[index];
-	Run		   *run = &tick->runs[index];
-	ExecLook	look;
+	ExecPart	part = exec_samples_part(event);
+	int64		from = Max(since, Max(view->counted_from, slot_control->reset_at));
+	int64		exec = Max(tick->now - from, 0);
+	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
+	int64		time;
 	ExecRecord	record;
-	ExecTick	result;
 
-	look.now = tick->now;
-	look.wait_event = event;
-	look.sampled_before = tick->last;
-	run->record = recorder_in_progress(index, &record);
-	run->record_number = record.number;
-	run->queryid = record.queryid;
-	if (!slot_look_at_execution(index, view->changecount, &look))
-		return false;
-	result = exec_samples_tick(index, &look, &notes->noted, &record);
-	if (result == EXEC_TICK_FULL)
+	if (sampled == NULL)
+		return;
+	/* a reset that the session has not applied */
+	if (view->generation == tick->generation)
+		exec += view->exec;
+	if (sampled->exchange_number == view->exchange_number)
+		exec -= Min(sampled->ledger.recv, exec);
+	time = Min(tick->now - tick->last, exec - exec_parts_sum(sampled->exec_part));
+	time = Max(time, 0);
+	sampled->exec_part[part] += time;
+	slot_sampled_end(index);
+
+	(void) recorder_in_progress(index, &record);
+	if (!exec_samples_note(index, &record, part, time))
 	{
 		accumulate_session(index);
-		result = exec_samples_tick(index, &look, &notes->noted, &record);
+		(void) exec_samples_note(index, &record, part, time);
 	}
-	return result == EXEC_TICK_BOOKED;
 }
 
 /* The session's connection; false if the session has moved on since "view". */
@@ -463,7 +426,9 @@ sample_connection(int index, const Peek *view, Tick *tick)
 	if (!ask_about_connection(index, view, &endpoints, &known, tick, &info))
 		return;
 
-	ledger = sampled_begin(slot, view);
+	ledger = sampled_begin(index, view, tick);
+	if (ledger == NULL)
+		return;
 	slot->sampled.tcp = info;
 	slot->sampled.tcp_session = view->session;
 	if (before.measured_at != 0)
@@ -484,7 +449,7 @@ sample_connection(int index, const Peek *view, Tick *tick)
 			ledger->drain.client = closed;
 		}
 	}
-	seen_end(slot);
+	slot_sampled_end(index);
 }
 
 /* ---------------------------------------------------------------------------
@@ -550,24 +515,6 @@ look_at_quiet(int index, const Tick *tick)
 		active_enter(index);
 }
 
-static inline TimestampTz
-lock_since(PGPROC *proc)
-{
-	return (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
-}
-
-/*
- * A session that publishes nothing goes on with its record, except that this is
- * pushed a moment later than it is published, and told its statement some time
- * after it began (what was sampled before is that statement's, too).  So it is
- * checked at first, and now and then.
- */
-static inline bool
-checks_record(const Run *run)
-{
-	return run->samples < RECORD_CHECKS && run->record != NULL;
-}
-
 /*
  * What is looked at lies in several places for each session, and most of a tick
  * would be spent waiting for memory: so that is asked for some sessions ahead.
@@ -577,19 +524,10 @@ prefetch_session(int index, const Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	const SlotNotes *notes = &tick->notes[index];
-	const Run  *run = &tick->runs[index];
 
 	__builtin_prefetch(&slot->lock);
-	if (run->proc)
-		__builtin_prefetch(&run->proc->wait_event_info);
-	if (run->goes_on)
-	{
-		if (slot_waits_for_lock(run->event))
-			__builtin_prefetch(&run->proc->waitStart);
-		if (checks_record(run))
-			recorder_prefetch(index, run->record);
-		return;
-	}
+	if (notes->view.proc)
+		__builtin_prefetch(&notes->view.proc->wait_event_info);
 	__builtin_prefetch(&notes->view);
 	__builtin_prefetch(&notes->sampled_at, 1);
 	__builtin_prefetch(&slot->sampled_lock, 1);
@@ -602,7 +540,7 @@ static inline void
 prefetch_behind(int place, int count, const Tick *tick)
 {
 	if (place + 2 * PREFETCH_AHEAD < count)
-		__builtin_prefetch(&tick->runs[tick->slots[place + 2 * PREFETCH_AHEAD]], 1);
+		__builtin_prefetch(&tick->notes[tick->slots[place + 2 * PREFETCH_AHEAD]], 1);
 	if (place + PREFETCH_AHEAD < count)
 		prefetch_session(tick->slots[place + PREFETCH_AHEAD], tick);
 }
@@ -691,95 +629,6 @@ leave_alone(int index, SlotNotes *notes)
 }
 
 /* ---------------------------------------------------------------------------
- * Runs
- * ---------------------------------------------------------------------------
- */
-
-/* Is the session in a run, and still doing the same? */
-static inline bool
-run_goes_on(int index, const Run *run, const Tick *tick)
-{
-	return run->goes_on && !tick->was_reset &&
-		seqlock_count(&slot_get(index)->lock) == run->changecount &&
-		wait_event_of(run->proc) == run->event &&
-		(!slot_waits_for_lock(run->event) || lock_since(run->proc) == run->lock_since) &&
-		(!checks_record(run) ||
-		 recorder_goes_on(index, run->record, run->record_number, run->queryid));
-}
-
-/* The profile is to have all samples of the run. */
-static void
-profile_run(int index, const Tick *tick)
-{
-	SlotNotes  *notes = &tick->notes[index];
-	Run		   *run = &tick->runs[index];
-	const Peek *view = &notes->view;
-	int64		time = run->sampled_at - notes->profiled_at;
-
-	if (run->samples > 0)
-	{
-		/* what was before somebody reset it does not count */
-		if (wait_events_are_reset(index, view->session, view->generation))
-		{
-			run->samples = 1;
-			time = Min(time, tick->interval);
-		}
-		wait_events_add(index, view->session, view->generation, LEDGER_STATE_EXECUTING,
-						run->event, run->samples, time);
-	}
-	run->samples = 0;
-	notes->profiled_at = run->sampled_at;
-}
-
-/* One tick more. */
-static void
-continue_run(int index, const Tick *tick)
-{
-	Run		   *run = &tick->runs[index];
-	bool		profile_is_due;
-
-	run->samples++;
-	run->sampled_at = tick->now;
-	/* it may have joined its pool since */
-	pools_see(index, tick->notes[index].view.session, true);
-	profile_is_due = run->samples * tick->interval >= PROFILE_LAG_NS;
-	if (slot_waits_for_lock(run->event) &&
-		!lock_waits_note_again(index, run->lock_since) && profile_is_due)
-		lock_waits_note(index);
-	if (profile_is_due)
-		profile_run(index, tick);
-}
-
-/* The session was sampled just now. */
-static void
-begin_run(int index, const Peek *view, uint32 event, const Tick *tick)
-{
-	SlotNotes  *notes = &tick->notes[index];
-	Run		   *run = &tick->runs[index];
-
-	run->goes_on = true;
-	run->changecount = view->changecount;
-	run->event = event;
-	run->lock_since = lock_since(view->proc);
-	run->sampled_at = notes->profiled_at = tick->now;
-	run->samples = 0;
-}
-
-static void
-end_run(int index, const Tick *tick)
-{
-	Run		   *run = &tick->runs[index];
-
-	if (!run->goes_on)
-		return;
-	run->goes_on = false;
-	tick->notes[index].sampled_at = run->sampled_at;
-	if (run->record)
-		exec_samples_end_run(index);
-	profile_run(index, tick);
-}
-
-/* ---------------------------------------------------------------------------
  * Active sessions
  * ---------------------------------------------------------------------------
  */
@@ -800,16 +649,16 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	LedgerState state = state_of(view, event, tick->now);
+	int64		began;
 
 	pools_see(index, view->session, ledger_state_is_busy(state));
 	if (slot_waits_for_lock(event))
 		lock_waits_note(index);
 	if (view->phase == LEDGER_EXECUTING)
 	{
-		sample_exchange(slot, view, state, tick);
-		if (state == LEDGER_STATE_EXECUTING &&
-			sample_execution(index, view, event, tick))
-			begin_run(index, view, event, tick);
+		sample_exchange(index, view, state, tick);
+		if (state == LEDGER_STATE_EXECUTING)
+			sample_execution(index, view, view->since, event, tick);
 	}
 	else if (view->phase == LEDGER_SENDING)
 	{
@@ -819,11 +668,9 @@ sample_active(int index, const Peek *view, uint32 event, Tick *tick)
 	else if (view->phase == LEDGER_WAITING && unlikely(!has_drained(slot, view)))
 		sample_connection(index, view, tick);
 	/* such as one that waits for a lock while its query is analyzed */
-	else if (view->phase == LEDGER_WAITING && state == LEDGER_STATE_EXECUTING)
-	{
-		tick->runs[index].record = NULL;
-		begin_run(index, view, event, tick);
-	}
+	else if (view->phase == LEDGER_WAITING && state == LEDGER_STATE_EXECUTING &&
+			 slot_request_began(index, &began))
+		sample_execution(index, view, began, event, tick);
 
 	/* behind the write section above: its barrier waits for what is written */
 	wait_events_add(index, view->session, view->generation, state, event, 1,
@@ -838,12 +685,6 @@ sample_session(int index, Tick *tick)
 	Peek		view;
 	uint32		event;
 
-	if (run_goes_on(index, &tick->runs[index], tick))
-	{
-		continue_run(index, tick);
-		return;
-	}
-	end_run(index, tick);
 	view = notes->view;
 	if (!is_unmoved(slot, &view))
 	{
@@ -852,7 +693,6 @@ sample_session(int index, Tick *tick)
 		if (!peek(slot, &view))
 			return;
 	}
-	tick->runs[index].proc = view.proc;
 	event = wait_event_of(view.proc);
 	tick->last = sampled_before(index, &view, event, tick);
 	if (view.phase != LEDGER_OFF)
@@ -894,7 +734,6 @@ sample_all(Tick *tick)
 	int			first = 0;
 
 	look_at_quiet_if_due(tick);
-	tick->was_reset = tick->generation != slot_generation();
 	tick->generation = slot_generation();
 	count = active_list(tick->slots);
 	tick->active = count;
@@ -906,7 +745,6 @@ sample_all(Tick *tick)
 		first++;
 	sample_range(first, count, count, tick);
 	sample_range(0, first, count, tick);
-	exec_samples_end_tick(tick->now, interval_for(tick->active));
 	if (tick->next_first >= 0)
 		tick->first = tick->next_first;
 }
@@ -1110,13 +948,7 @@ sampler_setup(void)
 static void
 allocate_notes(Tick *tick)
 {
-	Size		runs = slot_count() * sizeof(Run) + RUN_SIZE;
-
-	/* runs are to be where cache lines are */
-	tick->runs = (Run *) TYPEALIGN(RUN_SIZE, MemoryContextAllocZero(TopMemoryContext, runs));
 	tick->notes = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(SlotNotes));
-	for (int i = 0; i < slot_count(); i++)
-		exec_samples_begin_notes(i, &tick->notes[i].noted);
 	tick->slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 }
 

@@ -182,7 +182,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	group = clients_acquire(&state->key, &state->member, now);
 	counters = &group->counters;
 	group->usage += totals->requests;
-	ledger_totals_add_fitting(&counters->totals, totals);
+	ledger_totals_add(&counters->totals, totals);
 	clients_occupy(group, observation->observed_at - observation->account.pending,
 				   attributed(totals), ledger_busy_total(totals));
 	tcpstate_counters_add(&counters->tcp, tcp);
@@ -223,7 +223,7 @@ static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
 				   const Tally *tally, bool ends, TimestampTz now)
 {
-	LedgerTotals totals = observation->account.totals;
+	LedgerTotals totals;
 	TcpCounters tcp = observation->tcp_counters;
 	bool		may_leave;
 
@@ -233,10 +233,9 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 		memset(&state->tcp, 0, sizeof(state->tcp));
 		state->generation = observation->generation;
 	}
-	may_leave = attributed(&totals) >= attributed(&state->totals) + state->member.pending;
-	ledger_totals_subtract(&totals, &state->totals);
+	may_leave = attributed(&observation->account.totals) >= attributed(&state->totals) + state->member.pending;
+	ledger_totals_gain(&state->totals, &observation->account.totals, &totals);
 	tcpstate_counters_subtract(&tcp, &state->tcp);
-	state->totals = observation->account.totals;
 	state->tcp = observation->tcp_counters;
 
 	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, ends, now);

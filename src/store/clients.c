@@ -777,8 +777,6 @@ subtract_snapshot(ClientEntry *copy, const ClientGroup *group,
 	copy->since = Max(copy->since, reading->timestamp - (reading->now - at) / NS_PER_US);
 
 	snapshot_subtract((ClientSnapshot *) &copy->counters, &group->kept[place]);
-	/* of what was found late to be the client's, some is of the time before */
-	(void) ledger_totals_cut_late(&copy->counters.totals);
 	ledger_totals_fit(&copy->counters.totals);
 }
 

@@ -94,34 +94,19 @@ row_for_adding(HistoryInterval *interval, Oid datid)
 	return row;
 }
 
-/* What a session was found late to have been blocked in by its client. */
-static void
-add_late(Oid datid, int64 late)
-{
-	/* there is no room in a row that is not used */
-	for (int64 i = shared->current - 1; i >= shared->first && late > 0; i--)
-		late = ledger_totals_add_late(&row_for(interval_get(i), datid)->totals, late);
-	ledger_totals_add_late(&row_for(interval_get(shared->current), datid)->totals, late);
-}
-
 /*
- * Add to the interval in progress.  What belongs to those before it, as what
- * it is a part of was counted there, goes there; or nowhere, if they are gone.
+ * Add to the interval in progress.
  */
 void
 history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 {
 	HistoryRow *row;
-	LedgerTotals growth = *totals;
-	int64		late = ledger_totals_cut_late(&growth);
 
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	row = row_for_adding(interval_get(shared->current), datid);
-	ledger_totals_add_fitting(&row->totals, &growth);
+	ledger_totals_add(&row->totals, totals);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
-	if (unlikely(late > 0))
-		add_late(datid, late);
 	locks_release(LOCK_HISTORY, 0);
 }
 
@@ -251,6 +236,12 @@ history_copy(TimestampTz now, int *count)
 	*count = (int) (copies.next - copies.first);
 	last = &copies.at[*count - 1];
 	last->end = Max(now, last->start);
+	/* what was known late may be of the interval before */
+	for (int i = 0; i < *count; i++)
+	{
+		for (int j = 0; j <= HISTORY_DATABASES; j++)
+			ledger_totals_fit(&copies.at[i].rows[j].totals);
+	}
 	return copies.at;
 }
 

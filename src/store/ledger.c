@@ -3,15 +3,8 @@
  * ledger.c
  *	  Events with timestamps in, account out.  See ledger.h.
  *
- * Three rules keep the columns from ever falling while readers look into
- * intervals that are still in progress:
- *
- * - The terms of a wait are fixed when it begins.
- * - Execution is split into exec and recv by what the sampler saw, so the
- *	 time since its last visit is pending while the session is receiving.
- * - What cannot be told yet (a short wait outside a transaction, a response
- *	 still leaving the kernel, a send that may be blocked) is pending,
- *	 and moves to its place once known.
+ * What has ended is booked, in totals that never fall.  What is in progress is
+ * projected: see ledger_project().
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -107,19 +100,6 @@ ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
 	return split_wait(ledger, until, drain, false);
 }
 
-/*
- * Has a reader, who looked at the latest at "wait_shown", shown parts of the
- * wait in progress that must stay if it ends at "at"?  A short wait outside a
- * transaction is pending until it is over.
- */
-bool
-ledger_wait_was_shown(const Ledger *ledger, int64_t wait_shown, int64_t at)
-{
-	return wait_shown > ledger->since &&
-		(ledger->wait.in_xact ||
-		 wait_shown - ledger->since > ledger->wait.idle_threshold || wait_shown >= at);
-}
-
 static void
 book_wait(LedgerTotals *totals, const LedgerWait *wait)
 {
@@ -188,8 +168,7 @@ book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t cli
 
 /*
  * Close the phase in progress, other than a wait.  "client" is what the
- * session itself knows of a sending; what has been shown from the sampler's
- * knowledge stays.
+ * session itself knows of a sending, beside the sampler.
  */
 static void
 close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
@@ -256,14 +235,12 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 }
 
 /*
- * Stop counting, wherever the session is.  Readers have looked at the wait in
- * progress until "wait_shown".  How it was split comes back in "wait", and a
- * turn in progress in "turn"; they are zero where there was none.
+ * Stop counting, wherever the session is.  How a wait in progress was split comes
+ * back in "wait", and a turn in "turn"; they are zero where there was none.
  */
 void
 ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
-			const LedgerDrain *drain, int64_t wait_shown,
-			LedgerWait *wait, LedgerTurn *turn)
+			const LedgerDrain *drain, LedgerWait *wait, LedgerTurn *turn)
 {
 	memset(wait, 0, sizeof(*wait));
 	memset(turn, 0, sizeof(*turn));
@@ -273,8 +250,7 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
 		case LEDGER_OFF:
 			break;
 		case LEDGER_WAITING:
-			*wait = split_wait(ledger, now, drain,
-							   !ledger_wait_was_shown(ledger, wait_shown, now));
+			*wait = split_wait(ledger, now, drain, true);
 			book_wait(&ledger->totals, wait);
 			break;
 		case LEDGER_TURNING:
@@ -340,34 +316,25 @@ ledger_wait_notified(Ledger *ledger, int64_t at)
 
 /*
  * The wait ended at "at" without a request: the session works on its own
- * account, normally because it is about to end.  "wait_shown" as in
- * ledger_stop().
+ * account, normally because it is about to end.
  */
 void
 ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-					  int64_t wait_shown, LedgerWait *wait)
+					  LedgerWait *wait)
 {
-	end_wait(ledger, at, drain, !ledger_wait_was_shown(ledger, wait_shown, at), wait);
+	end_wait(ledger, at, drain, true, wait);
 	ledger->counts = false;
 }
 
 /*
  * What looked like the end of an exchange was a flush in its middle: the time
- * since then was execution, but for what readers have shown as a wait already,
- * which comes back in "wait".  The exchange has been counted already.
+ * since then was execution.  The exchange has been counted already.
  */
 void
-ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain, int64_t wait_shown,
-					 LedgerWait *wait)
+ledger_wait_was_work(Ledger *ledger)
 {
-	memset(wait, 0, sizeof(*wait));
-	if (ledger_wait_was_shown(ledger, wait_shown, INT64_MAX))
-		end_wait(ledger, wait_shown, drain, false, wait);
-	else
-	{
-		ledger->phase = LEDGER_EXECUTING;
-		ledger->exchange_number++;
-	}
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->exchange_number++;
 	ledger->counts = false;
 }
 
@@ -479,32 +446,23 @@ ledger_executing_state(LedgerBlocked blocked)
 	return LEDGER_STATE_EXECUTING;
 }
 
+/*
+ * What an executing backend is seen to be blocked in has lasted since the sampler's
+ * latest visit.
+ */
 static void
 project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-				  LedgerBlocked blocked, int64_t exec_known, LedgerAccount *account)
+				  LedgerBlocked blocked, LedgerAccount *account)
 {
-	int64_t		exec = ledger->exec;
+	int64_t		since = blocked ? max64(ledger->since, sampled ? sampled->visited : 0) : now;
+	int64_t		time = counted(ledger, since, now);
 
-	if (ledger->phase == LEDGER_EXECUTING)
-	{
-		/*
-		 * Reading: until the sampler's next visit nobody can say how much is
-		 * recv.  Writing: when that began is known when it has ended.
-		 */
-		if (blocked)
-		{
-			int64_t		known = max64(exec_known, ledger->since);
-
-			if (sampled)
-				known = max64(known, sampled->visited);
-			known = min64(known, now);
-			account->pending = counted(ledger, known, now);
-			exec += counted(ledger, ledger->since, known);
-		}
-		else
-			exec += counted(ledger, ledger->since, now);
-	}
-	book_execution(&account->totals, exec, sampled);
+	book_execution(&account->totals,
+				   ledger->exec + counted(ledger, ledger->since, min64(since, now)), sampled);
+	if (blocked == LEDGER_BLOCKED_READING)
+		account->totals.recv += time;
+	else
+		account->totals.send += time;
 	account->state = ledger_executing_state(blocked);
 }
 
@@ -513,13 +471,7 @@ project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 				LedgerAccount *account)
 {
 	book_execution(&account->totals, ledger->exec, sampled);
-
-	/* a system call, or blocked?  What is a part of send grows with it */
-	if (ledger->may_block && now - ledger->since < LEDGER_BLOCKED_NS)
-		account->pending = counted(ledger, ledger->since, now);
-	else
-		book_sending(ledger, &account->totals, now,
-					 sampled_send_client(ledger, sampled));
+	book_sending(ledger, &account->totals, now, sampled_send_client(ledger, sampled));
 	account->state = LEDGER_STATE_SENDING;
 }
 
@@ -535,16 +487,16 @@ project_turn(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 }
 
 /*
- * The account up to "now", the interval in progress included.
+ * The account up to "now": what is in progress is added by today's best knowledge.  A
+ * wait that may turn out to be idle, or whose response is still leaving the kernel, is
+ * pending.
  *
- * "sampled" is the sampler's knowledge of this exchange, or NULL.
- * "blocked" says what the backend is blocked in at this moment, if it is
- * executing.  "exec_known" is a moment up to which execution has been shown
- * as such before, and which must therefore stay so.
+ * "sampled" is the sampler's knowledge of this exchange, or NULL.  "blocked" says what
+ * the backend is blocked in at this moment, if it is executing.
  */
 void
 ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-			   LedgerBlocked blocked, int64_t exec_known, LedgerAccount *account)
+			   LedgerBlocked blocked, LedgerAccount *account)
 {
 	now = event_time(ledger, now);
 	account->totals = ledger->totals;
@@ -560,7 +512,7 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 			project_wait(ledger, sampled, now, account);
 			break;
 		case LEDGER_EXECUTING:
-			project_execution(ledger, sampled, now, blocked, exec_known, account);
+			project_execution(ledger, sampled, now, blocked, account);
 			break;
 		case LEDGER_SENDING:
 			project_sending(ledger, sampled, now, account);
@@ -665,63 +617,46 @@ ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
 }
 
 /*
- * What is sampled, or estimated, may be known a moment later than what it is a
- * part of: in a difference of two accounts it may be too much.  Cut that.
+ * What is sampled, asked of the kernel, or estimated may be known a moment later than
+ * what it is a part of, and what was in progress may have turned out otherwise: in a
+ * difference of two accounts a part may be too much, and anything less than nothing.
+ * Cut that.
  */
 void
 ledger_totals_fit(LedgerTotals *difference)
 {
+	int64_t    *field = (int64_t *) difference;
+
+	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
+		field[i] = max64(field[i], 0);
 	exec_parts_fit(difference->exec_part, difference->exec);
-	difference->in_xact_wait = max64(min64(difference->in_xact_wait,
-										   difference->network + difference->client), 0);
-	difference->send_blocked = max64(min64(difference->send_blocked, difference->send), 0);
-	difference->run_queue_wait =
-		max64(min64(difference->run_queue_wait,
-					min64(difference->client, difference->run_queue)), 0);
+	difference->in_xact_wait = min64(difference->in_xact_wait,
+									 difference->network + difference->client);
+	difference->send_blocked = min64(difference->send_blocked, difference->send);
+	difference->send_client = min64(difference->send_client, difference->send_blocked);
+	difference->run_queue_wait = min64(difference->run_queue_wait,
+									   min64(difference->client, difference->run_queue));
 }
 
 /*
- * The same for a sum that is shown between two additions, of what is counted in
- * an interval, or in a group that a session may leave.
+ * What an account has gained over what was "added" of it already, field by field where
+ * that is positive; it is added then.  Parts are cut to their wholes, which may have
+ * stepped back; those of exec to what is gained of it, so that what was added as
+ * unsampled stays so.
  */
 void
-ledger_totals_add_fitting(LedgerTotals *sum, const LedgerTotals *term)
+ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account, LedgerTotals *gain)
 {
-	LedgerTotals before = *sum;
+	LedgerTotals before = *added;
+	int64_t    *to = (int64_t *) added;
+	const int64_t *from = (const int64_t *) account;
 
-	ledger_totals_add(sum, term);
-	memcpy(sum->exec_part, before.exec_part, sizeof(sum->exec_part));
-	exec_parts_add_fitting(sum->exec_part, term->exec_part, sum->exec);
-	sum->run_queue_wait = max64(before.run_queue_wait,
-								min64(sum->run_queue_wait, sum->client));
-}
-
-/*
- * Accounts by interval.  All columns grow with the time that they are about,
- * but for send_client: how long the client's window was closed is known when
- * the kernel has been asked, for a sending without sampler when it is over.
- *
- * Take from what has been counted in a while as much of send_client as must be
- * of the time before.  Returns that.
- */
-int64_t
-ledger_totals_cut_late(LedgerTotals *growth)
-{
-	int64_t		late = max64(growth->send_client - growth->send_blocked, 0);
-
-	growth->send_client -= late;
-	return late;
-}
-
-/*
- * Put into an interval as much of that as it has room for, being a part of
- * send_blocked.  Returns what is left, for another interval.
- */
-int64_t
-ledger_totals_add_late(LedgerTotals *interval, int64_t late)
-{
-	int64_t		fits = min64(late, interval->send_blocked - interval->send_client);
-
-	interval->send_client += fits;
-	return late - fits;
+	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
+		to[i] = max64(to[i], from[i]);
+	ledger_totals_subtract(added, &before);
+	exec_parts_fit(added->exec_part, added->exec);
+	ledger_totals_add(added, &before);
+	ledger_totals_fit(added);
+	*gain = *added;
+	ledger_totals_subtract(gain, &before);
 }

@@ -218,18 +218,15 @@ typedef struct LedgerTurn
 extern void ledger_start(Ledger *ledger, int64_t now, bool local,
 						 const LedgerWaitTerms *terms);
 extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
-						const LedgerDrain *drain, int64_t wait_shown,
-						LedgerWait *wait, LedgerTurn *turn);
+						const LedgerDrain *drain, LedgerWait *wait, LedgerTurn *turn);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
 extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
 								 LedgerWait *wait);
 extern int64_t ledger_wait_notified(Ledger *ledger, int64_t at);
 extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-								  int64_t wait_shown, LedgerWait *wait);
-extern void ledger_wait_was_work(Ledger *ledger, const LedgerDrain *drain,
-								 int64_t wait_shown, LedgerWait *wait);
-extern bool ledger_wait_was_shown(const Ledger *ledger, int64_t wait_shown, int64_t at);
+								  LedgerWait *wait);
+extern void ledger_wait_was_work(Ledger *ledger);
 extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
@@ -243,8 +240,7 @@ extern int64_t ledger_round_trips(const LedgerTotals *totals);
 extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
 									const LedgerDrain *drain);
 extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
-						   int64_t now, LedgerBlocked blocked, int64_t exec_known,
-						   LedgerAccount *account);
+						   int64_t now, LedgerBlocked blocked, LedgerAccount *account);
 extern LedgerState ledger_executing_state(LedgerBlocked blocked);
 extern int64_t ledger_busy_total(const LedgerTotals *totals);
 extern int64_t ledger_server_part(const LedgerTotals *totals);
@@ -254,9 +250,8 @@ extern int64_t ledger_exec_unsampled(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
 extern void ledger_totals_fit(LedgerTotals *difference);
-extern void ledger_totals_add_fitting(LedgerTotals *sum, const LedgerTotals *term);
-extern int64_t ledger_totals_cut_late(LedgerTotals *growth);
-extern int64_t ledger_totals_add_late(LedgerTotals *interval, int64_t late);
+extern void ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account,
+							   LedgerTotals *gain);
 
 /* ---------------------------------------------------------------------------
  * The plain exchange: a wait that is not idle and whose response had left, of

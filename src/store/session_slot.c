@@ -18,14 +18,29 @@
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
 
-/*
- * So often an observation is repeated because others have seen more of the
- * execution than there is.
- */
-#define OBSERVE_ATTEMPTS	1000
-
 SlotControl *slot_control = NULL;
 static SessionSlot *slots = NULL;
+
+/* What core's status says of a backend. */
+typedef struct CoreStatus
+{
+	int			pid;
+	BackendState state;
+	TimestampTz activity_start;
+	TimestampTz state_start;
+	SlotStatus	shown;
+} CoreStatus;
+
+/* Private copies of a session's slot, and what else a look at it shows. */
+typedef struct Look
+{
+	SlotPublished published;
+	SlotSampled sampled;		/* zero where it is of no use */
+	int64		now;
+	uint32		wait_event;
+	bool		request_began;	/* in a wait, but nothing is published of it */
+	int64		request_at;
+} Look;
 
 /*
  * Client backends take their PGPROC from the first MaxConnections of the
@@ -60,11 +75,7 @@ slot_shmem_init(void)
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();
 	for (int i = 0; i < slot_count(); i++)
-	{
-		pg_atomic_init_u64(&slots[i].wait_shown, 0);
-		pg_atomic_init_u64(&slots[i].busy_shown, 0);
 		pg_atomic_init_u32(&slots[i].tally_state, TALLY_KEPT);
-	}
 }
 
 SessionSlot *
@@ -190,27 +201,20 @@ slot_detach(SessionSlot *slot)
 static void
 apply_reset(SlotPublished *published)
 {
+	SlotControl control;
 	uint32		changecount;
-	uint32		generation;
-	int64		at;
-	TimestampTz timestamp;
 
-	do
-	{
-		changecount = seqlock_read_begin(&slot_control->reset_lock);
-		generation = slot_control->generation;
-		at = slot_control->reset_at;
-		timestamp = slot_control->reset_timestamp;
-	} while (!seqlock_read_valid(&slot_control->reset_lock, changecount));
-
-	if (generation == published->generation)
+	if (!seqlock_copy(&slot_control->reset_lock, &control, slot_control,
+					  sizeof(control), &changecount) ||
+		control.generation == published->generation)
 		return;
-	ledger_reset(&published->ledger, at);
+	ledger_reset(&published->ledger, control.reset_at);
 	published->tcp_base = published->tcp.counters;
 	/* an event may have slipped in between, see ledger_reset() */
-	published->stats_since = published->ledger.counted_from == at ? timestamp :
+	published->stats_since = published->ledger.counted_from == control.reset_at ?
+		control.reset_timestamp :
 		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
-	published->generation = generation;
+	published->generation = control.generation;
 }
 
 void
@@ -221,58 +225,74 @@ slot_apply_reset(SessionSlot *slot)
 }
 
 /*
- * What the sampler knows of an exchange, if it is of that exchange.  Nothing, if
- * it has been stopped while it was writing.
+ * What the worker knows of a session, since its latest reset.  Nothing, if the worker
+ * was stopped while it was writing.
  */
-static bool
-copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy,
-			 uint32 *changecount)
+static void
+copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy)
 {
-	int			attempts = 0;
+	uint32		changecount;
 
-	for (;;)
-	{
-		*changecount = seqlock_read_begin(&slot->sampled_lock);
-		*copy = slot->sampled;
-		if (seqlock_read_valid(&slot->sampled_lock, *changecount))
-			break;
-		if (!seqlock_try_again(&attempts))
-		{
-			memset(copy, 0, sizeof(*copy));
-			return false;
-		}
-	}
-	return copy->session == published->session &&
-		copy->exchange_number == published->ledger.exchange_number &&
-		copy->generation == published->generation;
+	if (!seqlock_copy(&slot->sampled_lock, copy, &slot->sampled, sizeof(*copy), &changecount))
+		memset(copy, 0, sizeof(*copy));
+	if (copy->session == published->session && copy->generation == published->generation)
+		return;
+	memset(copy, 0, offsetof(SlotSampled, tcp_session));
+	copy->blocked_by = SLOT_NOT_BLOCKED;
+}
+
+/* What of it is of the exchange in progress, or of the wait behind it; or NULL. */
+static const LedgerSampled *
+sampled_of_exchange(const SlotSampled *sampled, const Ledger *ledger)
+{
+	return sampled->session != 0 && sampled->exchange_number == ledger->exchange_number ?
+		&sampled->ledger : NULL;
 }
 
 /*
- * For the session itself: what the sampler has seen of the exchange (or of
- * the wait after it) in progress.  Cheap where it has seen nothing.
+ * The same for the session itself.  Cheap where the worker has seen nothing.
  */
 bool
 slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 {
 	SlotSampled copy;
-	uint32		changecount;
 
 	if (likely(slot->sampled.exchange_number != slot->published.ledger.exchange_number))
 		return false;
-	if (!copy_sampled(slot, &slot->published, &copy, &changecount))
+	copy_sampled(slot, &slot->published, &copy);
+	if (!sampled_of_exchange(&copy, &slot->published.ledger))
 		return false;
 	*sampled = copy.ledger;
 	return true;
 }
 
-static void
-raise_watermark(pg_atomic_uint64 *watermark, int64 to)
+/*
+ * Copy what is needed of core's status of a backend, by core's protocol.  False if
+ * the backend was stopped while it was writing, or it is not that process.
+ */
+static bool
+copy_core_status(volatile PgBackendStatus *status, int pid, CoreStatus *copy)
 {
-	uint64		old = pg_atomic_read_u64(watermark);
+	int			attempts = 0;
 
-	while (old < (uint64) to &&
-		   !pg_atomic_compare_exchange_u64(watermark, &old, (uint64) to))
-		;
+	do
+	{
+		int			before;
+		int			after;
+
+		pgstat_begin_read_activity(status, before);
+		copy->pid = status->st_procpid;
+		copy->state = status->st_state;
+		copy->activity_start = status->st_activity_start_timestamp;
+		copy->state_start = status->st_state_start_timestamp;
+		copy->shown.queryid = (uint64) status->st_query_id;
+		copy->shown.xact_start = status->st_xact_start_timestamp;
+		strlcpy(copy->shown.application_name, (char *) status->st_appname, NAMEDATALEN);
+		pgstat_end_read_activity(status, after);
+		if (pgstat_read_activity_complete(before, after))
+			return copy->pid == pid;
+	} while (seqlock_try_again(&attempts));
+	return false;
 }
 
 /*
@@ -285,287 +305,89 @@ raise_watermark(pg_atomic_uint64 *watermark, int64 to)
 static bool
 request_has_begun(const SlotPublished *published, int64 *at)
 {
-	volatile PgBackendStatus *status = published->status;
-	BackendState state;
-	TimestampTz start;
-	int			pid;
+	CoreStatus	status;
 
-	for (;;)
-	{
-		int			before;
-		int			after;
-
-		pgstat_begin_read_activity(status, before);
-		state = status->st_state;
-		start = status->st_activity_start_timestamp;
-		/* a function call has no text, and core sets only this for it */
-		if (state == STATE_FASTPATH)
-			start = Max(start, status->st_state_start_timestamp);
-		pid = status->st_procpid;
-		pgstat_end_read_activity(status, after);
-		if (pgstat_read_activity_complete(before, after))
-			break;
-		CHECK_FOR_INTERRUPTS();
-	}
-	if (pid != published->pid || start <= published->request_stamp ||
-		(state != STATE_RUNNING && state != STATE_FASTPATH))
+	if (!copy_core_status(published->status, published->pid, &status))
 		return false;
-	*at = clock_from_timestamp(published->clock_offset, start);
+	/* a function call has no text, and core sets only this for it */
+	if (status.state == STATE_FASTPATH)
+		status.activity_start = Max(status.activity_start, status.state_start);
+	if (status.activity_start <= published->request_stamp ||
+		(status.state != STATE_RUNNING && status.state != STATE_FASTPATH))
+		return false;
+	*at = clock_from_timestamp(published->clock_offset, status.activity_start);
 	return true;
 }
 
-/* Who looks at a session, and what for. */
-typedef struct Viewer
-{
-	ExecPurpose purpose;
-	int64		sampled_before; /* when the sampler sampled it before */
-	int64		moment;			/* what was the account then? */
-	LedgerTotals *then;			/* NULL: never mind */
-} Viewer;
-
 /*
- * An observation in the making: private copies of what a session has published
- * and what was sampled of it, and what is to be shown of that.
+ * Copy what the session has published, and look at its backend and at the clock
+ * while it still holds.  False if there is no session, or it has been stopped while
+ * it was writing.
  */
-typedef struct Look
+static bool
+look_at(SessionSlot *slot, Look *look)
 {
-	SlotPublished published;
+	SlotPublished *published = &look->published;
 	uint32		changecount;
-	SlotSampled sampled;
-	uint32		sampled_changecount;
-	const LedgerSampled *sampled_exchange;	/* what is of the exchange in
-											 * progress, or NULL */
-	int64		now;
-	uint32		wait_event;
-	Ledger		before;			/* as it was published, if the viewer asks for
-								 * then */
-
-	/* in a wait */
-	bool		request_began;	/* but nothing has been published of it */
-	int64		request_at;
-
-	/* in an exchange */
-	LedgerBlocked blocked;
-	int64		exec_known;		/* up to here it has been shown as executing */
-} Look;
-
-/* False if there is no session, or it has been stopped while it was writing. */
-static bool
-copy_published(SessionSlot *slot, SlotPublished *copy, uint32 *changecount)
-{
 	int			attempts = 0;
 
-	for (;;)
+	do
 	{
-		*changecount = seqlock_read_begin(&slot->lock);
-		if (slot->published.session == 0)
+		if (slot->published.session == 0 ||
+			!seqlock_copy(&slot->lock, published, &slot->published, sizeof(*published),
+						  &changecount) ||
+			published->session == 0)
 			return false;
-		*copy = slot->published;
-		if (seqlock_read_valid(&slot->lock, *changecount))
-			break;
-		if (!seqlock_try_again(&attempts))
-			return false;
-		CHECK_FOR_INTERRUPTS();
-	}
-	return copy->session != 0;
-}
-
-/* What is not told by "published" alone. */
-static void
-copy_locks(SessionSlot *slot, const SlotPublished *published, SlotLocks *copy)
-{
-	int			attempts = 0;
-
-	for (;;)
+		copy_sampled(slot, published, &look->sampled);
+		look->request_began = published->ledger.phase == LEDGER_WAITING &&
+			request_has_begun(published, &look->request_at);
+		look->wait_event = *(volatile uint32 *) &published->proc->wait_event_info;
+		look->now = clock_now();
+	} while (!seqlock_read_valid(&slot->lock, changecount) && seqlock_try_again(&attempts));
+	if (published->generation != slot_control->generation)
 	{
-		uint32		changecount = seqlock_read_begin(&slot->locks_lock);
-
-		*copy = slot->locks;
-		if (seqlock_read_valid(&slot->locks_lock, changecount))
-			break;
-		if (!seqlock_try_again(&attempts))
-		{
-			copy->session = 0;
-			break;
-		}
-		CHECK_FOR_INTERRUPTS();
+		apply_reset(published);
+		copy_sampled(slot, published, &look->sampled);
 	}
-	if (copy->session != published->session || copy->generation != published->generation)
-	{
-		memset(copy, 0, sizeof(*copy));
-		copy->blocked_by = SLOT_NOT_BLOCKED;
-	}
-}
-
-/* Step 1: copy, and say as of when.  False if there is no session. */
-static bool
-look_at(SessionSlot *slot, const Viewer *viewer, Look *look)
-{
-	bool		matches;
-
-	if (!copy_published(slot, &look->published, &look->changecount))
-		return false;
-	apply_reset(&look->published);
-	if (viewer->then)
-		look->before = look->published.ledger;
-	matches = copy_sampled(slot, &look->published, &look->sampled,
-						   &look->sampled_changecount);
-	look->sampled_exchange = matches ? &look->sampled.ledger : NULL;
-	look->now = clock_now();
-	look->wait_event = *(volatile uint32 *) &look->published.proc->wait_event_info;
 	return true;
 }
 
-/* The session waits, or has just read a request: when will it say that was? */
-static void
-promise_wait(SessionSlot *slot, Look *look)
-{
-	look->request_began = request_has_begun(&look->published, &look->request_at);
-	if (!look->request_began)
-	{
-		raise_watermark(&slot->wait_shown, look->now);
-		return;
-	}
-	/* the same rule by which the session will date the event */
-	look->request_at = Max(look->request_at,
-						   (int64) pg_atomic_read_u64(&slot->wait_shown));
-	look->request_at = Min(look->request_at, look->now);
-	raise_watermark(&slot->wait_shown, look->request_at);
-	raise_watermark(&slot->busy_shown, look->now);
-}
-
-/* The session executes, as far as it has published; perhaps it is blocked. */
-static void
-promise_execution(SessionSlot *slot, Look *look)
-{
-	look->blocked = slot_blocked_in(look->wait_event);
-	if (!look->blocked)
-	{
-		raise_watermark(&slot->busy_shown, look->now);
-		return;
-	}
-	/* what the sampler has told apart, or has seen executing, will be shown */
-	if (look->sampled_exchange)
-		raise_watermark(&slot->busy_shown,
-						Min(look->sampled_exchange->visited, look->now));
-	raise_watermark(&slot->busy_shown,
-					Min(exec_samples_run_until(slot - slots, look->published.session),
-						look->now));
-	look->exec_known = pg_atomic_read_u64(&slot->busy_shown);
-}
-
-/* Step 2: leave the watermarks for what will be shown. */
-static void
-promise(SessionSlot *slot, Look *look)
-{
-	look->request_began = false;
-	look->blocked = LEDGER_NOT_BLOCKED;
-	look->exec_known = 0;
-	switch (look->published.ledger.phase)
-	{
-		case LEDGER_WAITING:
-			promise_wait(slot, look);
-			break;
-		case LEDGER_EXECUTING:
-			promise_execution(slot, look);
-			break;
-		case LEDGER_SENDING:
-		case LEDGER_TURNING:
-			raise_watermark(&slot->busy_shown, look->now);
-			break;
-		case LEDGER_OFF:
-			break;
-	}
-	/* they must be out before it is checked that the session has not moved on */
-	pg_memory_barrier();
-}
-
 /*
- * Step 3: is what was copied still what there is?  If so, the session has met
- * the watermarks, or will.
+ * The account as of the moment of the look.  A request that the session has not
+ * published begins an exchange in the private copy of its ledger; but as long as it
+ * is not known how the wait before it drained, all of that is pending.
  */
-static bool
-is_unmoved(SessionSlot *slot, const Look *look)
-{
-	int64		at;
-
-	if (look->published.ledger.phase == LEDGER_WAITING &&
-		request_has_begun(&look->published, &at) != look->request_began)
-		return false;
-	if (!seqlock_read_valid(&slot->lock, look->changecount))
-		return false;
-	/* odd: it has been stopped in the middle of that, and nothing was read */
-	return (look->sampled_changecount & 1) != 0 ||
-		seqlock_read_valid(&slot->sampled_lock, look->sampled_changecount);
-}
-
-/*
- * Let the private ledger begin the exchange of which the session has published
- * nothing.  As long as it is not known how the wait before it drained, all of
- * that is pending, and so is the exchange.
- */
-static void
-begin_request(Look *look)
-{
-	Ledger	   *ledger = &look->published.ledger;
-	const LedgerSampled *sampled = look->sampled_exchange;
-	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
-	LedgerWait	wait;
-
-	if (ledger->wait.draining && drain == NULL)
-		return;
-	ledger_request_begin(ledger, look->request_at, drain, &wait);
-	/* that was of the wait */
-	look->sampled_exchange = NULL;
-}
-
-/* Step 4: the account as of the moment of the look. */
 static void
 account_of(Look *look, LedgerAccount *account)
 {
-	if (look->request_began)
-		begin_request(look);
-	ledger_project(&look->published.ledger, look->sampled_exchange, look->now,
-				   look->blocked, look->exec_known, account);
+	Ledger	   *ledger = &look->published.ledger;
+	const LedgerSampled *sampled = sampled_of_exchange(&look->sampled, ledger);
+	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	LedgerTotals *totals = &account->totals;
+	int64		request_at = Min(look->request_at, look->now);
+	LedgerWait	wait;
+
+	if (look->request_began && (!ledger->wait.draining || drain))
+	{
+		ledger_request_begin(ledger, request_at, drain, &wait);
+		sampled = NULL;
+	}
+	ledger_project(ledger, sampled, look->now, slot_blocked_in(look->wait_event), account);
 	if (look->request_began)
 	{
 		account->state = LEDGER_STATE_EXECUTING;
-		account->state_since = look->request_at;
+		account->state_since = Max(request_at, look->published.ledger.since);
 	}
+	memcpy(totals->exec_part, look->sampled.exec_part, sizeof(totals->exec_part));
+	exec_parts_fit(totals->exec_part, totals->exec);
+	/* it may have begun to wait for a processor before the latest reset */
+	totals->run_queue += Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
+	totals->run_queue = Min(totals->run_queue, Max(look->now - ledger->counted_from, 0));
 }
 
-/*
- * Step 5: what the session's execution consists of; false if that is known of more of it
- * than was seen now.  That others have seen more is over with the next look; but
- * should it ever not be, nobody hangs here.
- */
-static bool
-observe_execution(int index, const Look *look, const Viewer *viewer, int attempts,
-				  LedgerAccount *account)
-{
-	ExecLook	execution = {
-		.session = look->published.session,
-		.generation = look->published.generation,
-		.now = look->now,
-		.exec = account->totals.exec,
-		.executing = account->state == LEDGER_STATE_EXECUTING,
-		.wait_event = look->wait_event,
-		.sampled_before = viewer->sampled_before,
-		.proc = look->published.proc,
-		.clock_offset = look->published.clock_offset
-	};
-
-	if (exec_samples_look(index, &execution, viewer->purpose, account->totals.exec_part))
-		return true;
-	if (attempts < OBSERVE_ATTEMPTS)
-		return false;
-	memset(account->totals.exec_part, 0, sizeof(account->totals.exec_part));
-	return true;
-}
-
-/* Step 6: the kernel's counters, and the rest, as they were copied. */
+/* The kernel's counters, and the rest, as they were copied. */
 static void
-fill_observation(SessionSlot *slot, const Look *look, SlotObservation *observation)
+fill_observation(const Look *look, SlotObservation *observation)
 {
 	const SlotPublished *copy = &look->published;
 
@@ -590,50 +412,8 @@ fill_observation(SessionSlot *slot, const Look *look, SlotObservation *observati
 		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
 	observation->tcp_counters = observation->tcp.counters;
 	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
-	copy_locks(slot, copy, &observation->locks);
-}
-
-/*
- * What the account was at an earlier moment, or when the present phase began if
- * that was later; "ledger" is the one published, and "before" that of before a
- * request had begun that is not published yet.
- */
-static void
-account_at(const Ledger *ledger, const Ledger *before, int64 moment, LedgerTotals *then)
-{
-	LedgerAccount account;
-
-	ledger_project(moment >= ledger->since ? ledger : before, NULL, moment,
-				   LEDGER_NOT_BLOCKED, 0, &account);
-	*then = account.totals;
-}
-
-
-static bool
-observe(int index, const Viewer *viewer, SlotObservation *observation)
-{
-	SessionSlot *slot = &slots[index];
-	Look		look;
-	int			attempts = 0;
-
-	for (;;)
-	{
-		if (!look_at(slot, viewer, &look))
-			return false;
-		promise(slot, &look);
-		if (is_unmoved(slot, &look))
-		{
-			account_of(&look, &observation->account);
-			if (observe_execution(index, &look, viewer, ++attempts, &observation->account))
-				break;
-		}
-		CHECK_FOR_INTERRUPTS();
-	}
-	fill_observation(slot, &look, observation);
-	if (viewer->then)
-		account_at(&look.published.ledger, &look.before, Min(viewer->moment, look.now),
-				   viewer->then);
-	return true;
+	observation->blocked_by = look->sampled.blocked_by;
+	observation->held_up = look->sampled.held_up;
 }
 
 /*
@@ -646,28 +426,18 @@ slot_prefetch(int index)
 }
 
 /*
- * The session in a slot as of now; false if there is none.  Every time in it
- * is at least what any earlier observation showed, except pending.
+ * The session in a slot as of now; false if there is none.
  */
 bool
 slot_observe(int index, SlotObservation *observation)
 {
-	Viewer		viewer = {.purpose = EXEC_SHOW};
+	Look		look;
 
-	return observe(index, &viewer, observation);
-}
-
-/*
- * The same, for who does not show it.  The sampler says when it sampled the
- * session before.
- */
-bool
-slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
-				 SlotObservation *observation)
-{
-	Viewer		viewer = {.purpose = purpose,.sampled_before = sampled_before};
-
-	return observe(index, &viewer, observation);
+	if (!look_at(&slots[index], &look))
+		return false;
+	account_of(&look, &observation->account);
+	fill_observation(&look, observation);
+	return true;
 }
 
 /*
@@ -679,68 +449,63 @@ bool
 slot_observe_since(int index, int64 moment, SlotObservation *observation,
 				   LedgerTotals *then)
 {
-	Viewer		viewer = {.purpose = EXEC_SHOW,.moment = moment,.then = then};
+	Look		look;
+	Ledger		before;
+	LedgerAccount account;
 
-	return observe(index, &viewer, observation);
+	if (!look_at(&slots[index], &look))
+		return false;
+	before = look.published.ledger;
+	account_of(&look, &observation->account);
+	fill_observation(&look, observation);
+	moment = Min(moment, look.now);
+	ledger_project(moment >= look.published.ledger.since ? &look.published.ledger : &before,
+				   NULL, moment, LEDGER_NOT_BLOCKED, &account);
+	*then = account.totals;
+	return true;
 }
 
 /*
- * What core's status says of a session that was observed, copied by core's
- * protocol.
+ * What core's status says of a session that was observed; nothing if it has ended, or
+ * was stopped while it was writing that.
  */
 void
 slot_copy_status(const SlotObservation *observation, SlotStatus *copy)
 {
-	volatile PgBackendStatus *status = observation->status;
+	CoreStatus	status;
 
-	for (;;)
-	{
-		int			before;
-		int			after;
-
-		memset(copy, 0, sizeof(*copy));
-		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == observation->pid)
-		{
-			strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
-			copy->queryid = (uint64) status->st_query_id;
-			copy->xact_start = status->st_xact_start_timestamp;
-		}
-		pgstat_end_read_activity(status, after);
-		if (pgstat_read_activity_complete(before, after))
-			break;
-		CHECK_FOR_INTERRUPTS();
-	}
+	memset(copy, 0, sizeof(*copy));
+	if (copy_core_status(observation->status, observation->pid, &status))
+		*copy = status.shown;
 }
 
 /*
- * Begin to write what is known of the session's locks.  NULL if it is not in
- * this slot any more.
+ * Begin to write what the worker knows of the session in a slot: it is all zero for a
+ * session or a reset generation that is new.  NULL if the session is gone.
  */
-SlotLocks *
-slot_locks_begin(int index, uint64 session)
+SlotSampled *
+slot_sampled_begin(int index, uint64 session, uint32 generation)
 {
 	SessionSlot *slot = &slots[index];
-	SlotLocks  *locks = &slot->locks;
-	uint32		generation = slot_control->generation;
+	SlotSampled *sampled = &slot->sampled;
 
 	if (slot->published.session != session)
 		return NULL;
-	seqlock_write_begin(&slot->locks_lock);
-	if (locks->session != session || locks->generation != generation)
+	seqlock_write_begin(&slot->sampled_lock);
+	if (sampled->session != session || sampled->generation != generation)
 	{
-		memset(locks, 0, sizeof(*locks));
-		locks->session = session;
-		locks->generation = generation;
-		locks->blocked_by = SLOT_NOT_BLOCKED;
+		memset(sampled, 0, offsetof(SlotSampled, tcp_session));
+		sampled->session = session;
+		sampled->generation = generation;
+		sampled->blocked_by = SLOT_NOT_BLOCKED;
 	}
-	return locks;
+	return sampled;
 }
 
 void
-slot_locks_end(int index)
+slot_sampled_end(int index)
 {
-	seqlock_write_end(&slots[index].locks_lock);
+	seqlock_write_end(&slots[index].sampled_lock);
 }
 
 /*
@@ -753,53 +518,9 @@ slot_request_began(int index, int64 *at)
 	SlotPublished copy;
 	uint32		changecount;
 
-	return copy_published(&slots[index], &copy, &changecount) &&
-		copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
-}
-
-/*
- * For the sampler: a session that executes, and is not blocked by its client, as
- * of "look->now".  False if it has published something since its change count was
- * read, or need not be looked at.  It is what slot_observe() does, without all
- * that is not needed for that.
- */
-bool
-slot_look_at_execution(int index, uint32 changecount, ExecLook *look)
-{
-	SessionSlot *slot = &slots[index];
-	const SlotPublished *published = &slot->published;
-	const Ledger *ledger = &published->ledger;
-	const SlotSampled *sampled = &slot->sampled;
-	int64		exec = ledger->exec;
-	int64		from = Max(ledger->since, ledger->counted_from);
-
-	look->session = published->session;
-	look->generation = published->generation;
-	look->executing = true;
-	look->exec = ledger->totals.exec;
-	look->proc = published->proc;
-	look->clock_offset = published->clock_offset;
-	if (unlikely(look->generation != slot_control->generation))
-	{
-		/*
-		 * the session has not heard of the reset: the long way, without
-		 * statement
-		 */
-		SlotObservation observation;
-
-		(void) slot_observe_for(index, EXEC_SAMPLE, look->sampled_before, &observation);
-		return false;
-	}
-	exec += Max(look->now - from, 0);
-	if (sampled->session == look->session && sampled->generation == look->generation &&
-		sampled->exchange_number == ledger->exchange_number)
-		exec -= Min(Max(sampled->ledger.recv, 0), exec);
-	look->exec += exec;
-
-	/* as an observation does */
-	raise_watermark(&slot->busy_shown, look->now);
-	pg_memory_barrier();
-	return seqlock_read_valid(&slot->lock, changecount);
+	return seqlock_copy(&slots[index].lock, &copy, &slots[index].published, sizeof(copy),
+						&changecount) &&
+		copy.session != 0 && copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
 }
 
 /* The slot of the session with this process ID, or -1. */
@@ -828,8 +549,10 @@ slot_announce_reset(int64 at, TimestampTz timestamp)
 
 	/*
 	 * Whoever finds this finds the generation.  A session whose tally is in
-	 * another state looks for it when it settles that.
+	 * another state looks for it when it settles that: it writes the state, and
+	 * then reads the generation, with a full barrier in between as here.
 	 */
+	pg_memory_barrier();
 	for (int i = 0; i < slot_count(); i++)
 	{
 		uint32		state = TALLY_KEPT;

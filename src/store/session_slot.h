@@ -3,29 +3,20 @@
  * session_slot.h
  *	  The session slots: what each session publishes, and how others read it.
  *
- * There is one slot per possible backend, and each of its four parts has one
- * kind of writer and cache lines of its own:
+ * There is one slot per possible backend, and each of its two parts has one
+ * writer, a seqlock and cache lines of its own:
  *
- *	published	written by the session alone, under its seqlock
- *	sampled		written by the sampler alone, under its seqlock
- *	locks		written under the lock and the seqlock of lock waits
- *	shown		raised by readers: promises made to users; and whether a reader
- *				has taken the session's tally (tally.h)
+ *	published	written by the session alone: its ledger, and what it is
+ *	sampled		written by the worker alone: all that only samples tell
  *
- * The watermarks keep every column monotonic although readers look at what is
- * still in progress.  A reader that is about to show the session's wait (or
- * its execution, or its sending) up to now first raises the watermark to now
- * and then makes sure that the session has not moved on; the session, when it
- * moves on, reads the watermark inside its write section and dates no event
- * before it.  Either the reader sees the write section or the session sees the
- * watermark (see seqlock.h for the barriers).  The price is that an event may
- * be dated some microseconds late if somebody looked at that very moment; it
- * is never dated after the session published it.
+ * A reader copies both and lets its copy of the ledger run ahead to now.  What
+ * the session has booked never falls.  What is in progress is one state and its
+ * age, shown by today's best knowledge: when it ends, it may turn out otherwise.
  *
  * Resets break no single-writer rule: pgnetlat_reset() only announces a new
  * generation, and says so in the state of each session's tally.  A session applies
- * it to its own ledger at its next event; until then readers apply it to their
- * private copy.
+ * it to its own ledger at its next event, and the worker to what it has sampled
+ * when it next writes; until then readers apply it to their private copies.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -36,7 +27,6 @@
 
 #include "clock.h"
 #include "connect_cost.h"
-#include "exec_samples.h"
 #include "ledger.h"
 #include "port/atomics.h"
 #include "seqlock.h"
@@ -83,36 +73,40 @@ typedef struct SlotPublished
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
+	int64		run_queue_booked;	/* its total for the process, as far as the
+									 * session has booked it */
 
 	/* set while the session is attached, as what is at the top */
 	ConnectTotals connect;		/* what its connection has cost; zero: not
 								 * known */
 } SlotPublished;
 
-typedef struct SlotSampled
-{
-	uint64		session;		/* valid for this session, ... */
-	uint64		exchange_number;	/* ... exchange ... */
-	uint32		generation;		/* ... and reset generation only */
-	LedgerSampled ledger;
-	TcpInfo		tcp;			/* over socket diagnosis; valid for the
-								 * session. Neither this one nor the published
-								 * one is always the later: readers merge them */
-	uint64		tcp_session;
-} SlotSampled;
-
 /* It does not wait for a lock, or nobody knows whom for. */
 #define SLOT_NOT_BLOCKED	(-1)
 
-/* Whom the session waits for, and others for it: see lock_waits.h. */
-typedef struct SlotLocks
+/* What the worker knows of a session. */
+typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
 	int			blocked_by;		/* process ID of whom it is waiting for; 0: a
 								 * prepared transaction; or SLOT_NOT_BLOCKED */
 	int64		held_up;		/* ns that others have waited for it */
-} SlotLocks;
+	int64		exec_part[NUM_EXEC_PARTS];	/* of execution since attached or
+											 * reset */
+	int64		run_queue;		/* the kernel's total for the process: what it
+								 * waited for a processor since it started; 0:
+								 * not known.  See run_queue_booked */
+
+	uint64		exchange_number;	/* ledger is of this exchange, or of the
+									 * wait behind it */
+	LedgerSampled ledger;
+
+	uint64		tcp_session;	/* tcp is of this session, since it began */
+	TcpInfo		tcp;			/* over socket diagnosis.  Neither this one nor
+								 * the published one is always the later:
+								 * readers merge them */
+} SlotSampled;
 
 typedef struct SessionSlot
 {
@@ -122,13 +116,7 @@ typedef struct SessionSlot
 	SeqLock		sampled_lock pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	SlotSampled sampled;
 
-	pg_atomic_uint64 wait_shown pg_attribute_aligned(PG_CACHE_LINE_SIZE);
-	pg_atomic_uint64 busy_shown;
-	pg_atomic_uint32 tally_state;
-
-	/* beside what is as seldom written to, and to save a line */
-	SeqLock		locks_lock;
-	SlotLocks	locks;
+	pg_atomic_uint32 tally_state pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } SessionSlot;
 
 /* What has become of what the session has in its tally: see tally.h. */
@@ -165,7 +153,8 @@ typedef struct SlotObservation
 	bool		run_queue_known;	/* else run_queue in the account says
 									 * nothing */
 	ConnectTotals connect;
-	SlotLocks	locks;			/* as of when lock waits were accumulated last */
+	int			blocked_by;		/* as in SlotSampled */
+	int64		held_up;
 } SlotObservation;
 
 /* What core's status says of a session; nothing if it has ended. */
@@ -221,20 +210,15 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 /* Functions for readers */
 extern void slot_prefetch(int index);
 extern bool slot_observe(int index, SlotObservation *observation);
-extern bool slot_observe_for(int index, ExecPurpose purpose, int64 sampled_before,
-							 SlotObservation *observation);
 extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
 							   LedgerTotals *then);
 extern int	slot_find_pid(int pid);
 extern void slot_copy_status(const SlotObservation *observation, SlotStatus *copy);
 
-/* Functions for the holder of the lock of lock waits */
-extern SlotLocks *slot_locks_begin(int index, uint64 session);
-extern void slot_locks_end(int index);
-
-/* Functions for the sampler */
+/* Functions for the worker */
 extern SessionSlot *slot_get(int index);
-extern bool slot_look_at_execution(int index, uint32 changecount, ExecLook *look);
+extern SlotSampled *slot_sampled_begin(int index, uint64 session, uint32 generation);
+extern void slot_sampled_end(int index);
 extern bool slot_request_began(int index, int64 *at);
 
 /* Functions for resets */
@@ -297,35 +281,6 @@ static inline void
 slot_write_end(SessionSlot *slot)
 {
 	seqlock_write_end(&slot->lock);
-}
-
-/*
- * The earliest moments at which the wait in progress may end, and at which
- * the execution or sending in progress may; inside a write section only.
- */
-static inline int64
-slot_not_before_wait_shown(SessionSlot *slot, int64 at)
-{
-	return Max(at, (int64) pg_atomic_read_u64(&slot->wait_shown));
-}
-
-static inline int64
-slot_not_before_busy_shown(SessionSlot *slot, int64 at)
-{
-	return Max(at, (int64) pg_atomic_read_u64(&slot->busy_shown));
-}
-
-/* Would an event at that moment be before the earliest one? */
-static inline bool
-slot_wait_was_shown(SessionSlot *slot, int64 at)
-{
-	return (int64) pg_atomic_read_u64(&slot->wait_shown) > at;
-}
-
-static inline bool
-slot_busy_was_shown(SessionSlot *slot, int64 at)
-{
-	return (int64) pg_atomic_read_u64(&slot->busy_shown) > at;
 }
 
 #endif							/* PGNETLAT_SESSION_SLOT_H */

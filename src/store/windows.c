@@ -119,7 +119,7 @@ account_of(WindowAccount *account, const SlotObservation *observation)
 {
 	account->totals = observation->account.totals;
 	account->tcp = observation->tcp_counters;
-	account->lock_held_up = observation->locks.held_up;
+	account->lock_held_up = observation->held_up;
 }
 
 /*
@@ -210,10 +210,8 @@ subtract(SlotObservation *observation, const WindowAccount *before)
 {
 	ledger_totals_subtract(&observation->account.totals, &before->totals);
 	ledger_totals_fit(&observation->account.totals);
-	/* of what was found late to be the client's, some is of the time before */
-	(void) ledger_totals_cut_late(&observation->account.totals);
 	tcpstate_counters_subtract(&observation->tcp_counters, &before->tcp);
-	observation->locks.held_up -= before->lock_held_up;
+	observation->held_up -= before->lock_held_up;
 }
 
 /*
