@@ -25,7 +25,9 @@
  * All times are nanoseconds of one monotonic clock.  An event that claims to
  * be older than the one before it counts as simultaneous with that.  Every
  * nanosecond between start and stop lands in exactly one of the parts exec,
- * send, recv, network, client and idle; none of them ever falls.
+ * send, recv, network, client and idle.  What has ended is booked, in totals that
+ * never fall; what is in progress is projected by today's best knowledge, and may
+ * turn out otherwise.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -121,10 +123,7 @@ typedef struct LedgerTotals
 	int64_t		exec_part[NUM_EXEC_PARTS];
 } LedgerTotals;
 
-/*
- * How a wait will be split; fixed when it begins, so that a reader who looks
- * into the wait in progress and the session that ends it agree.
- */
+/* How a wait will be split, as far as is known when it begins. */
 typedef struct LedgerWaitTerms
 {
 	int64_t		rtt;			/* one round trip; 0 where there is none */

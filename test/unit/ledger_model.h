@@ -3,12 +3,12 @@
  * backend, the sampler and readers would, and checks after each step what must
  * always hold:
  *
- *	- the parts add up to the time that passed, to the nanosecond;
- *	- no part is negative;
- *	- nothing but pending falls, whoever looks, and a reset sets it to zero;
- *	- "of which" columns are at most what they are a part of;
- *	- those that say how time was spent do not grow by more than that did, from
- *	  one look to the next (send_client may: the kernel is asked late).
+ *	- the parts add up to the time that passed, to the nanosecond, whoever looks;
+ *	- no part is negative, and "of which" columns are at most what they are a
+ *	  part of;
+ *	- what is booked never falls, but a reset sets it to zero;
+ *	- nor does a sum to which is added what an account has gained, and its parts
+ *	  add up as well.
  *
  * The sequence comes from a function that returns bytes, so that the property
  * test can feed it random numbers and the fuzzer its input.
@@ -36,10 +36,8 @@ typedef struct Model
 	int64_t		now;
 	int64_t		counted_from;	/* start, or latest reset */
 	int64_t		off_time;		/* not counted since then */
-	int64_t		wait_shown;		/* watermarks of readers, as in session_slot.h */
-	int64_t		busy_shown;
-	LedgerTotals seen;			/* the greatest of what was shown */
-	int64_t		seen_exec_since_reset;
+	LedgerTotals booked;		/* as it was last */
+	LedgerTotals sum;			/* of what was gained */
 	const char *broken;			/* what does not hold, or NULL */
 } Model;
 
@@ -58,53 +56,57 @@ model_sampled(const Model *model)
 	} while (0)
 
 static void
-model_check_account(Model *model, const LedgerAccount *account)
+model_check_totals(Model *model, const LedgerTotals *totals)
 {
-	const int64_t *now = (const int64_t *) &account->totals;
-	int64_t    *seen = (int64_t *) &model->seen;
-	LedgerTotals grown = account->totals;
+	const int64_t *field = (const int64_t *) totals;
 
-	ledger_totals_subtract(&grown, &model->seen);
-	MODEL_CHECK(model, grown.send_blocked <= grown.send);
-	MODEL_CHECK(model, grown.in_xact_wait <= grown.network + grown.client);
-	MODEL_CHECK(model, grown.pipelined <= grown.requests);
 	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
-	{
-		MODEL_CHECK(model, now[i] >= 0);
-		if (now[i] < seen[i])
-			MODEL_CHECK(model, !"a column fell");
-		seen[i] = now[i];
-	}
-	MODEL_CHECK(model, account->pending >= 0);
-	MODEL_CHECK(model, account->totals.send_client <= account->totals.send_blocked);
-	MODEL_CHECK(model, account->totals.send_blocked <= account->totals.send);
-	MODEL_CHECK(model, account->totals.in_xact_wait <=
-				account->totals.network + account->totals.client);
-	MODEL_CHECK(model, account->totals.pipelined <= account->totals.requests);
-	MODEL_CHECK(model, ledger_total(account) ==
-				model->now - model->counted_from - model->off_time);
+		MODEL_CHECK(model, field[i] >= 0);
+	MODEL_CHECK(model, totals->send_client <= totals->send_blocked);
+	MODEL_CHECK(model, totals->send_blocked <= totals->send);
+	MODEL_CHECK(model, totals->in_xact_wait <= totals->network + totals->client);
+	MODEL_CHECK(model, totals->pipelined <= totals->requests);
+	MODEL_CHECK(model, exec_parts_sum(totals->exec_part) <= totals->exec);
+}
+
+/* What is booked, as of the latest event: it never falls. */
+static void
+model_check_booked(Model *model)
+{
+	LedgerTotals gain = model->ledger.totals;
+	const int64_t *field = (const int64_t *) &gain;
+
+	ledger_totals_subtract(&gain, &model->booked);
+	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
+		MODEL_CHECK(model, field[i] >= 0);
+	model->booked = model->ledger.totals;
 }
 
 /*
- * A reader looks, leaving its marks as slot_observe() does.  Whoever executes
- * may be blocked reading, or in sending a response without having said so.
+ * A reader looks.  Whoever executes may be blocked reading, or in sending a response
+ * without having said so; and samples say what of execution was what.
  */
 static void
 model_look(Model *model, LedgerBlocked blocked)
 {
 	LedgerAccount account;
+	LedgerTotals gain;
+	const int64_t *field = (const int64_t *) &gain;
 
 	if (model->ledger.phase != LEDGER_EXECUTING)
 		blocked = LEDGER_NOT_BLOCKED;
-	if (model->ledger.phase == LEDGER_WAITING)
-		model->wait_shown = model->now;
-	else if (!blocked)
-		model->busy_shown = model->now;
-	else if (model_sampled(model) && model->sampled.visited > model->busy_shown)
-		model->busy_shown = model->sampled.visited;
-	ledger_project(&model->ledger, model_sampled(model), model->now, blocked,
-				   model->busy_shown, &account);
-	model_check_account(model, &account);
+	ledger_project(&model->ledger, model_sampled(model), model->now, blocked, &account);
+	MODEL_CHECK(model, account.pending >= 0);
+	MODEL_CHECK(model, ledger_total(&account) ==
+				model->now - model->counted_from - model->off_time);
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		account.totals.exec_part[i] = model->now / (i + 3) % 1000;
+	exec_parts_fit(account.totals.exec_part, account.totals.exec);
+	model_check_totals(model, &account.totals);
+	ledger_totals_gain(&model->sum, &account.totals, &gain);
+	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
+		MODEL_CHECK(model, field[i] >= 0);
+	model_check_totals(model, &model->sum);
 }
 
 static int64_t
@@ -131,7 +133,6 @@ model_sample(Model *model, bool receiving, bool drained)
 		{
 			int64_t		from = model_at_least(model->sampled.visited, ledger->since);
 
-			from = model_at_least(from, model->busy_shown);
 			from = model_at_least(from, model->counted_from);
 			if (model->now > from)
 				model->sampled.recv += model->now - from;
@@ -236,8 +237,6 @@ model_event(Model *model, int event, int choice)
 
 	/* half of the events claim to be older than they are */
 	int64_t		at = (choice & 64) ? model->now - (choice & 63) : model->now;
-	int64_t		wait_at = model_at_least(at, model->wait_shown);
-	int64_t		busy_at = model_at_least(at, model->busy_shown);
 
 	switch (event)
 	{
@@ -247,32 +246,30 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 1:
 			if (ledger->phase == LEDGER_WAITING)
-				model_request_begin(model, wait_at, drain);
+				model_request_begin(model, at, drain);
 			break;
 		case 2:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_abandoned(ledger, wait_at, drain, model->wait_shown, &wait);
+				ledger_wait_abandoned(ledger, at, drain, &wait);
 			break;
 		case 3:
 			if (ledger->phase == LEDGER_EXECUTING)
-				ledger_send_begin(ledger, busy_at, (choice & 32) != 0);
+				ledger_send_begin(ledger, at, (choice & 32) != 0);
 			break;
 		case 4:
 			if (ledger->phase == LEDGER_SENDING)
-				ledger_send_end(ledger, busy_at, sampled, (choice & 7) * 30);
+				ledger_send_end(ledger, at, sampled, (choice & 7) * 30);
 			break;
 		case 5:
 			if (ledger->phase == LEDGER_SENDING)
 			{
-				ledger_exchange_end(ledger, busy_at, sampled, (choice & 3) * 30, &terms);
+				ledger_exchange_end(ledger, at, sampled, (choice & 3) * 30, &terms);
 			}
 			break;
 		case 6:
 			if (ledger->phase != LEDGER_OFF)
 			{
-				int64_t		end = model_at_least(wait_at, model->busy_shown);
-
-				ledger_stop(ledger, end, sampled, drain, model->wait_shown, &wait, &turn);
+				ledger_stop(ledger, at, sampled, drain, &wait, &turn);
 				model->off_time += model->now -
 					model_at_least(ledger->since, model->counted_from);
 			}
@@ -282,7 +279,8 @@ model_event(Model *model, int event, int choice)
 			if ((choice & 7) == 0)
 			{
 				ledger_reset(ledger, model->now);
-				memset(&model->seen, 0, sizeof(model->seen));
+				memset(&model->booked, 0, sizeof(model->booked));
+				memset(&model->sum, 0, sizeof(model->sum));
 				model->counted_from = model->now;
 				model->off_time = 0;
 				model->sampled_exchange = UINT64_MAX;
@@ -290,25 +288,25 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 8:
 			if (ledger->phase == LEDGER_EXECUTING)
-				model_answer(model, busy_at, &terms);
+				model_answer(model, at, &terms);
 			break;
 		case 9:
 			model_sample(model, choice & 1, choice & 2);
 			break;
 		case 10:
 			if (ledger->phase == LEDGER_EXECUTING)
-				ledger_turn_begin(ledger, busy_at, (choice & 7) * 100);
+				ledger_turn_begin(ledger, at, (choice & 7) * 100);
 			break;
 		case 11:
 			if (ledger->phase == LEDGER_TURNING)
-				ledger_turn_end(ledger, busy_at, choice & 1, &turn);
+				ledger_turn_end(ledger, at, choice & 1, &turn);
 			break;
 		case 12:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_was_work(ledger, drain, model->wait_shown, &wait);
+				ledger_wait_was_work(ledger);
 			break;
 		case 13:
-			(void) ledger_wait_notified(ledger, wait_at);
+			(void) ledger_wait_notified(ledger, at);
 			break;
 		default:
 			model_look(model, choice % 3);
@@ -341,6 +339,7 @@ model_run(ModelByte next, void *source)
 		if (model.ledger.phase == LEDGER_OFF)
 			model.off_time += passed;
 		model_event(&model, event % MODEL_EVENTS, choice);
+		model_check_booked(&model);
 		model_look(&model, (event >> 6) % 3);
 	}
 	return model.broken;
