@@ -55,7 +55,7 @@
 #include "replication/walsender.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
-#include "walsender_wire.h"
+#include "walsenders.h"
 #include "wire.h"
 
 /* in libssl, which the server has loaded if it was built with it */
@@ -671,16 +671,14 @@ flush_out_of_response(char last)
 static pg_noinline void
 housekeeping(void)
 {
-	PQcommMethods next = wire.methods;
-
 	exchange_housekeeping();
 	wire.fetch = FETCH_UNKNOWN;
 	if (!am_walsender)
 		return;
-	/* it is none of our sessions: its messages go another way */
-	next.putmessage = wire.next_putmessage;
-	next.flush = wire.next_flush;
-	walsender_wire_install(&wire.methods, &next);
+	/* it is none of our sessions, and nobody looks at its messages */
+	wire.methods.putmessage = wire.next_putmessage;
+	wire.methods.flush = wire.next_flush;
+	walsenders_register();
 }
 
 /* Anything but a plain response, or what is left of one. */

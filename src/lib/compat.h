@@ -110,28 +110,6 @@ compat_waits_for_standby(uint32 wait_event)
 }
 
 /*
- * Does a walsender with this wait event wait until there is something to send?
- * 17 renamed one, and lets logical decoding wait for standbys.
- */
-static inline bool
-compat_walsender_waits(uint32 wait_event)
-{
-	switch (wait_event)
-	{
-		case WAIT_EVENT_WAL_SENDER_MAIN:
-#if PG_VERSION_NUM >= 170000
-		case WAIT_EVENT_WAIT_FOR_STANDBY_CONFIRMATION:
-		case WAIT_EVENT_WAL_SENDER_WAIT_FOR_WAL:
-#else
-		case WAIT_EVENT_WAL_SENDER_WAIT_WAL:
-#endif
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
  * 16 exports what is marked, and marks what SQL calls.  We are built with
  * -fvisibility=hidden on every major: mark the same for 15.
  */

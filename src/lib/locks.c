@@ -24,7 +24,6 @@ static const char *const names[LOCK_KINDS] = {
 	[LOCK_LOCK_WAITS] = "pgnetlat_lock_waits",
 	[LOCK_BLOCKERS] = "pgnetlat_blockers",
 	[LOCK_POOLS] = "pgnetlat_pools",
-	[LOCK_WALSENDERS] = "pgnetlat_walsenders",
 };
 
 LWLockPadded *locks_of_kind[LOCK_KINDS];

@@ -29,7 +29,6 @@ typedef enum PgnetlatLock
 	LOCK_LOCK_WAITS,			/* who waits for a lock, and whom for */
 	LOCK_BLOCKERS,				/* partitions of a table */
 	LOCK_POOLS,					/* partitions of a table */
-	LOCK_WALSENDERS,			/* groups of walsenders */
 	LOCK_KINDS
 } PgnetlatLock;
 

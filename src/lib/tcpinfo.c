@@ -153,6 +153,15 @@ tcpinfo_diag_init(TcpDiag *diag)
 	diag->sock = -1;
 }
 
+/* The next question opens it again. */
+void
+tcpinfo_diag_close(TcpDiag *diag)
+{
+	if (diag->sock >= 0)
+		close(diag->sock);
+	diag->sock = -1;
+}
+
 static bool
 diag_open(TcpDiag *diag)
 {
@@ -262,9 +271,7 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 	if (reply == TCP_REPLY_GONE && diag->replied)
 		return reply;
 	tcpstate_was_refused(&diag->backoff, now);
-	if (diag->sock >= 0)
-		close(diag->sock);
-	diag->sock = -1;
+	tcpinfo_diag_close(diag);
 	return TCP_REPLY_REFUSED;
 }
 
@@ -309,8 +316,7 @@ tcpinfo_diag_search(const TcpSearch *search, int64 now, TcpEndpoints *found, Tcp
 	/* closed behind one search: what is left of its reply is in nobody's way */
 	tcpinfo_diag_init(&diag);
 	reply = search_with(&diag, search, now, found, info);
-	if (diag.sock >= 0)
-		close(diag.sock);
+	tcpinfo_diag_close(&diag);
 	return reply;
 }
 
@@ -339,6 +345,11 @@ tcpinfo_diag_init(TcpDiag *diag)
 {
 	memset(diag, 0, sizeof(*diag));
 	diag->sock = -1;
+}
+
+void
+tcpinfo_diag_close(TcpDiag *diag)
+{
 }
 
 TcpReply

@@ -65,6 +65,7 @@ tcpinfo_has_input(pgsocket sock)
 }
 
 extern void tcpinfo_diag_init(TcpDiag *diag);
+extern void tcpinfo_diag_close(TcpDiag *diag);
 extern TcpReply tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints,
 								   const TcpInfo *known, int64 now, TcpInfo *info);
 extern TcpReply tcpinfo_diag_search(const TcpSearch *search, int64 now,

@@ -172,7 +172,7 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 		return false;
 	memset(&read, 0, sizeof(read));
 	memcpy(&read, kernel, length < sizeof(read) ? length : sizeof(read));
-	if (read.tcpi_bytes_received > INT64_MAX)
+	if (read.tcpi_bytes_received > INT64_MAX || read.tcpi_bytes_acked > INT64_MAX)
 		return false;
 
 	/* ~0: no sample yet; 0 also on kernels before 4.9 */
@@ -180,6 +180,8 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 	info->srtt = from_microseconds(read.tcpi_rtt);
 	info->busy = from_microseconds(read.tcpi_busy_time);
 	info->rwnd_limited = from_microseconds(read.tcpi_rwnd_limited);
+	info->sndbuf_limited = from_microseconds(read.tcpi_sndbuf_limited);
+	info->bytes_acked = (int64_t) read.tcpi_bytes_acked;
 	info->data_sent_at = now - (int64_t) read.tcpi_last_data_sent * NS_PER_MILLISECOND;
 	info->unsent = 0;
 	info->owner = 0;

@@ -43,6 +43,8 @@ typedef struct TcpInfo
 	int64_t		srtt;			/* ns; smoothed, includes delayed ACKs */
 	int64_t		busy;			/* ns with unacknowledged data, since connect */
 	int64_t		rwnd_limited;	/* of busy: the peer's window was closed */
+	int64_t		sndbuf_limited; /* of busy: the send buffer was too small */
+	int64_t		bytes_acked;	/* by the peer, since connect */
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
 								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */

@@ -74,7 +74,6 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "wait_events.h"
-#include "walsenders.h"
 #include "windows.h"
 
 #define SAMPLER_RESTART_S		1
@@ -813,7 +812,6 @@ tick_once(Tick *tick)
 			slot_control->clock_steps++;
 		sample_all(tick);
 		pools_end_tick(tick->before, tick->now);
-		walsenders_tick(tick->now, &tick->diag);
 		lock_waits_tick(tick->now);
 		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
@@ -844,7 +842,6 @@ longest_sleep(const Tick *tick)
 
 	if (!active_nobody_attached())
 		until = Min(until, tick->quiet_look_due);
-	until = Min(until, walsenders_next_due(tick->now, tick->interval));
 	until = Min(until, windows_next_due());
 	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
 	return until;

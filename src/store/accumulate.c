@@ -32,7 +32,6 @@
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
-#include "walsenders.h"
 
 /* What has been accumulated of a session; protected by its accumulation lock. */
 typedef struct Accumulated
@@ -502,7 +501,6 @@ accumulate_reset(void)
 	history_reset(timestamp);
 	lock_waits_reset();
 	pools_reset(timestamp);
-	walsenders_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -74,12 +74,12 @@ our @BLOCKER_GROWING = (
 	(grep { $_ ne 'blocked_by_other_time' } @BLOCKER_PARTS),
 	qw(blocked_time blocked_time_max blocked_sessions_max));
 
-# Of pgnetlat_walsenders and pgnetlat_replication, likewise.
-our @WALSENDER_PARTS = qw(send_time busy_time idle_time pending_time);
-our @WALSENDER_GROWING = qw(send_time busy_time idle_time total_time
-  send_network_time send_client_time bytes_sent bytes_received packets_sent
-  packets_received retransmits replies flushes flush_time flush_network_time
-  flush_standby_time);
+# Of pgnetlat_walsenders, likewise.
+our @WALSENDER_PARTS =
+  qw(network_limited_time receiver_limited_time buffer_limited_time);
+our @WALSENDER_GROWING = (
+	(grep { $_ ne 'network_limited_time' } @WALSENDER_PARTS),
+	qw(busy_time total_time bytes_acked retransmits));
 
 # Its own statements are not recorded, so that tests can count all others.
 sub connect
@@ -350,29 +350,26 @@ sub blockers
 	return @rows;
 }
 
-# One row of pgnetlat_walsenders or pgnetlat_replication against itself, and the
-# same seen earlier.
+# One row of pgnetlat_walsenders against itself, and the same seen earlier.
 sub _check_walsender
 {
 	my ($self, $row, $old) = @_;
-	my $sum = 0;
 
+	return unless defined $row->{busy_time};
+	my $sum = 0;
 	$sum += $row->{$_} foreach @WALSENDER_PARTS;
-	$self->_complain($row, "parts sum to $sum, not $row->{total_time}")
-	  if abs($sum - $row->{total_time}) > $ROUNDING + 1e-9 * $sum;
-	$self->_complain($row, 'more is blocked than sent')
-	  if $row->{send_network_time} + $row->{send_client_time} >
-	  $row->{send_time} + $ROUNDING;
-	$self->_complain($row, 'parts of flush_time do not sum to it')
-	  if abs($row->{flush_network_time} +
-		  $row->{flush_standby_time} -
-		  $row->{flush_time}) > $ROUNDING + 1e-9 * $row->{flush_time};
-	foreach my $column (@WALSENDER_PARTS, @WALSENDER_GROWING)
+	$self->_complain($row, "parts sum to $sum, not $row->{busy_time}")
+	  if abs($sum - $row->{busy_time}) > $ROUNDING + 1e-9 * $sum;
+	$self->_complain($row, 'the sender and busy_time do not sum to the whole')
+	  if abs($row->{sender_time} + $row->{busy_time} - $row->{total_time}) >
+	  $ROUNDING + 1e-9 * $row->{total_time};
+	foreach my $column (@WALSENDER_PARTS, @WALSENDER_GROWING, 'sender_time')
 	{
 		$self->_complain($row, "$column is $row->{$column}")
-		  if defined $row->{$column} and $row->{$column} < 0;
+		  if $row->{$column} < 0;
 	}
-	$self->_check_growth($old, $row, @WALSENDER_GROWING) if $old;
+	$self->_check_growth($old, $row, @WALSENDER_GROWING)
+	  if $old and defined $old->{busy_time};
 	return;
 }
 
@@ -387,12 +384,11 @@ sub walsenders
 
 	foreach my $row (@rows)
 	{
-		my $key = "$row->{pid} $row->{backend_start} $row->{stats_since}";
+		my $key = "$row->{pid} $row->{backend_start}";
 		my $old = $self->{seen_walsenders}{$key};
 
 		@$row{qw(read_from read_to)} = ($read_from, $read_to);
 		$self->_check_walsender($row, $old);
-		$self->_check_clock($old, $row) if $old;
 		$self->{seen_walsenders}{$key} = $row;
 	}
 	return @rows;
@@ -410,28 +406,6 @@ sub await_walsender
 			return defined $_ && (!$condition || $condition->()) ? $_ : undef;
 		});
 }
-
-# The rows of pgnetlat_replication, checked.
-sub replication
-{
-	my ($self, $condition) = @_;
-	my @rows = $self->rows('SELECT * FROM pgnetlat_replication'
-		  . (defined $condition ? " WHERE $condition" : ''));
-
-	foreach my $row (@rows)
-	{
-		my $key = join(' ',
-			map { $row->{$_} // 'NULL' }
-			  qw(kind application_name client_addr));
-
-		$self->_check_walsender($row, $self->{seen_replication}{$key});
-		$self->{seen_replication}{$key} = $row;
-	}
-	return @rows;
-}
-
-# After a reset sums over walsenders begin anew.
-sub forget_replication { delete $_[0]->{seen_replication}; return; }
 
 # The same over the last so much time.
 sub clients_window
