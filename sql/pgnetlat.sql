@@ -33,7 +33,7 @@ SELECT pg_describe_object(m.classid, m.objid, 0)
    AND obj_description(m.objid, m.classid::regclass::name) IS NULL;
 
 -- how the planner sees the functions
-SELECT p.oid::regprocedure AS function, provolatile, proparallel, procost, prorows
+SELECT p.proname AS function, provolatile, proparallel, procost, prorows
   FROM pg_depend m
   JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
   JOIN pg_proc p ON p.oid = m.objid AND m.classid = 'pg_proc'::regclass
@@ -138,20 +138,14 @@ SELECT requests > 0 AS counted, predicted_throughput < throughput AS slower
   FROM pgnetlat_what_if_session(pg_backend_pid(), rtt => 1000);
 SELECT count(*) FROM pgnetlat_what_if_session(0);
 SELECT count(*) FROM pgnetlat_what_if_session(NULL);
-SELECT * FROM pgnetlat_what_if(-1);
-\echo :SQLSTATE
-SELECT * FROM pgnetlat_what_if(rtt => 'NaN');
-SELECT * FROM pgnetlat_what_if(rtt => 'Infinity');
-SELECT * FROM pgnetlat_what_if(batch => 0.5);
-SELECT * FROM pgnetlat_what_if(batch => 'NaN');
-SELECT * FROM pgnetlat_what_if(server_speed => 0);
-SELECT * FROM pgnetlat_what_if(server_speed => '-Infinity');
-SELECT * FROM pgnetlat_what_if(sessions => 0);
-SELECT * FROM pgnetlat_what_if(sessions => 2147483647);
-\echo :SQLSTATE
+SELECT count(w.requests) > 0 AS rows, count(w.predicted_throughput) AS predictions
+  FROM (VALUES (-1::float8, NULL::float8, NULL::float8, NULL::integer), ('NaN', NULL, NULL, NULL), ('Infinity', NULL, NULL, NULL),
+			   (NULL, 0.5, NULL, NULL), (NULL, 'NaN', NULL, NULL),
+			   (NULL, NULL, 0, NULL), (NULL, NULL, '-Infinity', NULL),
+			   (NULL, NULL, NULL, 0), (NULL, NULL, NULL, 2147483647)) n(rtt, batch, speed, sessions),
+	   pgnetlat_what_if(n.rtt, n.batch, n.speed, n.sessions) w;
 SELECT * FROM pgnetlat_what_if(duration => '0');
 SELECT * FROM pgnetlat_what_if(duration => '1 day');
-SELECT * FROM pgnetlat_what_if_session(0, rtt => -1);
 
 -- findings, the most expensive first, each with evidence
 SELECT attname AS column, format_type(atttypid, atttypmod) AS type

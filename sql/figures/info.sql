@@ -21,7 +21,8 @@ CREATE FUNCTION pgnetlat_info(
 	OUT stats_reset timestamptz,
 	OUT blockers bigint,
 	OUT blockers_max bigint,
-	OUT blockers_evicted bigint)
+	OUT blockers_evicted bigint,
+	OUT processors double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
@@ -33,7 +34,8 @@ CREATE VIEW pgnetlat_info AS
 SELECT i.version, i.sampler_pid, i.sampler_start, i.sampler_last_tick, i.sampler_ticks,
 	i.sampler_cpu_time, i.sampler_errors, i.statements, i.statements_max,
 	i.statements_evicted, i.clients, i.clients_max, i.clients_evicted,
-	i.shared_memory_bytes, i.stats_reset, i.blockers, i.blockers_max, i.blockers_evicted
+	i.shared_memory_bytes, i.stats_reset, i.blockers, i.blockers_max, i.blockers_evicted,
+	i.processors
   FROM pgnetlat_info() i;
 
 COMMENT ON VIEW pgnetlat_info IS
@@ -55,6 +57,7 @@ COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
 COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
 COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
 COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
+COMMENT ON COLUMN pgnetlat_info.processors IS 'processors that the server may use; a control group can leave it a part of one';
 COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far; lock waits whose holder found no room count as well';
 
 CREATE FUNCTION pgnetlat_reset()

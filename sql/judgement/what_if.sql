@@ -3,6 +3,246 @@
 -- Predictions
 -- ---------------------------------------------------------------------------
 
+-- The model.  A transaction of sessions that go on as soon as they can consists
+-- of delays, in which sessions are not in each other's way, and of two queues,
+-- for locks and for processors, in which they are:
+--
+--		network_time	round trips: in proportion to their number and to their
+--						length; and in it,
+--		stream_time		what large responses take beyond that: a window's worth
+--						for each round trip while the path's bandwidth is far
+--		client_time		the client thinks
+--		cpu_time		on processors, io_time reading and writing files
+--		held_up_time	waits for standbys, other servers and anything else
+--		lock_time		waits for locks
+--		queue_time		waits for a processor
+--
+-- The account tells how long the queues are, and so how much throughput each of
+-- them still admits: throughput ^ -3 is (delays / sessions) ^ -3 plus one such
+-- term for each queue, which is what a closed network of queues gives to within a
+-- few percent and what is measured, exactly, where nothing is changed.  The term
+-- of the locks changes with the time for which transactions hold them, that of the
+-- processors with the time on them; all processors are a hard limit.  Locks are
+-- taken by a transaction's statements, so the wait after COMMIT is not in the time
+-- for which they are held.
+--
+-- The likely prediction and its bounds differ in what the account cannot tell:
+--
+--		locks			their holders change likewise, or not at all
+--		streams			large responses take as long as the path, or are limited
+--						by its bandwidth, or the disk of who reads them
+--		warmth			after a longer wait caches are colder and processors
+--						asleep: a turn of server and client took
+--						0.035 + 0.08 * log10(1 + wait / 0.25) ms longer, as
+--						measured; half of that, none, or all
+--		held_up			what is waited for becomes faster as the server does
+--		beside			the client's turns need the server's processors
+--		newcomers		more sessions wait for each other, fewer do not
+CREATE FUNCTION pgnetlat_predict(
+	IN transaction_time double precision,
+	IN busy_sessions double precision,
+	IN processors double precision,
+	IN statements double precision,
+	IN round_trips double precision,
+	IN rtt double precision DEFAULT 0,
+	IN network_time double precision DEFAULT 0,
+	IN stream_time double precision DEFAULT 0,
+	IN client_time double precision DEFAULT 0,
+	IN in_xact_wait_time double precision DEFAULT 0,
+	IN cpu_time double precision DEFAULT 0,
+	IN io_time double precision DEFAULT 0,
+	IN lock_time double precision DEFAULT 0,
+	IN queue_time double precision DEFAULT 0,
+	IN new_rtt double precision DEFAULT NULL,
+	IN new_batch double precision DEFAULT NULL,
+	IN new_speed double precision DEFAULT NULL,
+	IN new_sessions double precision DEFAULT NULL,
+	OUT predicted_time double precision,
+	OUT throughput double precision,
+	OUT throughput_low double precision,
+	OUT throughput_high double precision)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+	SELECT 1000 * s.to_sessions / max(x.throughput) FILTER (WHERE a.likely),
+		   max(x.throughput) FILTER (WHERE a.likely),
+		   min(x.least),
+		   max(x.most)
+	  FROM (SELECT true, true, true, 0.5, false, false
+			 UNION ALL
+			SELECT false, l.yes, t.yes, w.degree, h.yes, b.yes
+			  FROM (VALUES (true), (false)) l(yes),
+				   (VALUES (true), (false)) t(yes),
+				   (VALUES (0.0), (1.0)) w(degree),
+				   (VALUES (true), (false)) h(yes),
+				   (VALUES (true), (false)) b(yes))
+		   a(likely, locks, streams, warmth, held_up, beside),
+		   -- what is asked for; a batch takes whole round trips
+		   LATERAL (SELECT coalesce(rtt, 0) AS old_rtt,
+						   coalesce(new_rtt, rtt, 0) AS to_rtt,
+						   coalesce(new_speed, 1) AS to_speed,
+						   coalesce(new_sessions, busy_sessions) AS to_sessions,
+						   CASE WHEN new_batch > 1
+								THEN least(round_trips, ceil(statements / new_batch - 1e-9))
+								ELSE round_trips END AS to_round_trips,
+						   transaction_time - network_time - client_time -
+						   cpu_time - io_time - lock_time - queue_time AS held_up_time,
+						   network_time - stream_time AS trip_time
+					OFFSET 0) s,
+		   -- what turns take for having waited
+		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client) thinks,
+		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + (s.old_rtt + thinks.client) / 0.25)) AS old,
+						   s.to_round_trips * (0.035 + 0.08 * log(1 + (s.to_rtt + thinks.client) / 0.25)) AS new) turn,
+		   LATERAL (SELECT coalesce(1 - a.warmth * least(turn.old / nullif(cpu_time + client_time, 0), 0.9) *
+									(1 - turn.new / nullif(turn.old, 0)), 1) AS work,
+						   greatest(s.trip_time - round_trips * s.old_rtt, 0) + s.to_round_trips * s.to_rtt AS trips,
+						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
+						   s.held_up_time / CASE WHEN a.held_up THEN s.to_speed ELSE 1 END AS held_up
+					OFFSET 0) n,
+		   -- for how long a lock is held: not while the client waits after COMMIT
+		   LATERAL (SELECT greatest(1 - 1 / nullif(round_trips, 0), 0) AS old,
+						   greatest(1 - 1 / nullif(s.to_round_trips, 0), 0) AS new,
+						   greatest(1 - 1 / nullif(round_trips, 0), 1 / nullif(round_trips, 0)) AS server
+					) within,
+		   LATERAL (SELECT s.trip_time * within.old AS trips,
+						   least(s.trip_time * within.old, in_xact_wait_time) AS known) waits,
+		   LATERAL (SELECT within.server * (cpu_time + io_time) + in_xact_wait_time + s.held_up_time AS old,
+						   within.server * n.work * (cpu_time + io_time) / s.to_speed +
+						   in_xact_wait_time - waits.known + n.held_up +
+						   n.trips * within.new * coalesce(waits.known / nullif(waits.trips, 0), 1) AS new
+					) hold,
+		   -- sessions that are only delayed, and what the queues add: 1 / throughput, cubed
+		   LATERAL (SELECT (transaction_time - queue_time - CASE WHEN a.locks THEN lock_time ELSE 0 END) AS old,
+						   n.trips + n.streams + n.work * (client_time + (cpu_time + io_time) / s.to_speed) +
+						   n.held_up + CASE WHEN a.locks THEN 0 ELSE lock_time END AS new,
+						   CASE WHEN a.locks THEN lock_time ELSE 0 END /
+						   nullif(queue_time + CASE WHEN a.locks THEN lock_time ELSE 0 END, 0) AS for_locks,
+						   cpu_time + CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END AS demand,
+						   n.work * (cpu_time / s.to_speed +
+									 CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END) AS new_demand
+					OFFSET 0) delay,
+		   LATERAL (SELECT (transaction_time / busy_sessions) ^ 3 - (delay.old / busy_sessions) ^ 3 AS queues) q,
+		   LATERAL (SELECT ((delay.new / s.to_sessions) ^ 3 +
+							coalesce(q.queues * (delay.for_locks * coalesce(hold.new / nullif(hold.old, 0), 1) ^ 3 +
+									 (1 - delay.for_locks) * coalesce(delay.new_demand / nullif(delay.demand, 0), 1) ^ 3), 0)
+							) ^ (1 / 3.0) AS free,
+						   least(delay.demand / processors, transaction_time / busy_sessions) *
+						   coalesce(delay.new_demand / nullif(delay.demand, 0), 1) AS processor
+					OFFSET 0) inverse,
+		   LATERAL (SELECT 1000 / nullif(greatest(inverse.free, inverse.processor), 0) AS throughput,
+						   1000 / nullif(greatest(CASE WHEN s.to_sessions < busy_sessions
+													   THEN delay.new / s.to_sessions
+													   ELSE inverse.free END, inverse.processor), 0) AS most,
+						   1000 / nullif(greatest(inverse.free, inverse.processor) +
+								   greatest(1 - busy_sessions / s.to_sessions, 0) * inverse.processor, 0) AS least
+					) x
+	 WHERE transaction_time > 0 AND busy_sessions > 0
+	   AND (new_rtt IS NULL OR (new_rtt >= 0 AND new_rtt <= 60000 AND rtt IS NOT NULL))
+	   AND (new_batch IS NULL OR (new_batch >= 1 AND new_batch <= 1000000 AND (new_batch = 1 OR statements > 0)))
+	   AND (new_speed IS NULL OR (new_speed >= 0.001 AND new_speed <= 1000))
+	   AND (new_sessions IS NULL OR (new_sessions >= 1 AND new_sessions <= 262143))
+	 GROUP BY s.to_sessions;
+END;
+
+COMMENT ON FUNCTION pgnetlat_predict IS
+	'the model behind pgnetlat_what_if(), over figures of a mean transaction in milliseconds; no row if what is asked for is out of range or about what is not known';
+
+-- What a mean transaction took, or a mean request where no transaction has ended,
+-- of each client group or of one session.  Execution that no sample tells is what
+-- samples do tell, if these are a tenth of it, and work on a processor otherwise.
+-- Of the processors, a group could have what the others leave, on average.
+CREATE FUNCTION pgnetlat_mean_transactions(
+	IN pid integer,
+	IN duration interval,
+	OUT datid oid,
+	OUT datname name,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT application_name text,
+	OUT client_addr inet,
+	OUT transactions bigint,
+	OUT requests bigint,
+	OUT counted bigint,
+	OUT busy_sessions double precision,
+	OUT processors double precision,
+	OUT transaction_time double precision,
+	OUT statements double precision,
+	OUT round_trips double precision,
+	OUT rtt double precision,
+	OUT server_time double precision,
+	OUT network_time double precision,
+	OUT client_time double precision,
+	OUT stream_time double precision,
+	OUT in_xact_wait_time double precision,
+	OUT cpu_time double precision,
+	OUT io_time double precision,
+	OUT lock_time double precision,
+	OUT queue_time double precision)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100
+BEGIN ATOMIC
+	SELECT a.datid, a.datname, a.usesysid, a.usename, a.application_name, a.client_addr,
+		   a.transactions, a.requests, n.counted,
+		   CASE WHEN n.counted > 0 THEN a.busy_time / a.window_time END,
+		   greatest(i.processors - (sum(w.work - w.queued) OVER () - (w.work - w.queued)) / a.window_time,
+					i.processors / 20),
+		   a.busy_time / n.counted,
+		   a.statements / n.counted::double precision,
+		   t.paid / n.counted,
+		   -- no round trip: a Unix-domain socket; one that is not known: NULL
+		   CASE WHEN a.client_addr IS NULL AND a.packets_received = 0 THEN coalesce(t.rtt, 0) ELSE t.rtt END,
+		   (a.exec_time + a.send_time - a.send_blocked_time + a.run_queue_wait_time) / n.counted,
+		   (a.network_time + a.send_blocked_time - a.send_client_time) / n.counted,
+		   (a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time) / n.counted,
+		   -- a small response has left when the backend begins to wait
+		   (a.send_blocked_time - a.send_client_time +
+			CASE WHEN a.bytes_sent >= 14000 * t.paid
+				 THEN greatest(a.network_time - t.paid * t.rtt, 0) ELSE 0 END) / n.counted,
+		   a.in_xact_wait_time / n.counted,
+		   (w.work - w.queued) / n.counted,
+		   a.exec_io_time * e.factor / n.counted,
+		   a.exec_lock_time * e.factor / n.counted,
+		   (a.run_queue_wait_time + w.queued) / n.counted
+	  FROM (SELECT c.datid, c.datname, c.usesysid, c.usename, c.application_name, c.client_addr, c.window_time,
+				   c.transactions, c.requests, c.statements, c.round_trips, c.rtt, c.bytes_sent, c.packets_received,
+				   greatest(c.total_time - c.idle_time - c.pending_time, 0) AS busy_time, c.idle_time,
+				   c.exec_time, c.send_time, c.recv_time, c.network_time, c.client_time, c.in_xact_wait_time,
+				   c.send_blocked_time, c.send_client_time, c.run_queue_time, c.run_queue_wait_time,
+				   c.exec_cpu_time, c.exec_io_time, c.exec_lock_time, c.exec_unsampled_time
+			  FROM pgnetlat_clients_last(pgnetlat_mean_transactions.duration) c
+			 WHERE pgnetlat_mean_transactions.pid IS NULL
+			 UNION ALL
+			SELECT s.datid, s.datname, s.usesysid, s.usename, s.application_name, s.client_addr, s.window_time,
+				   s.transactions, s.requests, s.statements, s.round_trips, s.rtt, s.bytes_sent,
+				   CASE s.transport WHEN 'unix' THEN 0 ELSE 1 END,
+				   greatest(s.total_time - s.idle_time - s.pending_time, 0), s.idle_time,
+				   s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time, s.in_xact_wait_time,
+				   s.send_blocked_time, s.send_client_time, coalesce(s.run_queue_time, 0),
+				   coalesce(s.run_queue_wait_time, 0),
+				   s.exec_cpu_time, s.exec_io_time, s.exec_lock_time, s.exec_unsampled_time
+			  FROM pgnetlat_sessions_last(pgnetlat_mean_transactions.duration) s
+			 WHERE s.pid = pgnetlat_mean_transactions.pid AND s.total_time IS NOT NULL) a
+	 CROSS JOIN pgnetlat_info() i
+	  -- of groups that were evicted it is not known what was a transaction of whom
+	  LEFT JOIN LATERAL (SELECT CASE WHEN a.transactions > 0 THEN a.transactions ELSE a.requests END AS counted) n
+		ON n.counted > 0 AND a.busy_time > 0 AND a.window_time > 0 AND a.usesysid IS NOT NULL,
+	   -- waits that count as idle had no round trip, and one session's may be longer than the others'
+	   LATERAL (SELECT CASE WHEN a.rtt > 0
+							THEN greatest(least(a.network_time / a.rtt, a.round_trips), a.round_trips - floor(a.idle_time / 1000))
+							ELSE a.round_trips END AS paid) p,
+	   LATERAL (SELECT p.paid, CASE WHEN a.rtt > 0 THEN least(a.rtt, a.network_time / nullif(p.paid, 0)) ELSE a.rtt END AS rtt) t,
+	   LATERAL (SELECT CASE WHEN a.exec_unsampled_time < 0.9 * a.exec_time
+							THEN a.exec_time / (a.exec_time - a.exec_unsampled_time) END AS factor) known,
+	   LATERAL (SELECT coalesce(known.factor, 1) AS factor,
+					   CASE WHEN known.factor IS NULL THEN a.exec_unsampled_time ELSE 0 END AS unsampled) e,
+	   LATERAL (SELECT a.exec_cpu_time * e.factor + e.unsampled + a.send_time - a.send_blocked_time AS work) c,
+	   LATERAL (SELECT c.work,
+					   greatest(least(a.run_queue_time - a.run_queue_wait_time, 0.8 * c.work), 0) AS queued) w;
+END;
+
+COMMENT ON FUNCTION pgnetlat_mean_transactions(integer, interval) IS
+	'the mean transaction of each client group over the given time up to now, or of the session with this process ID: what pgnetlat_what_if() starts from, in milliseconds';
+
 CREATE FUNCTION pgnetlat_what_if(
 	IN rtt double precision DEFAULT NULL,
 	IN batch double precision DEFAULT NULL,
@@ -30,11 +270,25 @@ CREATE FUNCTION pgnetlat_what_if(
 	OUT predicted_throughput_high double precision,
 	OUT change double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100
+BEGIN ATOMIC
+	SELECT m.datid, m.datname, m.usesysid, m.usename, m.application_name, m.client_addr,
+		   m.busy_sessions, m.transactions, m.requests, m.round_trips,
+		   m.server_time, m.network_time, m.client_time, m.transaction_time,
+		   1000 * m.busy_sessions / m.transaction_time,
+		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
+		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
+	  FROM pgnetlat_mean_transactions(NULL, coalesce(pgnetlat_what_if.duration, '15 min')) m
+	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
+				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
+				m.cpu_time, m.io_time, m.lock_time, m.queue_time,
+				pgnetlat_what_if.rtt, pgnetlat_what_if.batch, pgnetlat_what_if.server_speed,
+				pgnetlat_what_if.sessions) p
+		ON m.counted >= 20;
+END;
 
 COMMENT ON FUNCTION pgnetlat_what_if(double precision, double precision, double precision, integer, interval) IS
-	'by client group, what a transaction took in the window, in milliseconds, and what is predicted if round trips took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or there were so many sessions; NULL: as it is';
+	'by client group, what a transaction took over the given time up to now, in milliseconds, and what is predicted if a round trip took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or sessions sessions were busy; NULL: as it is; nothing is predicted from fewer than 20 transactions, nor for arguments that make no sense';
 
 CREATE FUNCTION pgnetlat_what_if_session(
 	IN pid integer,
@@ -56,8 +310,22 @@ CREATE FUNCTION pgnetlat_what_if_session(
 	OUT predicted_throughput_high double precision,
 	OUT change double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1;
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1
+BEGIN ATOMIC
+	SELECT m.transactions, m.requests, m.round_trips,
+		   m.server_time, m.network_time, m.client_time, m.transaction_time,
+		   1000 * m.busy_sessions / m.transaction_time,
+		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
+		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
+	  FROM pgnetlat_mean_transactions(coalesce(pgnetlat_what_if_session.pid, 0),
+									  coalesce(pgnetlat_what_if_session.duration, '15 min')) m
+	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
+				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
+				m.cpu_time, m.io_time, m.lock_time, m.queue_time,
+				pgnetlat_what_if_session.rtt, pgnetlat_what_if_session.batch,
+				pgnetlat_what_if_session.server_speed) p
+		ON m.counted >= 20;
+END;
 
 COMMENT ON FUNCTION pgnetlat_what_if_session(integer, double precision, double precision, double precision, interval) IS
 	'the same for the session with this process ID';

@@ -21,6 +21,7 @@
 #include "pgstat.h"
 #include "pooler_clients.h"
 #include "port/pg_bswap.h"
+#include "process.h"
 #include "recorder.h"
 #include "rows.h"
 #include "sampler.h"
@@ -514,6 +515,7 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, "blockers", entries);
 	row_int64(&row, "blockers_max", pgnetlat_max_blockers);
 	row_int64(&row, "blockers_evicted", evicted);
+	row_float8(&row, "processors", process_processors());
 	rows_check_columns(&row, desc);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
