@@ -3,12 +3,13 @@
  * accumulate.c
  *	  See accumulate.h.
  *
- * Groups.  A session is in one client group at a time, and so is its pending
- * time.  It leaves a group only when everything that has been shown of it in
- * the group is attributed, so that the group's total does not decrease:
- * normally at once, but if a reader was quick enough to accumulate the wait in
- * which application_name has changed, when the session is first accumulated
- * after that wait.
+ * For each session it is kept what was added of it so far, field by field, and added is
+ * what its account has gained over that, where it has gained.  So sums never fall,
+ * although an account may step back.  A group's pending time is what the totals of its
+ * sessions, when they were accumulated last, lack to their whole.
+ *
+ * A session is in one client group at a time.  If it is renamed, what it has in progress
+ * goes to the new group, but for the pending time that the old one shows already.
  *
  * Locks: the reset lock (shared), the session's accumulation lock, then one
  * partition's lock at a time.  Nothing here allocates or raises an error while
@@ -40,10 +41,8 @@ typedef struct Accumulated
 	uint32		generation;
 	ClientKey	key;
 	ClientMember member;		/* of the group of that key */
-	bool		renamed;		/* next_key is to be its key */
-	ClientKey	next_key;
 	ClientPooler pooler;		/* whom the session comes from now */
-	LedgerTotals totals;
+	LedgerTotals totals;		/* added so far */
 	TcpCounters tcp;
 	ConnectTotals connect;		/* what its connection has cost, to be added
 								 * yet; or zero */
@@ -51,7 +50,7 @@ typedef struct Accumulated
 
 static Accumulated *states = NULL;
 
-/* The group that this session belongs to, or is about to move to. */
+/* The group that this session belongs to. */
 static ClientKey my_key;
 static ClientPooler my_pooler;
 
@@ -164,15 +163,15 @@ leave_group(ClientEntry *group, ClientMember *member)
 	clients_leave(member);
 }
 
-/*
- * What the session has counted goes to its group, on which it may leave that; it
- * does if it ends.
- */
+/* What the session has gained goes to its group, which it leaves if it ends. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Tally *tally,
-					  const LedgerTotals *totals, const TcpCounters *tcp, bool may_leave,
-					  bool ends, TimestampTz now)
+					  const LedgerTotals *gain, const TcpCounters *tcp, bool ends,
+					  TimestampTz now)
 {
+	const LedgerAccount *account = &observation->account;
+	int64		whole = attributed(&account->totals) + account->pending;
+	int64		pending = Max(whole - attributed(&state->totals), 0);
 	TallyHistograms histograms;
 	ClientEntry *group;
 	ClientCounters *counters;
@@ -180,10 +179,10 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	make_histograms(tally, &histograms);
 	group = clients_acquire(&state->key, &state->member, now);
 	counters = &group->counters;
-	group->usage += totals->requests;
-	ledger_totals_add(&counters->totals, totals);
-	clients_occupy(group, observation->observed_at - observation->account.pending,
-				   attributed(totals), ledger_busy_total(totals));
+	group->usage += gain->requests;
+	ledger_totals_add(&counters->totals, gain);
+	clients_occupy(group, observation->observed_at - account->pending,
+				   attributed(gain), ledger_busy_total(gain));
 	tcpstate_counters_add(&counters->tcp, tcp);
 	add_histograms(counters, &histograms);
 	if (state->connect.connections > 0)
@@ -191,15 +190,13 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		connect_totals_add(&counters->connect, &state->connect);
 		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
 	}
-	if (unlikely(may_leave && (state->renamed || state->member.in_evicted)))
+	/* there may be room for its own group by now; pending time does not move */
+	if (unlikely(state->member.in_evicted && pending == 0))
 	{
 		clients_set_pending(group, &state->member, 0);
-		if (state->renamed)
-			state->key = state->next_key;
-		state->renamed = false;
 		group = clients_move(&state->key, &state->member, now);
 	}
-	clients_set_pending(group, &state->member, observation->account.pending);
+	clients_set_pending(group, &state->member, pending);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
 	if (unlikely(state->pooler.known))
@@ -222,9 +219,8 @@ static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
 				   const Tally *tally, bool ends, TimestampTz now)
 {
-	LedgerTotals totals;
+	LedgerTotals gain;
 	TcpCounters tcp = observation->tcp_counters;
-	bool		may_leave;
 
 	if (state->generation != observation->generation)
 	{
@@ -232,14 +228,13 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 		memset(&state->tcp, 0, sizeof(state->tcp));
 		state->generation = observation->generation;
 	}
-	may_leave = attributed(&observation->account.totals) >= attributed(&state->totals) + state->member.pending;
-	ledger_totals_gain(&state->totals, &observation->account.totals, &totals);
+	ledger_totals_gain(&state->totals, &observation->account.totals, &gain);
 	tcpstate_counters_subtract(&tcp, &state->tcp);
 	state->tcp = observation->tcp_counters;
 
-	accumulate_into_group(state, observation, tally, &totals, &tcp, may_leave, ends, now);
-	history_add(state->key.datid, &totals, &tcp);
-	pools_add_busy_time((int) (state - states), busy_time(&totals));
+	accumulate_into_group(state, observation, tally, &gain, &tcp, ends, now);
+	history_add(state->key.datid, &gain, &tcp);
+	pools_add_busy_time((int) (state - states), busy_time(&gain));
 	if (state->connect.connections > 0)
 		history_add_connect(state->key.datid, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
@@ -416,23 +411,31 @@ accumulate_is_renamed(void)
 
 /*
  * The session's application_name has changed.  What it did so far belongs to
- * the old group; the wait in progress belongs to the new one.
+ * the old group.
  */
 void
 accumulate_rename(int slot)
 {
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
+	ClientEntry *group;
 
 	client_key_of_session(&my_key, &my_pooler);
 	(void) accumulate_begin(slot, false);
 	state->pooler = my_pooler;
-	/* it may have changed back before it left its group */
-	state->renamed = memcmp(&my_key, &state->key, sizeof(my_key)) != 0;
-	if (state->renamed)
+	if (memcmp(&my_key, &state->key, sizeof(my_key)) != 0 &&
+		accumulate_locked(slot, false, &observation))
 	{
-		state->next_key = my_key;
-		(void) accumulate_locked(slot, false, &observation);
+		TimestampTz now = GetCurrentTimestamp();
+		int64		pending = state->member.pending;
+
+		group = clients_acquire(&state->key, &state->member, now);
+		clients_set_pending(group, &state->member, 0);
+		group->counters.totals.client += pending;
+		state->totals.client += pending;
+		state->key = my_key;
+		(void) clients_move(&state->key, &state->member, now);
+		clients_release(&state->member);
 	}
 	accumulate_end(slot);
 }

@@ -365,6 +365,8 @@ account_of(Look *look, LedgerAccount *account)
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
 	LedgerTotals *totals = &account->totals;
 	int64		request_at = Min(look->request_at, look->now);
+	int64		unbooked;
+	int64		whole;
 	LedgerWait	wait;
 
 	if (look->request_began && (!ledger->wait.draining || drain))
@@ -381,8 +383,9 @@ account_of(Look *look, LedgerAccount *account)
 	memcpy(totals->exec_part, look->sampled.exec_part, sizeof(totals->exec_part));
 	exec_parts_fit(totals->exec_part, totals->exec);
 	/* it may have begun to wait for a processor before the latest reset */
-	totals->run_queue += Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
-	totals->run_queue = Min(totals->run_queue, Max(look->now - ledger->counted_from, 0));
+	unbooked = Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
+	whole = ledger_busy_total(totals) + totals->idle + account->pending;
+	totals->run_queue += Max(Min(unbooked, whole - totals->run_queue), 0);
 }
 
 /* The kernel's counters, and the rest, as they were copied. */
