@@ -96,7 +96,6 @@ request_locks(void)
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
 	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
-	counts[LOCK_POOLS] = pools_partitions();
 	locks_request(counts);
 }
 

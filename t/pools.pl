@@ -119,7 +119,6 @@ $row = await('steady',
 is($row->{$_}, 5, "steady: $_")
   foreach @QUANTILES, qw(busy busy_max pool_size);
 cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: by the accounts');
-is($row->{busy_avg_sampled}, 5, 'steady: by samples');
 is($row->{sessions_max}, 25, 'steady: the most that were connected');
 my $all = all_sessions();
 is($all->{sessions}, 26, 'with the observer that is all');
@@ -133,7 +132,6 @@ count_anew(1500);
 $row = pool('steady');
 is($row->{$_}, 3, "asleep: $_")
   foreach @QUANTILES, qw(busy busy_max pool_size);
-is($row->{busy_avg_sampled}, 3, 'asleep: by samples');
 
 # a sampler that is started anew knows nothing of those that are quiet
 my $sampler = $observer->value('SELECT sampler_pid FROM pgnetlat_info');
@@ -205,13 +203,7 @@ sub step_round
 	return $round;
 }
 
-# A sampler that gets no processor when the steps begin or end sees them late:
-# another round then.
-for (1 .. 4)
-{
-	$row = step_round();
-	last if abs($row->{busy_avg} - $row->{busy_avg_sampled}) < 0.1;
-}
+$row = step_round();
 is($row->{busy_p95}, 4, 'steps: at the upper level for more than 5 %');
 is($row->{busy_p50}, 0, 'but for less than half of the time');
 is($row->{busy_max}, 4, 'and never higher');
@@ -220,36 +212,26 @@ cmp_ok(
 	$row->{least} - 0.02,
 	'steps: by the accounts, at least');
 cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.02, 'and at most');
-cmp_ok(abs($row->{busy_avg} - $row->{busy_avg_sampled}),
-	'<', 0.1, 'steps: samples agree');
 
 # ---------------------------------------------------------------------------
 # Exchanges shorter than a tick
 # ---------------------------------------------------------------------------
 
-# Accounts and samples are of the same sessions, but have nothing in common.
-# Several hundred ticks: one more look if the machine has spoilt the first.
+# Busy for a third of the time: in samples as in the account.
 my $short = client('short');
-my @differences;
 
-for (1 .. 4)
+$observer->run('SELECT pgnetlat_reset()');
+my $until = now() + 2000;
+while (now() < $until)
 {
-	$observer->run('SELECT pgnetlat_reset()');
-	my $until = now() + 3000;
-	while (now() < $until)
-	{
-		$short->run('SELECT pg_sleep(0.002)');
-		pause(rand(6));
-	}
-	$row = pool('short');
-	push @differences, $row->{busy_avg} - $row->{busy_avg_sampled};
-	last if abs($differences[-1]) < 0.1;
+	$short->run('SELECT pg_sleep(0.002)');
+	pause(3 + rand(3));
 }
-cmp_ok($row->{busy_avg}, '>', 0,
+$row = pool('short');
+cmp_ok($row->{busy_avg}, '>', 0.1,
 	'short exchanges: busy for a part of the time');
-cmp_ok($row->{busy_avg}, '<', 1, 'but not for all of it');
-cmp_ok(abs($differences[-1]),
-	'<', 0.1, 'samples agree with accounts: ' . join(', ', @differences));
+cmp_ok($row->{busy_avg}, '<', 0.8, 'but not for all of it');
+is("$row->{busy_p50} $row->{busy_p999}", '0 1', 'samples agree');
 
 # ---------------------------------------------------------------------------
 # Windows
@@ -279,7 +261,7 @@ ok( $observer->poll(
 	'the last ten seconds know nothing of that');
 cmp_ok($window->{window_time}, '>=', 10_000, 'they are ten seconds at least');
 is($window->{$_}, 0, "window: $_")
-  foreach @QUANTILES, qw(busy_avg busy_avg_sampled);
+  foreach @QUANTILES, 'busy_avg';
 is($window->{pool_size}, 1, 'window: one connection would do');
 is(pool('windows')->{busy_max}, 3, 'all its time knows it');
 
@@ -299,10 +281,9 @@ cmp_ok(
 	$after->{busy_avg}, '<=',
 	$before->{busy_avg} * 1.001,
 	'which was not more');
-cmp_ok($after->{busy_avg_sampled}, '>', 0, 'saved: its distribution');
 $window = pool('windows', q{pgnetlat_pools_last('15 min')});
 is($window->{$_}, 0, "saved is older than any window: $_")
-  foreach qw(busy_avg busy_avg_sampled busy_max sessions_max);
+  foreach qw(busy_avg busy_max sessions_max);
 
 # ---------------------------------------------------------------------------
 # More pools than there is room for

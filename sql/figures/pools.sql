@@ -12,7 +12,6 @@ CREATE FUNCTION pgnetlat_pools(
 	OUT sessions_max bigint,
 	OUT busy bigint,
 	OUT busy_avg double precision,
-	OUT busy_avg_sampled double precision,
 	OUT busy_p50 bigint,
 	OUT busy_p95 bigint,
 	OUT busy_p99 bigint,
@@ -40,7 +39,6 @@ COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
 COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the most that were at any one time';
 COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'how many were on average: the time that sessions were, by their accounts, per time that has passed';
-COMMENT ON COLUMN pgnetlat_pools.busy_avg_sampled IS 'how many were on average at the sampler''s ticks, which is what the columns that follow are made from; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
 COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
@@ -59,7 +57,6 @@ CREATE FUNCTION pgnetlat_pools_last(
 	OUT sessions_max bigint,
 	OUT busy bigint,
 	OUT busy_avg double precision,
-	OUT busy_avg_sampled double precision,
 	OUT busy_p50 bigint,
 	OUT busy_p95 bigint,
 	OUT busy_p99 bigint,

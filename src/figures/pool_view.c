@@ -57,22 +57,20 @@ pool_distribution(RowBuilder *row, const PoolCopy *pool)
 		{"busy_p50", 500},
 		{"busy_p95", 950},
 		{"busy_p99", 990},
-		{"busy_p999", 999},
+		{"busy_p999", POOL_PER_MILLE},
 	};
-	double		mean = concurrency_mean(&pool->distribution);
-	int			size = concurrency_quantile(&pool->distribution, POOL_PER_MILLE, pool->busy_max);
+	int			level = -1;
 
-	if (mean >= 0)
-		row_float8(row, "busy_avg_sampled", mean);
-	else
-		row_null(row, "busy_avg_sampled");
 	for (size_t i = 0; i < lengthof(quantiles); i++)
-		row_level(row, quantiles[i].column,
-				  concurrency_quantile(&pool->distribution, quantiles[i].per_mille,
-									   pool->busy_max));
+	{
+		if (pool->kind != POOL_EVICTED)
+			level = concurrency_quantile(&pool->distribution, quantiles[i].per_mille,
+										 pool->busy_max);
+		row_level(row, quantiles[i].column, level);
+	}
 	row_int64(row, "busy_max", pool->busy_max);
 	/* a pool without connections serves nobody */
-	row_level(row, "pool_size", size < 0 ? size : Max(size, 1));
+	row_level(row, "pool_size", level < 0 ? level : Max(level, 1));
 }
 
 static void

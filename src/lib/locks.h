@@ -28,7 +28,7 @@ typedef enum PgnetlatLock
 	LOCK_HISTORY,
 	LOCK_LOCK_WAITS,			/* who waits for a lock, and whom for */
 	LOCK_BLOCKERS,				/* partitions of a table */
-	LOCK_POOLS,					/* partitions of a table */
+	LOCK_POOLS,					/* who is busy, and how many at once */
 	LOCK_KINDS
 } PgnetlatLock;
 

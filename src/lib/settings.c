@@ -179,7 +179,7 @@ static const Setting settings[] = {
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_max_pools,
 		.min = 10,
-		.max = 100000,
+		.max = 1000,
 	},
 	{
 		.name = "pgnetlat.max_statements",

@@ -81,19 +81,29 @@ concurrency_quantile(const Concurrency *distribution, int per_mille, int highest
 }
 
 /*
- * The mean level over the time; -1 if there is none.  A level counts as the
- * middle of its bucket, the last bucket as its lower end.
+ * The greatest level of the highest bucket in which there was any time; 0 if there
+ * is none.
  */
-double
-concurrency_mean(const Concurrency *distribution)
+int
+concurrency_highest(const Concurrency *distribution)
 {
-	double		total = (double) concurrency_total(distribution);
-	double		sum = 0;
+	int			bucket = CONCURRENCY_BUCKETS - 1;
 
-	if (total == 0)
-		return -1;
-	for (int i = 0; i < CONCURRENCY_BUCKETS - 1; i++)
-		sum += (least(i) + concurrency_greatest(i)) / 2.0 * (double) distribution->weight[i];
-	sum += CONCURRENCY_LIMIT * (double) distribution->weight[CONCURRENCY_BUCKETS - 1];
-	return sum / total;
+	while (bucket > 0 && distribution->weight[bucket] == 0)
+		bucket--;
+	return concurrency_greatest(bucket);
+}
+
+void
+concurrency_sum(Concurrency *sum, const Concurrency *term)
+{
+	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
+		sum->weight[i] += term->weight[i];
+}
+
+void
+concurrency_subtract(Concurrency *difference, const Concurrency *term)
+{
+	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
+		difference->weight[i] -= term->weight[i];
 }

@@ -38,7 +38,9 @@ extern int	concurrency_greatest(int bucket);
 extern int64_t concurrency_total(const Concurrency *distribution);
 extern int	concurrency_quantile(const Concurrency *distribution, int per_mille,
 								 int highest);
-extern double concurrency_mean(const Concurrency *distribution);
+extern int	concurrency_highest(const Concurrency *distribution);
+extern void concurrency_sum(Concurrency *sum, const Concurrency *term);
+extern void concurrency_subtract(Concurrency *difference, const Concurrency *term);
 
 /* The level has lasted for so long; not negative, either of them. */
 static inline void

@@ -10,21 +10,13 @@
  * same database and role, which is what poolers keep their connections by; one
  * more is all sessions of the server.
  *
- * Two sources, for what each can tell:
- *
- * Samples tell how many were busy at a moment.  The sampler sees at each tick
- * which of the active sessions are, and notes only what has changed since it
- * looked at them last, so that a tick costs a comparison for each session that
- * it looks at anyway.  What it sees stands for the time since the tick before.
- * Quiet sessions stay what they were: idle, or waiting in a transaction.
- * The time at each level makes up a distribution (concurrency.h); it is booked
- * when the level changes, so that it is weighted with the time that has passed,
- * however long the sampler has slept.
+ * Samples tell how many were busy at a moment, for how long: the sampler sees at
+ * each tick which of the active sessions are, and what it sees stands for the time
+ * since the tick before.  Quiet sessions stay what they were: idle, or waiting in a
+ * transaction.  The time at each level makes up a distribution (concurrency.h).
  *
  * Accounts tell for how long sessions were busy, exactly, also in exchanges that
- * are shorter than a tick.  What is accumulated of a session is added here, too,
- * and divided by the time that has passed gives how many were busy on average.
- * The two must agree; if they do not, the load is in step with the ticks.
+ * are shorter than a tick: what is accumulated of a session is added here, too.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -38,7 +30,7 @@
 #include "ledger.h"
 #include "snapshots.h"
 
-/* Hashed as bytes; all zero: all sessions, or pools that were evicted. */
+/* Compared as bytes; all zero: all sessions, or pools that were evicted. */
 typedef struct PoolKey
 {
 	Oid			datid;
@@ -49,10 +41,11 @@ typedef enum PoolKind
 {
 	POOL_OF_ROLE = 0,			/* sessions of a role in a database */
 	POOL_OF_ALL,				/* all sessions */
-	POOL_EVICTED				/* what has no room; without a distribution */
+	POOL_EVICTED				/* what has no room; levels of different pools
+								 * make up no distribution, only a maximum */
 } PoolKind;
 
-/* A pool as it is shown, over all its time or over a window; and saved. */
+/* A pool as it is shown, over all its time or over a window; saved; and kept. */
 typedef struct PoolCopy
 {
 	PoolKey		key;
@@ -69,14 +62,10 @@ typedef struct PoolCopy
 	Concurrency distribution;
 } PoolCopy;
 
-extern int	pools_partitions(void);
 extern Size pools_shmem_size(void);
 extern void pools_shmem_init(void);
 
-/*
- * Functions for whoever has begun to accumulate the session in a slot
- * (accumulate_begin()); the first two, for the session itself.
- */
+/* Functions for whoever has begun to accumulate the session in a slot */
 extern void pools_join(int slot, uint64 session, Oid datid, Oid userid);
 extern void pools_leave(int slot);
 extern void pools_add_busy_time(int slot, int64 time);
@@ -87,23 +76,13 @@ extern void pools_reset(TimestampTz now);
 /* Functions for the sampler */
 extern void pools_sampler_starts(void);
 extern void pools_sampler_ends(void);
-extern void pools_change(int slot, uint64 session, bool busy);
+extern void pools_see(int slot, uint64 session, bool busy);
 extern void pools_end_tick(int64 before, int64 now);
 extern void pools_take_snapshots(SnapshotLevels levels);
 
-#pragma GCC visibility push(hidden)
-extern const volatile uint8 *pools_seen;	/* by slot: is it counted as busy? */
-#pragma GCC visibility pop
-
-/* A session was looked at: is it busy? */
-static inline void
-pools_see(int slot, uint64 session, bool busy)
-{
-	if (pools_seen[slot] != busy)
-		pools_change(slot, session, busy);
-}
-
 /* Functions for readers */
+#define POOLS_WHOLE		INT64CONST(0)	/* no window */
+
 extern bool pools_are_sampled(void);
 extern PoolCopy *pools_copy(int *count);
 extern PoolCopy *pools_copy_window(int64 length, int *count);

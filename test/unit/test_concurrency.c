@@ -51,7 +51,7 @@ test_answers(void)
 	Concurrency one = {{0}};
 
 	CHECK_EQUAL(quantile(&one, 999), -1, "of no time");
-	CHECK(concurrency_mean(&one) == -1, "mean of no time");
+	CHECK_EQUAL(concurrency_highest(&one), 0, "the highest of no time");
 
 	concurrency_add(&one, 0, 0);
 	CHECK_EQUAL(quantile(&one, 500), -1, "of a level that took no time");
@@ -65,7 +65,7 @@ test_answers(void)
 	CHECK_EQUAL(quantile(&one, 990), 3, "p99");
 	CHECK_EQUAL(quantile(&one, 999), 3, "p99.9, exceeded for 0.1 %");
 	CHECK_EQUAL(quantile(&one, 1000), 40, "all of the time");
-	CHECK(concurrency_mean(&one) == 0.07, "mean is %g", concurrency_mean(&one));
+	CHECK_EQUAL(concurrency_highest(&one), 40, "the highest");
 
 	/* one more nanosecond is too much */
 	concurrency_add(&one, 41, 1);
@@ -114,14 +114,12 @@ test_random(void)
 		Concurrency one = {{0}};
 		int			count = 1 + round * 23 % 5000;
 		int			range = 1 + round * round % CONCURRENCY_LIMIT;
-		double		sum = 0;
 
 		for (int i = 0; i < count; i++)
 		{
 			state = state * 1664525 + 1013904223;
 			levels[i] = (int) ((state >> 8) % (unsigned) range);
 			concurrency_add(&one, levels[i], 1000);
-			sum += levels[i];
 		}
 		qsort(levels, (size_t) count, sizeof(int), compare);
 		for (unsigned i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++)
@@ -136,10 +134,27 @@ test_random(void)
 			CHECK(got == exact || exact >= CONCURRENCY_EXACT, "p%d is %d, not %d",
 				  per_mille[i], got, exact);
 		}
-		CHECK(concurrency_mean(&one) >= sum / count * 31 / 32 - 1e-9 &&
-			  concurrency_mean(&one) <= sum / count * 33 / 32 + 1e-9,
-			  "mean is %g, not %g", concurrency_mean(&one), sum / count);
 	}
+}
+
+/* The end of a stretch of time is all of it, less its beginning. */
+static void
+test_difference(void)
+{
+	Concurrency before = {{0}};
+	Concurrency since = {{0}};
+	Concurrency all = {{0}};
+
+	concurrency_add(&before, 50, SECOND);
+	concurrency_add(&before, 3, SECOND);
+	concurrency_add(&since, 3, 2 * SECOND);
+	concurrency_sum(&all, &before);
+	concurrency_sum(&all, &since);
+	CHECK_EQUAL(concurrency_total(&all), 4 * SECOND, "sum");
+	CHECK_EQUAL(concurrency_highest(&all), 50, "highest of the sum");
+	concurrency_subtract(&all, &before);
+	CHECK(memcmp(&all, &since, sizeof(all)) == 0, "the difference is what was added");
+	CHECK_EQUAL(concurrency_highest(&all), 3, "highest of the difference");
 }
 
 int
@@ -148,5 +163,6 @@ main(void)
 	test_buckets();
 	test_answers();
 	test_random();
+	test_difference();
 	return CHECKS_DONE("concurrency");
 }
