@@ -17,7 +17,6 @@
 #include "accumulate.h"
 #include "exec_samples.h"
 #include "history.h"
-#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "persist.h"
@@ -56,7 +55,6 @@ static const struct
 	{clients_shmem_size, clients_shmem_init},
 	{history_shmem_size, history_shmem_init},
 	{blockers_shmem_size, blockers_shmem_init},
-	{lock_waits_shmem_size, lock_waits_shmem_init},
 	{pools_shmem_size, pools_shmem_init},
 	{walsenders_shmem_size, walsenders_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
@@ -95,7 +93,6 @@ request_locks(void)
 	counts[LOCK_ACCUMULATE] = LOCK_ACCUMULATE_PARTITIONS;
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
-	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
 	locks_request(counts);
 }
 

@@ -4,7 +4,8 @@
 # Who holds up whom: the time that sessions wait for locks is the holder's, by
 # what the holder did meanwhile and after which statement.  How long anybody has
 # waited is known here as well: at least from when it was seen waiting, at most
-# from when its query was sent, whatever else the machine was doing.
+# from when its query was sent, to a tick; and what is shown is up to some ticks
+# old.
 
 use strict;
 use warnings;
@@ -19,6 +20,13 @@ use PgNetlat::Observer;
 use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
+
+# Milliseconds: what a wait may be off by, and how old what is shown may be while
+# somebody waits.
+use constant {
+	TICK => 25,
+	AGE => 400,
+};
 
 my $node = new_node('blockers', conf => 'max_prepared_transactions = 2');
 $node->start;
@@ -58,13 +66,16 @@ sub blocked
 	return $client;
 }
 
-# Its response has come.
+# Its response has come, and those who wait have been counted since.
 sub released
 {
 	my ($client) = @_;
 
 	$client->responses;
 	$client->{done_at} = now();
+	$observer->await($client->pid, sub { !defined $_->{blocked_by} })
+	  or die 'it still waits';
+	pause(AGE);
 	return;
 }
 
@@ -102,8 +113,8 @@ sub at_least_waited
 	my ($reading, @clients) = @_;
 	my $sum = 0;
 
-	$sum += $reading->{read_from} - $_->{waits_since} foreach @clients;
-	return $sum - 0.1;
+	$sum += $reading->{read_from} - $_->{waits_since} - AGE foreach @clients;
+	return $sum;
 }
 
 sub at_most_waited
@@ -111,9 +122,9 @@ sub at_most_waited
 	my ($reading, @clients) = @_;
 	my $sum = 0;
 
-	$sum += ($_->{done_at} // $reading->{read_to}) - $_->{asked_at}
+	$sum += ($_->{done_at} // $reading->{read_to}) - $_->{asked_at} + TICK
 	  foreach @clients;
-	return $sum + 0.1;
+	return $sum;
 }
 
 # The identifier of a session's latest statement.
@@ -162,12 +173,12 @@ my $account = $observer->account($victim[0]->pid);
 cmp_ok(
 	$account->{exec_lock_time},
 	'>=',
-	$account->{read_from} - $victim[0]->{waits_since} - 0.1,
+	$account->{read_from} - $victim[0]->{waits_since} - TICK,
 	'in its own account it has waited as long');
 cmp_ok(
 	$account->{exec_lock_time},
 	'<=',
-	$account->{read_to} - $victim[0]->{asked_at} + 0.1,
+	$account->{read_to} - $victim[0]->{asked_at} + TICK,
 	'and no longer');
 my $sum = blocker('thinks')->{blocked_time};
 $account = $observer->account($holder->pid);
@@ -211,12 +222,12 @@ $holder = client('goes on');
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1', 'SELECT 1');
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 root_of($victim[0]);
-pause(300);
+pause(300 + AGE);
 my $first = blocker('goes on');
 $holder->run('SELECT 2 + 2 AS next');
 ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
 	'goes on: a row for each statement');
-pause(300);
+pause(300 + AGE);
 my ($next) = $observer->blockers(
 	"application_name = 'goes on' AND queryid = " . queryid_of($holder));
 is($next->{blocked_sessions}, 1, 'it waits for the later one now');
@@ -306,7 +317,7 @@ blocked($middle, 'LOCK TABLE r');
 blocked($bottom, 'UPDATE t SET v = 2 WHERE i = 2');
 is(root_of($_), $top->pid, 'a chain: the one that waits for none')
   foreach $middle, $bottom;
-pause(300);
+pause(300 + AGE);
 $row = blocker('top');
 is($row->{blocked_sessions}, 2, 'both wait for it');
 cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom),
@@ -320,7 +331,7 @@ $top->run('COMMIT');
 released($middle);
 is(root_of($bottom), $middle->pid, 'then for the next one');
 $top->{done_at} = $bottom->{done_at} = now();
-pause(300);
+pause(300 + AGE);
 my $top_row = blocker('top');
 cmp_ok(
 	$top_row->{blocked_time},
@@ -332,7 +343,7 @@ delete $bottom->{done_at};
 $row = blocker('middle');
 cmp_ok(
 	$row->{blocked_time}, '<=',
-	$row->{read_to} - $handed_over + 0.1,
+	$row->{read_to} - $handed_over + TICK,
 	'the next one for no more than what came then');
 cmp_ok($row->{blocked_time}, '>=', 300 - 1, 'but for that');
 $middle->run('COMMIT');
@@ -352,13 +363,13 @@ $holder = client('advisory', options => '-c pgnetlat.idle_threshold=0');
 $holder->run('SELECT pg_advisory_lock(1)');
 blocked($victim[0], 'SELECT pg_advisory_lock_shared(1)');
 root_of($victim[0]);
-pause(300);
+pause(300 + AGE);
 $holder->run('SELECT 1 + 1 AS advisory') for 1 .. 3;
 ok( $observer->poll(
 		sub {
 			$row = blocker('advisory');
 			$row->{read_from} - $victim[0]->{waits_since} <=
-			  $row->{blocked_time} + 0.1;
+			  $row->{blocked_time} + AGE;
 		}),
 	'advisory: what passed between two transactions is booked, too');
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
@@ -404,7 +415,7 @@ is($row->{usename}, 'postgres', 'whose it was');
 is($row->{datname}, 'postgres', 'and where');
 is($row->{queryid}, undef, 'it has no statement');
 cmp_ok($row->{blocked_time}, '<=',
-	$row->{read_to} - $victim[0]->{asked_at} + 0.1,
+	$row->{read_to} - $victim[0]->{asked_at} + TICK,
 	'no longer');
 is($row->{blocked_by_other_time}, $row->{blocked_time}, 'and does nothing');
 is($observer->account($victim[0]->pid)->{blocked_by}, 0, 'it has no process');
@@ -436,7 +447,7 @@ is($row->{datname}, 'postgres', 'there');
 is($row->{usename}, undef, 'with no role');
 is($row->{application_name}, '', 'and no client');
 cmp_ok($row->{blocked_time}, '<=',
-	$row->{read_to} - $victim[0]->{asked_at} + 0.1,
+	$row->{read_to} - $victim[0]->{asked_at} + TICK,
 	'no longer');
 $observer->run(
 	'ALTER SYSTEM SET autovacuum = off',
@@ -454,7 +465,7 @@ $holder = client('reset', tcp => 1);
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 root_of($victim[0]);
-pause(500);
+pause(500 + AGE);
 cmp_ok($observer->account($holder->pid)->{blocking_time},
 	'>=', 500 - 1, 'reset: before it');
 my $reset = now();
@@ -464,13 +475,13 @@ $account = $observer->account($holder->pid);
 cmp_ok(
 	$account->{blocking_time},
 	'<=',
-	$account->{read_to} - $reset,
+	$account->{read_to} - $reset + TICK,
 	'of a session: from zero');
 $account = $observer->account($victim[0]->pid);
 cmp_ok(
 	$account->{exec_lock_time},
 	'<=',
-	$account->{read_to} - $reset,
+	$account->{read_to} - $reset + TICK,
 	'of the one that waits');
 is($account->{blocked_by}, $holder->pid, 'which goes on');
 cmp_ok(blocker('reset')->{blocked_time}, '>=', 500 - 1, 'the sum is there');
@@ -484,9 +495,9 @@ foreach my $wait (0, 300)
 	ok($row = $observer->poll(sub { blocker('reset') }),
 		'of all: whom it waits for is there');
 	is($row->{blocked_sessions}, 1, 'as it waits');
-	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + 0.1,
+	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + TICK,
 		'from zero');
-	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - 0.1,
+	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - AGE,
 		'and goes on');
 	is($row->{blocked_by_client_time},
 		$row->{blocked_time}, 'because of the client');
@@ -494,7 +505,7 @@ foreach my $wait (0, 300)
 cmp_ok(
 	$observer->account($holder->pid)->{blocking_time},
 	'<=',
-	now() - $reset,
+	now() - $reset + TICK,
 	'so does the session');
 is($observer->value('SELECT count(*) FROM pgnetlat_blockers'),
 	1, 'of others there is nothing');

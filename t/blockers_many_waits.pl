@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Many lock waits at once: for more locks than the sampler asks the lock manager
-# about in a round, and for more holders that are no sessions than there are
-# places for.
+# Many lock waits at once: in one long chain, for many locks, for many prepared
+# transactions, and behind one ALTER TABLE, beside which a wait that has nothing
+# to do with it has a holder of its own.
 
 use strict;
 use warnings;
@@ -17,14 +17,16 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# as in lock_graph.c and lock_waits.c
 use constant {
-	ROUND_QUESTIONS => 64,
-	OTHER_HOLDERS => 64,
+	MANY => 100,
+	READERS => 300,
 };
 
 my ($node, $observer) = start_node('many_waits',
-	conf => 'max_prepared_transactions = ' . (OTHER_HOLDERS + 1));
+		conf => "max_connections = 450\n"
+	  . "deadlock_timeout = 1h\n"
+	  . 'max_prepared_transactions = '
+	  . MANY);
 
 sub client
 {
@@ -46,35 +48,72 @@ sub all_wait_for
 		});
 }
 
+# Waits until so many wait for a lock.
+sub all_wait
+{
+	my ($count) = @_;
+
+	return $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+			) eq 't';
+		});
+}
+
 # ---------------------------------------------------------------------------
-# More locks than questions
+# Many locks
 # ---------------------------------------------------------------------------
 
-my $many = ROUND_QUESTIONS + 6;
 my $holder = client('holder');
-my @victim = map { client("victim $_") } 1 .. $many;
+my @victim = map { client("victim $_") } 1 .. MANY;
 
 $holder->run('BEGIN',
-	"SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, $many) i"
-);
+	'SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, '
+	  . MANY
+	  . ') i');
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
-  foreach 1 .. $many;
-ok(all_wait_for($many, $holder->pid),
+  foreach 1 .. MANY;
+ok(all_wait_for(MANY, $holder->pid),
 	'of each it is known whom it waits for');
-is( $observer->value(
-		q{SELECT blocked_sessions FROM pgnetlat_blockers
-		  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1}),
-	$many,
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT blocked_sessions FROM pgnetlat_blockers
+				  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1})
+			  == MANY;
+		}),
 	'and the holder has all of them');
 $holder->run('COMMIT');
 $_->responses foreach @victim;
 
 # ---------------------------------------------------------------------------
-# More holders than places
+# A long chain: each waits for the one before, and those at its end began first
+# ---------------------------------------------------------------------------
+
+foreach my $i (1 .. MANY)
+{
+	$victim[ $i - 1 ]->run('BEGIN', "SELECT pg_advisory_xact_lock($i)");
+}
+foreach my $i (reverse 2 .. MANY)
+{
+	$victim[ $i - 1 ]
+	  ->put(query('SELECT pg_advisory_xact_lock(' . ($i - 1) . ')'));
+}
+ok(all_wait_for(MANY - 1, $victim[0]->pid), 'all wait for the first');
+$victim[0]->run('COMMIT');
+foreach my $victim (@victim[ 1 .. MANY - 1 ])
+{
+	$victim->responses;
+	$victim->run('COMMIT');
+}
+
+# ---------------------------------------------------------------------------
+# Many holders without a process
 # ---------------------------------------------------------------------------
 
 # who prepared what is a holder of its own
-foreach my $i (1 .. OTHER_HOLDERS + 1)
+foreach my $i (1 .. MANY)
 {
 	$holder->run(
 		"CREATE ROLE role_$i",
@@ -85,17 +124,55 @@ foreach my $i (1 .. OTHER_HOLDERS + 1)
 		'RESET SESSION AUTHORIZATION');
 }
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
-  foreach 1 .. OTHER_HOLDERS;
-ok(all_wait_for(OTHER_HOLDERS, 0), 'all places are taken');
-$holder->run("COMMIT PREPARED 'prepared $_'") foreach 1 .. OTHER_HOLDERS;
-$victim[ $_ - 1 ]->responses foreach 1 .. OTHER_HOLDERS;
+  foreach 1 .. MANY;
+ok(all_wait_for(MANY, 0), 'all wait for prepared transactions');
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT count(*) FROM pgnetlat_blockers
+				  WHERE backend_type = 'prepared transaction' AND blocked_sessions = 1
+				    AND usename LIKE 'role_%'}
+			) == MANY;
+		}),
+	'each of which has its row');
+$holder->run("COMMIT PREPARED 'prepared $_'") foreach 1 .. MANY;
+$_->responses foreach @victim;
 
-my $last = $victim[OTHER_HOLDERS];
-$last->put(
-	query('SELECT pg_advisory_xact_lock(' . (OTHER_HOLDERS + 1) . ')'));
-ok(all_wait_for(1, 0), 'when those waits are over there is a place again');
-$holder->run(sprintf(q{COMMIT PREPARED 'prepared %d'}, OTHER_HOLDERS + 1));
-$last->responses;
+# ---------------------------------------------------------------------------
+# Readers behind ALTER TABLE, and a wait that has nothing to do with them
+# ---------------------------------------------------------------------------
+
+my $alter = client('alter');
+my $other = client('other');
+my @reader = map { client("reader $_") } 1 .. READERS;
+
+$observer->run('CREATE TABLE t ()');
+$holder->run('BEGIN', 'TABLE t');
+$alter->put(query('ALTER TABLE t ADD COLUMN w int'));
+ok(all_wait(1), 'ALTER TABLE waits');
+$_->put(query('TABLE t')) foreach @reader;
+ok(all_wait(READERS + 1), 'so do the readers');
+ok(all_wait_for(READERS + 1, $holder->pid),
+	'all of them for the idle transaction');
+
+$other->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
+$victim[0]->put(query('SELECT pg_advisory_xact_lock(1)'));
+ok(all_wait(READERS + 2), 'somebody waits for another lock');
+my $since = now();
+my $cpu_time =
+  $observer->value('SELECT sampler_cpu_time FROM pgnetlat_info');
+ok(all_wait_for(1, $other->pid), 'whose holder is known');
+my $after = now() - $since;
+cmp_ok($after, '<', 10_000, 'soon');
+pause(3000);
+note(
+	sprintf '%d readers: another holder is known after %d ms, the worker takes %.1f %% of a processor',
+	READERS,
+	$after,
+	100 * ($observer->value('SELECT sampler_cpu_time FROM pgnetlat_info') -
+		  $cpu_time) / (now() - $since));
+$_->run('COMMIT') foreach $holder, $other;
+$_->responses foreach $alter, @reader, $victim[0];
 
 no_violations($observer);
 $node->stop;

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 
 #include "access/htup_details.h"
-#include "blockers.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
 #include "compat.h"
@@ -22,7 +21,6 @@
 #include "diagnose.h"
 #include "settings.h"
 #include "history.h"
-#include "lock_waits.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "statements.h"
@@ -270,66 +268,6 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 				 errmsg("client_addr must be the address of a host, not of a network")));
 	accumulate_all();
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
-}
-
-/*
- * Who held up others is for the eyes of those who may see that session; others
- * learn that there is something.
- */
-static void
-blocker_row(RowBuilder *row, const BlockerEntry *entry)
-{
-	const ClientKey *client = &entry->key.client;
-	const BlockerCounters *counters = &entry->counters;
-	bool		evicted = entry->key.backend_type[0] == '\0';
-
-	row_oid(row, "datid", client->datid);
-	row_oid(row, "usesysid", client->userid);
-	row_text(row, "application_name", evicted ? "(evicted)" : client->application_name);
-	if (!rows_may_see(client->userid))
-	{
-		row_null_rest(row);
-		row_emit(row);
-		return;
-	}
-	row_address(row, "client_addr", client->family, client->address);
-	row_text(row, "backend_type", evicted ? NULL : entry->key.backend_type);
-	if (entry->key.queryid != 0)
-		row_int64(row, "queryid", (int64) entry->key.queryid);
-	else
-		row_null(row, "queryid");
-	row_int64(row, "blocked_sessions", entry->live.sessions);
-	row_int64(row, "blocked_sessions_max", counters->sessions_max);
-	row_ms(row, "blocked_time", counters->blocked);
-	row_ms(row, "blocked_by_exec_time", counters->exec);
-	row_ms(row, "blocked_by_send_time", counters->send);
-	row_ms(row, "blocked_by_recv_time", counters->recv);
-	row_ms(row, "blocked_by_network_time", counters->network);
-	row_ms(row, "blocked_by_client_time", counters->client);
-	row_ms(row, "blocked_by_other_time", counters->blocked - counters->exec - counters->send -
-		   counters->recv - counters->network - counters->client);
-	row_ms(row, "blocked_time_max", counters->blocked_max);
-	row_timestamp(row, "stats_since", entry->since);
-	row_emit(row);
-}
-
-/*
- * One row per holder's client group, or type of process, and statement.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_blockers);
-
-Datum
-pgnetlat_blockers(PG_FUNCTION_ARGS)
-{
-	RowBuilder	row;
-	BlockerEntry *entries;
-	int			count;
-
-	rows_begin(fcinfo, &row);
-	entries = lock_waits_copy_blockers(&count);
-	for (int i = 0; i < count; i++)
-		blocker_row(&row, &entries[i]);
-	return (Datum) 0;
 }
 
 /*

@@ -34,7 +34,7 @@
 #include "compat.h"
 #include "diagnose.h"
 #include "lib/stringinfo.h"
-#include "lock_waits.h"
+#include "blockers.h"
 #include "miscadmin.h"
 #include "pools.h"
 #include "rows.h"
@@ -325,7 +325,7 @@ static void
 collect_blockers(Diagnosis *diagnosis)
 {
 	int			count;
-	BlockerEntry *entries = lock_waits_copy_blockers(&count);
+	BlockerEntry *entries = blockers_copy(&count);
 
 	for (int i = 0; i < count; i++)
 	{

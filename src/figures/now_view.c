@@ -23,7 +23,6 @@
 #include "exec_samples.h"
 #include "diagnose.h"
 #include "lib/stringinfo.h"
-#include "lock_waits.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -441,7 +440,7 @@ format_deed(const SlotObservation *observation, char *long_text, char *short_tex
  * caller's eyes; as much as fits into so many columns.
  */
 static void
-append_session(StringInfo buffer, const LockHolder *holder, int columns)
+append_session(StringInfo buffer, int pid, int columns)
 {
 	SlotObservation observation;
 	SlotStatus	status;
@@ -450,9 +449,11 @@ append_session(StringInfo buffer, const LockHolder *holder, int columns)
 	char		short_text[64];
 	int			width;
 
-	appendStringInfo(buffer, "waits for %d", holder->pid);
-	if (!slot_observe(holder->slot, &observation) ||
-		observation.session != holder->session || !rows_may_see(observation.userid))
+	int			slot = slot_find_pid(pid);
+
+	appendStringInfo(buffer, "waits for %d", pid);
+	if (slot < 0 || !slot_observe(slot, &observation) || observation.pid != pid ||
+		!rows_may_see(observation.userid))
 		return;
 	slot_copy_status(&observation, &status);
 	format_deed(&observation, long_text, short_text, sizeof(long_text));
@@ -468,14 +469,12 @@ append_session(StringInfo buffer, const LockHolder *holder, int columns)
 
 /* Whom it waits for, at the root of a chain of lock waits. */
 static void
-append_holder(StringInfo buffer, const LockHolder *holder, int columns)
+append_holder(StringInfo buffer, int pid, int columns)
 {
-	if (holder->pid == 0)
+	if (pid == 0)
 		appendStringInfoString(buffer, "waits for prepared xact");
-	else if (holder->slot < 0)
-		appendStringInfo(buffer, "waits for %d %s", holder->pid, holder->key.backend_type);
 	else
-		append_session(buffer, holder, columns);
+		append_session(buffer, pid, columns);
 	appendStringInfoString(buffer, "; ");
 }
 
@@ -533,13 +532,14 @@ append_verdict(StringInfo buffer, const NowRow *row)
 static void
 append_wait(StringInfo buffer, const NowRow *row, bool ask_for_blockers, int columns)
 {
-	LockHolder	holder;
+	SlotObservation observation;
 
 	switch (row->session_state)
 	{
 		case LEDGER_STATE_EXECUTING:
-			if (waits_for_lock(row) && lock_waits_holder(row->slot, row->session, &holder))
-				append_holder(buffer, &holder, columns);
+			if (waits_for_lock(row) && slot_observe(row->slot, &observation) &&
+				observation.session == row->session && observation.blocked_by != SLOT_NOT_BLOCKED)
+				append_holder(buffer, observation.blocked_by, columns);
 			else if (waits_for_lock(row) && ask_for_blockers)
 				append_blockers(buffer, row->pid);
 			if (buffer->len == 0)

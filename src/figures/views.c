@@ -16,7 +16,6 @@
 #include "blockers.h"
 #include "diagnose.h"
 #include "settings.h"
-#include "lock_waits.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "pooler_clients.h"

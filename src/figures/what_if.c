@@ -21,7 +21,6 @@
 #include "clients.h"
 #include "clock.h"
 #include "compat.h"
-#include "lock_waits.h"
 #include "miscadmin.h"
 #include "process.h"
 #include "rows.h"

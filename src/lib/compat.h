@@ -199,17 +199,15 @@ compat_lock_vxid(const LockInstanceData *lock, int *backend, LocalTransactionId 
 	*local = COMPAT_LOCK_LXID(lock);
 }
 
-/* 16 renamed the access to the snapshot of all backends' status, by number. */
-static inline const PgBackendStatus *
-compat_local_beentry(int number)
+/* Core's status of all backends, of which 17 has changed the order. */
+static inline volatile PgBackendStatus *
+compat_backend_status(void)
 {
-#if PG_VERSION_NUM >= 160000
-	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(number + 1);
+#if PG_VERSION_NUM >= 170000
+	return MyBEEntry - MyProcNumber;
 #else
-	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(number + 1);
+	return MyBEEntry - (MyBackendId - 1);
 #endif
-
-	return local ? &local->backendStatus : NULL;
 }
 
 /* 19 dropped the initial size of a shared hash table. */

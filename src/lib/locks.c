@@ -21,7 +21,6 @@ static const char *const names[LOCK_KINDS] = {
 	[LOCK_CLIENTS] = "pgnetlat_clients",
 	[LOCK_STATEMENTS] = "pgnetlat_statements",
 	[LOCK_HISTORY] = "pgnetlat_history",
-	[LOCK_LOCK_WAITS] = "pgnetlat_lock_waits",
 	[LOCK_BLOCKERS] = "pgnetlat_blockers",
 	[LOCK_POOLS] = "pgnetlat_pools",
 };

@@ -26,8 +26,7 @@ typedef enum PgnetlatLock
 	LOCK_CLIENTS,				/* partitions of tables */
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
-	LOCK_LOCK_WAITS,			/* who waits for a lock, and whom for */
-	LOCK_BLOCKERS,				/* partitions of a table */
+	LOCK_BLOCKERS,				/* who held up others */
 	LOCK_POOLS,					/* who is busy, and how many at once */
 	LOCK_KINDS
 } PgnetlatLock;

@@ -3,8 +3,7 @@
  * lock_graph.h
  *	  Who is at the root of the chain of lock waits that a process is in?
  *
- * Asks the lock manager, in rounds: what it has said once in a round is not
- * asked again in that round.  For the sampler only.
+ * Pure functions over a copy of the lock manager's table.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,27 +12,31 @@
 #ifndef PGNETLAT_LOCK_GRAPH_H
 #define PGNETLAT_LOCK_GRAPH_H
 
-#include "blockers.h"
-#include "storage/proc.h"
+/* No more lock modes than this, 0 (none) included. */
+#define LOCK_GRAPH_MODES	10
 
-/* Who holds up others. */
-typedef struct LockHolder
+/* What one process has to do with one lock. */
+typedef struct LockInstance
 {
-	int			pid;			/* 0: none, that is, a prepared transaction */
-	int			slot;			/* -1: not a session of ours, */
-	uint64		session;		/* which has no number, */
-	BlockerKey	key;			/* but has this key */
-} LockHolder;
+	int			lock;			/* number of the lock: 0, 1, ... */
+	int			process;		/* leader of the process's lock group; 0: a
+								 * prepared transaction */
+	uint32		held;			/* mask of the modes that it holds */
+	uint32		conflicts;		/* mask of the modes that conflict with the
+								 * one it awaits */
+	int			awaited;		/* that mode; 0: it awaits none */
+	int64		since;			/* when that wait began */
+	int			source;			/* for the caller */
 
-typedef struct LockRoot
-{
-	LockHolder	holder;
-	PGPROC	   *proc;			/* NULL: a prepared transaction */
-	LocalTransactionId lxid;	/* in which it is */
-	bool		advisory;		/* its lock may be older than that */
-} LockRoot;
+	/* set by lock_graph.c */
+	int			root;			/* of a wait: the place of the holder */
+	int			next;			/* what may block it is tried from here on */
+	bool		blocked;		/* something does */
+} LockInstance;
 
-extern void lock_graph_begin_round(MemoryContext context);
-extern bool lock_graph_root(int pid, LockRoot *root);
+typedef struct LockGraph LockGraph;
+
+extern LockGraph *lock_graph_build(LockInstance *instances, int count, int locks);
+extern const LockInstance *lock_graph_root(LockGraph *graph, int process);
 
 #endif							/* PGNETLAT_LOCK_GRAPH_H */

@@ -3,17 +3,27 @@
  * lock_waits.h
  *	  Which sessions wait for a lock, for how long, and for whom.
  *
- * The sampler tells which sessions it has seen waiting in the lock manager.
- * (How long they wait in total is a part of their execution: see
- * exec_samples.h.)
+ * Only the worker knows.  At each tick it notes which sessions it sees waiting
+ * in the lock manager, and adds the time since the tick before to the holder:
+ * the root of the chain of lock waits that the session is in, by what the
+ * holder is doing at that tick.  So what is booked is right to a tick, as
+ * everything that is sampled; a wait that began before the tick before counts
+ * from the moment that core has recorded (PGPROC.waitStart).
  *
- * A wait that lasts is booked to somebody.  The sampler follows the chain of
- * lock waits to its root, the holder, and the time is booked to the holder, in
- * pgnetlat_blockers and in its session, split by what the holder's own account
- * gained in the same time.  It is booked from the moment that core has
- * recorded (PGPROC.waitStart) up to the latest look at which the session was
- * still waiting: by the sampler at each tick, and by readers before they show
- * anything, so that a wait in progress is exact.
+ * Roots are found in rounds, at most four a second, and so seldom that they
+ * take no more than a thousandth of a processor's time.  Between two rounds
+ * a holder remains one as long as its transaction lasts.  What is waited
+ * while nobody is known to hold the lock is added to the holder whom the next
+ * round finds.
+ *
+ * Waits that end before that, as on a contended row, are many and short.  Their
+ * time is distributed over the holders whom the next rounds find for other
+ * waits that had none, in proportion to these waits: a round comes at random,
+ * so it finds each holder as often as others wait for it.  Where no other wait
+ * follows within ten seconds, the time is not attributed to anybody.
+ *
+ * What was added up goes to the shared table (blockers.h) and to the slots of
+ * the sessions involved four times a second, and when nobody waits any more.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -22,23 +32,7 @@
 #ifndef PGNETLAT_LOCK_WAITS_H
 #define PGNETLAT_LOCK_WAITS_H
 
-#include "lock_graph.h"
-
-/* A holder is looked for when somebody has waited for longer than this. */
-#define LOCK_WAIT_BLAMED_NS		(100 * NS_PER_MS)
-
-extern Size lock_waits_shmem_size(void);
-extern void lock_waits_shmem_init(void);
-
-/* Functions for the sampler */
 extern void lock_waits_note(int slot);
-extern void lock_waits_tick(int64 tick);
-
-/* Functions for readers */
-extern BlockerEntry *lock_waits_copy_blockers(int *count);
-extern bool lock_waits_holder(int slot, uint64 session, LockHolder *holder);
-
-/* Forget everything, for a reset.  The caller holds the reset lock. */
-extern void lock_waits_reset(void);
+extern void lock_waits_tick(int64 now, int64 before, int64 clock_offset);
 
 #endif							/* PGNETLAT_LOCK_WAITS_H */

@@ -812,7 +812,7 @@ tick_once(Tick *tick)
 			slot_control->clock_steps++;
 		sample_all(tick);
 		pools_end_tick(tick->before, tick->now);
-		lock_waits_tick(tick->now);
+		lock_waits_tick(tick->now, tick->before, tick->clock_offset);
 		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();

@@ -23,9 +23,9 @@
 #include "postgres.h"
 
 #include "accumulate.h"
+#include "blockers.h"
 #include "client_key.h"
 #include "history.h"
-#include "lock_waits.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "pools.h"
@@ -502,7 +502,7 @@ accumulate_reset(void)
 	clients_reset();
 	statements_reset();
 	history_reset(timestamp);
-	lock_waits_reset();
+	blockers_reset();
 	pools_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;

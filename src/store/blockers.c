@@ -3,13 +3,16 @@
  * blockers.c
  *	  See blockers.h.
  *
- * When the table is full, the entries for which others waited least are
- * removed, and their counters added to one that has no key, so that the sums
- * stay true.
+ * One lightweight lock protects the table.  Its only writers are the worker, a
+ * few times a second and only while sessions wait for locks, and resets.
  *
- * How many sessions wait for a holder now is counted anew in each pass over
- * the waits, without going through the entries for that: an entry that the
- * latest pass did not touch has none.
+ * When the table is full, the entry for which others waited least is removed,
+ * and its counters are added to one that has no key, so that the sums stay
+ * true.  An entry for which sessions wait now stays: it would come back at
+ * once, from zero.
+ *
+ * How many sessions wait for a holder now is counted anew in each pass of the
+ * worker over the holders; entries that the latest pass did not touch have none.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,25 +21,56 @@
 #include "postgres.h"
 
 #include "blockers.h"
-#include "clock.h"
-#include "common/hashfn.h"
-#include "port/atomics.h"
+#include "compat.h"
+#include "locks.h"
+#include "session_slot.h"
 #include "settings.h"
 #include "storage/shmem.h"
-#include "table.h"
+#include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(BlockerKey) ==
 				 sizeof(ClientKey) + NAMEDATALEN + sizeof(uint32) + sizeof(uint64),
-				 "BlockerKey must not have padding: it is compared as bytes");
+				 "BlockerKey must not have padding: it is hashed as bytes");
 
-/* How often to make room for an entry that others have taken then. */
-#define MAX_TRIES		3
+/* By how much the usage of all entries falls when one is evicted. */
+#define USAGE_DECREASE_FACTOR	0.99
 
-static pg_atomic_uint64 *latest_pass = NULL;
+/* All of it, and the table, is protected by the lock of blockers. */
+typedef struct BlockersControl
+{
+	uint64		pass;
+	int64		evicted_count;
+	BlockerEntry evicted;		/* what evicted entries had; since 0: nothing */
+} BlockersControl;
 
-/* Add up two of the same holder. */
+static BlockersControl *control = NULL;
+static HTAB *table = NULL;
+
+Size
+blockers_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(BlockersControl)),
+					hash_estimate_size(pgnetlat_max_blockers, sizeof(BlockerEntry)));
+}
+
 void
-blockers_sum(BlockerCounters *sum, const BlockerCounters *term)
+blockers_shmem_init(void)
+{
+	bool		found;
+	HASHCTL		info = {.keysize = sizeof(BlockerKey),.entrysize = sizeof(BlockerEntry)};
+
+	control = ShmemInitStruct("pgnetlat blockers control", sizeof(BlockersControl), &found);
+	if (!found)
+	{
+		memset(control, 0, sizeof(*control));
+		control->pass = 2;		/* entries that are restored are of pass 0 */
+	}
+	table = compat_shmem_hash("pgnetlat blockers", pgnetlat_max_blockers, &info,
+							  HASH_ELEM | HASH_BLOBS);
+}
+
+static void
+add_counters(BlockerCounters *sum, const BlockerCounters *term)
 {
 	sum->blocked += term->blocked;
 	sum->exec += term->exec;
@@ -48,153 +82,118 @@ blockers_sum(BlockerCounters *sum, const BlockerCounters *term)
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
 }
 
-/* "own" is the row of what was evicted of a partition; its key stays zero. */
 static void
-add_up_evicted(void *own, const void *evicted)
+add_to_evicted(const BlockerCounters *counters, TimestampTz since)
 {
-	BlockerEntry *sum = own;
-	const BlockerEntry *entry = evicted;
+	BlockerEntry *evicted = &control->evicted;
 
-	blockers_sum(&sum->counters, &entry->counters);
-	if (entry->since != 0 && (sum->since == 0 || entry->since < sum->since))
-		sum->since = entry->since;
+	add_counters(&evicted->counters, counters);
+	if (evicted->since == 0 || since < evicted->since)
+		evicted->since = since;
 }
 
-/* Whom others wait for stays: it would come back at once, from zero. */
+/* False if sessions wait for each of the holders. */
 static bool
-may_be_evicted(const void *entry)
+evict_one(void)
 {
-	return ((const BlockerEntry *) entry)->live.pass + 1 < pg_atomic_read_u64(latest_pass);
-}
+	HASH_SEQ_STATUS scan;
+	BlockerEntry *entry;
+	BlockerEntry *least = NULL;
 
-static const TableSpec spec = {
-	.name = "pgnetlat blockers",
-	.lock = LOCK_BLOCKERS,
-	.key_size = sizeof(BlockerKey),
-	.entry_size = sizeof(BlockerEntry),
-	.usage_offset = offsetof(BlockerEntry, usage),
-	.since_offset = offsetof(BlockerEntry, since),
-	.own_size = sizeof(BlockerEntry),
-	.may_go = may_be_evicted,
-	.evict = add_up_evicted,
-};
-
-static Table table;
-
-Size
-blockers_shmem_size(void)
-{
-	return add_size(MAXALIGN(sizeof(pg_atomic_uint64)),
-					table_shmem_size(&spec, pgnetlat_max_blockers));
-}
-
-void
-blockers_shmem_init(void)
-{
-	bool		found;
-
-	latest_pass = ShmemInitStruct("pgnetlat blockers control", sizeof(pg_atomic_uint64),
-								  &found);
-	if (!found)
-		pg_atomic_init_u64(latest_pass, 1);
-	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
-}
-
-uint32
-blockers_hash(const BlockerKey *key)
-{
-	return hash_bytes((const unsigned char *) key, sizeof(*key));
-}
-
-/*
- * The waits are gone through once more: from now on none is in progress.
- */
-void
-blockers_begin_pass(void)
-{
-	pg_atomic_fetch_add_u64(latest_pass, 1);
-}
-
-/* The entry of a key; NULL if there is no room.  Its partition is locked. */
-static BlockerEntry *
-lock_entry(const BlockerKey *key, uint32 hash, TimestampTz now)
-{
-	for (int try = 0;; try++)
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
 	{
-		BlockerEntry *entry;
-
-		table_lock(&table, hash);
-		entry = table_find_or_add(&table, hash, key, now);
-		if (entry || try == MAX_TRIES)
-			return entry;
-		table_unlock(&table, hash);
-		if (!table_make_room(&table, true))
-			try = MAX_TRIES - 1;
+		entry->usage *= USAGE_DECREASE_FACTOR;
+		/* the present pass may not have come to it yet */
+		if (entry->pass + 1 < control->pass && (least == NULL || entry->usage < least->usage))
+			least = entry;
 	}
+	if (least == NULL)
+		return false;
+	add_to_evicted(&least->counters, least->since);
+	control->evicted_count++;
+	hash_search(table, &least->key, HASH_REMOVE, NULL);
+	return true;
 }
 
-/* That of evicted ones, to which so many waits are added that begin. */
+/* The entry of a key; NULL if there is no room for it. */
 static BlockerEntry *
-evicted_entry(uint32 hash, int64 begun, TimestampTz now)
+find_or_add(const BlockerKey *key, TimestampTz since)
 {
-	BlockerEntry *entry = table_own(&table, hash);
+	BlockerEntry *entry = hash_search(table, key, HASH_FIND, NULL);
 
-	for (int64 i = 0; i < begun; i++)
-		table_count_evicted(&table, hash);
-	if (entry->since == 0)
-		entry->since = now;
+	if (entry)
+		return entry;
+	if (hash_get_num_entries(table) >= pgnetlat_max_blockers && !evict_one())
+		return NULL;
+	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
+	if (entry)
+	{
+		memset((char *) entry + sizeof(entry->key), 0, sizeof(*entry) - sizeof(entry->key));
+		entry->since = since;
+	}
 	return entry;
 }
 
 /*
- * Add what is new.  A part may be found late, of what was waited while the holder
- * found no room and its waits went to the evicted: then it has no place here.
+ * The holders are gone through once more: from now on nobody waits.
  */
-static void
-add_fitting(BlockerCounters *sum, const BlockerCounters *new)
+void
+blockers_begin_pass(void)
 {
-	BlockerCounters fitting = *new;
-	const int64 *booked = &sum->exec;
-	int64	   *part = &fitting.exec;
-	int64		room = sum->blocked + new->blocked;
-
-	for (int i = 0; i < BLOCKER_PARTS; i++)
-		room -= booked[i];
-	for (int i = 0; i < BLOCKER_PARTS; i++)
-	{
-		part[i] = Min(part[i], room);
-		room -= part[i];
-	}
-	blockers_sum(sum, &fitting);
+	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
+	control->pass++;
+	locks_release(LOCK_BLOCKERS, 0);
 }
 
 /*
- * Add to the counters of a holder.  What has no room goes to the evicted.
+ * Add what is new of a holder, for which so many sessions wait now.  What has no room
+ * goes to the evicted; where it begins it counts as one.  What is older than the
+ * latest reset of all is forgotten: a reset announces its generation before it
+ * takes the lock.
  */
 void
-blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta, TimestampTz now)
+blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
+			 bool begins, uint32 generation)
 {
-	BlockerEntry *entry = lock_entry(key, hash, now);
-	uint64		pass = pg_atomic_read_u64(latest_pass);
+	TimestampTz now = GetCurrentTimestamp();
+	BlockerEntry *entry;
 
-	if (entry == NULL)
-		entry = evicted_entry(hash, delta->begun, now);
-	if (entry->live.pass != pass)
+	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
+	if (generation == slot_generation())
 	{
-		entry->live.pass = pass;
-		entry->live.sessions = 0;
+		entry = find_or_add(key, now);
+		if (entry == NULL)
+		{
+			entry = &control->evicted;
+			add_to_evicted(new, now);
+			control->evicted_count += begins;
+		}
+		else
+			add_counters(&entry->counters, new);
+		entry->usage += (double) new->blocked;
+		if (entry->pass != control->pass)
+			entry->sessions = 0;
+		entry->pass = control->pass;
+		entry->sessions += sessions;
+		entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->sessions);
 	}
-	entry->live.sessions += delta->in_progress;
-	add_fitting(&entry->counters, &delta->counters);
-	entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->live.sessions);
-	entry->usage += delta->counters.blocked / (double) NS_PER_S;
-	table_unlock(&table, hash);
+	locks_release(LOCK_BLOCKERS, 0);
 }
 
 void
 blockers_reset(void)
 {
-	table_clear(&table);
+	HASH_SEQ_STATUS scan;
+	BlockerEntry *entry;
+
+	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		hash_search(table, &entry->key, HASH_REMOVE, NULL);
+	control->evicted_count = 0;
+	memset(&control->evicted, 0, sizeof(control->evicted));
+	locks_release(LOCK_BLOCKERS, 0);
 }
 
 /*
@@ -203,103 +202,58 @@ blockers_reset(void)
 void
 blockers_restore(const BlockerEntry *saved)
 {
-	uint32		hash = blockers_hash(&saved->key);
 	BlockerEntry *entry = NULL;
 
-	table_lock(&table, hash);
-	if (saved->key.backend_type[0] != '\0')
-		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
+	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
+	if (saved->key.backend_type[0] != '\0' &&
+		hash_get_num_entries(table) < pgnetlat_max_blockers)
+		entry = find_or_add(&saved->key, saved->since);
 	if (entry)
+	{
 		*entry = *saved;
+		entry->pass = 0;
+		entry->sessions = 0;
+	}
 	else
-		add_up_evicted(table_own(&table, hash), saved);
-	table_unlock(&table, hash);
-}
-
-/* Nobody waits in a copy who does not any more. */
-static void
-copy_entry(void *copy, const void *entry, const void *own, void *arg)
-{
-	BlockerEntry *result = copy;
-
-	memcpy(result, entry, sizeof(*result));
-	if (result->live.pass != pg_atomic_read_u64(latest_pass))
-		result->live.sessions = 0;
+		add_to_evicted(&saved->counters, saved->since);
+	locks_release(LOCK_BLOCKERS, 0);
 }
 
 static void
-read_evicted(const void *own, void *sum)
+copy_entry(BlockerEntry *copy, const BlockerEntry *entry)
 {
-	BlockerEntry row;
-
-	copy_entry(&row, own, own, NULL);
-	add_up_evicted(sum, &row);
-	((BlockerEntry *) sum)->live.sessions += row.live.sessions;
-}
-
-static void
-forget_evicted(void *sum)
-{
-	memset(sum, 0, sizeof(BlockerEntry));
-}
-
-static const TableReader reader = {
-	.copy_size = sizeof(BlockerEntry),
-	.copy = copy_entry,
-	.own = read_evicted,
-	.restart = forget_evicted,
-	.extra = 1,
-};
-
-static BlockerEntry *
-append_evicted(BlockerEntry *copies, const BlockerEntry *evicted, int *count)
-{
-	if (evicted->since != 0)
-		copies[(*count)++] = *evicted;
-	return copies;
+	*copy = *entry;
+	if (copy->pass != control->pass)
+		copy->sessions = 0;
 }
 
 /*
- * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
- * there is any, is the last.
+ * A palloc'd copy of all entries; the one of evicted entries, if there is any, is
+ * the last.
  */
 BlockerEntry *
 blockers_copy(int *count)
 {
-	BlockerEntry evicted;
-	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
+	BlockerEntry *copies = palloc(mul_size(pgnetlat_max_blockers + 1, sizeof(BlockerEntry)));
+	HASH_SEQ_STATUS scan;
+	BlockerEntry *entry;
 
-	return append_evicted(copies, &evicted, count);
-}
-
-/*
- * Make room for a copy, which is all zero at first.  If it was not enough the last
- * time, or a reset was under way then, that is over.
- */
-void
-blockers_prepare_copy(BlockersCopy *copy)
-{
-	locks_acquire(LOCK_RESET, 0, LW_SHARED);
-	locks_release(LOCK_RESET, 0);
-	table_prepare_copy(&table, &reader, &copy->entries);
-}
-
-bool
-blockers_copy_prepared(BlockersCopy *copy)
-{
-	return table_copy_prepared(&table, &reader, &copy->evicted, &copy->entries);
-}
-
-BlockerEntry *
-blockers_finish_copy(BlockersCopy *copy, int *count)
-{
-	*count = (int) copy->entries.count;
-	return append_evicted((BlockerEntry *) copy->entries.at, &copy->evicted, count);
+	*count = 0;
+	locks_acquire(LOCK_BLOCKERS, 0, LW_SHARED);
+	hash_seq_init(&scan, table);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		copy_entry(&copies[(*count)++], entry);
+	if (control->evicted.since != 0)
+		copy_entry(&copies[(*count)++], &control->evicted);
+	locks_release(LOCK_BLOCKERS, 0);
+	return copies;
 }
 
 void
 blockers_counts(int64 *entries, int64 *evicted)
 {
-	*entries = table_entries(&table);
-	*evicted = table_evicted(&table);
+	locks_acquire(LOCK_BLOCKERS, 0, LW_SHARED);
+	*entries = hash_get_num_entries(table);
+	*evicted = control->evicted_count;
+	locks_release(LOCK_BLOCKERS, 0);
 }

@@ -7,7 +7,7 @@
  * A holder is the root of a chain of lock waits: it holds a lock that others
  * wait for, and waits for none itself.  Its entry is that of its client group
  * and its latest statement; holders without a client have one for each type of
- * process.
+ * process.  What is added, and when, is explained in lock_waits.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,7 +18,6 @@
 
 #include "clients.h"
 #include "datatype/timestamp.h"
-#include "table.h"
 
 /* Hashed as bytes: no padding, and everything unused is zero. */
 typedef struct BlockerKey
@@ -46,68 +45,27 @@ typedef struct BlockerCounters
 
 #define BLOCKER_PARTS	5
 
-/*
- * What is new of some waits for a holder; blocked_max is for how long the longest
- * of them has been in progress under this key.
- */
-typedef struct BlockerDelta
-{
-	BlockerCounters counters;
-	int64		in_progress;	/* as of this pass */
-	int64		begun;			/* of which nothing was added yet */
-} BlockerDelta;
-
-/* How many wait now: valid only while "pass" is the latest. */
-typedef struct BlockerLive
-{
-	uint64		pass;
-	int64		sessions;
-} BlockerLive;
-
 typedef struct BlockerEntry
 {
-	BlockerKey	key;			/* must be first */
-	double		usage;			/* aging seconds that others waited, for
-								 * eviction */
+	BlockerKey	key;			/* must be first; all zero: evicted entries */
 	TimestampTz since;
-	BlockerLive live;
+	double		usage;			/* ns that others waited, aging; for eviction */
+	uint64		pass;			/* of the worker, in which so many ... */
+	int64		sessions;		/* ... waited for it */
 	BlockerCounters counters;
 } BlockerEntry;
 
 extern Size blockers_shmem_size(void);
 extern void blockers_shmem_init(void);
 
-extern uint32 blockers_hash(const BlockerKey *key);
-extern void blockers_sum(BlockerCounters *sum, const BlockerCounters *term);
-
-/*
- * Functions for the holder of the lock of lock waits.  Each pass over the waits
- * begins with blockers_begin_pass(); each wait goes into one blockers_add() of
- * it.
- */
+/* Functions for the worker */
 extern void blockers_begin_pass(void);
-extern void blockers_add(const BlockerKey *key, uint32 hash, const BlockerDelta *delta,
-						 TimestampTz now);
+extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
+						 bool begins, uint32 generation);
+
 extern void blockers_reset(void);
-
-extern BlockerEntry *blockers_copy(int *count);
-
-/*
- * The same in three steps, of which only the second one is for the holder of the
- * lock of lock waits, and does not allocate.  It returns false if the first two
- * are to be done again.
- */
-typedef struct BlockersCopy
-{
-	TableCopies entries;
-	BlockerEntry evicted;
-} BlockersCopy;
-
-extern void blockers_prepare_copy(BlockersCopy *copy);
-extern bool blockers_copy_prepared(BlockersCopy *copy);
-extern BlockerEntry *blockers_finish_copy(BlockersCopy *copy, int *count);
-
 extern void blockers_counts(int64 *entries, int64 *evicted);
+extern BlockerEntry *blockers_copy(int *count);
 extern void blockers_restore(const BlockerEntry *saved);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

@@ -207,7 +207,6 @@ restore_blocker(void *saved)
 	cut_client_key(&entry->key.client);
 	cut_name(entry->key.backend_type);
 	cut_entry(&entry->usage, &entry->since, &entry->counters, sizeof(entry->counters));
-	memset(&entry->live, 0, sizeof(entry->live));
 	blockers_restore(entry);
 }
 

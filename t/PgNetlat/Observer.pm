@@ -66,14 +66,12 @@ my $CLOCK_ERROR = 0.1;
 # The same between the wall clock and the monotonic one, over some seconds.
 my $WALL_CLOCK_ERROR = 5;
 
-# Of pgnetlat_blockers: the parts, of which the last may fall; and what never
-# does.
+# Of pgnetlat_blockers: the parts; and what never falls.
 our @BLOCKER_PARTS = qw(blocked_by_exec_time blocked_by_send_time
   blocked_by_recv_time blocked_by_network_time blocked_by_client_time
   blocked_by_other_time);
-our @BLOCKER_GROWING = (
-	(grep { $_ ne 'blocked_by_other_time' } @BLOCKER_PARTS),
-	qw(blocked_time blocked_time_max blocked_sessions_max));
+our @BLOCKER_GROWING =
+  (@BLOCKER_PARTS, qw(blocked_time blocked_time_max blocked_sessions_max));
 
 # Of pgnetlat_walsenders, likewise.
 our @WALSENDER_PARTS =

@@ -45,6 +45,7 @@ typedef int pgsocket;
 
 #define MCXT_ALLOC_HUGE			1
 #define palloc_extended(size, flags)	malloc(size)
+#define palloc0(size)			calloc(1, size)
 #define repalloc_huge(pointer, size)	realloc(pointer, size)
 #define add_size(a, b)			((a) + (b))
 #define mul_size(a, b)			((a) * (b))
