@@ -548,11 +548,118 @@ $gain = gain(
 		$observer->settled($client);
 	});
 
-# The exchange goes on until Sync, so in it the pause is sampled.
-cmp_ok(waited($gain) + $gain->{recv_time},
-	'>=', 250, 'error, and Sync much later: the pause is the client');
-at_most_beside($gain->{exec_time}, 250, $gain,
+# The exchange goes on until Sync, for which a round trip is waited.
+at_least(waited($gain) + $gain->{recv_time},
+	$paused, 'error, and Sync much later: the pause is the client');
+at_most_beside($gain->{exec_time}, $paused, $gain,
 	'error, and Sync much later: is not execution');
+
+# Drivers that prepare with Flush send Sync only after the error.
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? 'TCP' : 'Unix socket';
+
+	gain(
+		"error, and Sync behind it, $over",
+		{ requests => 20, round_trips => 40, statements => 0 },
+		sub {
+			my ($client) = @_;
+
+			for (1 .. 20)
+			{
+				$client->put(parse('', 'SELEC'), describe('S', ''), flush());
+				$client->until('E');
+				$client->put(sync());
+				$client->until('Z');
+			}
+		},
+		tcp => $tcp);
+
+	# a Flush that is read before a request
+	gain(
+		"Flush and a request, $over",
+		{ requests => 20, pipelined => 0, round_trips => 20 },
+		sub {
+			my ($client) = @_;
+
+			for (1 .. 20)
+			{
+				$client->put(flush(), parse('', 'SELECT 1'),
+					bind_('', ''), execute(''), sync());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+
+	# Close behind Sync: nobody waits for what it answers
+	my $closed = gain(
+		"Close behind Sync, $over",
+		{ requests => 11, pipelined => 0, round_trips => 11 },
+		sub {
+			my ($client) = @_;
+
+			for (1 .. 10)
+			{
+				$client->put(parse('', 'SELECT 1'),
+					bind_('', ''), execute(''), sync(), close_('S', 'x'));
+				$client->responses;
+				pause(20);
+			}
+			$client->put(sync());
+			$client->responses;
+		},
+		tcp => $tcp);
+	at_most_beside($closed->{exec_time}, 200, $closed,
+		"Close behind Sync, $over: its pauses are the client's");
+
+	gain(
+		"Close and Flush, $over",
+		{ requests => 2, round_trips => 2 },
+		sub {
+			my ($client) = @_;
+
+			$client->put(close_('S', 'x'), flush());
+			$client->until('3');
+			$client->put(sync());
+			$client->responses;
+		},
+		tcp => $tcp);
+
+	# COPY from a client that is so close that it answers before flush() returns
+	gain(
+		"COPY, $over",
+		{ requests => 50, round_trips => 100, statements => 50 },
+		sub {
+			my ($client) = @_;
+
+			for (1 .. 50)
+			{
+				$client->put(query('COPY items (note) FROM STDIN'));
+				$client->until('G');
+				$client->put(copy_done());
+				$client->responses;
+			}
+		},
+		tcp => $tcp);
+}
+
+# Notifications, which are sent in a wait, are counted by the byte.
+{
+	my $other = PgNetlat::Client->connect($node);
+
+	gain(
+		'notifications',
+		{ requests => 0 },
+		sub {
+			my ($client) = @_;
+
+			$other->run('NOTIFY here');
+			$client->until('A');
+			pause(50);
+		},
+		before => ['LISTEN here']);
+	$other->finish;
+}
 
 $gain = gain(
 	'notice, then long execution',

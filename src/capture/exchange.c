@@ -650,20 +650,25 @@ exchange_note_pipelined(bool pipelined)
 }
 
 /*
- * In a wait: the client, which listens, is about to be sent a notification.  The
- * record of the statement before still has the whole wait behind it.
+ * In a wait the backend sends "bytes" of its own accord: at "notified_at", if that is not
+ * 0, a notification to its client, which listens.  The record of the statement before
+ * still has the whole wait behind it.
  */
 void
-exchange_note_notification(int64 now)
+exchange_note_unsolicited(int64 bytes, int64 notified_at)
 {
-	SessionSlot *slot = my_session.slot;
-	int64		idle;
+	int64		idle = 0;
 
+	my_session.unsolicited_after = my_ledger()->exchange_number;
 	exchange_write_begin();
-	idle = ledger_wait_notified(my_ledger(), now);
+	my_ledger()->totals.bytes_sent += bytes;
+	if (notified_at != 0)
+		idle = ledger_wait_notified(my_ledger(), notified_at);
 	if (idle > 0)
 		burst_pause(&my_tally.burst);
-	slot_write_end(slot);
+	slot_write_end(my_session.slot);
+	if (notified_at == 0)
+		return;
 	my_session.notified += idle;
 	my_session.plain = false;
 	my_session.plain_limit = 0;
@@ -716,7 +721,7 @@ notes_of_exchange(void)
  * of them be followed by a round trip.
  */
 void
-exchange_end_turn(int64 now, bool data_came)
+exchange_end_turn(int64 now, bool is_turn)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
@@ -726,7 +731,7 @@ exchange_end_turn(int64 now, bool data_came)
 	LedgerTurn	turn;
 
 	exchange_write_begin();
-	ledger_turn_end(ledger, now, data_came, &turn);
+	ledger_turn_end(ledger, now, is_turn, &turn);
 	slot_write_end(slot);
 	notes_of_exchange()->turn_network += turn.network;
 	notes_of_exchange()->turn_recv += turn.recv;
@@ -738,6 +743,48 @@ exchange_end_turn(int64 now, bool data_came)
 	next_record(ledger->since, turn.network);
 	exchange_record()->queryid = queryid;
 	exchange_set_state(STATE_STATEMENT_BEGUN, true);
+}
+
+/* What the kernel has received of the client so far; -1: not known. */
+static int64
+bytes_received(int64 now)
+{
+	TcpInfo		info = NOT_ASKED;
+
+	return ask_kernel(now, &info) ? info.counters.bytes_received : -1;
+}
+
+/* An error is about to be sent, behind which core skips what it reads up to Sync. */
+void
+exchange_note_error(int64 now)
+{
+	ErrorSent  *error = &my_session.error;
+
+	error->at = now;
+	error->received = bytes_received(now);
+	error->times_blocked = process_times_blocked();
+}
+
+/*
+ * Behind the error a turn has begun; at "now" something more is about to be sent.  If
+ * nothing has come in between, as far as is known, or too soon for an answer, Sync had
+ * been sent before, and it was no turn.
+ */
+void
+exchange_end_wait_for_sync(int64 now)
+{
+	const ErrorSent *error = &my_session.error;
+	bool		was_blocked = process_times_blocked() != error->times_blocked;
+
+	if ((was_blocked || bytes_received(now) != error->received) &&
+		2 * (now - error->at) >= my_ledger()->turn_rtt)
+	{
+		exchange_end_turn(now, true);
+		return;
+	}
+	exchange_write_begin();
+	ledger_turn_was_work(my_ledger());
+	slot_write_end(my_session.slot);
 }
 
 /*
@@ -976,12 +1023,12 @@ stop_counting(void)
 	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
 }
 
+/* Start the account at "now", in a wait. */
 static void
-start_counting(void)
+start_counting(int64 now)
 {
 	SessionSlot *slot = my_session.slot;
 	LedgerWaitTerms terms;
-	int64		now = clock_now();
 
 	my_session.counting = true;
 	my_session.response_bytes = 0;
@@ -997,7 +1044,7 @@ start_counting(void)
 	terms = wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	exchange_write_begin();
-	ledger_start(&slot->published.ledger, clock_now(),
+	ledger_start(&slot->published.ledger, now,
 				 slot->published.transport == TRANSPORT_UNIX, &terms);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	slot_write_end(slot);
@@ -1041,10 +1088,10 @@ settle_connection(int64 now, ConnectTotals *cost)
 		memset(cost, 0, sizeof(*cost));
 }
 
+/* The session's first ReadyForQuery left at "now". */
 static void
-attach(void)
+attach(int64 now)
 {
-	int64		now = clock_now();
 	uint64		session;
 	ConnectTotals cost;
 
@@ -1063,7 +1110,7 @@ attach(void)
 	my_session.clock_base =
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	if (pgnetlat_enabled)
-		start_counting();
+		start_counting(now);
 	settle_connection(now, &cost);
 	session = slot_open(my_session.slot);
 	active_attach(my_session.index);
@@ -1096,15 +1143,16 @@ look_at_name(void)
 
 /*
  * After ReadyForQuery has left: what must not happen in the middle of an
- * exchange.  No lock is held here, and the client has its response.
+ * exchange.  No lock is held here, and the client has its response: from "ready_at"
+ * on, where nothing was counted before.
  */
 void
-exchange_housekeeping(void)
+exchange_housekeeping(int64 ready_at)
 {
 	pgnetlat_housekeeping = false;
 	if (my_session.slot == NULL)
 	{
-		attach();
+		attach(ready_at);
 		my_session.renamed = false;
 	}
 	if (my_session.slot == NULL)
@@ -1112,7 +1160,7 @@ exchange_housekeeping(void)
 	if (pgnetlat_enabled != my_session.counting)
 	{
 		if (pgnetlat_enabled)
-			start_counting();
+			start_counting(clock_now());
 		else
 			stop_counting();
 	}

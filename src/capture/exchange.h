@@ -60,6 +60,14 @@ typedef struct ExchangeNotes
 	int64		turn_recv;
 } ExchangeNotes;
 
+/* When an error was sent that leaves the session alive. */
+typedef struct ErrorSent
+{
+	int64		at;
+	int64		received;		/* bytes from the client; -1: not known */
+	long		times_blocked;
+} ErrorSent;
+
 typedef struct OwnSession
 {
 	/* of each exchange: close together, for these lines it has to fetch */
@@ -112,6 +120,7 @@ typedef struct OwnSession
 								 * with */
 	int64		client_rtt;		/* between a pooler and its client; 0: not
 								 * known */
+	ErrorSent	error;
 	ExchangeNotes notes;
 } OwnSession;
 
@@ -191,9 +200,11 @@ extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_pipelined(bool pipelined);
-extern void exchange_note_notification(int64 now);
+extern void exchange_note_unsolicited(int64 bytes, int64 notified_at);
 extern void exchange_begin_turn(int64 now);
-extern void exchange_end_turn(int64 now, bool data_came);
+extern void exchange_end_turn(int64 now, bool is_turn);
+extern void exchange_note_error(int64 now);
+extern void exchange_end_wait_for_sync(int64 now);
 extern void exchange_count_turn(void);
 extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
@@ -202,7 +213,7 @@ extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_statu
 extern void exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
-extern void exchange_housekeeping(void);
+extern void exchange_housekeeping(int64 ready_at);
 extern void exchange_settle(void);
 extern void exchange_look_up_statement(void);
 
@@ -396,13 +407,6 @@ exchange_note_parameter(void)
 {
 	pgnetlat_housekeeping = my_session.renamed = true;
 	my_session.plain = false;
-}
-
-/* In the wait in progress the backend has sent something of its own accord. */
-static inline void
-exchange_note_unsolicited(void)
-{
-	my_session.unsolicited_after = my_ledger()->exchange_number;
 }
 
 /* ---------------------------------------------------------------------------

@@ -19,7 +19,13 @@
  *
  * When does it end?  When flush() returns after ReadyForQuery, or after the
  * response to a Flush message.  A flush right after a notice, an error or the
- * invitation to copy is in the middle of a request.
+ * invitation to copy is in the middle of a request.  CloseComplete alone is not
+ * flushed, so it begins no exchange.
+ *
+ * After an error in the extended protocol core skips what it reads up to Sync.  If the
+ * client has sent that already, nothing is waited for; but it may have sent Flush, and
+ * Sync costs a round trip.  So a turn is begun, and taken back if nothing has come when
+ * the next message is sent.
  *
  * Had the next request arrived by then?  Something had, if core's buffer or
  * the kernel's is not empty.  But that may be a Flush message, to which core
@@ -53,6 +59,7 @@
 #include "connecting.h"
 #include "exchange.h"
 #include "replication/walsender.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
 #include "walsenders.h"
@@ -128,6 +135,11 @@ typedef struct Wire
 	bool		flush_wait;		/* the wait followed a Flush message */
 	bool		more_in_kernel; /* before the response left, behind core's
 								 * buffer */
+	bool		raised;			/* the message put last is an error that
+								 * leaves the session alive */
+	bool		skipping;		/* up to Sync, in a turn */
+	bool		invited;		/* the client's first data is waited for by core, */
+	long		times_blocked;	/* ... since it was so often */
 	bool		copied;			/* the exchange has asked for data, ... */
 	int64		before_copy;	/* ... after so many statements of the session */
 } Wire;
@@ -163,8 +175,12 @@ message_in_wait(char type)
 			exchange_begin(clock_now(), false); /* about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
+			exchange_begin(clock_now(), true);	/* Sync, without work */
+			break;
 		case MSG_CLOSE_COMPLETE:
-			exchange_begin(clock_now(), true);	/* Sync or Close, without work */
+			/* leaves with what comes next; it may be what had arrived */
+			if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
+				exchange_note_pipelined(false);
 			break;
 		default:
 			if (wire.flush_wait)
@@ -241,6 +257,18 @@ message_after_statement(void)
 		exchange_next_statement(at, wire.buffered);
 }
 
+/* The value of a field of an error; "" if it has none. */
+static const char *
+error_field(const char *body, char field)
+{
+	for (; *body != '\0'; body += strlen(body) + 1)
+	{
+		if (*body == field)
+			return body + 1;
+	}
+	return "";
+}
+
 /* What a message in a response says, other than a row. */
 static void
 note_message(char type, const char *body)
@@ -259,8 +287,10 @@ note_message(char type, const char *body)
 			/* of application_name, perhaps */
 			exchange_note_parameter();
 			return;
-		case MSG_NOTICE:
 		case MSG_ERROR:
+			wire.raised = strcmp(error_field(body, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
+			return;
+		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
 			/* locks may be held where one of these is sent */
 		case MSG_CLOSE_COMPLETE:
@@ -299,6 +329,23 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
+/*
+ * The first data of a COPY had not come when we left waiting for it to core, which now
+ * sends something: was it because data came?  Not if it has not waited, or was
+ * cancelled or terminated.
+ */
+static void
+count_late_turn(int type, const char *body)
+{
+	if (type == MSG_NOTICE)
+		return;
+	wire.invited = false;
+	if (process_times_blocked() == wire.times_blocked)
+		return;
+	if (type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0)
+		exchange_count_turn();
+}
+
 /* Any message, step by step. */
 static pg_noinline int
 special_message(int type, const char *body, size_t length)
@@ -309,8 +356,16 @@ special_message(int type, const char *body, size_t length)
 		connecting_note_message(type, body, length);
 	if (exchange_in_wait())
 		message_in_wait(type);
-	if (exchange_in_progress() && interesting[(unsigned char) type] != 0)
-		note_message(type, body);
+	if (exchange_in_progress())
+	{
+		if (unlikely(wire.skipping))
+			exchange_end_wait_for_sync(clock_now());
+		wire.skipping = false;
+		if (unlikely(wire.invited))
+			count_late_turn(type, body);
+		if (interesting[(unsigned char) type] != 0)
+			note_message(type, body);
+	}
 	result = pass_on(type, body, length);
 	wire.noted = type;
 	wire.noted_at = wire.buffered;
@@ -326,11 +381,11 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
 		exchange_note_statement();
-	else if (likely(type == MSG_READY_FOR_QUERY))
+	else if (likely(type == MSG_READY_FOR_QUERY && my_session.plain))
 	{
 		exchange_note_ready(body[0]);
 		wire.noted_at = buffered;
-		wire.noted = MSG_READY_FOR_QUERY + my_session.plain;
+		wire.noted = MSG_READY_PLAIN;
 	}
 	else
 		return special_message(type, body, length);
@@ -465,15 +520,22 @@ library_has_more(void)
 	return COMPAT_UNKNOWN;
 }
 
+/* What came of waiting for data. */
+typedef enum Arrival
+{
+	ARRIVAL_LATE,				/* nothing so far */
+	ARRIVAL_DATA,
+	ARRIVAL_INTERRUPT			/* something else must be seen to */
+} Arrival;
+
 /*
- * Wait at "now" for data, or for something else that must be seen to; has data
- * come?
+ * Wait at "now" for data, or for something else that must be seen to.
  *
  * Timers set the latch as well: it is reset as core does, which while it reads
  * a COPY looks for nothing but the end of the session.  A cancel request is
  * core's as well: triggers may run before it reads.
  */
-static bool
+static Arrival
 data_comes(int64 now)
 {
 	int64		until = now + PATIENCE_NS;
@@ -486,31 +548,34 @@ data_comes(int64 now)
 							 WAIT_EVENT_CLIENT_READ) == 0)
 			break;
 		if ((event.events & WL_LATCH_SET) == 0)
-			return (event.events & WL_SOCKET_READABLE) != 0;
+			return (event.events & WL_SOCKET_READABLE) != 0 ? ARRIVAL_DATA : ARRIVAL_INTERRUPT;
 		ResetLatch(MyLatch);
 		if (ProcDiePending || QueryCancelPending)
 		{
 			SetLatch(MyLatch);
-			break;
+			return ARRIVAL_INTERRUPT;
 		}
 	}
-	return false;
+	return ARRIVAL_LATE;
 }
 
 /*
- * The client was invited to copy at "now".  Unless data had arrived already,
- * it is going to cost a round trip, which is measured where we can wait for it
- * as core is about to: when it takes too long, the rest is core's.
+ * The client was invited to copy, by what was sent from "asked_at" to "now".  Unless
+ * data had arrived already, it is going to cost a round trip, which is measured where
+ * we can wait for it as core is about to: when it takes too long, the rest is core's.
+ *
+ * Data that comes much sooner than a round trip after the invitation left was sent
+ * without waiting for that.
  *
  * The invitation may have been asked for by the extended protocol: then Sync,
  * Flush or both are behind it in the buffer, which core will skip.
  */
 static void
-invited_to_copy(int64 now, bool arrived)
+invited_to_copy(int64 asked_at, int64 now, bool arrived)
 {
 	int			type = next_in_buffer();
 	CompatTristate data = COMPAT_NO;
-	bool		came;
+	Arrival		arrival;
 
 	wire.copied = true;
 	wire.before_copy = statements_so_far();
@@ -529,8 +594,12 @@ invited_to_copy(int64 now, bool arrived)
 	}
 
 	exchange_begin_turn(now);
-	came = data_comes(now);
-	exchange_end_turn(clock_now(), came);
+	arrival = data_comes(now);
+	now = clock_now();
+	exchange_end_turn(now, arrival == ARRIVAL_DATA &&
+					  2 * (now - asked_at) >= my_session.slot->published.trip);
+	wire.invited = arrival == ARRIVAL_LATE;
+	wire.times_blocked = process_times_blocked();
 }
 
 /*
@@ -543,7 +612,7 @@ asked_to_authenticate(void)
 	int64		now = clock_now();
 
 	if (connecting_asked(now) && next_in_buffer() == 0 &&
-		library_has_more() == COMPAT_NO && data_comes(now))
+		library_has_more() == COMPAT_NO && data_comes(now) == ARRIVAL_DATA)
 		connecting_answered(clock_now());
 }
 
@@ -551,17 +620,20 @@ asked_to_authenticate(void)
 static pg_noinline int
 flush_event_by_event(char last)
 {
-	int64		now = clock_now();
+	int64		sending_since = clock_now();
+	int64		now;
 	size_t		bytes = wire.buffered;
 	bool		copy_in = last == MSG_COPY_IN;
 	bool		in_kernel;
 	bool		in_buffer;
 	int			result;
 
-	exchange_begin_send(now, bytes);
+	exchange_begin_send(sending_since, bytes);
+	if (last == MSG_ERROR)
+		exchange_note_error(sending_since);
 	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
-		kernel_has_request(now, in_buffer);
+		kernel_has_request(sending_since, in_buffer);
 	result = wire.next_flush();
 	now = clock_now();
 	wire.more_in_kernel = in_kernel && in_buffer;
@@ -587,7 +659,12 @@ flush_event_by_event(char last)
 	{
 		exchange_end_send(now, bytes);
 		if (copy_in && result == 0)
-			invited_to_copy(now, in_kernel);
+			invited_to_copy(sending_since, now, in_kernel);
+		else if (last == MSG_ERROR && wire.raised)
+		{
+			wire.skipping = true;
+			exchange_begin_turn(now);
+		}
 	}
 	return result;
 }
@@ -639,6 +716,20 @@ flush_response(void)
 	return result;
 }
 
+/* After ReadyForQuery has left, which if nothing was counted was at "ready_at". */
+static pg_noinline void
+housekeeping(int64 ready_at)
+{
+	exchange_housekeeping(ready_at);
+	wire.fetch = FETCH_UNKNOWN;
+	if (!am_walsender)
+		return;
+	/* it is none of our sessions, and nobody looks at its messages */
+	wire.methods.putmessage = wire.next_putmessage;
+	wire.methods.flush = wire.next_flush;
+	walsenders_register();
+}
+
 /*
  * Nothing is counted, or the backend speaks of its own accord, or it has read
  * a Flush message with nothing to send: what arrived with the request before
@@ -647,38 +738,26 @@ flush_response(void)
 static int
 flush_out_of_response(char last)
 {
+	int64		now = 0;
 	int			result;
 
 	if (exchange_in_wait())
 	{
 		if (wire.buffered > 0)
-		{
-			exchange_note_unsolicited();
-			if (last == MSG_NOTIFICATION)
-				exchange_note_notification(clock_now());
-		}
-		else
-			exchange_note_pipelined(pq_buffer_remaining_data() > 0 || wire.more_in_kernel);
+			exchange_note_unsolicited(wire.buffered,
+									  last == MSG_NOTIFICATION ? clock_now() : 0);
+		else if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
+			exchange_note_pipelined(false);
 	}
+	else if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
+		now = clock_now();
 	wire.buffered = 0;
 	result = wire.next_flush();
 	if (unlikely(connecting_in_progress) && result == 0 && connecting_has_asked())
 		asked_to_authenticate();
+	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
+		housekeeping(now);
 	return result;
-}
-
-/* After ReadyForQuery has left. */
-static pg_noinline void
-housekeeping(void)
-{
-	exchange_housekeeping();
-	wire.fetch = FETCH_UNKNOWN;
-	if (!am_walsender)
-		return;
-	/* it is none of our sessions, and nobody looks at its messages */
-	wire.methods.putmessage = wire.next_putmessage;
-	wire.methods.flush = wire.next_flush;
-	walsenders_register();
 }
 
 /* Anything but a plain response, or what is left of one. */
@@ -689,12 +768,14 @@ flush_otherwise(void)
 	int			result;
 
 	wire.noted = 0;
-	if (exchange_in_progress())
-		result = flush_event_by_event(last);
-	else
-		result = flush_out_of_response(last);
+	/* Close, and then Flush */
+	if (last == MSG_CLOSE_COMPLETE && exchange_in_wait())
+		exchange_begin(clock_now(), true);
+	if (!exchange_in_progress())
+		return flush_out_of_response(last);
+	result = flush_event_by_event(last);
 	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
-		housekeeping();
+		housekeeping(0);
 	return result;
 }
 
@@ -709,7 +790,7 @@ wire_flush(void)
 	wire.noted = 0;
 	result = flush_response();
 	if (unlikely(pgnetlat_housekeeping))
-		housekeeping();
+		housekeeping(0);
 	return result;
 }
 
@@ -780,8 +861,14 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
+			if (unlikely(proc_exit_inprogress))
+			{
+				/* the client's, but not the one that drops temporary tables */
+				if (event == XACT_EVENT_ABORT)
+					exchange_note_transaction();
+			}
 			/* not the ones in which notifications are read during a wait */
-			if (exchange_in_progress())
+			else if (exchange_in_progress())
 				exchange_note_transaction();
 			break;
 		case XACT_EVENT_PRE_COMMIT:

@@ -379,19 +379,26 @@ ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 
 /*
  * The first data has come, or nobody waits for it any more.  How the turn was
- * split comes back in "turn".  Data that comes much sooner than a round trip
- * takes was sent without waiting to be asked: that is no turn.
+ * split comes back in "turn".  It counts as one only if the client has sent data because
+ * it was asked.
  */
 void
-ledger_turn_end(Ledger *ledger, int64_t at, bool data_came, LedgerTurn *turn)
+ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn, LedgerTurn *turn)
 {
 	at = event_time(ledger, at);
-	if (!data_came || 2 * (at - ledger->since) >= ledger->turn_rtt)
+	if (is_turn)
 		ledger->totals.turns++;
 	*turn = split_turn(ledger, at);
 	book_turn(&ledger->totals, turn);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
+}
+
+/* What looked like a turn was execution. */
+void
+ledger_turn_was_work(Ledger *ledger)
+{
+	ledger->phase = LEDGER_EXECUTING;
 }
 
 /*

@@ -230,7 +230,8 @@ extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
 extern void ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt);
-extern void ledger_turn_end(Ledger *ledger, int64_t at, bool data_came, LedgerTurn *turn);
+extern void ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn, LedgerTurn *turn);
+extern void ledger_turn_was_work(Ledger *ledger);
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 								int64_t client, const LedgerWaitTerms *terms);
 

@@ -378,7 +378,7 @@ test_turn(void)
 	/* a client that does not wait to be asked */
 	ledger_request_begin(&ledger, 72 * MS, NULL, &split);
 	ledger_turn_begin(&ledger, 72 * MS, 10 * MS);
-	ledger_turn_end(&ledger, 73 * MS, true, &turn);
+	ledger_turn_end(&ledger, 73 * MS, false, &turn);
 	ledger_send_begin(&ledger, 74 * MS, true);
 	ledger_exchange_end(&ledger, 74 * MS, NULL, 0, &local);
 	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3, "one round trip more");
