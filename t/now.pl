@@ -55,14 +55,9 @@ sub rows_of
 
 	foreach my $row (@rows)
 	{
-		next unless defined $row->{server_net_client};
-		my ($server, $net, $client, $bar) =
-		  $row->{server_net_client} =~ m{^(\d+)/(\d+)/(\d+) +(#*!*=*[.]*)$};
-
-		$observer->_complain($row, "odd parts: $row->{server_net_client}")
-		  if !defined $bar
-		  || length $bar != 8
-		  || $server + $net + $client != 100;
+		next unless defined $row->{bar};
+		$observer->_complain($row, "odd bar: $row->{bar}")
+		  if $row->{bar} !~ m{^#*!*\+*=*[.]*$} || length $row->{bar} != 8;
 	}
 	return @rows;
 }
@@ -125,12 +120,12 @@ like(
 	'what, and for how long');
 ok( $observer->poll(
 		sub {
-			row_of($holder->pid)->{doing} =~ /^holds up others: UPDATE t SE/;
+			row_of($holder->pid)->{doing} =~ /^holds up 2; after UPDATE t SE/;
 		}),
-	'what is wrong with it, and after which query');
+	'how many it holds up, and after which query');
 ok( $observer->poll(
 		sub {
-			row_of($holder->pid)->{server_net_client} =~ m{^0/0/100  \.{8}$};
+			row_of($holder->pid)->{bar} eq '........';
 		}),
 	'nothing but the client for ten seconds');
 
@@ -142,25 +137,31 @@ like($row->{state}, qr/^executing \d/, 'it executes');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~
-			  /^waits for @{[ $holder->pid ]}: thinks( (\d+|\d\.\d) (s|min))?(;|$)/;
+			  /^blocked by @{[ $holder->pid ]}: in xact( (\d+|\d\.\d) (s|min))?; /;
 		}),
 	'whom it waits for, and what that one is doing');
+($row) = grep { $_->{pid} == $victim->pid }
+  $observer->rows('SELECT * FROM pgnetlat_now(200)');
+like(
+	$row->{doing},
+	qr/^blocked by @{[ $holder->pid ]} billing\@127\.0\.0\.1: idle in transaction for \d+(\.\d)? (s|min) after UPDATE t SET i = 0; DELETE FROM t$/,
+	'more of it on a wide terminal');
 ok( $observer->poll(
 		sub {
-			row_of($victim->pid)->{server_net_client} =~ m{^100/0/0  !{8}$};
+			row_of($victim->pid)->{bar} eq '!!!!!!!!';
 		}),
 	'its part is the server\'s, which is held up');
 is($row->{rate}, 0, 'no request was completed');
 like(
 	row_of($queued->pid)->{doing},
-	qr/^waits for @{[ $holder->pid ]}: /,
+	qr/^blocked by @{[ $holder->pid ]}: /,
 	'the root, and not the one before it in the queue');
 
 $row = row_of($sleeper->pid);
-like($row->{doing}, qr/^PgSleep: SELECT pg_sleep/, 'its wait event');
+like($row->{doing}, qr/^PgSleep; SELECT pg_sleep/, 'its wait event');
 ok( $observer->poll(
 		sub {
-			row_of($sleeper->pid)->{server_net_client} eq '100/0/0  ########';
+			row_of($sleeper->pid)->{bar} eq '########';
 		}),
 	'nothing but the server');
 
@@ -171,7 +172,7 @@ ok( $observer->poll(
 $holder->run(q{PREPARE TRANSACTION 'held'});
 ok( $observer->poll(
 		sub {
-			row_of($victim->pid)->{doing} =~ /^waits for prepared xact(;|$)/;
+			row_of($victim->pid)->{doing} =~ /^blocked by prepared xact(;|$)/;
 		}),
 	'for a prepared transaction');
 $observer->run(q{ROLLBACK PREPARED 'held'});
@@ -193,7 +194,7 @@ ok( $observer->poll(
 		sub {
 			$row = row_of($deadlocked[0]->pid);
 			$row->{state} =~ / [1-9](\.\d)? s$/
-			  && $row->{doing} =~ /^behind @{[ $deadlocked[1]->pid ]}: /;
+			  && $row->{doing} =~ /^(behind|blocked by) @{[ $deadlocked[1]->pid ]}(?:;|:) /;
 		}),
 	'it waits behind the other one');
 $_->cancel, $_->until('Z') foreach @deadlocked;
@@ -250,19 +251,31 @@ ok((grep { length($_) > $width - 5 } @lines),
 	'all there is room for is used');
 like($out, qr/ x{14}\@127\.0\.0\.1 /,
 	'of a long name there is the beginning');
-like($out, qr/PgSleep: SELECT '\?\?/, 'what is no text here is marked');
-like($out, qr/PgSleep: SELECT 1,/, 'white space is single spaces');
+like($out, qr/PgSleep; SELECT '\?\?/, 'what is no text here is marked');
+like($out, qr/PgSleep; SELECT 1,/, 'white space is single spaces');
 
 # ---------------------------------------------------------------------------
 # For whose eyes
 # ---------------------------------------------------------------------------
 
 my $plain = client('plain', user => 'plain', dbname => 'utf8');
-is(scalar(rows_of($plain)), 0, 'nothing of other roles');
+my ($hidden, @others) = rows_of($plain);
+my $number = $observer->value(
+	"SELECT count(*) FROM pgnetlat_sessions WHERE usename <> 'plain'");
+is(scalar(@others), 0, 'of other roles nothing');
+is($hidden->{pid}, undef, 'no process');
+is( $hidden->{doing},
+	"$number sessions are hidden; pg_read_all_stats shows them",
+	'but how many there are, and who may see them');
 my $same = client('same', user => 'plain', dbname => 'utf8');
 $same->run('BEGIN');
-is(join(' ', map { $_->{pid} } rows_of($plain)), $same->pid,
-	'but of its own');
+my @own = rows_of($plain);
+is(scalar(@own), 2, 'of its own role');
+is($own[0]{pid}, $same->pid, 'everything');
+is($own[1]{doing}, $hidden->{doing}, 'before what is hidden');
+$observer->run('GRANT pg_read_all_stats TO plain');
+cmp_ok(scalar(rows_of($plain)), '>', 5, 'with pg_read_all_stats, all of them');
+is(scalar(grep { !defined $_->{pid} } rows_of($plain)), 0, 'nothing is hidden');
 
 $_->cancel foreach $sleeper, @nasty;
 no_violations($observer);

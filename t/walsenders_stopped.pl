@@ -59,10 +59,10 @@ sub held_up
 		}) or die "$name: it does not wait for its standby";
 	my $waits_since = now();
 	my ($now) = $observer->rows(
-		"SELECT server_net_client, doing FROM pgnetlat_now WHERE pid = $pid");
+		"SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
 		$now->{doing},
-		qr/^for standby: INSERT/,
+		qr/^waiting for a standby; INSERT/,
 		"$name: pgnetlat_now says so");
 
 	# for long enough that it is most of the window, too
@@ -79,12 +79,12 @@ sub held_up
 		$meanwhile->{exec_time} - 0.7 * $at_least,
 		'and not the processor');
 	($now) = $observer->rows(
-		"SELECT server_net_client, doing FROM pgnetlat_now WHERE pid = $pid");
+		"SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
 		$now->{doing},
-		qr/^for standby: INSERT/,
+		qr/^waiting for a standby; INSERT/,
 		'as pgnetlat_now still does');
-	like($now->{server_net_client}, qr/!/, 'whose bar shows it as held up');
+	like($now->{bar}, qr/!/, 'whose bar shows it as held up');
 
 	$at_least = now() - $waits_since;
 	$release->();

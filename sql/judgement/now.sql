@@ -3,20 +3,213 @@
 -- What is happening now
 -- ---------------------------------------------------------------------------
 
+-- Time for a person's eyes, in at most seven characters; nothing if there is hardly any.
+CREATE FUNCTION pgnetlat_age(IN milliseconds double precision) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 10
+BEGIN ATOMIC
+	SELECT CASE WHEN milliseconds < 50 THEN ''
+				WHEN milliseconds < 9950 THEN round((milliseconds / 1000)::numeric, 1) || ' s'
+				WHEN milliseconds < 99500 THEN round(milliseconds / 1000) || ' s'
+				WHEN milliseconds < 5970000 THEN round(milliseconds / 60000) || ' min'
+				WHEN milliseconds < 358200000 THEN round(milliseconds / 3600000) || ' h'
+				ELSE round(milliseconds / 86400000) || ' d' END;
+END;
+
+COMMENT ON FUNCTION pgnetlat_age(double precision) IS 'milliseconds as a person says them';
+
+-- Queries and names come from any database, whose encoding may be another than this
+-- one's, and text functions raise an error for what is no text here.  So it is looked at
+-- as bytes first, and what cannot be text becomes question marks.
+CREATE FUNCTION pgnetlat_foreign_text(IN line text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE COST 1000
+BEGIN ATOMIC
+	SELECT CASE WHEN pg_encoding_max_length(pg_char_to_encoding(getdatabaseencoding())) = 1 OR
+					 getdatabaseencoding() = 'UTF8' AND encode(b.raw, 'hex') ~
+					 ('^(?:[0-7].|c[2-9a-f][89ab].|d.[89ab].'
+					  '|e0[ab].[89ab].|e[1-9abcef][89ab].[89ab].|ed[89].[89ab].'
+					  '|f0[9ab].[89ab].[89ab].|f[1-3][89ab].[89ab].[89ab].|f48.[89ab].[89ab].)*$')
+				THEN line
+				ELSE replace(regexp_replace(encode(b.raw, 'escape'), '\\[23][0-7][0-7]', '?', 'g'), '\\', '\') END
+	  FROM (SELECT replace(line, '\', '\\')::bytea AS raw OFFSET 0) b;
+END;
+
+CREATE FUNCTION pgnetlat_legible(IN line text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE WHEN length(encode(replace(line, '\', '\\')::bytea, 'escape')) = octet_length(replace(line, '\', '\\'))
+				THEN line ELSE pgnetlat_foreign_text(line) END;
+END;
+
+COMMENT ON FUNCTION pgnetlat_foreign_text(text) IS 'text with question marks for what cannot be text in this database';
+COMMENT ON FUNCTION pgnetlat_legible(text) IS 'the same, faster for ASCII';
+
+-- The beginning of a text that fits into so many columns of a terminal, where a
+-- character of an East Asian script takes two, and an accent of its own none.
+CREATE FUNCTION pgnetlat_clip_wide(IN line text, IN columns integer, OUT clipped text, OUT width integer)
+LANGUAGE sql STABLE PARALLEL SAFE COST 1000
+BEGIN ATOMIC
+	SELECT coalesce(string_agg(c.letter, '' ORDER BY c.position), ''), coalesce(max(c.used), 0)::integer
+	  FROM (SELECT l.letter, l.position, sum(w.width) OVER (ORDER BY l.position) AS used
+			  FROM string_to_table("left"(line, columns), NULL) WITH ORDINALITY l(letter, position),
+				   LATERAL (SELECT CASE WHEN octet_length(l.letter) > 1 THEN ascii(l.letter) ELSE 32 END AS code) u,
+				   LATERAL (SELECT CASE
+						WHEN u.code BETWEEN 768 AND 879 OR u.code BETWEEN 8203 AND 8207
+							 OR u.code BETWEEN 65024 AND 65039 THEN 0
+						WHEN u.code BETWEEN 4352 AND 4447 OR u.code BETWEEN 11904 AND 42191
+							 OR u.code BETWEEN 44032 AND 55203 OR u.code BETWEEN 63744 AND 64255
+							 OR u.code BETWEEN 65072 AND 65135 OR u.code BETWEEN 65280 AND 65376
+							 OR u.code BETWEEN 65504 AND 65510 OR u.code BETWEEN 127744 AND 129791
+							 OR u.code BETWEEN 131072 AND 262141 THEN 2
+						ELSE 1 END AS width) w) c
+	 WHERE c.used <= columns;
+END;
+
+CREATE FUNCTION pgnetlat_clip(IN line text, IN columns integer) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE WHEN octet_length(line) = length(line) THEN "left"(line, columns)
+				ELSE (SELECT c.clipped FROM pgnetlat_clip_wide(line, columns) c) END;
+END;
+
+CREATE FUNCTION pgnetlat_columns(IN line text) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE WHEN octet_length(line) = length(line) THEN length(line)
+				ELSE (SELECT c.width FROM pgnetlat_clip_wide(line, 2 * length(line)) c) END;
+END;
+
+COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'the beginning of a text that fits into so many columns of a terminal, and how many it takes';
+COMMENT ON FUNCTION pgnetlat_clip(text, integer) IS 'the same without the number, faster for ASCII';
+COMMENT ON FUNCTION pgnetlat_columns(text) IS 'how many columns of a terminal a text takes';
+
+-- Sessions that are not idle, the costliest first: those that hold up others, by how
+-- long these have waited, then those that are stuck themselves, then the rest.
+--
+-- All figures come from one look at the sessions and one at pg_stat_activity.  The
+-- last column gets the room that the others leave: psql draws seven columns with 20
+-- characters between them.
 CREATE FUNCTION pgnetlat_now(
+	IN width integer DEFAULT 110,
 	OUT pid integer,
 	OUT client text,
 	OUT state text,
 	OUT rate double precision,
 	OUT rtt double precision,
-	OUT server_net_client text,
+	OUT bar text,
 	OUT doing text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
+BEGIN ATOMIC
+	WITH session AS MATERIALIZED (
+		SELECT s.pid, s.total_time IS NULL AS hidden, s.state, i.age, s.blocked_by, s.rtt,
+			   pgnetlat_legible(n.name) AS name,
+			   CASE WHEN length(host(s.client_addr)) > 15 THEN '@~' || "right"(host(s.client_addr), 14)
+					ELSE coalesce('@' || host(s.client_addr), '') END AS address,
+			   CASE s.state WHEN 'waiting in transaction' THEN 'in xact' ELSE s.state END ||
+			   coalesce(' ' || nullif(pgnetlat_age(i.age), ''), '') AS in_state,
+			   1000 * s.requests / nullif(s.window_time, 0) AS rate,
+			   s.send_time, s.send_client_time,
+			   s.total_time - s.idle_time - s.pending_time AS busy,
+			   s.exec_time + s.send_time - s.send_blocked_time + coalesce(s.run_queue_wait_time, 0) AS server,
+			   s.exec_lock_time + s.exec_replication_time + s.exec_remote_time AS held_up,
+			   coalesce(s.run_queue_time, 0) AS queued,
+			   s.network_time + s.send_blocked_time - s.send_client_time AS network
+		  FROM pgnetlat_sessions_last('10 s') s,
+			   LATERAL (SELECT extract(epoch FROM clock_timestamp() - s.state_change)::double precision * 1000 AS age
+						OFFSET 0) i,
+			   LATERAL (SELECT coalesce(nullif(s.application_name, ''), s.usename::text, '') AS name OFFSET 0) n
+		 WHERE s.pid <> pg_backend_pid()),
+	activity AS MATERIALIZED (
+		SELECT a.pid, a.backend_type, a.wait_event_type, a.wait_event,
+			   extract(epoch FROM clock_timestamp() - a.xact_start)::double precision * 1000 AS xact_age,
+			   coalesce(nullif(btrim(regexp_replace("left"(pgnetlat_legible(a.query), 1000),
+													'[[:space:][:cntrl:]]+', ' ', 'g')), ''),
+						'queryid ' || a.query_id, '') AS query
+		  FROM pg_stat_activity a),
+	active AS MATERIALIZED (
+		SELECT s.*, a.wait_event_type, a.wait_event, a.xact_age, a.query, h.sessions AS holds_up, h.age AS holds_up_age,
+			   s.age >= 1000 AND (s.state IN ('waiting in transaction', 'sending', 'receiving') OR
+								  s.state = 'executing' AND a.wait_event_type IS NOT DISTINCT FROM 'Lock') AS stuck,
+			   row_number() OVER (PARTITION BY s.blocked_by IS NULL AND a.wait_event_type = 'Lock' ORDER BY s.age DESC) AS number
+		  FROM session s
+		  LEFT JOIN activity a ON a.pid = s.pid
+		  LEFT JOIN (SELECT b.blocked_by, count(*) AS sessions, sum(b.age) AS age
+					   FROM session b GROUP BY b.blocked_by) h ON h.blocked_by = s.pid
+		 WHERE NOT s.hidden AND s.state NOT IN ('idle', 'disabled')),
+	shown AS MATERIALIZED (
+		SELECT s.*, pgnetlat_clip(s.name, r.columns) || s.address AS client,
+			   CASE WHEN s.rate >= 9.95 THEN round(s.rate) ELSE round(s.rate::numeric, 1)::double precision END AS per_second,
+			   CASE WHEN s.rtt >= 9.95 THEN round(s.rtt::numeric, 1) ELSE round(s.rtt::numeric, 2) END::double precision AS round_trip,
+			   repeat('#', b.works) || repeat('!', b.held_up - b.works) || repeat('+', b.server - b.held_up) ||
+			   repeat('=', b.network - b.server) || repeat('.', 8 - b.network) AS bar
+		  FROM active s
+		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / 4, 16) - length(s.address) AS columns OFFSET 0) r
+		  -- where the bar's parts end; without a processor is not at work
+		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / s.busy)::integer AS works,
+									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / s.busy)::integer AS held_up,
+									round(8 * s.server / s.busy)::integer AS server,
+									round(8 * (s.server + s.network) / s.busy)::integer AS network) b
+			ON s.busy > 0),
+	room AS MATERIALIZED (
+		SELECT greatest(pgnetlat_now.width - 20 - greatest(max(length(s.pid::text)), 3) - greatest(max(pgnetlat_columns(s.client)), 6) -
+						greatest(max(length(s.in_state)), 5) - greatest(max(length(s.per_second::text)), 4) -
+						greatest(max(length(s.round_trip::text)), 3) - 8, 20)::integer AS columns
+		  FROM shown s)
+	SELECT l.pid, l.client, l.in_state, l.per_second, l.round_trip, l.bar, pgnetlat_clip(l.line, l.columns)
+	  FROM (
+	SELECT s.pid, s.client, s.in_state, s.per_second, s.round_trip, s.bar, s.holds_up_age, s.stuck, s.age,
+		   lead.text || s.query AS line, r.columns
+	  FROM shown s
+	 CROSS JOIN room r
+	  LEFT JOIN session holder ON holder.pid = s.blocked_by
+	  LEFT JOIN activity a ON a.pid = s.blocked_by
+	 CROSS JOIN LATERAL (SELECT CASE
+			WHEN s.blocked_by = 0 THEN 'blocked by prepared xact; '
+			WHEN s.blocked_by > 0 THEN
+				'blocked by ' || s.blocked_by ||
+				CASE WHEN holder.hidden OR holder.pid IS NULL THEN coalesce(' ' || a.backend_type, '')
+					 WHEN r.columns < 60 THEN ': ' || holder.in_state
+					 ELSE ' ' || "left"(holder.name, 20) || holder.address || ': ' ||
+						  CASE holder.state WHEN 'waiting in transaction' THEN 'idle in transaction' ELSE holder.state END ||
+						  coalesce(' for ' || nullif(pgnetlat_age(holder.age), ''), '') ||
+						  CASE WHEN r.columns >= 80 AND a.query <> ''
+							   THEN CASE holder.state WHEN 'executing' THEN ' ' ELSE ' after ' END ||
+									"left"(a.query, r.columns - 60) ELSE '' END END || '; '
+			WHEN s.stuck AND s.state = 'executing' AND s.number <= 20
+			THEN (SELECT CASE WHEN cardinality(p.pids) > 0
+							  THEN 'behind ' || CASE p.pids[1] WHEN 0 THEN 'prepared xact' ELSE p.pids[1]::text END ||
+								   CASE WHEN cardinality(p.pids) > 1 THEN ' +' || cardinality(p.pids) - 1 ELSE '' END || '; '
+							  ELSE '' END
+					FROM (SELECT pg_blocking_pids(s.pid) AS pids OFFSET 0) p)
+			ELSE '' END ||
+			CASE WHEN s.holds_up > 0 THEN 'holds up ' || s.holds_up || '; ' ELSE '' END ||
+			CASE WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
+				 THEN 'client was not reading for ' || round((s.send_client_time / 1000)::numeric, 1) || ' of ' ||
+					  pgnetlat_age(s.send_time) || '; '
+				 WHEN s.state <> 'executing' OR s.blocked_by IS NOT NULL THEN ''
+				 WHEN s.wait_event IS NULL
+				 THEN CASE WHEN s.queued > s.server / 2 AND s.queued >= 500 THEN 'waiting for a processor; ' ELSE '' END
+				 WHEN s.wait_event IN ('SyncRep', 'WaitForStandbyConfirmation') THEN 'waiting for a standby; '
+				 WHEN s.wait_event_type = 'Extension' AND (s.wait_event = 'Extension' OR s.wait_event ~ 'Fdw|FDW|^Dblink')
+				 THEN 'waiting for another server; '
+				 WHEN s.wait_event IN ('ClientRead', 'ClientWrite') THEN ''
+				 ELSE s.wait_event || '; ' END ||
+			CASE WHEN s.xact_age >= 10000 AND s.xact_age > 2 * s.age THEN 'xact ' || pgnetlat_age(s.xact_age) || '; ' ELSE '' END ||
+			CASE WHEN s.state IN ('waiting', 'waiting in transaction') AND s.query <> '' THEN 'after ' ELSE '' END AS text) lead
+	 UNION ALL
+	SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+		   CASE count(*) WHEN 1 THEN '1 session is' ELSE count(*) || ' sessions are' END ||
+		   ' hidden; pg_read_all_stats shows ' || CASE count(*) WHEN 1 THEN 'it' ELSE 'them' END,
+		   pgnetlat_now.width
+	  FROM session s
+	 WHERE s.hidden
+	HAVING count(*) > 0
+	OFFSET 0) l
+	 ORDER BY l.pid IS NULL, l.holds_up_age DESC NULLS LAST, l.stuck DESC, l.age DESC, l.pid;
+END;
 
-COMMENT ON FUNCTION pgnetlat_now() IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
+COMMENT ON FUNCTION pgnetlat_now(integer) IS
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; in psql no wider than so many columns';
 
 CREATE VIEW pgnetlat_now AS
 SELECT n.pid,
@@ -24,18 +217,18 @@ SELECT n.pid,
 	   n.state,
 	   n.rate,
 	   n.rtt,
-	   n.server_net_client,
+	   n.bar,
 	   n.doing
   FROM pgnetlat_now() n;
 
 COMMENT ON VIEW pgnetlat_now IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the worst first; at most 110 columns wide in psql';
-COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend';
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 110 columns wide in psql, pgnetlat_now(160) more';
+COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend; NULL in the row that says how many sessions the caller may not see';
 COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that is empty, and the address';
-COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in a transaction';
+COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in transaction';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_now.server_net_client IS 'percent of the time that was neither idle nor pending: server, network, client; and as a bar (# server, ! server held up by a lock, another server or for want of a processor, = network, . client); NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'the session whose lock it waits for and what that one is doing, or that it waits for a standby or another server, or its wait event; and the beginning of its query, or of its latest one if it is not executing';
+COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time went that was neither idle nor pending, in eighths: # the server works, ! it waits for a lock, a standby or another server, + it waits for a processor, = network, . client; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'which session holds the lock that it waits for and what that one is doing, how many it holds up itself, the age of its transaction, its wait event; and the beginning of its query, or of its last one if it is not executing';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;
