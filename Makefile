@@ -52,7 +52,7 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \
 	figures/history.sql figures/statements.sql figures/blockers.sql figures/walsenders.sql \
 	figures/pools.sql figures/info.sql \
-	judgement/now.sql judgement/what_if.sql judgement/diagnose.sql)
+	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql judgement/diagnose.sql)
 
 pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
 	cat $^ >$@

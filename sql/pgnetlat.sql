@@ -124,6 +124,14 @@ SELECT bool_and(busy_avg >= 0) AS counted, bool_and(window_time > 0) AS some_tim
 SELECT * FROM pgnetlat_pools_last('0');
 SELECT * FROM pgnetlat_pools_last(duration => '16 min');
 
+-- the busiest clients: this one
+SELECT database = current_database() AS here, role = current_user AS me, application, sessions > 0 AS connected,
+	   busy > 0 AS busy, rate > 0 AS asked, server + network + client AS percent
+  FROM pgnetlat_top_clients WHERE application = current_setting('application_name');
+SELECT count(*) FROM pgnetlat_top_clients(max_rows => 0);
+SELECT count(*) FROM pgnetlat_top_clients(max_rows => -1);
+SELECT count(*) FROM pgnetlat_top_clients(duration => '0');
+
 -- predictions: nothing is different, or something is, or nonsense
 SELECT bool_and(abs(predicted_throughput / throughput - 1) < 1e-5) AS as_it_is,
 	   bool_and(abs(predicted_transaction_time / transaction_time - 1) < 1e-5) AS as_long,
