@@ -388,44 +388,22 @@ exchange_settle(void)
 	my_session.plain_limit = 0;
 }
 
-/* So often the table is tried: others may take the room that was made in it. */
-#define MAKE_ROOM_TRIES		3
-
 /*
- * Add what is in the tally's statements to the tables, so that there are places
- * for others; "if_free" only if nobody has to be waited for.
- * Takes locks, so it is called only where none can be held.
+ * Add what is in the tally's statements to their table, so that all places are
+ * free.  Takes locks, so it is called only where none can be held.
  */
 static void
-make_room_in_tally(bool if_free)
+flush_tally(void)
 {
-	uint64		left;
-
-	for (int tries = 0; tries < MAKE_ROOM_TRIES; tries++)
-	{
-		if (!accumulate_begin(my_session.index, if_free))
-			return;
-		/* what somebody has taken is not there any more */
-		exchange_write_begin();
-		slot_write_end(my_session.slot);
-		left = accumulate_statements(if_free);
-		exchange_write_begin();
-		tally_clear_statements(left);
-		slot_write_end(my_session.slot);
-		accumulate_end(my_session.index);
-		/* a full table: others are not to wait for the session meanwhile */
-		if (left == 0 || !statements_make_room(pg_popcount64(left)) || !tally_wants_room())
-			break;
-	}
-}
-
-static inline bool
-look_up_statement(void)
-{
-	uint64		queryid = exchange_record()->queryid;
-
-	return tally_look_up(queryid, likely(queryid != 0) ? exchange_record()->userid :
-						 my_session.slot->published.userid);
+	accumulate_begin(my_session.index);
+	/* what somebody has taken is not there any more */
+	exchange_write_begin();
+	slot_write_end(my_session.slot);
+	accumulate_own_statements();
+	exchange_write_begin();
+	tally_clear_statements();
+	slot_write_end(my_session.slot);
+	accumulate_end(my_session.index);
 }
 
 /*
@@ -435,11 +413,14 @@ look_up_statement(void)
 void
 exchange_look_up_statement(void)
 {
-	if (likely(look_up_statement()))
+	uint64		queryid = exchange_record()->queryid;
+	Oid			userid = likely(queryid != 0) ? exchange_record()->userid :
+		my_session.slot->published.userid;
+
+	if (likely(tally_look_up(queryid, userid)))
 		return;
-	make_room_in_tally(false);
-	if (!look_up_statement())
-		Assert(false);
+	flush_tally();
+	(void) tally_look_up(queryid, userid);
 }
 
 /* Add the record, whose statement has its place; in a write section. */
@@ -524,8 +505,6 @@ next_record(int64 at, int64 network)
 	my_session.record_counts = true;
 	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
 	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
-	if (pgnetlat_housekeeping && tally_wants_room())
-		make_room_in_tally(true);
 }
 
 /*
@@ -1168,8 +1147,6 @@ exchange_housekeeping(int64 ready_at)
 		my_session.plain = false;
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();
-	if (tally_wants_room())
-		make_room_in_tally(true);
 
 	/* portals end with their transaction: until then, look again each time */
 	if (my_session.xact_status == 'I')

@@ -18,9 +18,8 @@
  *
  * Hot path: the session's own slot and tally only, no lock, no allocation, no
  * error.  The one exception: a session that uses more statements than its
- * tally has places for adds some of them to their entries in the table, as far as
- * that takes no waiting; and those that are new there to the table itself, many
- * at a time, between two exchanges or two statements.
+ * tally has places for adds all of them to their table when a place is needed,
+ * behind an exchange or between two statements.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -255,13 +254,8 @@ exchange_find_statement(void)
 
 	if (likely(statement != NULL))
 		return statement;
-	if (unlikely(record->queryid == 0) || unlikely(!tally_look_up(record->queryid, record->userid)))
-	{
-		exchange_look_up_statement();
-		if (!my_session.plain)
-			return NULL;
-	}
-	return my_tally.current;
+	exchange_look_up_statement();
+	return my_session.plain ? my_tally.current : NULL;
 }
 
 /* What of an exchange was one statement's, but what was received. */
@@ -273,30 +267,40 @@ typedef struct StatementPart
 	bool		in_block;		/* in a transaction block */
 } StatementPart;
 
-/* The statement was executed, or prepared: does it repeat one? */
+/*
+ * The statement was executed, or prepared: does it repeat one?  A FETCH goes on with
+ * what another one has begun, so it does not.
+ */
 static inline void
 exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 					   uint32 statements, bool in_block)
 {
 	Burst	   *burst = &my_tally.burst;
+	StatementTotals *totals = &statement->totals;
 
 	burst_enter(burst, in_block);
 	if (likely(statements > 0))
 	{
-		bool		repeats = unlikely(in_block) ?
-			burst_repeats(burst, &statement->executed_in) :
-			burst_repeats_outside(burst, record->queryid, record->rows,
-								  exchange_state(STATE_STATEMENT_BEFORE));
+		int64		network = 0;
+		int64		repeats;
 
-		if (!repeats || record->queryid == 0)
+		if (likely(!in_block))
+			repeats = burst_repeats_outside(burst, record->queryid, record->rows,
+											exchange_state(STATE_STATEMENT_BEFORE), &network);
+		else if ((repeats = burst_repeats(burst, &statement->executed_in)) > 0)
+			network = burst->trip;
+		if (likely(repeats == 0) || record->queryid == 0 || (record->flags & RECORD_FETCH))
 			return;
-		statement->totals.repeats++;
-		statement->totals.repeat_network += burst->trip;
+		totals->repeats += repeats;
+		totals->repeat_network += network;
 	}
-	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0 &&
-			 (in_block ? statement->executed_in == burst->number :
-			  burst_would_repeat_outside(burst, record->queryid)))
-		statement->totals.repeat_network += burst->trip;
+	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0)
+	{
+		if (!in_block)
+			totals->repeat_network += burst_prepares_outside(burst, record->queryid);
+		else if (statement->executed_in == burst->number)
+			totals->repeat_network += burst->trip;
+	}
 }
 
 /*
@@ -423,7 +427,7 @@ static inline void
 exchange_write_begin(void)
 {
 	slot_write_begin(my_session.slot);
-	if (unlikely(slot_tally_was_touched(my_session.slot)))
+	if (unlikely(tally_was_touched(my_session.slot)))
 		exchange_settle();
 }
 
@@ -435,7 +439,7 @@ static inline bool
 exchange_write_begin_plain(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
-	if (likely(!slot_tally_was_touched(slot)))
+	if (likely(!tally_was_touched(slot)))
 		return true;
 	slot_write_end(slot);
 	return false;

@@ -229,6 +229,8 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
 			wire_statement_begins(queryid, 0);
+		if (recorded && IsA(pstmt->utilityStmt, FetchStmt))
+			exchange_record()->flags |= RECORD_FETCH;
 	}
 	exchange_set_state(STATE_NESTED, outer || !transparent);
 
@@ -256,7 +258,7 @@ static pg_attribute_hot void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	if (likely(is_first_statement()) && !IsA(pstmt->utilityStmt, ExecuteStmt) &&
-		has_own_queryid(pstmt))
+		!IsA(pstmt->utilityStmt, FetchStmt) && has_own_queryid(pstmt))
 	{
 		wire_statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);

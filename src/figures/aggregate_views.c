@@ -40,13 +40,12 @@ static const char *const metric_names[NUM_METRICS] = {
 	[METRIC_CONNECT] = "connect",
 };
 
-/* The parts of exec_time; all of it is booked when an entry is shown. */
 static void
-row_statement_parts(RowBuilder *row, const ExecSplit *split)
+row_statement_parts(RowBuilder *row, const StatementCounters *counters)
 {
-	LedgerTotals totals = {.exec = exec_split_sum(split)};
+	LedgerTotals totals = {.exec = counters->totals.exec};
 
-	memcpy(totals.exec_part, split->part, sizeof(totals.exec_part));
+	memcpy(totals.exec_part, counters->exec_part, sizeof(totals.exec_part));
 	row_exec_parts(row, &totals);
 }
 
@@ -84,7 +83,7 @@ statement_row(RowBuilder *row, const StatementEntry *entry)
 	statement_identity(row, &entry->key);
 	statement_totals(row, &entry->counters.totals);
 	row_timestamp(row, "stats_since", entry->since);
-	row_statement_parts(row, &entry->counters.split);
+	row_statement_parts(row, &entry->counters);
 	row_emit(row);
 }
 

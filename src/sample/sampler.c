@@ -771,7 +771,6 @@ take_snapshots_if_due(const Tick *tick)
 
 	if (due == 0)
 		return;
-	accumulate_prepare();
 	count = active_list_attached(tick->slots);
 	for (int i = 0; i < count; i++)
 	{

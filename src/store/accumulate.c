@@ -71,26 +71,14 @@ accumulate_shmem_init(void)
 }
 
 /*
- * Lock what has been accumulated of a session, and resets out; "if_free": only
- * if that does not take any waiting.  True: until accumulate_end(), in which
- * time nothing may raise an error.
+ * Lock what has been accumulated of a session, and resets out, until
+ * accumulate_end(), in which time nothing may raise an error.
  */
-bool
-accumulate_begin(int slot, bool if_free)
+void
+accumulate_begin(int slot)
 {
-	if (!if_free)
-	{
-		locks_acquire(LOCK_RESET, 0, LW_SHARED);
-		locks_acquire(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
-		return true;
-	}
-	if (!locks_acquire_if_free(LOCK_RESET, 0, LW_SHARED))
-		return false;
-	if (locks_acquire_if_free(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS,
-							  LW_EXCLUSIVE))
-		return true;
-	locks_release(LOCK_RESET, 0);
-	return false;
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	locks_acquire(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
 }
 
 void
@@ -241,45 +229,23 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 }
 
 /*
- * Add what is in the statements of this session's tally to their table,
- * "if_free" only as far as that takes no waiting.  Returns which of them are left,
- * as bits.  Between accumulate_begin() and accumulate_end().
+ * Add what this session's tally has of statements to their table; between
+ * accumulate_begin() and accumulate_end().
  */
-uint64
-accumulate_statements(bool if_free)
+void
+accumulate_own_statements(void)
 {
-	int32		where[TALLY_STATEMENTS];
-	uint64		left;
-
-	tally_get_where(where);
-	left = statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
-								 MyDatabaseId, where, if_free);
-	tally_set_where(where);
-	return left;
+	statements_accumulate(my_tally.tally->statements, my_tally.tally->count, MyDatabaseId);
 }
 
-/* The same for what was taken of a session. */
-static void
-accumulate_tally(const Tally *tally, Oid dbid)
-{
-	int32		where[TALLY_STATEMENTS];
-
-	for (int i = 0; i < tally->count; i++)
-		where[i] = KNOWN_NOWHERE;
-	(void) statements_accumulate(tally->statements, tally->count, dbid, where, false);
-}
-
-/*
- * What was taken of a session whose account cannot be observed, and is not in its
- * tally any more.
- */
+/* What was taken of a session whose account cannot be observed. */
 static void
 accumulate_without_account(Accumulated *state, const Tally *tally)
 {
 	TallyHistograms histograms;
 	ClientEntry *group;
 
-	accumulate_tally(tally, state->key.datid);
+	statements_accumulate(tally->statements, tally->count, state->key.datid);
 	make_histograms(tally, &histograms);
 	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 	add_histograms(&group->counters, &histograms);
@@ -306,12 +272,12 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 	if (!slot_observe(slot, observation))
 	{
 		/* the session is there, but stopped in a write section */
-		if (taken && !tally_give_back(slot))
+		if (taken)
 			accumulate_without_account(state, &tally);
 		return false;
 	}
 	if (taken)
-		accumulate_tally(&tally, state->key.datid);
+		statements_accumulate(tally.statements, tally.count, state->key.datid);
 	add_samples_of_statement(slot, state, number);
 	accumulate_account(state, observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
 	return true;
@@ -337,7 +303,7 @@ accumulate_and_observe(int slot, SlotObservation *observation)
 
 	if (states[slot].session == 0)
 		return false;
-	(void) accumulate_begin(slot, false);
+	accumulate_begin(slot);
 	found = accumulate_locked(slot, false, observation);
 	accumulate_end(slot);
 	return found;
@@ -355,21 +321,11 @@ accumulate_session(int slot)
 }
 
 /*
- * Many sessions are about to be accumulated; no lock is held yet.
- */
-void
-accumulate_prepare(void)
-{
-	statements_prepare(TALLY_STATEMENTS);
-}
-
-/*
  * Accumulate all sessions, for somebody to show the tables, or to keep a snapshot.
  */
 void
 accumulate_all(void)
 {
-	accumulate_prepare();
 	for (int i = 0; i < slot_count(); i++)
 		accumulate_session(i);
 }
@@ -383,7 +339,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 	Accumulated *state = &states[slot];
 
 	client_key_of_session(&my_key, &my_pooler);
-	(void) accumulate_begin(slot, false);
+	accumulate_begin(slot);
 	memset(state, 0, sizeof(*state));
 	state->key = my_key;
 	state->pooler = my_pooler;
@@ -421,7 +377,7 @@ accumulate_rename(int slot)
 	ClientEntry *group;
 
 	client_key_of_session(&my_key, &my_pooler);
-	(void) accumulate_begin(slot, false);
+	accumulate_begin(slot);
 	state->pooler = my_pooler;
 	if (memcmp(&my_key, &state->key, sizeof(my_key)) != 0 &&
 		accumulate_locked(slot, false, &observation))
@@ -449,7 +405,7 @@ accumulate_detach(int slot)
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
 
-	(void) accumulate_begin(slot, false);
+	accumulate_begin(slot);
 	if (!accumulate_locked(slot, true, &observation))
 	{
 		ClientEntry *group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());

@@ -9,8 +9,7 @@
  * reader before it reads, the sampler when it closes an interval of the
  * history or takes snapshots, a session when its application_name changes and
  * when it ends.  A session that uses more statements than its tally has places
- * for adds those to their table itself, many executions at a time.  So nothing
- * is lost and nothing is stale, whether the sampler runs or not.
+ * for adds those to their table itself.  So nothing is lost and nothing is stale, whether the sampler runs or not.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -30,13 +29,12 @@ extern void accumulate_attach(int slot, uint64 session, const ConnectTotals *con
 extern bool accumulate_is_renamed(void);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
-extern bool accumulate_begin(int slot, bool if_free);
-extern uint64 accumulate_statements(bool if_free);
+extern void accumulate_begin(int slot);
+extern void accumulate_own_statements(void);
 extern void accumulate_end(int slot);
 extern void accumulate_failed_connection(const ClientKey *key);
 
 /* Functions for everybody */
-extern void accumulate_prepare(void);
 extern void accumulate_prefetch(int slot);
 extern void accumulate_session(int slot);
 extern bool accumulate_and_observe(int slot, SlotObservation *observation);

@@ -15,18 +15,19 @@
  *
  * Outside of a block, a burst need not be one piece of work.  Through a pooler,
  * requests of many users follow each other as closely as the statements of a
- * loop do, and most of them run the same few statements.  So only what is
- * executed again and again, without anything in between, is a repeat, and only
- * if it is in the same exchange, or looks like a loop:
+ * loop do, and are mixed with them.  So there a statement repeats only if it is in
+ * the same exchange, or looks like a loop:
  *
- * - The statement before the first execution had more than one row: as many
- *   executions as it had rows are one for each of them.  That is an N+1.
- * - Or there were BURST_LOOP executions, and now there is another one, before
- *   all of which the client thought for BURST_LOOP_THINK_NS at most.
+ * - The statement before its first execution had several rows, and it is
+ *   executed for many of them, while that one is not executed again: an N+1.
+ *   It counts, from its second execution up to the number of rows, as soon as it
+ *   has been executed for a quarter of the rows, and BURST_FEWEST times.  Up to
+ *   BURST_RUNS - 1 other statements in between do not hide it.
+ * - Or it has been executed BURST_LOOP times in a row, and now is once more,
+ *   before all of which the client thought for BURST_LOOP_THINK_NS at most.
  *
- * Bursts are numbered.  Whoever keeps something for each statement also keeps
- * the number of the burst in which the statement was last executed, so that
- * each question is one comparison (known.h).
+ * Bursts are numbered.  A statement's place in the tally keeps the number of the
+ * burst in which it was last executed, so that each question is one comparison.
  *
  * Plain C, no server headers.
  *
@@ -43,6 +44,10 @@
 /* Outside of a transaction block, a client that thinks longer starts anew. */
 #define BURST_THINK_NS		INT64_C(100000000)
 
+/* There, an N+1 has at least so many executions, and so many runs are told apart. */
+#define BURST_FEWEST		5
+#define BURST_RUNS			4
+
 /* There, a loop that no rows account for. */
 #define BURST_LOOP			30
 #define BURST_LOOP_THINK_NS	INT64_C(2000000)
@@ -55,6 +60,17 @@ typedef enum BurstContinues
 	BURST_IN_BLOCK				/* one in a transaction block */
 } BurstContinues;
 
+/* Executions of a statement that may be for the rows of another one. */
+typedef struct BurstRun
+{
+	uint64_t	statement;		/* 0: none */
+	uint64_t	parent;			/* what was executed before */
+	int64_t		rows;			/* that it had */
+	int64_t		executions;
+	int64_t		repeats;		/* of these, not counted yet */
+	int64_t		network;		/* the round trips that brought them */
+} BurstRun;
+
 typedef struct Burst
 {
 	uint32_t	number;			/* of the burst in progress; 0: there was none */
@@ -62,11 +78,11 @@ typedef struct Burst
 	int64_t		trip;			/* round trips that brought the next statement */
 
 	/* outside of a block */
-	uint64_t	run_of;			/* the latest statement; 0: none */
+	uint64_t	latest;			/* statement; 0: none */
 	int64_t		rows;			/* that it had */
-	int64_t		accounted;		/* so many more executions of it are for a row
-								 * each, if that is positive ... */
-	int64_t		before_loop;	/* ... and what comes after so many is a loop */
+	int64_t		before_loop;	/* after so many more in a row it is a loop */
+	unsigned	run;			/* the latest one */
+	BurstRun	runs[BURST_RUNS];
 } Burst;
 
 /* A new burst: no statement has been executed in it. */
@@ -76,8 +92,10 @@ burst_begin(Burst *burst)
 	/* 0 is of what was never executed, also when all numbers have been used */
 	if (++burst->number == 0)
 		burst->number = 1;
-	burst->run_of = 0;
+	burst->latest = 0;
 	burst->rows = 0;
+	for (int i = 0; i < BURST_RUNS; i++)
+		burst->runs[i].statement = burst->runs[i].parent = 0;
 }
 
 /*
@@ -108,33 +126,100 @@ burst_repeats(const Burst *burst, uint32_t *executed_in)
 	return false;
 }
 
-/*
- * The same outside of a block, of a statement that had so many rows; perhaps in
- * the same exchange as the one before.
- */
-static inline bool
-burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_exchange)
+static inline BurstRun *
+burst_find_run(Burst *burst, uint64_t statement)
 {
-	int64_t		rows_before = burst->rows;
-
-	burst->rows = rows;
-	if (burst->run_of != statement)
+	for (int i = 0; i < BURST_RUNS; i++)
 	{
-		burst->run_of = statement;
-		burst->accounted = rows_before - 1;
-		burst->before_loop = BURST_LOOP - 1;
-		return false;
+		if (burst->runs[i].statement == statement)
+			return &burst->runs[i];
 	}
-	burst->accounted--;
-	burst->before_loop--;
-	return burst->before_loop < 0 || burst->accounted >= 0 || same_exchange;
+	return NULL;
 }
 
-/* There, a statement is prepared: would it be a repeat if it were executed next? */
-static inline bool
-burst_would_repeat_outside(const Burst *burst, uint64_t statement)
+/* The run of a statement that is not the latest one; it may be its first execution. */
+static inline BurstRun *
+burst_change_run(Burst *burst, uint64_t statement)
 {
-	return burst->run_of == statement && (burst->before_loop <= 0 || burst->accounted > 0);
+	BurstRun   *run = burst_find_run(burst, statement);
+
+	/* for the rows of an earlier execution there will be no more */
+	for (int i = 0; i < BURST_RUNS; i++)
+	{
+		if (burst->runs[i].parent == statement)
+			burst->runs[i].statement = 0;
+	}
+	if (run == NULL || run->statement == 0 || (burst->rows > 1 && run->executions >= run->rows))
+	{
+		run = &burst->runs[++burst->run % BURST_RUNS];
+		run->statement = statement;
+		run->parent = burst->latest;
+		run->rows = burst->rows;
+		run->executions = run->repeats = run->network = 0;
+	}
+	burst->run = run - burst->runs;
+	burst->latest = statement;
+	burst->before_loop = BURST_LOOP;
+	return run;
+}
+
+/* With one execution more: is it an N+1? */
+static inline bool
+burst_is_shown(const BurstRun *run)
+{
+	return run->executions + 1 >= BURST_FEWEST && run->executions + 1 >= run->rows / 4;
+}
+
+/*
+ * Outside of a block a statement is executed, which had so many rows; perhaps in the
+ * same exchange as the one before.  Returns how many repeats that makes known, and
+ * adds the round trips that brought them.
+ */
+static inline int64_t
+burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_exchange,
+					  int64_t *network)
+{
+	bool		in_a_row = burst->latest == statement;
+	BurstRun   *run = __builtin_expect(in_a_row, true) ? &burst->runs[burst->run] :
+		burst_change_run(burst, statement);
+	int64_t		repeats = 0;
+
+	burst->rows = rows;
+	burst->before_loop--;
+	if (burst->before_loop < 0 || (in_a_row && same_exchange))
+	{
+		*network += burst->trip;
+		repeats = 1;
+	}
+	else if (run->executions > 0 && run->executions < run->rows)
+	{
+		run->repeats++;
+		run->network += burst->trip;
+	}
+	if (run->repeats > 0 && burst_is_shown(run))
+	{
+		repeats += run->repeats;
+		*network += run->network;
+		run->repeats = run->network = 0;
+	}
+	run->executions++;
+	return repeats;
+}
+
+/* There, a statement is prepared: the round trips of a repeat, if it is executed next. */
+static inline int64_t
+burst_prepares_outside(Burst *burst, uint64_t statement)
+{
+	BurstRun   *run = burst_find_run(burst, statement);
+
+	if (burst->latest == statement && burst->before_loop <= 0)
+		return burst->trip;
+	if (run == NULL || run->executions == 0 || run->executions >= run->rows)
+		return 0;
+	if (burst_is_shown(run))
+		return burst->trip;
+	run->network += burst->trip;
+	return 0;
 }
 
 /* A wait is over: so long was its round trip, and so long has the client thought. */

@@ -9,11 +9,73 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "client_key.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "settings.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
+
+/* The address of a key; none on a Unix-domain socket. */
+void
+clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET)
+	{
+		key->family = AF_INET;
+		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
+	}
+	else if (address->ss_family == AF_INET6)
+	{
+		key->family = AF_INET6;
+		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
+	}
+}
+
+/* A key of which nothing is known yet but the connection. */
+void
+clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints)
+{
+	memset(key, 0, sizeof(*key));
+	key->family = endpoints->family;
+	if (endpoints->family != 0)
+		memcpy(key->address, endpoints->remote_address,
+			   endpoints->family == AF_INET ? 4 : 16);
+}
+
+/*
+ * The application_name of a key that has the address of the connection.  Behind
+ * a pooler that says so, the address becomes the client's, and the connection is
+ * from "pooler"; both it and what the suffix says ("client") may be NULL.
+ */
+void
+clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler, PoolerClient *client)
+{
+	PoolerClient found = {0};
+	size_t		length = strnlen(name, NAMEDATALEN - 1);
+
+	if (pooler)
+		memset(pooler, 0, sizeof(*pooler));
+	if (pgnetlat_pooler_suffix)
+		length = pooler_suffix_read(name, length, NAMEDATALEN - 1, &found);
+	memset(key->application_name, 0, sizeof(key->application_name));
+	memcpy(key->application_name, name, length);
+	if (client)
+		*client = found;
+	if (found.poolers == 0)
+		return;
+	if (pooler)
+	{
+		pooler->known = 1;
+		pooler->family = key->family;
+		memcpy(pooler->address, key->address, sizeof(key->address));
+	}
+	key->family = found.family;
+	memcpy(key->address, found.address, sizeof(key->address));
+}
 
 /*
  * The key of the group of this session, as of now (it may change its

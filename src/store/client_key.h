@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * client_key.h
- *	  Which client group this session belongs to.
+ *	  What client groups are told apart by.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -10,8 +10,31 @@
 #ifndef PGNETLAT_CLIENT_KEY_H
 #define PGNETLAT_CLIENT_KEY_H
 
-#include "clients.h"
+#include "pooler_suffix.h"
+#include "tcpinfo.h"
 
+/* Hashed as bytes: no padding (see clients.c), and everything unused is zero. */
+typedef struct ClientKey
+{
+	Oid			datid;
+	Oid			userid;
+	int32		family;			/* AF_INET, AF_INET6; 0: Unix-domain socket */
+	uint8		address[16];
+	char		application_name[NAMEDATALEN];
+} ClientKey;
+
+/* Where a connection comes from that a pooler has opened for a client. */
+typedef struct ClientPooler
+{
+	int32		family;			/* as in ClientKey */
+	uint8		address[16];
+	int32		known;			/* 1, or all of this is zero: there is none */
+} ClientPooler;
+
+extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);
+extern void clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints);
+extern void clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler,
+							 PoolerClient *client);
 extern void client_key_of_session(ClientKey *key, ClientPooler *pooler);
 
 #endif							/* PGNETLAT_CLIENT_KEY_H */

@@ -3,27 +3,26 @@
  * clients.c
  *	  See clients.h.
  *
- * When the table is full the least used groups without live sessions are
- * removed, and each is added to a row for its database, so that a database's
- * sum never falls.  A group that has live sessions stays: it would come back
- * at once, from zero.  Where all groups have some, there is no room for
- * another: its sessions are counted in the row of their database's evicted
- * groups, until there is.
+ * When a partition of the table is full, its least used groups without live
+ * sessions are evicted, each into a row for its database, so that a database's
+ * sum never falls.  A group that has live sessions stays: it would come back at
+ * once, from zero.  Where all groups have some, there is no room for another:
+ * its sessions are counted in the row of their database's evicted groups, until
+ * there is.
  *
  * A connection that fails belongs to the group that it would have been in, if
- * there is one.  It makes none: whoever cannot log in could make up as many
- * application_names as he likes.  Otherwise it goes to a group that stands for
- * all failed ones of its database, role and address.  There are few such groups,
- * they evict no others, and are evicted first; what is beyond that, or of a
- * database or role that does not exist, goes to the row of evicted groups.
+ * there is one.  It makes none: whoever cannot log in could make up any number of
+ * application_names.  Otherwise it goes to a group that stands for all failed
+ * ones of its database, role and address.  There are few such groups, and they
+ * are evicted first; what is beyond that, or of a database or role that does not
+ * exist, goes to the row of evicted groups.
  *
- * Windows begin with snapshots, as those over sessions do (snapshots.h), but
- * all groups of a partition have theirs as of the same moments.  A group that
- * did not exist then had counted nothing: its snapshot is zero.  A group that
- * was evicted since takes its snapshots along to the row that it is added to:
- * there, too, the difference is what was counted in the window.  Snapshots are
- * not saved, and what was saved is older than any window: no window begins
- * before the server was started.
+ * A window is what was counted since a snapshot.  All groups of a partition have
+ * theirs as of the same moments.  A group that did not exist then had counted
+ * nothing: its snapshot is zero.  A group that was evicted since takes its
+ * snapshots along to the row that it is added to: there, too, the difference is
+ * what was counted in the window.  What was saved by an earlier server is in all
+ * snapshots, which all begin as of the server's start.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -31,15 +30,9 @@
  */
 #include "postgres.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "clients.h"
 #include "clock.h"
-#include "common/hashfn.h"
-#include "port/atomics.h"
 #include "settings.h"
-#include "storage/shmem.h"
 #include "table.h"
 #include "utils/timestamp.h"
 
@@ -49,12 +42,9 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 /* Databases that have a row of their own for what was evicted, and one more. */
 #define CLIENTS_EVICTED		16
 
-/* How often to make room for a group that others have taken then. */
-#define MAX_TRIES			3
-
 /* The application_name of groups of failed connections, and how many there are. */
 #define FAILED_NAME			"(failed)"
-#define MAX_FAILED_GROUPS	((uint32) pgnetlat_max_clients / 8)
+#define MAX_FAILED_GROUPS	(table.partition_capacity / 8)
 
 /* The beginning of ClientCounters: what windows are about, all of it int64. */
 typedef struct ClientSnapshot
@@ -80,104 +70,25 @@ typedef struct ClientGroup
 /* What each partition has besides, under its lock. */
 typedef struct ClientsPartition
 {
+	int			live_groups;	/* that have live sessions */
+	int			failed_groups;	/* that were made for failed connections */
 	SnapshotTimes times;		/* of its groups' snapshots */
-	ClientGroup evicted[CLIENTS_EVICTED];	/* as in ClientsShared.databases;
-											 * the last one: of any further
-											 * ones */
+	ClientGroup evicted[CLIENTS_EVICTED];	/* by database; the last one is of
+											 * any further ones */
 } ClientsPartition;
-
-typedef struct ClientsShared
-{
-	pg_atomic_uint64 began;		/* monotonic: the server's start, or the
-								 * latest reset; no window begins before */
-	pg_atomic_uint32 live_groups;	/* entries that have live sessions */
-	pg_atomic_uint32 failed_groups; /* entries made for failed connections */
-	pg_atomic_uint32 databases[CLIENTS_EVICTED - 1];	/* whose groups were
-														 * evicted, in order;
-														 * else 0 */
-} ClientsShared;
-
-static ClientsShared *shared = NULL;
-static Table table;
-
-/* ---------------------------------------------------------------------------
- * Snapshots
- * ---------------------------------------------------------------------------
- */
-
-#define SNAPSHOT_FIELDS		(sizeof(ClientSnapshot) / sizeof(int64))
 
 static void
 snapshot_add(ClientSnapshot *sum, const ClientSnapshot *term)
 {
-	for (size_t i = 0; i < SNAPSHOT_FIELDS; i++)
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(int64); i++)
 		((int64 *) sum)[i] += ((const int64 *) term)[i];
 }
 
 static void
 snapshot_subtract(ClientSnapshot *difference, const ClientSnapshot *term)
 {
-	for (size_t i = 0; i < SNAPSHOT_FIELDS; i++)
+	for (size_t i = 0; i < sizeof(*difference) / sizeof(int64); i++)
 		((int64 *) difference)[i] -= ((const int64 *) term)[i];
-}
-
-/* What has just been restored, on top of what was there, is older than all. */
-static void
-restore_snapshots(ClientGroup *group, const ClientEntry *saved)
-{
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		snapshot_add(&group->kept[i], (const ClientSnapshot *) &saved->counters);
-}
-
-static void
-take_snapshot(ClientGroup *group, const SnapshotTimes *times, SnapshotLevels levels)
-{
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		if (levels & (1u << level))
-			memcpy(&group->kept[snapshots_place(times, level)], &group->entry.counters,
-				   sizeof(ClientSnapshot));
-	}
-}
-
-static void
-take_snapshot_of_entry(void *entry, void *own, void *levels)
-{
-	take_snapshot(entry, &((ClientsPartition *) own)->times, *(SnapshotLevels *) levels);
-}
-
-/* The last ones of a partition, whose snapshots then are as of now. */
-static void
-take_snapshots_of_evicted(void *own, void *arg)
-{
-	ClientsPartition *partition = own;
-	SnapshotLevels levels = *(SnapshotLevels *) arg;
-	int64		now = clock_now();
-
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (partition->evicted[i].entry.is_evicted)
-			take_snapshot(&partition->evicted[i], &partition->times, levels);
-	}
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		if (levels & (1u << level))
-			partition->times.at[snapshots_place(&partition->times, level)] = now;
-	}
-}
-
-/*
- * Keep a snapshot of all groups, which have just been accumulated into.
- */
-void
-clients_take_snapshots(SnapshotLevels levels)
-{
-	static const TableVisitor visitor = {
-		.entry = take_snapshot_of_entry,
-		.own = take_snapshots_of_evicted,
-	};
-
-	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
 }
 
 /* ---------------------------------------------------------------------------
@@ -186,38 +97,21 @@ clients_take_snapshots(SnapshotLevels levels)
  */
 
 /*
- * Where what is evicted of a database goes: into a place of its own, or, as
- * what is of no database (it has been there before, and was saved), into the
- * last one.  Databases keep their places until a reset.
+ * The row to which what is evicted of a database is added; of no database, if it
+ * was evicted before and has been saved.
  */
-static int
-place_of_evicted(Oid datid)
-{
-	if (!OidIsValid(datid))
-		return CLIENTS_EVICTED - 1;
-	for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
-	{
-		uint32		found = 0;
-
-		/* where none was found, it is ours now */
-		if (pg_atomic_compare_exchange_u32(&shared->databases[i], &found, datid) ||
-			found == datid)
-			return i;
-	}
-	return CLIENTS_EVICTED - 1;
-}
-
 static ClientGroup *
 evicted_row_for(ClientsPartition *partition, Oid datid)
 {
-	int			place = place_of_evicted(datid);
-	ClientGroup *row = &partition->evicted[place];
+	ClientGroup *row = partition->evicted;
+	ClientGroup *last = &partition->evicted[CLIENTS_EVICTED - 1];
 
-	if (!row->entry.is_evicted)
-	{
-		row->entry.is_evicted = true;
-		row->entry.key.datid = place < CLIENTS_EVICTED - 1 ? datid : InvalidOid;
-	}
+	while (row < last && (!OidIsValid(datid) ||
+						  (row->entry.is_evicted && row->entry.key.datid != datid)))
+		row++;
+	if (!row->entry.is_evicted && row < last)
+		row->entry.key.datid = datid;
+	row->entry.is_evicted = true;
 	return row;
 }
 
@@ -233,16 +127,16 @@ add_entry(ClientEntry *sum, const ClientEntry *term)
 }
 
 static void
-add_up_evicted(void *own, const void *evicted)
+evict_group(void *own, const void *evicted)
 {
 	const ClientGroup *group = evicted;
-	ClientGroup *row = evicted_row_for(own, group->entry.key.datid);
+	ClientsPartition *partition = own;
+	ClientGroup *row = evicted_row_for(partition, group->entry.key.datid);
 
 	add_entry(&row->entry, &group->entry);
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		snapshot_add(&row->kept[i], &group->kept[i]);
-	if (group->is_of_failed)
-		pg_atomic_fetch_sub_u32(&shared->failed_groups, 1);
+	partition->failed_groups -= group->is_of_failed;
 }
 
 static bool
@@ -256,6 +150,14 @@ may_be_evicted(const void *entry)
  * ---------------------------------------------------------------------------
  */
 
+/* Nothing has been counted: snapshots of that are as of now. */
+static void
+begin_snapshots(void *own)
+{
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		((ClientsPartition *) own)->times.at[i] = clock_now();
+}
+
 static const TableSpec spec = {
 	.name = "pgnetlat clients",
 	.lock = LOCK_CLIENTS,
@@ -265,41 +167,21 @@ static const TableSpec spec = {
 	.since_offset = offsetof(ClientEntry, since),
 	.own_size = sizeof(ClientsPartition),
 	.may_go = may_be_evicted,
-	.evict = add_up_evicted,
+	.evict = evict_group,
+	.begin = begin_snapshots,
 };
+
+static Table table;
 
 Size
 clients_shmem_size(void)
 {
-	return add_size(MAXALIGN(sizeof(ClientsShared)),
-					table_shmem_size(&spec, pgnetlat_max_clients));
-}
-
-static void
-begin(void)
-{
-	pg_atomic_write_u64(&shared->began, clock_now());
-	pg_atomic_write_u32(&shared->live_groups, 0);
-	pg_atomic_write_u32(&shared->failed_groups, 0);
-	for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
-		pg_atomic_write_u32(&shared->databases[i], 0);
+	return table_shmem_size(&spec, pgnetlat_max_clients);
 }
 
 void
 clients_shmem_init(void)
 {
-	bool		found;
-
-	shared = ShmemInitStruct("pgnetlat clients control", sizeof(ClientsShared), &found);
-	if (!found)
-	{
-		pg_atomic_init_u64(&shared->began, 0);
-		pg_atomic_init_u32(&shared->live_groups, 0);
-		pg_atomic_init_u32(&shared->failed_groups, 0);
-		for (int i = 0; i < CLIENTS_EVICTED - 1; i++)
-			pg_atomic_init_u32(&shared->databases[i], 0);
-		begin();
-	}
 	table_shmem_init(&table, &spec, pgnetlat_max_clients);
 }
 
@@ -307,7 +189,6 @@ void
 clients_reset(void)
 {
 	table_clear(&table);
-	begin();
 }
 
 void
@@ -317,170 +198,52 @@ clients_counts(int64 *entries, int64 *evicted)
 	*evicted = table_evicted(&table);
 }
 
-/* The address of a key; none on a Unix-domain socket. */
-void
-clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
-{
-	if (address->ss_family == AF_INET)
-	{
-		key->family = AF_INET;
-		memcpy(key->address, &((const struct sockaddr_in *) address)->sin_addr, 4);
-	}
-	else if (address->ss_family == AF_INET6)
-	{
-		key->family = AF_INET6;
-		memcpy(key->address, &((const struct sockaddr_in6 *) address)->sin6_addr, 16);
-	}
-}
-
-/* A key of which nothing is known yet but the connection. */
-void
-clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints)
-{
-	memset(key, 0, sizeof(*key));
-	key->family = endpoints->family;
-	if (endpoints->family != 0)
-		memcpy(key->address, endpoints->remote_address,
-			   endpoints->family == AF_INET ? 4 : 16);
-}
-
-/*
- * The application_name of a key that has the address of the connection.  Behind
- * a pooler that says so, the address becomes the client's, and the connection is
- * from "pooler"; both it and what the suffix says ("client") may be NULL.
- */
-void
-clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler, PoolerClient *client)
-{
-	PoolerClient found = {0};
-	size_t		length = strnlen(name, NAMEDATALEN - 1);
-
-	if (pooler)
-		memset(pooler, 0, sizeof(*pooler));
-	if (pgnetlat_pooler_suffix)
-		length = pooler_suffix_read(name, length, NAMEDATALEN - 1, &found);
-	memset(key->application_name, 0, sizeof(key->application_name));
-	memcpy(key->application_name, name, length);
-	if (client)
-		*client = found;
-	if (found.poolers == 0)
-		return;
-	if (pooler)
-	{
-		pooler->known = 1;
-		pooler->family = key->family;
-		memcpy(pooler->address, key->address, sizeof(key->address));
-	}
-	key->family = found.family;
-	memcpy(key->address, found.address, sizeof(key->address));
-}
-
-static uint32
-hash_of(const ClientKey *key)
-{
-	return hash_bytes((const unsigned char *) key, sizeof(*key));
-}
-
 /* ---------------------------------------------------------------------------
  * Sessions and their groups
  * ---------------------------------------------------------------------------
  */
 
-static bool
-lock_partition(uint32 hash, bool wait)
+/* Join the group of a key, whose partition is locked then. */
+static void
+join(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
-	if (!wait)
-		return table_lock_if_free(&table, hash);
+	uint32		hash = table_hash(&table, key);
+	ClientsPartition *partition = table_own(&table, hash);
+	ClientGroup *group;
+
 	table_lock(&table, hash);
-	return true;
-}
-
-/* Is there nothing that could be evicted? */
-static bool
-all_have_sessions(void)
-{
-	return pg_atomic_read_u32(&shared->live_groups) >= table_entries(&table);
-}
-
-/*
- * The group of a key, its partition locked; NULL if there is no room for it,
- * or, if the caller does not want to wait for the lock, with *locked false.
- */
-static ClientGroup *
-find_or_make_group(const ClientKey *key, uint32 hash, TimestampTz now, bool wait,
-				   bool *locked)
-{
-	for (int try = 0;; try++)
-	{
-		ClientGroup *group;
-
-		*locked = lock_partition(hash, wait);
-		if (!*locked)
-			return NULL;
+	if (partition->live_groups < table.partition_capacity)
 		group = table_find_or_add(&table, hash, key, now);
-		if (group || try == MAX_TRIES || all_have_sessions())
-			return group;
-		table_unlock(&table, hash);
-		if (!table_make_room(&table, wait))
-			try = MAX_TRIES - 1;
-	}
-}
-
-/* Returns false, with nothing changed, if the lock is not free. */
-static bool
-join(const ClientKey *key, ClientMember *member, TimestampTz now, bool wait)
-{
-	uint32		hash = hash_of(key);
-	bool		locked;
-	ClientGroup *group = find_or_make_group(key, hash, now, wait, &locked);
-
-	if (!locked)
-		return false;
+	else
+		group = table_find(&table, hash, key);
 	member->joined = true;
 	member->hash = hash;
 	member->in_evicted = group == NULL;
 	if (group == NULL)
 	{
-		group = evicted_row_for(table_own(&table, hash), key->datid);
+		group = evicted_row_for(partition, key->datid);
 		if (group->entry.since == 0)
 			group->entry.since = now;
 	}
 	else if (group->entry.live.sessions == 0)
-		pg_atomic_fetch_add_u32(&shared->live_groups, 1);
+		partition->live_groups++;
 	member->entry = &group->entry;
 	member->entry->live.sessions++;
-	return true;
-}
-
-static ClientEntry *
-acquire(const ClientKey *key, ClientMember *member, TimestampTz now, bool wait)
-{
-	if (likely(member->joined))
-	{
-		if (!lock_partition(member->hash, wait))
-			return NULL;
-	}
-	else
-	{
-		if (!join(key, member, now, wait))
-			return NULL;
-		if (member->in_evicted)
-			table_count_evicted(&table, member->hash);
-	}
-	Assert(member->entry->live.sessions > 0);
-	return member->entry;
 }
 
 ClientEntry *
 clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
-	return acquire(key, member, now, true);
-}
-
-ClientEntry *
-clients_acquire_if_free(const ClientKey *key, ClientMember *member, TimestampTz now)
-{
-	return acquire(key, member, now, false);
+	if (likely(member->joined))
+		table_lock(&table, member->hash);
+	else
+	{
+		join(key, member, now);
+		if (member->in_evicted)
+			table_count_evicted(&table, member->hash);
+	}
+	Assert(member->entry->live.sessions > 0);
+	return member->entry;
 }
 
 void
@@ -501,7 +264,7 @@ clients_leave(ClientMember *member)
 	Assert(member->joined && member->pending == 0);
 	member->entry->live.sessions--;
 	if (!member->in_evicted && member->entry->live.sessions == 0)
-		pg_atomic_fetch_sub_u32(&shared->live_groups, 1);
+		((ClientsPartition *) table_own(&table, hash))->live_groups--;
 	memset(member, 0, sizeof(*member));
 	table_unlock(&table, hash);
 }
@@ -516,79 +279,10 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 	bool		had_no_room = member->in_evicted;
 
 	clients_leave(member);
-	(void) join(key, member, now, true);
+	join(key, member, now);
 	if (member->in_evicted && !had_no_room)
 		table_count_evicted(&table, member->hash);
 	return member->entry;
-}
-
-/* ---------------------------------------------------------------------------
- * Failed connections
- * ---------------------------------------------------------------------------
- */
-
-static void
-mark_as_of_failed(ClientGroup *group)
-{
-	group->is_of_failed = true;
-	pg_atomic_fetch_add_u32(&shared->failed_groups, 1);
-}
-
-/* The group of a key; or that of failed ones, which it may make. */
-static ClientGroup *
-find_for_failed(const ClientKey *key, uint32 hash, bool may_make, TimestampTz now)
-{
-	ClientGroup *group = table_find(&table, hash, key);
-
-	if (group == NULL && may_make &&
-		pg_atomic_read_u32(&shared->failed_groups) < MAX_FAILED_GROUPS)
-	{
-		group = table_find_or_add(&table, hash, key, now);
-		if (group)
-			mark_as_of_failed(group);
-	}
-	return group;
-}
-
-/* Returns false if there is no group for it. */
-static bool
-count_failed_in_group(const ClientKey *key, bool may_make, TimestampTz now)
-{
-	uint32		hash = hash_of(key);
-	ClientGroup *group;
-
-	table_lock(&table, hash);
-	group = find_for_failed(key, hash, may_make, now);
-	if (group)
-		group->entry.counters.connect.failed++;
-	table_unlock(&table, hash);
-	return group != NULL;
-}
-
-/*
- * A connection has failed, which would have been in the group of this key; what
- * of it does not exist is not set.
- */
-void
-clients_count_failed(const ClientKey *key, TimestampTz now)
-{
-	ClientKey	failed = *key;
-	uint32		hash;
-	ClientGroup *group;
-
-	memset(failed.application_name, 0, sizeof(failed.application_name));
-	strlcpy(failed.application_name, FAILED_NAME, sizeof(failed.application_name));
-	if (OidIsValid(key->datid) && OidIsValid(key->userid) &&
-		(count_failed_in_group(key, false, now) || count_failed_in_group(&failed, true, now)))
-		return;
-
-	hash = hash_of(&failed);
-	table_lock(&table, hash);
-	group = evicted_row_for(table_own(&table, hash), key->datid);
-	if (group->entry.since == 0)
-		group->entry.since = now;
-	group->entry.counters.connect.failed++;
-	table_unlock(&table, hash);
 }
 
 /*
@@ -633,6 +327,68 @@ clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy)
 	entry->counters.occupied += occupied;
 }
 
+/* ---------------------------------------------------------------------------
+ * Failed connections
+ * ---------------------------------------------------------------------------
+ */
+
+/* The group of a key; "may_make": that of failed ones, which it may make. */
+static ClientGroup *
+find_for_failed(const ClientKey *key, uint32 hash, bool may_make, TimestampTz now)
+{
+	ClientsPartition *partition = table_own(&table, hash);
+	ClientGroup *group = table_find(&table, hash, key);
+
+	if (group == NULL && may_make && partition->failed_groups < MAX_FAILED_GROUPS &&
+		(group = table_find_or_add(&table, hash, key, now)) != NULL)
+	{
+		group->is_of_failed = true;
+		partition->failed_groups++;
+	}
+	return group;
+}
+
+/* Returns false if there is no group for it. */
+static bool
+count_failed_in_group(const ClientKey *key, bool may_make, TimestampTz now)
+{
+	uint32		hash = table_hash(&table, key);
+	ClientGroup *group;
+
+	table_lock(&table, hash);
+	group = find_for_failed(key, hash, may_make, now);
+	if (group)
+		group->entry.counters.connect.failed++;
+	table_unlock(&table, hash);
+	return group != NULL;
+}
+
+/*
+ * A connection has failed, which would have been in the group of this key; what
+ * of it does not exist is not set.
+ */
+void
+clients_count_failed(const ClientKey *key, TimestampTz now)
+{
+	ClientKey	failed = *key;
+	uint32		hash;
+	ClientGroup *group;
+
+	memset(failed.application_name, 0, sizeof(failed.application_name));
+	strlcpy(failed.application_name, FAILED_NAME, sizeof(failed.application_name));
+	if (OidIsValid(key->datid) && OidIsValid(key->userid) &&
+		(count_failed_in_group(key, false, now) || count_failed_in_group(&failed, true, now)))
+		return;
+
+	hash = table_hash(&table, &failed);
+	table_lock(&table, hash);
+	group = evicted_row_for(table_own(&table, hash), key->datid);
+	if (group->entry.since == 0)
+		group->entry.since = now;
+	group->entry.counters.connect.failed++;
+	table_unlock(&table, hash);
+}
+
 /*
  * Put back a saved entry, of which there are no live sessions.  Where there is
  * no room it goes to the evicted.
@@ -640,7 +396,8 @@ clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy)
 void
 clients_restore(const ClientEntry *saved)
 {
-	uint32		hash = hash_of(&saved->key);
+	uint32		hash = table_hash(&table, &saved->key);
+	ClientsPartition *partition = table_own(&table, hash);
 	ClientGroup *group = NULL;
 
 	table_lock(&table, hash);
@@ -649,16 +406,18 @@ clients_restore(const ClientEntry *saved)
 	if (group)
 	{
 		group->entry = *saved;
-		if (saved->counters.connect.failed > 0 && saved->counters.connect.connections == 0 &&
-			strcmp(saved->key.application_name, FAILED_NAME) == 0)
-			mark_as_of_failed(group);
+		group->is_of_failed = saved->counters.connect.failed > 0 &&
+			saved->counters.connect.connections == 0 &&
+			strcmp(saved->key.application_name, FAILED_NAME) == 0;
+		partition->failed_groups += group->is_of_failed;
 	}
 	else
 	{
-		group = evicted_row_for(table_own(&table, hash), saved->key.datid);
+		group = evicted_row_for(partition, saved->key.datid);
 		add_entry(&group->entry, saved);
 	}
-	restore_snapshots(group, saved);
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		snapshot_add(&group->kept[i], (const ClientSnapshot *) &saved->counters);
 	table_unlock(&table, hash);
 }
 
@@ -743,51 +502,74 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
  * ---------------------------------------------------------------------------
  */
 
+static void
+take_snapshot(void *entry, void *own, void *arg)
+{
+	ClientGroup *group = entry;
+	const SnapshotTimes *times = &((ClientsPartition *) own)->times;
+	SnapshotLevels levels = *(SnapshotLevels *) arg;
+
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			memcpy(&group->kept[snapshots_place(times, level)], &group->entry.counters,
+				   sizeof(ClientSnapshot));
+	}
+}
+
+/* The last ones of a partition, whose snapshots then are as of now. */
+static void
+take_snapshots_of_evicted(void *own, void *arg)
+{
+	ClientsPartition *partition = own;
+
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
+	{
+		if (partition->evicted[i].entry.is_evicted)
+			take_snapshot(&partition->evicted[i], own, arg);
+	}
+	snapshots_date(&partition->times, *(SnapshotLevels *) arg, clock_now());
+}
+
+/*
+ * Keep a snapshot of all groups, which have just been accumulated into.
+ */
+void
+clients_take_snapshots(SnapshotLevels levels)
+{
+	static const TableVisitor visitor = {
+		.entry = take_snapshot,
+		.own = take_snapshots_of_evicted,
+	};
+
+	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
+}
+
 typedef struct ClientsReading
 {
-	bool		windowed;
-	int64		length;			/* of the window, ns */
+	int64		length;			/* of the window, ns; 0: all that was counted */
 	int64		now;			/* monotonic, and ... */
 	TimestampTz timestamp;		/* ... the same moment */
 	ClientEntry evicted[CLIENTS_EVICTED];	/* of all partitions */
 } ClientsReading;
 
-/*
- * When the window began that contains all since a moment, and which snapshots
- * begin it: where there are none as old as that, the oldest, or none at all,
- * and the window has all since the start.
- */
-static int64
-window_began(const SnapshotTimes *times, int64 since, int *place)
-{
-	*place = snapshots_find(times, since);
-	if (*place < 0)
-		*place = snapshots_oldest(times);
-	return Max(times->at[*place], (int64) pg_atomic_read_u64(&shared->began));
-}
-
-/* What a group has counted in a window, instead of all it has. */
 static void
-subtract_snapshot(ClientEntry *copy, const ClientGroup *group,
-				  const SnapshotTimes *times, const ClientsReading *reading)
-{
-	int			place;
-	int64		at = window_began(times, reading->now - reading->length, &place);
-
-	copy->since = Max(copy->since, reading->timestamp - (reading->now - at) / NS_PER_US);
-
-	snapshot_subtract((ClientSnapshot *) &copy->counters, &group->kept[place]);
-	ledger_totals_fit(&copy->counters.totals);
-}
-
-static void
-copy_entry(void *copy, const void *entry, const void *own, void *arg)
+copy_group(void *copy, const void *entry, const void *own, void *arg)
 {
 	const ClientsReading *reading = arg;
+	const ClientGroup *group = entry;
+	const SnapshotTimes *times = &((const ClientsPartition *) own)->times;
+	ClientEntry *result = copy;
+	int			place;
 
-	memcpy(copy, entry, sizeof(ClientEntry));
-	if (reading->windowed)
-		subtract_snapshot(copy, entry, &((const ClientsPartition *) own)->times, reading);
+	memcpy(result, &group->entry, sizeof(ClientEntry));
+	if (reading->length == 0)
+		return;
+	place = snapshots_begin_window(times, reading->now - reading->length);
+	result->since = Max(result->since, reading->timestamp -
+						(reading->now - times->at[place]) / NS_PER_US);
+	snapshot_subtract((ClientSnapshot *) &result->counters, &group->kept[place]);
+	ledger_totals_fit(&result->counters.totals);
 }
 
 static void
@@ -798,14 +580,21 @@ copy_evicted(const void *own, void *arg)
 
 	for (int i = 0; i < CLIENTS_EVICTED; i++)
 	{
-		ClientEntry *sum = &reading->evicted[i];
+		const ClientEntry *entry = &partition->evicted[i].entry;
+		ClientEntry *sum = reading->evicted;
 		ClientEntry row;
 
-		if (!partition->evicted[i].entry.is_evicted)
+		if (!entry->is_evicted)
 			continue;
-		copy_entry(&row, &partition->evicted[i], own, arg);
+		copy_group(&row, entry, own, arg);
+		/* the partitions may have met the databases in different order */
+		while (sum < &reading->evicted[CLIENTS_EVICTED - 1] &&
+			   (i == CLIENTS_EVICTED - 1 ||
+				(sum->is_evicted && sum->key.datid != entry->key.datid)))
+			sum++;
+		if (sum < &reading->evicted[CLIENTS_EVICTED - 1])
+			sum->key = row.key;
 		sum->is_evicted = true;
-		sum->key = row.key;
 		sum->usage += row.usage;
 		sum->live.sessions += row.live.sessions;
 		sum->live.pending += row.live.pending;
@@ -825,47 +614,38 @@ restart(void *arg)
 	reading->timestamp = GetCurrentTimestamp();
 }
 
-static ClientEntry *
-copy_entries(ClientsReading *reading, int *count)
-{
-	static const TableReader reader = {
-		.copy_size = sizeof(ClientEntry),
-		.copy = copy_entry,
-		.own = copy_evicted,
-		.restart = restart,
-		.extra = CLIENTS_EVICTED,
-	};
-	ClientEntry *copies = table_copy(&table, &reader, reading, count);
-
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (reading->evicted[i].is_evicted)
-			copies[(*count)++] = reading->evicted[i];
-	}
-	return copies;
-}
-
-/* A palloc'd copy of all entries, the ones of evicted groups last. */
-ClientEntry *
-clients_copy(int *count)
-{
-	ClientsReading reading = {.windowed = false};
-
-	return copy_entries(&reading, count);
-}
-
 /*
- * The same over a window that contains the last "length" nanoseconds, if there
- * is one, or else the longest there is.  It began when "since" of the copies
- * says: if not before that, when the group came.  Histograms are not over the
- * window.
+ * A palloc'd copy of all entries over a window that contains the last "length"
+ * nanoseconds, if there is one, or else the longest there is.  It began when "since"
+ * of the copies says: if not before that, when the group came.  Histograms are not
+ * over the window.  The rows of evicted groups are the last ones.
  */
 ClientEntry *
 clients_copy_window(int64 length, int *count)
 {
-	ClientsReading reading = {.windowed = true,.length = length};
+	static const TableReader reader = {
+		.copy_size = sizeof(ClientEntry),
+		.copy = copy_group,
+		.own = copy_evicted,
+		.restart = restart,
+		.extra = CLIENTS_EVICTED,
+	};
+	ClientsReading reading = {.length = length};
+	ClientEntry *copies = table_copy(&table, &reader, &reading, count);
 
-	return copy_entries(&reading, count);
+	for (int i = 0; i < CLIENTS_EVICTED; i++)
+	{
+		if (reading.evicted[i].is_evicted)
+			copies[(*count)++] = reading.evicted[i];
+	}
+	return copies;
+}
+
+/* The same of all that was counted. */
+ClientEntry *
+clients_copy(int *count)
+{
+	return clients_copy_window(0, count);
 }
 
 typedef struct WindowBegin
@@ -877,11 +657,10 @@ typedef struct WindowBegin
 static void
 note_window(void *own, void *arg)
 {
+	const SnapshotTimes *times = &((ClientsPartition *) own)->times;
 	WindowBegin *begin = arg;
-	int			place;
 
-	begin->began = Max(begin->began,
-					   window_began(&((ClientsPartition *) own)->times, begin->since, &place));
+	begin->began = Max(begin->began, times->at[snapshots_begin_window(times, begin->since)]);
 }
 
 /*

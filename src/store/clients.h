@@ -17,22 +17,12 @@
 #define PGNETLAT_CLIENTS_H
 
 #include "datatype/timestamp.h"
+#include "client_key.h"
 #include "connect_cost.h"
 #include "histogram.h"
 #include "ledger.h"
-#include "pooler_suffix.h"
 #include "snapshots.h"
 #include "tcpinfo.h"
-
-/* Hashed as bytes: no padding, and everything unused is zero. */
-typedef struct ClientKey
-{
-	Oid			datid;
-	Oid			userid;
-	int32		family;			/* AF_INET, AF_INET6; 0: Unix-domain socket */
-	uint8		address[16];
-	char		application_name[NAMEDATALEN];
-} ClientKey;
 
 typedef enum ClientMetric
 {
@@ -48,14 +38,6 @@ typedef enum ClientMetric
 
 /* Those that sessions count in their tallies come first. */
 #define NUM_TALLY_METRICS	METRIC_CONNECT
-
-/* Where a connection comes from that a pooler has opened for a client. */
-typedef struct ClientPooler
-{
-	int32		family;			/* as in ClientKey */
-	uint8		address[16];
-	int32		known;			/* 1, or all of this is zero: there is none */
-} ClientPooler;
 
 typedef struct ClientCounters
 {
@@ -112,23 +94,16 @@ typedef struct ClientMember
 	int64		pending;		/* its part of the group's */
 } ClientMember;
 
-extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);
-extern void clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints);
-extern void clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler,
-							 PoolerClient *client);
-
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);
 
 /*
  * The entry of a live session, which joins it if it is not there yet, locked
  * until clients_release() or clients_leave().  Between the two nothing may
- * raise an error.  The second function returns NULL where the lock is not free.
+ * raise an error.
  */
 extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
 									TimestampTz now);
-extern ClientEntry *clients_acquire_if_free(const ClientKey *key, ClientMember *member,
-											TimestampTz now);
 extern void clients_release(const ClientMember *member);
 
 /* Functions for the holder of the entry; its pending time is zero. */
@@ -148,7 +123,7 @@ extern void clients_count_failed(const ClientKey *key, TimestampTz now);
 extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);
 
-/* Which groups: what is not set, may be anything. */
+/* Which groups: what is zero or NULL may be anything. */
 typedef struct ClientPattern
 {
 	Oid			datid;

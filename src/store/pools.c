@@ -23,7 +23,6 @@
 #include "postgres.h"
 
 #include "clock.h"
-#include "eviction.h"
 #include "locks.h"
 #include "pools.h"
 #include "port/atomics.h"
@@ -32,6 +31,8 @@
 #include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+#define USAGE_AGING			0.99	/* at each eviction */
 
 typedef struct Pool
 {
@@ -268,7 +269,7 @@ find_pool(const PoolKey *key, TimestampTz now)
 			place = i;
 			break;
 		}
-		counted->usage *= EVICTION_AGING;
+		counted->usage *= USAGE_AGING;
 		if (counted->sessions == 0 &&
 			(place == EVICTED || counted->usage < pools[place].counted.usage))
 			place = i;

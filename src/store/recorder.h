@@ -38,6 +38,7 @@
 										 * record is of the same exchange */
 #define RECORD_PIPELINED		0x02	/* its request needed no round trip */
 #define RECORD_CONTINUES		0x04	/* not the first one of its exchange */
+#define RECORD_FETCH			0x08	/* of a cursor, by a statement */
 
 /*
  * One statement's part of an exchange, with the wait after it if it is the

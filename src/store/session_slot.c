@@ -221,7 +221,6 @@ void
 slot_apply_reset(SessionSlot *slot)
 {
 	apply_reset(&slot->published);
-	pg_atomic_write_u32(&slot->tally_state, TALLY_VOID);
 }
 
 /*
@@ -549,19 +548,6 @@ slot_announce_reset(int64 at, TimestampTz timestamp)
 	slot_control->reset_timestamp = timestamp;
 	slot_control->generation++;
 	seqlock_write_end(&slot_control->reset_lock);
-
-	/*
-	 * Whoever finds this finds the generation.  A session whose tally is in
-	 * another state looks for it when it settles that: it writes the state, and
-	 * then reads the generation, with a full barrier in between as here.
-	 */
-	pg_memory_barrier();
-	for (int i = 0; i < slot_count(); i++)
-	{
-		uint32		state = TALLY_KEPT;
-
-		pg_atomic_compare_exchange_u32(&slots[i].tally_state, &state, TALLY_RESET);
-	}
 }
 
 TimestampTz

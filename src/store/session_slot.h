@@ -14,9 +14,9 @@
  * age, shown by today's best knowledge: when it ends, it may turn out otherwise.
  *
  * Resets break no single-writer rule: pgnetlat_reset() only announces a new
- * generation, and says so in the state of each session's tally.  A session applies
- * it to its own ledger at its next event, and the worker to what it has sampled
- * when it next writes; until then readers apply it to their private copies.
+ * generation, for which each write section looks.  A session applies it to its own
+ * ledger at its next event, and the worker to what it has sampled when it next
+ * writes; until then readers apply it to their private copies.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -124,10 +124,7 @@ typedef enum TallyState
 {
 	TALLY_KEPT = 0,				/* the session's */
 	TALLY_PROPOSED,				/* somebody is about to take it */
-	TALLY_TAKEN,				/* somebody has taken it */
-	TALLY_VOID,					/* it is older than a reset */
-	TALLY_RESET					/* the session's, but there was a reset, which
-								 * it may not have seen */
+	TALLY_TAKEN					/* somebody has taken it */
 } TallyState;
 
 /* A session as seen at one moment. */
@@ -248,21 +245,11 @@ typedef struct SlotControl
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
 
-/*
- * Has the session seen the latest reset?  In a write section.  The hot path does
- * not ask: the state of the tally says when there was one.
- */
+/* Has the session seen the latest reset?  In a write section. */
 static inline bool
 slot_reset_is_applied(const SessionSlot *slot)
 {
 	return slot->published.generation == slot_control->generation;
-}
-
-/* Has somebody come to the session's tally?  In a write section. */
-static inline bool
-slot_tally_was_touched(SessionSlot *slot)
-{
-	return pg_atomic_read_u32(&slot->tally_state) != TALLY_KEPT;
 }
 
 /*

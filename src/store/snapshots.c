@@ -121,3 +121,23 @@ snapshots_find(const SnapshotTimes *kept, int64_t since)
 	}
 	return best;
 }
+
+/* The same, or where there is none as old as that, the oldest one of all. */
+int
+snapshots_begin_window(const SnapshotTimes *kept, int64_t since)
+{
+	int			found = snapshots_find(kept, since);
+
+	return found >= 0 ? found : snapshots_oldest(kept);
+}
+
+/* New snapshots of these levels, in their places by now, are as of "now". */
+void
+snapshots_date(SnapshotTimes *kept, SnapshotLevels levels, int64_t now)
+{
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			kept->at[snapshots_place(kept, level)] = now;
+	}
+}

@@ -49,5 +49,7 @@ extern void snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart);
 extern int	snapshots_place(const SnapshotTimes *kept, int level);
 extern int	snapshots_oldest(const SnapshotTimes *kept);
 extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);
+extern int	snapshots_begin_window(const SnapshotTimes *kept, int64_t since);
+extern void snapshots_date(SnapshotTimes *kept, SnapshotLevels levels, int64_t now);
 
 #endif							/* PGNETLAT_SNAPSHOTS_H */

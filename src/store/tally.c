@@ -9,15 +9,12 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "settings.h"
-#include "storage/s_lock.h"
 #include "storage/shmem.h"
 #include "tally.h"
 
 OwnTally	my_tally;
 
-/* Of this statement there is none: hints that lead nowhere lead here. */
+/* Ends each chain: no statement has neither query identifier nor role. */
 static CountedStatement no_statement;
 
 static Tally *tallies = NULL;
@@ -45,55 +42,33 @@ tally_shmem_init(void)
 
 /* What has been counted does not count, and nothing is known of it. */
 static void
-forget_all(void)
+forget_all(uint32 generation)
 {
 	memset(my_tally.tally, 0, sizeof(Tally));
+	my_tally.tally->generation = generation;
 	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
-	memset(&my_tally.all_known, 0, sizeof(my_tally.all_known));
 	my_tally.current = NULL;
-	my_tally.guest = NULL;
-	my_tally.unplaced = 0;
-	for (int i = 0; i < TALLY_HINTS; i++)
-		my_tally.hint[i] = &no_statement;
+	my_tally.next_free = 0;
+	for (int i = 0; i < TALLY_BUCKETS; i++)
+		my_tally.first[i] = &no_statement;
 }
 
-/*
- * This session begins.  Nobody else looks at its tally yet.
- */
+/* This session begins.  Nobody else looks at its tally yet. */
 void
 tally_attach(int slot)
 {
-	memset(&my_tally, 0, sizeof(my_tally));
 	my_tally.tally = &tallies[slot];
-	my_tally.slot = slot_get(slot);
-	my_tally.dbid = MyDatabaseId;
-	for (int i = 0; i < TALLY_STATEMENTS; i++)
-	{
-		my_tally.place[i].statement = &my_tally.tally->statements[i];
-		my_tally.place[i].where = known_in_tally(i);
-	}
-	forget_all();
-	pg_atomic_write_u32(&my_tally.slot->tally_state, TALLY_KEPT);
+	forget_all(slot_get(slot)->published.generation);
+	pg_atomic_write_u32(&slot_get(slot)->tally_state, TALLY_KEPT);
 }
 
-static inline void
-clear_totals(StatementTotals *totals)
+/* What the statements have counted is in their table. */
+void
+tally_clear_statements(void)
 {
-	totals->calls = totals->rows = 0;
-	totals->exec = totals->send = totals->recv = 0;
-	totals->network = totals->client = totals->in_xact_wait = 0;
-	totals->bytes = 0;
-	totals->repeats = totals->repeat_network = 0;
-}
-
-static void
-clear_counters(void)
-{
-	Tally	   *tally = my_tally.tally;
-
-	memset(tally->histogram, 0, sizeof(tally->histogram));
-	for (int i = 0; i < tally->count; i++)
-		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
+	for (int i = 0; i < my_tally.tally->count; i++)
+		memset(&my_tally.tally->statements[i].totals, 0, sizeof(StatementTotals));
+	my_tally.next_free = 0;
 }
 
 /*
@@ -103,292 +78,114 @@ clear_counters(void)
 bool
 tally_settle(SessionSlot *slot)
 {
-	bool		was_void = false;
 	uint32		state = pg_atomic_read_u32(&slot->tally_state);
 
-	while (state != TALLY_KEPT)
+	/* a proposal is refused here, unless it has just been carried through */
+	while (state != TALLY_KEPT &&
+		   !pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_KEPT))
+		;
+	if (my_tally.tally->generation != slot->published.generation)
 	{
-		uint32		found = state;
-
-		/* a proposal is refused here, unless it has just been carried through */
-		if (!pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_KEPT))
-			continue;
-		/* not before: what was taken may have been given back meanwhile */
-		if (found == TALLY_TAKEN)
-		{
-			clear_counters();
-			/* those that come most often now are to have places */
-			if (my_tally.guest != NULL)
-				tally_clear_statements(0);
-		}
-		else if (found == TALLY_VOID)
-		{
-			forget_all();
-			was_void = true;
-		}
-		/* since the session looked for a reset, there may have been one */
-		if (!slot_reset_is_applied(slot))
-			slot_apply_reset(slot);
-		state = pg_atomic_read_u32(&slot->tally_state);
+		forget_all(slot->published.generation);
+		return true;
 	}
-	return was_void;
+	if (state == TALLY_TAKEN)
+	{
+		memset(my_tally.tally->histogram, 0, sizeof(my_tally.tally->histogram));
+		tally_clear_statements();
+	}
+	return false;
+}
+
+static bool
+has_counted(const CountedStatement *statement)
+{
+	const StatementTotals *totals = &statement->totals;
+
+	return (totals->calls | totals->rows | totals->exec | totals->send | totals->recv |
+			totals->network | totals->client | totals->bytes) != 0;
+}
+
+/* Where the chain of a statement begins. */
+static CountedStatement **
+chain_of(uint64 queryid)
+{
+	return &my_tally.first[queryid % TALLY_BUCKETS];
+}
+
+static CountedStatement **
+next_of(const CountedStatement *statement)
+{
+	return &my_tally.next[statement - my_tally.tally->statements];
 }
 
 /*
- * A statement is not known: it is, from now on.  Where the others are may have
- * changed.
+ * A place that is of no statement, not any more if it has counted nothing since the
+ * tally was emptied; or NULL.
  */
-static pg_noinline KnownStatement *
-get_to_know(uint64 key)
+static CountedStatement *
+free_place(void)
 {
-	unsigned	count = my_tally.all_known.count;
-	KnownStatement *known = known_add(&my_tally.all_known, key, my_tally.burst.number);
-
-	if (my_tally.all_known.count == count + 1)
-		return known;
-	for (int i = 0; i < my_tally.tally->count; i++)
-	{
-		const CountedStatement *statement = my_tally.place[i].statement;
-
-		my_tally.place[i].known = known_find(&my_tally.all_known,
-											 known_key(statement->queryid, statement->userid));
-	}
-	return known;
-}
-
-/*
- * The statement that is about to be counted gets a place, until it leaves, which
- * says what is to be known of it when it comes again.
- */
-static inline void
-settle_in(TallyPlace *place, KnownStatement *known, uint64 queryid, Oid userid)
-{
-	CountedStatement *statement = place->statement;
-
-	statement->queryid = queryid;
-	statement->userid = userid;
-	statement->executed_in = known->executed_in;
-	place->known = known;
-	place->where_in_table = known->where;
-	known->where = place->where;
-	my_tally.current = statement;
-}
-
-static inline void
-leave(TallyPlace *place)
-{
-	place->known->executed_in = place->statement->executed_in;
-	place->known->where = place->where_in_table;
-}
-
-/*
- * What has been counted of the statement in a place is added to its entry in the
- * table, and the place is free; unless that takes waiting, or the entry is gone.
- */
-static pg_attribute_always_inline bool
-make_way(TallyPlace *place)
-{
-	CountedStatement *statement = place->statement;
-	SessionSlot *slot = my_tally.slot;
-	bool		added;
-
-	seqlock_write_begin(&slot->lock);
-	added = statements_add_in_place(statement, &my_tally.dbid, place->where_in_table, slot);
-	if (likely(added))
-	{
-		leave(place);
-		clear_totals(&statement->totals);
-	}
-	seqlock_write_end(&slot->lock);
-	return added;
-}
-
-/* Is this the place of a statement? */
-static inline bool
-is_place_of(const TallyPlace *place, uint64 queryid, Oid userid)
-{
-	return place->statement->queryid == queryid && place->statement->userid == userid;
-}
-
-/* A place from which a statement makes way for guests; NULL if none can. */
-static TallyPlace *
-find_guest_place(void)
-{
-	for (int i = TALLY_STATEMENTS - 1; i >= 0; i--)
-	{
-		TallyPlace *place = &my_tally.place[i];
-
-		if (known_is_in_table(place->where_in_table) && make_way(place))
-			return place;
-	}
-	return NULL;
-}
-
-/*
- * A statement has no place, and perhaps nobody knows it.  It gets one that is free,
- * or from which another statement makes way; false if there is none.
- */
-static pg_noinline bool
-find_place(uint64 queryid, Oid userid)
-{
-	uint64		key = known_key(queryid, userid);
 	Tally	   *tally = my_tally.tally;
-	KnownStatement *known;
-	TallyPlace *place;
+	CountedStatement *place;
+	CountedStatement **chain;
 
 	if (tally->count < TALLY_STATEMENTS)
-		place = &my_tally.place[tally->count++];
-	else
-		place = my_tally.guest = find_guest_place();
-	if (place == NULL)
-		return false;
-	known = known_find(&my_tally.all_known, key);
-	if (known->key == 0)
-		known = get_to_know(key);
-	/* two statements of one key: what is known is about the other one */
-	if (known_is_in_tally(known->where))
-		known->where = KNOWN_NOWHERE;
-	if (known->where == KNOWN_NOWHERE)
+		return &tally->statements[tally->count++];
+	do
 	{
-		/* it stays until it is in the table */
-		my_tally.guest = NULL;
-		my_tally.unplaced++;
-		pgnetlat_housekeeping |= tally_wants_room();
-	}
-	settle_in(place, known, queryid, userid);
-	my_tally.hint[queryid % TALLY_HINTS] = my_tally.current;
-	return true;
-}
-
-/* A statement has been searched for among those that are known. */
-static pg_attribute_always_inline bool
-look_up(KnownStatement *known, uint64 queryid, Oid userid)
-{
-	if (likely(known_is_in_table(known->where)))
-	{
-		TallyPlace *place = my_tally.guest;
-
-		if (likely(place != NULL) && likely(make_way(place)))
-		{
-			settle_in(place, known, queryid, userid);
-			return true;
-		}
-	}
-	else if (known_is_in_tally(known->where))
-	{
-		TallyPlace *place = &my_tally.place[known_tally_number(known->where)];
-
-		if (likely(is_place_of(place, queryid, userid)))
-		{
-			my_tally.current = my_tally.hint[queryid % TALLY_HINTS] = place->statement;
-			return true;
-		}
-	}
-	return find_place(queryid, userid);
-}
-
-static pg_noinline bool
-search_and_look_up(uint64 queryid, Oid userid)
-{
-	KnownStatement *known = known_find(&my_tally.all_known, known_key(queryid, userid));
-
-	return look_up(known, queryid, userid);
+		if (my_tally.next_free == TALLY_STATEMENTS)
+			return NULL;
+		place = &tally->statements[my_tally.next_free++];
+	} while (has_counted(place));
+	chain = chain_of(place->queryid);
+	while (*chain != place)
+		chain = next_of(*chain);
+	*chain = *next_of(place);
+	return place;
 }
 
 /*
- * The place of a statement, when it is not where the hint says: the one that it
- * has, or another.  False if there is none to be had without waiting.
- *
- * Guests all take the same place, as long as that is possible: those statements that
- * come again and again are in the others, or will be when the tally has been taken.
- * (If the one that was used least recently had to go, a few more statements in a loop
- * than there are places would all have to.)
- *
- * Most statements are known, and where the search for them begins.
+ * Find the place of a statement, which is my_tally.current then, or give it one.
+ * False if all are in use: the statements are to be added to their table first.
  */
 pg_attribute_hot bool
 tally_look_up(uint64 queryid, Oid userid)
 {
-	uint64		key = known_key(queryid, userid);
-	KnownStatement *known = known_first(&my_tally.all_known, key);
+	CountedStatement **chain = chain_of(queryid);
+	CountedStatement *place = *chain;
 
-	if (unlikely(known->key != key))
-		return search_and_look_up(queryid, userid);
-	return look_up(known, queryid, userid);
-}
-
-/*
- * Where the entries of the statements are in their table, as far as that is known;
- * whoever has added what they have counted knows it better.
- */
-void
-tally_get_where(int32 *where)
-{
-	for (int i = 0; i < my_tally.tally->count; i++)
-		where[i] = my_tally.place[i].where_in_table;
-}
-
-void
-tally_set_where(const int32 *where)
-{
-	for (int i = 0; i < my_tally.tally->count; i++)
-		my_tally.place[i].where_in_table = where[i];
-}
-
-/* A statement stays, in this place. */
-static void
-move(int number, int to)
-{
-	TallyPlace *place = &my_tally.place[to];
-
-	if (number == to)
-		return;
-	*place->statement = *my_tally.place[number].statement;
-	memset(my_tally.place[number].statement, 0, sizeof(CountedStatement));
-	place->known = my_tally.place[number].known;
-	place->where_in_table = my_tally.place[number].where_in_table;
-	place->known->where = place->where;
-}
-
-/*
- * What the statements have counted has been added to the tables, but for those
- * whose bits are set in "left": all places but theirs and that of the current one
- * are free.
- */
-void
-tally_clear_statements(uint64 left)
-{
-	Tally	   *tally = my_tally.tally;
-	CountedStatement *current = my_tally.current;
-	int			stay = 0;
-
-	my_tally.unplaced = 0;
-	my_tally.guest = NULL;
-	for (int i = 0; i < tally->count; i++)
+	while (place != &no_statement && (place->queryid != queryid || place->userid != userid))
+		place = *next_of(place);
+	if (place == &no_statement)
 	{
-		CountedStatement *statement = &tally->statements[i];
-		bool		is_left = (left & UINT64CONST(1) << i) != 0;
-
-		if (likely(!is_left && statement != current))
-		{
-			leave(&my_tally.place[i]);
-			*statement = no_statement;
-			continue;
-		}
-		if (!is_left)
-			memset(&statement->totals, 0, sizeof(statement->totals));
-		if (statement == current)
-			my_tally.current = &tally->statements[stay];
-		my_tally.unplaced += my_tally.place[i].where_in_table == KNOWN_NOWHERE;
-		move(i, stay++);
+		place = free_place();
+		if (place == NULL)
+			return false;
+		place->queryid = queryid;
+		place->userid = userid;
+		place->executed_in = 0;
+		*next_of(place) = *chain;
+		*chain = place;
 	}
-	tally->count = stay;
+	my_tally.current = place;
+	return true;
 }
 
 /* ---------------------------------------------------------------------------
  * The taker's end
  * ---------------------------------------------------------------------------
  */
+
+/* Copy a tally that the session may be writing to. */
+static void
+copy_tally(const Tally *tally, Tally *copy)
+{
+	int			count = Min((unsigned) tally->count, TALLY_STATEMENTS);
+
+	memcpy(copy, tally, offsetof(Tally, statements) + count * sizeof(CountedStatement));
+	copy->count = count;
+}
 
 /*
  * Take what the session in a slot has in its tally; false if that is nothing, or
@@ -399,53 +196,33 @@ bool
 tally_take(int slot, Tally *taken)
 {
 	SessionSlot *source = slot_get(slot);
-	const Tally *tally = &tallies[slot];
 	int			attempts = 0;
 
 	do
 	{
 		uint32		changecount = seqlock_read_begin(&source->lock);
-		uint32		state = pg_atomic_read_u32(&source->tally_state);
+		uint32		state = TALLY_KEPT;
 
-		/* what is older than a reset, the session throws away */
-		if (source->published.generation != slot_generation())
+		/* as is most often the case of a session that is idle */
+		if (pg_atomic_read_u32(&source->tally_state) == TALLY_TAKEN)
 			return false;
-		/* an idle session's most often is: so much need not be read, then */
-		if (state == TALLY_TAKEN)
-			return false;
-		if (state != TALLY_RESET)
-			state = TALLY_KEPT;
-		memcpy(taken, tally, sizeof(Tally));
+		copy_tally(&tallies[slot], taken);
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;
+		if (taken->generation != slot_generation())
+			return false;
 		if (!pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_PROPOSED))
 			return false;
 		/* not all machines have the exchange done before they read on */
 		pg_memory_barrier();
-		if (seqlock_count(&source->lock) != changecount)
-		{
-			/* or the session has refused it */
-			state = TALLY_PROPOSED;
-			pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_KEPT);
-			continue;
-		}
 		state = TALLY_PROPOSED;
-		if (pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_TAKEN))
+		if (seqlock_count(&source->lock) != changecount)
+			/* or the session has refused it */
+			pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_KEPT);
+		else if (pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_TAKEN))
 			return true;
 	} while (seqlock_try_again(&attempts));
 	return false;
-}
-
-/*
- * It cannot be added to the tables after all.  False if the session has cleared it
- * by now.
- */
-bool
-tally_give_back(int slot)
-{
-	uint32		state = TALLY_TAKEN;
-
-	return pg_atomic_compare_exchange_u32(&slot_get(slot)->tally_state, &state, TALLY_KEPT);
 }
 
 static void

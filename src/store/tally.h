@@ -3,26 +3,21 @@
  * tally.h
  *	  What each session has counted by statement and for histograms.
  *
- * A session adds up what it counts: its tally has the statements that it is
- * using, and the histograms, since the tally was last taken.  Whoever needs
- * the tables takes it and adds it to them (accumulate.h).
+ * A session counts in its tally, in the same write sections in which it
+ * publishes its account, so that the two agree.  Whoever accumulates the session
+ * takes its tally and adds it to the tables (accumulate.h).  A session that uses
+ * more statements than its tally has places for adds them to their table itself,
+ * whenever all places are in use (exchange.c).
  *
- * A session may use more statements than its tally has places for.  When all of them
- * are in use, one place is for guests: what has been counted of the one that is there
- * goes to its entry in the table of statements when the next one comes.  That takes
- * no lock but the entry's, and no waiting, but it has to be known where the entry is.
- * Statements that nobody has looked up yet stay, and when these are so many that places
- * run short, the session looks all of them up.
- *
- * The session writes its tally within the same write sections as its ledger
- * (session_slot.h): a tally always agrees with the account beside it.  (Only to
- * give a place to a statement takes none: what has no statement yet has counted
- * nothing, whoever copies it.)
+ * A statement keeps its place, and what is known of it for finding repeats, until
+ * another statement needs the place and this one has not been executed since
+ * the tally was emptied.  (Giving a place to another statement takes no write
+ * section: both have counted nothing, whoever copies it.)
  *
  * Taking.  To take a tally is to copy it and have it cleared, but only the
- * session may write it.  So the taker copies it and leaves a note,
- * tally_state, at which the session clears its tally before it counts anything
- * else.  The two agree on whether the copy was up to date:
+ * session writes to it.  So the taker copies it and leaves a note, tally_state,
+ * at which the session clears its tally before it counts anything else.  The two
+ * agree on whether the copy was up to date:
  *
  *		session						taker (one at a time: accumulation lock)
  *		count of lock: odd			copy, with an even count of the lock
@@ -36,10 +31,11 @@
  * Either the session sees the proposal, or the taker sees that the session has
  * moved on, or neither: then nothing was written in between.  If both do, the
  * first one to change PROPOSED wins.  If the state is TAKEN, there is nothing
- * to take.  VOID says that a reset has come in between: the session sets it
- * when it applies the reset, and what it counted before is discarded.  RESET is as
- * KEPT, and tells a session on the hot path, which looks at nothing else, that there
- * was a reset; it has seen that already, perhaps.
+ * to take.
+ *
+ * Resets.  A tally has the generation in which it was counted.  One of an
+ * earlier generation than the latest reset's is void: nobody takes it, and the
+ * session clears it when it has applied the reset to its account.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -51,18 +47,11 @@
 #include "burst.h"
 #include "clients.h"
 #include "histogram.h"
-#include "known.h"
 #include "session_slot.h"
 #include "statements.h"
 
-/* Statements of which a session counts at the same time. */
-#define TALLY_STATEMENTS		24
-
-/*
- * When there are so few places left but those of statements whose entry in the table
- * is not known, the session takes its tally itself.
- */
-#define TALLY_RESERVE			1
+/* Statements that a session counts before it has to add them to their table. */
+#define TALLY_STATEMENTS		32
 
 typedef struct TallyHistogram
 {
@@ -75,41 +64,26 @@ typedef struct TallyHistogram
 
 typedef struct Tally
 {
-	int			count;			/* of statements in use */
+	uint32		generation;		/* of resets */
+	int			count;			/* places that have ever been used */
 	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
-	CountedStatement statements[TALLY_STATEMENTS];	/* others have counted
-													 * nothing */
+	CountedStatement statements[TALLY_STATEMENTS];
 } Tally;
 
-/* What the session itself keeps of a place in its tally. */
-typedef struct TallyPlace
-{
-	CountedStatement *statement;	/* the place */
-	KnownStatement *known;		/* the statement that is there, in all_known */
-	int32		where_in_table; /* its entry is, as in known */
-	int32		where;			/* and where this place is */
-} TallyPlace;
-
 /* The session's own view of it, in its own memory. */
-#define TALLY_HINTS				128
+#define TALLY_BUCKETS			128
 
 typedef struct OwnTally
 {
 	Tally	   *tally;
-	SessionSlot *slot;
-	Oid			dbid;
 	CountedStatement *current;	/* of the exchange in progress, or the one
 								 * before the wait in progress */
 	Burst		burst;
-	CountedStatement *hint[TALLY_HINTS];	/* where a statement may be; never
-											 * NULL */
 
-	TallyPlace	place[TALLY_STATEMENTS];	/* of those in use */
-	TallyPlace *guest;			/* if all are: the one for guests, if there is
-								 * one; else NULL */
-	int			unplaced;		/* statements whose entry is not known */
-
-	Known		all_known;		/* the statements that were run lately */
+	/* the places by query identifier; chains end with one that has none */
+	CountedStatement *first[TALLY_BUCKETS];
+	CountedStatement *next[TALLY_STATEMENTS];
+	int			next_free;		/* before it all places are in use */
 } OwnTally;
 
 /* read in the hot path: not through the table of exported symbols */
@@ -122,34 +96,35 @@ extern void tally_shmem_init(void);
 
 /* Functions for the session itself */
 extern void tally_attach(int slot);
-extern void tally_get_where(int32 *where);
-extern void tally_set_where(const int32 *where);
 extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
 extern bool tally_settle(SessionSlot *slot);
-extern void tally_clear_statements(uint64 left);
+extern void tally_clear_statements(void);
 
 /* Functions for the holder of the accumulation lock */
 extern bool tally_take(int slot, Tally *taken);
-extern bool tally_give_back(int slot);
 extern bool tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
-/* Should the statements be added to their table, so that places are free? */
+/*
+ * Has somebody come to the session's tally, or was there a reset?  In a write
+ * section.
+ */
 static inline bool
-tally_wants_room(void)
+tally_was_touched(SessionSlot *slot)
 {
-	return my_tally.unplaced >= TALLY_STATEMENTS - TALLY_RESERVE;
+	return pg_atomic_read_u32(&slot->tally_state) != TALLY_KEPT ||
+		my_tally.tally->generation != slot_control->generation;
 }
 
 /*
- * The place of a statement, which is my_tally.current then, if it is where it was the
- * last time; else NULL: it must be looked up.
+ * The place of a statement, which is my_tally.current then, if it is the first one
+ * with its hash; else NULL: it must be looked up.
  */
 static inline CountedStatement *
 tally_at_hint(uint64 queryid, Oid userid)
 {
-	CountedStatement *hint = my_tally.hint[queryid % TALLY_HINTS];
+	CountedStatement *hint = my_tally.first[queryid % TALLY_BUCKETS];
 
 	if (unlikely(hint->queryid != queryid || hint->userid != userid))
 		return NULL;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eviction.h"
 #include "histogram.h"
 
 #include "check.h"
@@ -45,42 +44,10 @@ test_sums(void)
 	CHECK_EQUAL(a.bucket[HISTOGRAM_BUCKETS - 1], 1, "+Inf");
 }
 
-static void
-test_eviction(void)
-{
-	Eviction	eviction = {{0}, 0, 0};
-	double		usage[100];
-	int			gone = 0;
-	double		greatest_gone = 0;
-	double		least_left = 1e300;
-
-	for (int i = 0; i < 100; i++)
-	{
-		usage[i] = (i * 37) % 100 + 0.5;
-		eviction_note(&eviction, usage[i]);
-	}
-	eviction_choose(&eviction, 20);
-	for (int i = 0; i < 100; i++)
-	{
-		if (eviction_wants(&eviction, usage[i]))
-		{
-			gone++;
-			if (usage[i] > greatest_gone)
-				greatest_gone = usage[i];
-		}
-		else if (usage[i] < least_left)
-			least_left = usage[i];
-	}
-	CHECK_EQUAL(gone, 20, "as many go as were wanted");
-	CHECK(eviction_magnitude(greatest_gone) <= eviction_magnitude(least_left),
-		  "evicted %f, kept %f", greatest_gone, least_left);
-}
-
 int
 main(void)
 {
 	test_bounds();
 	test_sums();
-	test_eviction();
-	return CHECKS_DONE("histogram, eviction");
+	return CHECKS_DONE("histogram");
 }

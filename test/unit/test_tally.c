@@ -1,7 +1,7 @@
-/* Sources: tally.c known.c statements.c table.c histogram.c exec_split.c snapshots.c */
+/* Sources: tally.c statements.c table.c histogram.c exec_split.c snapshots.c */
 /*
  * test_tally.c: nothing that a session counts is lost or counted twice, whatever
- * others do meanwhile: take its tally, give it back, evict entries of the table of
+ * others do meanwhile: take its tally, evict entries of the table of
  * statements, reset everything.
  *
  * With a server of one process (server/), in which whoever comes to a barrier, an
@@ -126,7 +126,6 @@ run_all(void (*const mains[PROCESSES]) (void), int chance)
 LWLockPadded *locks_of_kind[LOCK_KINDS];
 Oid			MyDatabaseId = DATABASE;
 int			pgnetlat_max_statements = CAPACITY;
-bool		pgnetlat_housekeeping = false;
 SlotControl *slot_control = NULL;
 
 static SessionSlot *slot = NULL;
@@ -160,17 +159,6 @@ LWLockAcquire(LWLock *lock, LWLockMode mode)
 	while (!try_lock(lock, mode))
 		yield();
 	server_step();
-}
-
-bool
-LWLockConditionalAcquire(LWLock *lock, LWLockMode mode)
-{
-	bool		locked;
-
-	server_step();
-	locked = try_lock(lock, mode);
-	server_step();
-	return locked;
 }
 
 void
@@ -214,10 +202,7 @@ static int64 taken_requests;	/* what of them is in tables */
 static int64 taken_waits;
 static int64 taken_networks;
 static int	takes;
-static int	given_back;
-static int	too_late;			/* to give back */
-static int	refused;
-static int	batches;
+static int	flushes;
 static int	resets;
 
 static void
@@ -232,7 +217,6 @@ void
 slot_apply_reset(SessionSlot *own)
 {
 	own->published.generation = slot_control->generation;
-	pg_atomic_write_u32(&own->tally_state, TALLY_VOID);
 	server_step();
 	forget_expected();
 }
@@ -250,47 +234,33 @@ static bool in_turn;			/* one after the other; else by chance */
 static uint64
 queryid_of(int number)
 {
-	return (number / 2 + 1) * UINT64CONST(0x9E3779B97F4A7C15) / TALLY_HINTS * TALLY_HINTS +
-		(uint64) (number / 2) % TALLY_HINTS + (number % 2) * UINT64CONST(0x100000000) * TALLY_HINTS;
+	return (number / 2 + 1) * UINT64CONST(0x9E3779B97F4A7C15) / TALLY_BUCKETS * TALLY_BUCKETS +
+		(uint64) (number / 2) % TALLY_BUCKETS + (number % 2) * UINT64CONST(0x100000000) * TALLY_BUCKETS;
 }
 
 static void
 write_begin(void)
 {
 	slot_write_begin(slot);
-	if (slot_tally_was_touched(slot))
+	if (tally_was_touched(slot))
 		(void) tally_settle(slot);
 }
 
 /* As exchange.c does. */
 static void
-make_room(bool if_free)
+flush(void)
 {
-	uint64		left;
-	int32		where[TALLY_STATEMENTS];
-
-	for (int tries = 0; tries < 3; tries++)
-	{
-		if (!if_free)
-			locks_acquire(LOCK_RESET, 0, LW_SHARED);
-		else if (!locks_acquire_if_free(LOCK_RESET, 0, LW_SHARED))
-			return;
-		locks_acquire(LOCK_ACCUMULATE, 0, LW_EXCLUSIVE);
-		write_begin();
-		slot_write_end(slot);
-		tally_get_where(where);
-		left = statements_accumulate(my_tally.tally->statements, my_tally.tally->count,
-									 MyDatabaseId, where, if_free);
-		tally_set_where(where);
-		write_begin();
-		tally_clear_statements(left);
-		slot_write_end(slot);
-		locks_release(LOCK_ACCUMULATE, 0);
-		locks_release(LOCK_RESET, 0);
-		batches++;
-		if (left == 0 || !statements_make_room(1) || !tally_wants_room())
-			return;
-	}
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
+	locks_acquire(LOCK_ACCUMULATE, 0, LW_EXCLUSIVE);
+	write_begin();
+	slot_write_end(slot);
+	statements_accumulate(my_tally.tally->statements, my_tally.tally->count, MyDatabaseId);
+	write_begin();
+	tally_clear_statements();
+	slot_write_end(slot);
+	locks_release(LOCK_ACCUMULATE, 0);
+	locks_release(LOCK_RESET, 0);
+	flushes++;
 }
 
 static void
@@ -301,8 +271,7 @@ execute(int number)
 	server_step();
 	if (tally_at_hint(queryid, USER) == NULL && !tally_look_up(queryid, USER))
 	{
-		refused++;
-		make_room(false);
+		flush();
 		CHECK(tally_look_up(queryid, USER), "there is room now");
 	}
 	CHECK(my_tally.current->queryid == queryid && my_tally.current->userid == USER,
@@ -323,12 +292,6 @@ execute(int number)
 	}
 	slot_write_end(slot);
 	server_step();
-	if (pgnetlat_housekeeping)
-	{
-		pgnetlat_housekeeping = false;
-		if (tally_wants_room())
-			make_room(true);
-	}
 	write_begin();
 	if (my_tally.current != NULL)
 	{
@@ -397,16 +360,11 @@ add_histograms(const Tally *tally)
 static void
 add_tally(const Tally *tally)
 {
-	int32		where[TALLY_STATEMENTS];
-
-	for (int i = 0; i < tally->count; i++)
-		where[i] = KNOWN_NOWHERE;
-	CHECK_EQUAL(statements_accumulate(tally->statements, tally->count, DATABASE, where, false),
-				0, "statements that are left");
+	statements_accumulate(tally->statements, tally->count, DATABASE);
 	add_histograms(tally);
 }
 
-/* Take it, and add it, or give it back: the session goes on meanwhile. */
+/* The session goes on meanwhile. */
 static void
 take(void)
 {
@@ -416,17 +374,9 @@ take(void)
 	locks_acquire(LOCK_ACCUMULATE, 0, LW_EXCLUSIVE);
 	if (tally_take(0, &tally))
 	{
-		bool		gives_back = random_number(2) == 0;
-
 		takes++;
 		yield();
-		if (gives_back && tally_give_back(0))
-			given_back++;
-		else
-		{
-			too_late += gives_back;
-			add_tally(&tally);
-		}
+		add_tally(&tally);
 	}
 	locks_release(LOCK_ACCUMULATE, 0);
 	locks_release(LOCK_RESET, 0);
@@ -436,12 +386,9 @@ take(void)
 static void
 reset(void)
 {
-	uint32		state = TALLY_KEPT;
-
 	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	slot_control->generation++;
 	server_step();
-	pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_RESET);
 	statements_reset();
 	taken_requests = taken_waits = taken_networks = 0;
 	locks_release(LOCK_RESET, 0);
@@ -472,13 +419,12 @@ other(void)
 	while (processes[0].runs && with_others)
 	{
 		CountedStatement counted = {0};
-		int32		where = KNOWN_NOWHERE;
 
 		counted.queryid = 1000000 + random_number(2 * CAPACITY);
 		counted.userid = OTHER_USER;
 		counted.totals.calls = 1;
 		locks_acquire(LOCK_RESET, 0, LW_SHARED);
-		(void) statements_accumulate(&counted, 1, DATABASE, &where, false);
+		statements_accumulate(&counted, 1, DATABASE);
 		locks_release(LOCK_RESET, 0);
 		yield();
 	}
@@ -603,10 +549,7 @@ main(void)
 		}
 	}
 	CHECK(takes > 1000, "%d taken", takes);
-	CHECK(given_back > 100, "%d given back", given_back);
-	CHECK(too_late > 100, "%d too late to be given back", too_late);
-	CHECK(refused > 10, "%d times there was no place", refused);
-	CHECK(batches > 100, "%d batches", batches);
+	CHECK(flushes > 100, "%d flushes", flushes);
 	CHECK(resets > 100, "%d resets", resets);
 	return CHECKS_DONE("tally");
 }

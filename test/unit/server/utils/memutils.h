@@ -1,0 +1,4 @@
+#ifndef MEMUTILS_H
+#define MEMUTILS_H
+
+#endif
