@@ -125,6 +125,16 @@ is( most(
 	19,
 	'one for each row, also if something is closed after each');
 
+# with another application's statement in between, as through a pooler
+is( most(
+		19, 20,
+		sub {
+			$client->run($list);
+			$client->run($item[0], $item[1], $item[2], $item[1]) foreach 1 .. 20;
+		}),
+	19,
+	'one for each row, also if others are in between');
+
 # In one request all of them repeat; the first of the next request does not.
 is( repeats(
 		10,
@@ -175,6 +185,45 @@ is( repeats(
 		}),
 	0,
 	'a list, and what comes much later');
+
+is( repeats(
+		9,
+		sub {
+			$client->run($list);
+			pause(30), $client->run($item[0]) foreach 1 .. 4;
+			pause(120);
+			pause(30), $client->run($item[0]) foreach 1 .. 5;
+		}),
+	0,
+	'a list, and a few of what everybody asks for');
+
+# ---------------------------------------------------------------------------
+# In a transaction block
+# ---------------------------------------------------------------------------
+
+is( repeats(
+		20, sub { $client->run('BEGIN', $list, ($item[0]) x 20, 'COMMIT') }),
+	19,
+	'all that was executed before in it');
+is( repeats(
+		10,
+		sub {
+			$client->run('BEGIN', 'DECLARE c CURSOR FOR SELECT i FROM t',
+				('FETCH 10 FROM c') x 10, 'COMMIT');
+		}),
+	0,
+	'but FETCH goes on with what was begun');
+is( repeats(
+		10,
+		sub {
+			$client->run('BEGIN');
+			$client->put(parse('', 'SELECT i FROM t LIMIT 100'), bind_('c', ''),
+				(execute('c', 10), sync()) x 10);
+			$client->responses(10);
+			$client->run('COMMIT');
+		}),
+	-1,
+	'and the portal of one execution is that');
 
 no_violations($observer);
 done_testing();

@@ -118,6 +118,15 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		),
 		0,
 		"$libraries: which does not see others' texts");
+	foreach (
+		'SELECT ON elsewhere.pg_stat_statements',
+		'EXECUTE ON FUNCTION elsewhere.pg_stat_statements')
+	{
+		$observer->run("REVOKE $_ FROM PUBLIC");
+		is( $plain->error_of('SELECT * FROM pgnetlat_top_statements'),
+			'', "$libraries: works without $_");
+		$observer->run("GRANT $_ TO PUBLIC");
+	}
 	$plain->finish;
 	$observer->run(
 		'REVOKE USAGE ON SCHEMA elsewhere FROM plain',

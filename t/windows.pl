@@ -376,6 +376,9 @@ is( $observer->value(
 	),
 	0,
 	'or have another address');
+is($observer->value("SELECT pgnetlat_reset_clients($_ => 0)"),
+	0, "or of $_ 0, of which there is none")
+  foreach qw(datid usesysid);
 like(
 	$observer->error_of(
 		q{SELECT pgnetlat_reset_clients(client_addr => '127.0.0.0/8')}),

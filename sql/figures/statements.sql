@@ -111,11 +111,19 @@ BEGIN
 			USING ERRCODE = 'invalid_parameter_value',
 				  HINT = 'Use NULL for all rows.';
 	END IF;
+	-- texts are for those who may ask pg_stat_statements for them
 	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO pgss
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	  JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
+		   AND c.relname OPERATOR(pg_catalog.=) 'pg_stat_statements'
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
 	   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+	   AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+	   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p
+						WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid
+						  AND p.proname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+						  AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))
 	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
 					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
 	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own

@@ -265,6 +265,10 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("client_addr must be the address of a host, not of a network")));
+	/* no group is of database or role 0 */
+	if ((!PG_ARGISNULL(0) && !OidIsValid(pattern.datid)) ||
+		(!PG_ARGISNULL(1) && !OidIsValid(pattern.userid)))
+		PG_RETURN_INT64(0);
 	accumulate_all();
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }

@@ -187,7 +187,7 @@ static const Setting settings[] = {
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_max_statements,
 		.min = 100,
-		.max = INT_MAX / 2,
+		.max = 1000000,
 	},
 	{
 		.name = "pgnetlat.pooler_check_query",
