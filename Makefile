@@ -3,6 +3,7 @@
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
 DATA_built = pgnetlat--1.0.sql
+DOCS = $(wildcard $(srcdir)/doc/*.md) $(srcdir)/README.md
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 # The rooms of the house (src/README), and every file in them.

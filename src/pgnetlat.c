@@ -21,6 +21,11 @@
 #include "tls_handshake.h"
 #include "wire.h"
 
+/* Children find shared memory by inheriting our pointers to it. */
+#ifdef EXEC_BACKEND
+#error pgnetlat needs a server that forks its backends
+#endif
+
 PG_MODULE_MAGIC_EXT(.name = "pgnetlat",.version = PGNETLAT_VERSION);
 
 extern PGDLLEXPORT void _PG_init(void);
