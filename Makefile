@@ -3,7 +3,6 @@
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
 DATA_built = pgnetlat--1.0.sql
-DOCS = $(wildcard $(srcdir)/doc/*.md) $(srcdir)/README.md
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
 # The rooms of the house (src/README), and every file in them.
@@ -57,6 +56,23 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 
 pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
 	cat $^ >$@
+
+# The pages, in a folder of their own; packages, which have their own place for them, say PAGES=.
+PAGES = $(wildcard $(srcdir)/README.md $(srcdir)/doc/*.md $(srcdir)/doc/*.svg $(srcdir)/doc/*.png)
+pages_folder = $(DESTDIR)$(docdir)/extension/pgnetlat
+
+install: install-pages
+install-pages:
+ifneq ($(strip $(PAGES)),)
+	$(MKDIR_P) '$(pages_folder)'
+	$(INSTALL_DATA) $(PAGES) '$(pages_folder)/'
+endif
+
+uninstall: uninstall-pages
+uninstall-pages:
+	rm -rf '$(pages_folder)'
+
+.PHONY: install-pages uninstall-pages
 
 # Every object depends on every header: few files, and no stale objects.  In a
 # VPATH build the folders for them are not there yet.
