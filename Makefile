@@ -51,6 +51,7 @@ check-quick:
 SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \
 	figures/history.sql figures/statements.sql figures/blockers.sql figures/walsenders.sql \
+	figures/failed_connections.sql \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql judgement/diagnose.sql)
 

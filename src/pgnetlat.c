@@ -18,7 +18,6 @@
 #include "sampler.h"
 #include "shared_memory.h"
 #include "statement_hooks.h"
-#include "tls_handshake.h"
 #include "wire.h"
 
 /* Children find shared memory by inheriting our pointers to it. */
@@ -44,7 +43,6 @@ _PG_init(void)
 	shmem_install();
 	wire_install();
 	connecting_install();
-	tls_handshake_install();
 	statement_hooks_install();
 	sampler_register();
 }

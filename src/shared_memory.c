@@ -16,6 +16,7 @@
 #include "clients.h"
 #include "accumulate.h"
 #include "exec_samples.h"
+#include "failed_connections.h"
 #include "history.h"
 #include "locks.h"
 #include "miscadmin.h"
@@ -56,6 +57,7 @@ static const struct
 	{history_shmem_size, history_shmem_init},
 	{blockers_shmem_size, blockers_shmem_init},
 	{pools_shmem_size, pools_shmem_init},
+	{failed_connections_shmem_size, failed_connections_shmem_init},
 	{walsenders_shmem_size, walsenders_shmem_init},
 	{request_log_shmem_size, request_log_shmem_init},
 	{pooler_clients_shmem_size, pooler_clients_shmem_init},

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What setting up connections costs: round trips by method of authentication,
-# time by who was waited for, and connections that fail.
+# What setting up connections costs: time, and round trips by method of
+# authentication; and connections that fail.
 
 use strict;
 use warnings;
@@ -18,9 +18,6 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $PASSWORD = 'correct horse';
-
-# the questions of authentication
-use constant { CLEARTEXT => 3, SASL => 10, SASL_CONTINUE => 11 };
 
 my ($node, $observer) = start_node('connections', conf => <<'EOC');
 password_encryption = 'scram-sha-256'
@@ -38,7 +35,6 @@ append_to_file(
 		'host all spoken all password',
 		'host all nobody all scram-sha-256',
 		'host all rejected all reject',
-		'host all +turned_away all reject',
 		'host all all all trust')
 	  . "\n");
 rename $node->data_dir . '/pg_hba.conf.new', $node->data_dir . '/pg_hba.conf'
@@ -49,26 +45,23 @@ $node->reload;
 # Reading
 # ---------------------------------------------------------------------------
 
-my @SUMS = qw(connections failed_connections connect_round_trips connect_time
-  connect_start_time connect_tls_time connect_auth_time connect_other_time
-  connect_server_time connect_network_time connect_client_time);
+my @SUMS = qw(connections connect_round_trips connect_time connect_tls_time
+  connect_auth_time);
 my $SUMS = join ', ',
   map { "coalesce(sum(${_}::numeric), 0)::float8 AS $_" } @SUMS;
 
-# What the groups have that match a condition; the parts must add up.
+# What the groups have that match a condition.
 sub cost
 {
 	my ($where, $view) = @_;
 	my $row = (
 		$observer->rows(
-			"SELECT $SUMS FROM @{[$view // 'pgnetlat_clients']} WHERE $where")
+			"SELECT $SUMS FROM @{[$view // q{pgnetlat_clients()}]} WHERE $where")
 	)[0];
-	my ($parts, $who) = (0, 0);
 
-	$parts += $row->{"connect_${_}_time"} foreach qw(start tls auth other);
-	$who   += $row->{"connect_${_}_time"} foreach qw(server network client);
-	die "the parts of $row->{connect_time} are $parts and $who\n"
-	  if grep { abs($_ - $row->{connect_time}) > 1e-6 } $parts, $who;
+	die "more in parts than the whole\n"
+	  if $row->{connect_tls_time} + $row->{connect_auth_time} >
+	  $row->{connect_time};
 	foreach (@SUMS) { die "$_ is $row->{$_}\n" if $row->{$_} < 0 }
 	return $row;
 }
@@ -97,7 +90,6 @@ sub connected
 	my $cost = cost_of($name);
 
 	is($cost->{connections}, 1, "$name: one connection");
-	is($cost->{failed_connections}, 0, "$name: it has not failed");
 	cmp_ok($cost->{connect_time}, '>', 0, "$name: it took time");
 	$client->finish;
 	return $cost;
@@ -132,17 +124,14 @@ sub refused_encryption
 
 my $cost = connected('unix');
 is($cost->{connect_round_trips}, 1, 'a Unix-domain socket has no handshake');
-is($cost->{connect_network_time}, 0, 'and no network');
+is($cost->{connect_tls_time}, 0, 'and no encryption');
 
 $cost = connected('tcp', tcp => 1, user => 'trusted');
 is($cost->{connect_round_trips}, 2, 'trust: two round trips');
-is($cost->{connect_network_time}, 0, 'neither lies in the time it took');
 
 $cost =
   connected('scram', tcp => 1, user => 'scrammed', authenticate => scram(0));
 is($cost->{connect_round_trips}, 4, 'SCRAM: four round trips');
-cmp_ok($cost->{connect_network_time},
-	'>', 0, 'two of them are in the time it took');
 
 $cost = connected(
 	'password',
@@ -160,29 +149,14 @@ is($cost->{connect_round_trips},
 	3, 'asking for encryption in vain costs one more');
 
 # ---------------------------------------------------------------------------
-# Who was waited for
+# How long it takes
 # ---------------------------------------------------------------------------
 
 $cost =
   connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
-at_least($cost->{connect_client_time},
+at_least($cost->{connect_auth_time},
 	500, 'a client that thinks in authentication');
-at_least($cost->{connect_auth_time}, 500, '... which takes as long');
-cmp_ok(
-	$cost->{connect_server_time} + $cost->{connect_network_time},
-	'<=',
-	$cost->{connect_time} - 400,
-	'... is not the server or the network');
-is($cost->{connect_round_trips}, 4, '... nor makes it more round trips');
-
-# longer than the server itself waits for the answer
-$cost = connected(
-	'slower',
-	tcp => 1,
-	user => 'scrammed',
-	authenticate => scram(1300));
-at_least($cost->{connect_client_time}, 2600, 'a client that thinks for long');
-is($cost->{connect_round_trips}, 4, '... has as many round trips');
+is($cost->{connect_round_trips}, 4, '... makes as many round trips');
 
 $cost = connected(
 	'late',
@@ -192,11 +166,11 @@ $cost = connected(
 		refused_encryption($_[0]);
 		pause(400);
 	});
-at_least($cost->{connect_client_time},
+at_least($cost->{connect_time},
 	400, 'a client that is late with its start-up packet');
-at_least($cost->{connect_start_time}, 400, '... delays the start');
+cmp_ok($cost->{connect_auth_time}, '<', 400, '... which comes before authentication');
 
-# catalogs that are locked: it is the server that takes its time
+# catalogs that are locked behind authentication
 {
 	my $locker =
 	  PgNetlat::Client->connect($node, application_name => 'locker');
@@ -221,15 +195,9 @@ at_least($cost->{connect_start_time}, 400, '... delays the start');
 	$locker->rows('ROLLBACK');
 	$waiting->be_ready;
 	$cost = cost_of('held');
-	at_least($cost->{connect_server_time},
-		$paused, 'a server that takes its time');
-	at_least($cost->{connect_other_time}, $paused,
-		'... after authentication');
-	cmp_ok(
-		$cost->{connect_client_time},
-		'<=',
-		$cost->{connect_time} - 0.8 * $paused,
-		'... is not the client');
+	at_least($cost->{connect_time}, $paused, 'a server that takes its time');
+	cmp_ok($cost->{connect_auth_time},
+		'<', $paused, '... but not in authentication');
 	$_->finish foreach $locker, $waiting;
 }
 
@@ -248,8 +216,8 @@ my $own = $observer->account($session->pid);
 $cost = cost_of('own');
 is($own->{$_}, $cost->{$_}, "a session has its own $_")
   foreach
-  qw(connect_time connect_round_trips connect_network_time connect_client_time);
-at_least($own->{connect_client_time}, 500, '... with the client in it');
+  qw(connect_time connect_round_trips connect_tls_time connect_auth_time);
+at_least($own->{connect_auth_time}, 500, '... with the client in it');
 cmp_ok($own->{total_time}, '>', 0, '... beside its account');
 $session->finish;
 
@@ -271,7 +239,6 @@ sub sums_of_history
 	return (
 		$observer->rows(
 			q{SELECT sum(connections) AS connections,
-				sum(failed_connections) AS failed_connections,
 				sum(connect_time) AS connect_time FROM pgnetlat_history}))[0];
 }
 
@@ -289,8 +256,8 @@ sub history_agrees
 			return $history->{connections} == $all->{connections};
 		});
 
-	is($history->{$_}, $all->{$_}, "$name: the history has as many $_")
-	  foreach qw(connections failed_connections);
+	is($history->{connections}, $all->{connections},
+		"$name: the history has as many");
 	return cmp_ok(abs($history->{connect_time} - $all->{connect_time}),
 		'<', 1e-3, "$name: and as much time");
 }
@@ -311,52 +278,40 @@ sub refused
 	return like($@, $reason, "refused: $reason");
 }
 
+# How many have failed, by what they asked for and where they came from.
+sub failures
+{
+	my ($where) = @_;
+
+	return $observer->value(
+		"SELECT coalesce(sum(failed_connections), 0)
+		   FROM pgnetlat_failed_connections WHERE $where");
+}
+
 # Waits until so many more failures are in the rows that match a condition than
-# were there before what "cause" does; no connection is.
+# were there before what "cause" does.
 sub counted_as_failed
 {
 	my ($count, $where, $cause, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my $before = cost($where);
-	my $all = cost('true');
-	my $after;
+	my ($before, $all, $connections) =
+	  (failures($where), failures('true'), cost('true')->{connections});
 
 	$cause->();
-	$observer->poll(
-		sub {
-			$after = cost($where);
-			return $after->{failed_connections} >=
-			  $before->{failed_connections} + $count;
-		});
-	is($after->{failed_connections} - $before->{failed_connections},
-		$count, "$name: counted");
-	is(cost('true')->{failed_connections} - $all->{failed_connections},
-		$count, "$name: there and nowhere else");
-	is($after->{$_}, $before->{$_}, "$name: nothing else: $_")
-	  foreach qw(connections connect_time connect_round_trips);
+	$observer->poll(sub { failures($where) >= $before + $count });
+	is(failures($where) - $before, $count, "$name: counted");
+	is(failures('true') - $all, $count, "$name: there and nowhere else");
+	is(cost('true')->{connections}, $connections, "$name: none was set up");
 	return;
 }
 
-sub groups { return $observer->value('SELECT clients FROM pgnetlat_info'); }
-
 my $WRONG = qr/password authentication failed/;
 my $failed_of = sub {
-	"application_name = '(failed)' AND usename = '$_[0]' AND client_addr = '127.0.0.1' AND datname = 'postgres'";
+	my ($role, $database) = (@_, 'postgres');
+
+	return "usename = '$role' AND client_addr = '127.0.0.1' AND datname = '$database'";
 };
 
-counted_as_failed(
-	1,
-	"application_name = 'scram'",
-	sub {
-		refused(
-			$WRONG,
-			user => 'scrammed',
-			application_name => 'scram',
-			authenticate => scram(0, 'wrong'));
-	},
-	'a wrong password');
-
-my $groups = groups();
 counted_as_failed(
 	20,
 	$failed_of->('scrammed'),
@@ -367,8 +322,18 @@ counted_as_failed(
 			application_name => "made up $_",
 			authenticate => scram(0, 'wrong')) foreach 1 .. 20;
 	},
-	'names that are made up');
-is(groups(), $groups + 1, '... have one group');
+	'a wrong password');
+is( $observer->value(
+		q{SELECT failed_connections FROM pgnetlat_clients
+		   WHERE application_name = '(failed)' AND usename = 'scrammed'
+			 AND client_addr = '127.0.0.1' AND datname = 'postgres'}),
+	20,
+	'... and among the clients, where role and database exist');
+ok( $observer->value(
+		q{SELECT first_failed < last_failed AND last_failed < clock_timestamp()
+			 AND last_failed > clock_timestamp() - interval '1 min'
+			FROM pgnetlat_failed_connections WHERE usename = 'scrammed'}),
+	'... and since when, and when last');
 
 counted_as_failed(
 	2,
@@ -379,39 +344,36 @@ counted_as_failed(
 	},
 	'rejected');
 
-# what does not exist has no row of its own
-$groups = groups();
+# what does not exist has a name all the same
+my $rows = $observer->value('SELECT count(*) FROM pgnetlat_clients');
 counted_as_failed(
-	3,
-	"application_name = '(evicted)' AND datname = 'postgres' AND usename IS NULL",
-	sub {
-		refused($WRONG, user => 'nobody', authenticate => scram(0));
-		refused(qr/role "nobody $_" does not exist/, user => "nobody $_")
-		  foreach 1, 2;
-	},
+	1,
+	$failed_of->('nobody'),
+	sub { refused($WRONG, user => 'nobody', authenticate => scram(0)); },
 	'no such role');
 counted_as_failed(
-	2,
-	"application_name = '(evicted)' AND datid IS NULL",
+	1,
+	$failed_of->('trusted', 'nowhere'),
 	sub {
 		refused(
-			qr/database "nowhere $_" does not exist/,
+			qr/database "nowhere" does not exist/,
 			user => 'trusted',
-			dbname => "nowhere $_") foreach 1, 2;
+			dbname => 'nowhere');
 	},
 	'no such database');
-is(groups(), $groups, '... and makes no group');
+counted_as_failed(
+	1,
+	q{usename = 'nob??dy'},
+	sub { refused(qr/does not exist/, user => "nob\xff\xfedy"); },
+	'no such text');
+is($observer->value('SELECT count(*) FROM pgnetlat_clients'),
+	$rows, '... and is no client');
 
 $observer->run('ALTER ROLE trusted CONNECTION LIMIT 0');
 counted_as_failed(
 	1,
-	"application_name = 'tcp'",
-	sub {
-		refused(
-			qr/too many connections for role/,
-			user => 'trusted',
-			application_name => 'tcp');
-	},
+	$failed_of->('trusted'),
+	sub { refused(qr/too many connections for role/, user => 'trusted'); },
 	'no connection left');
 $observer->run('ALTER ROLE trusted CONNECTION LIMIT -1');
 
@@ -454,9 +416,38 @@ counted_as_failed(
 $observer->run('ALTER SYSTEM RESET authentication_timeout',
 	'SELECT pg_reload_conf()');
 
+# Catalogs that are locked from when the server has asked for the password, as
+# by VACUUM FULL, keep nobody from ending.
+foreach my $catalog (qw(pg_database pg_authid))
+{
+	my $locker =
+	  PgNetlat::Client->connect($node, application_name => 'locker');
+	my $scram = PgNetlat::Scram->new('wrong');
+	my $locked = 0;
+
+	my $before = failures($failed_of->('scrammed'));
+	refused(
+		$WRONG,
+		user => 'scrammed',
+		authenticate => sub {
+			$locker->rows(
+				"BEGIN; LOCK TABLE pg_catalog.$catalog IN ACCESS EXCLUSIVE MODE"
+			) unless $locked++;
+			return $scram->answer(@_);
+		});
+	ok( $observer->poll(
+			sub { failures($failed_of->('scrammed')) > $before }),
+		"while $catalog is locked: a wrong password is counted");
+	is($observer->value('SELECT count(*) FROM pg_locks WHERE NOT granted'),
+		0, "while $catalog is locked: nobody waits for it");
+	$locker->rows('ROLLBACK');
+	$locker->finish;
+}
+
 # who is no client of a database is not counted at all
 {
 	my $before = cost('true');
+	my $failed = failures('true');
 	my $client =
 	  PgNetlat::Client->connect($node, application_name => 'canceled');
 	my $silent = bless { node => $node, tcp => 1 }, 'PgNetlat::Client';
@@ -470,32 +461,33 @@ $observer->run('ALTER SYSTEM RESET authentication_timeout',
 	my $after = cost('true');
 	is($after->{connections} - $before->{connections},
 		2, 'cancel requests are no connections');
-	is( $after->{failed_connections},
-		$before->{failed_connections},
+	is(failures('true'), $failed,
 		'... and nobody who says nothing has failed');
 }
 
-history_agrees('failures');
-
-# no matter how many roles there are to be tried
-$observer->run('CREATE ROLE turned_away');
-$observer->run("CREATE ROLE away_$_ LOGIN IN ROLE turned_away")
-  foreach 1 .. 20;
-my $rows = "application_name = '(failed)'";
-my $rows_before =
-  $observer->value("SELECT count(*) FROM pgnetlat_clients WHERE $rows");
+# no matter how many names there are to be tried: 128 have places
+my $kept = $observer->value('SELECT count(*) FROM pgnetlat_failed_connections');
 counted_as_failed(
-	20,
-	"$rows OR application_name = '(evicted)' AND datname = 'postgres'",
+	130,
+	q{usename LIKE 'away%' OR usename IS NULL},
 	sub {
-		refused(qr/rejects connection/, user => "away_$_") foreach 1 .. 20;
+		refused(qr/does not exist/, user => "away $_") foreach 1 .. 130;
 	},
 	'many roles');
-is($observer->value("SELECT count(*) FROM pgnetlat_clients WHERE $rows"),
-	12, 'an eighth of the groups is for failures');
-cmp_ok($rows_before, '<', 12, '... which was not reached before');
-is($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
-	0, '... and nothing was evicted');
+is( failures('usename IS NULL'),
+	130 - (128 - $kept),
+	'... and those without a place are counted together');
+counted_as_failed(
+	1,
+	$failed_of->('rejected'),
+	sub { refused(qr/rejects connection/, user => 'rejected'); },
+	'... beside those that have one');
+
+$observer->run('CREATE ROLE plain LOGIN');
+is( PgNetlat::Client->connect($node, user => 'plain')
+	  ->value('SELECT count(*) FROM pgnetlat_failed_connections'),
+	0,
+	'what strangers have typed is not for everybody');
 
 # ---------------------------------------------------------------------------
 # The end
@@ -523,7 +515,7 @@ $observer = PgNetlat::Observer->connect($node);
 is_deeply(cost("application_name <> 'observer'"),
 	$saved, 'a restart keeps everything');
 $observer->value('SELECT pgnetlat_reset()');
-is(cost('true')->{connections} + cost('true')->{failed_connections},
+is(cost('true')->{connections} + failures('true'),
 	0, 'a reset forgets everything');
 counted_as_failed(
 	1,

@@ -31,9 +31,8 @@ $observer->run('CREATE EXTENSION pgnetlat');
 
 my $SUMS = join ', ',
   map { "coalesce(sum(${_}::numeric), 0)::float8 AS $_" }
-  qw(connections failed_connections connect_round_trips connect_time
-  connect_start_time connect_tls_time connect_auth_time connect_other_time
-  connect_server_time connect_network_time connect_client_time ended_sessions
+  qw(connections connect_round_trips connect_time connect_tls_time
+  connect_auth_time ended_sessions
   exec_time send_time recv_time network_time client_time);
 
 sub cost
@@ -44,15 +43,9 @@ sub cost
 			"SELECT $SUMS FROM pgnetlat_clients WHERE application_name = '$name'"
 		))[0];
 
-	foreach
-	  my $parts ([qw(start tls auth other)], [qw(server network client)])
-	{
-		my $sum = 0;
-
-		$sum += $row->{"connect_${_}_time"} foreach @$parts;
-		die "the parts of $row->{connect_time} are $sum\n"
-		  if abs($sum - $row->{connect_time}) > 1e-6;
-	}
+	die "more in parts than the whole\n"
+	  if $row->{connect_tls_time} + $row->{connect_auth_time} >
+	  $row->{connect_time};
 	return $row;
 }
 
@@ -102,14 +95,8 @@ is($cost->{connections}, $cost->{ended_sessions}, 'all of them have ended');
 is( $cost->{connect_round_trips},
 	2 * $cost->{connections},
 	'with two round trips each');
-is($cost->{failed_connections}, 0, 'and none has failed');
 cmp_ok($cost->{connect_time}, '>', $working,
 	'most of the time it took was for connecting');
-cmp_ok(
-	$cost->{connect_server_time},
-	'>',
-	0.5 * $cost->{connect_time},
-	'which the server took');
 
 # ---------------------------------------------------------------------------
 # Encryption
@@ -183,7 +170,6 @@ EOC
 	local $ENV{OPENSSL_CONF} = $offers->('P-256');
 	$cost = $connected->('tls', 'user=trusted sslmode=require', 4);
 	cmp_ok($cost->{connect_tls_time}, '>', 0, 'encryption takes time');
-	cmp_ok($cost->{connect_network_time}, '>', 0, '... and round trips');
 
 	$connected->('tls_scram', 'user=scrammed sslmode=require', 6);
 	$connected->(

@@ -76,10 +76,8 @@ sub connection_string
 	  . " dbname=postgres sslmode=disable application_name=$name $settings";
 }
 
-my @CONNECT = qw(connections failed_connections connect_round_trips
-  connect_time connect_start_time connect_tls_time connect_auth_time
-  connect_other_time connect_server_time connect_network_time
-  connect_client_time);
+my @CONNECT = qw(connections connect_round_trips connect_time connect_tls_time
+  connect_auth_time);
 
 # What a session that has ended has counted, and what its connection has cost; and
 # what the relay has seen of it.
@@ -92,17 +90,7 @@ sub counted
 		  . join(', ', map { "sum(${_}::numeric)::float8 AS $_" } @CONNECT)
 		  . " FROM pgnetlat_clients WHERE application_name = '$name'");
 
-	foreach
-	  my $parts ([qw(start tls auth other)], [qw(server network client)])
-	{
-		my $sum = 0;
-
-		$sum += $row->{"connect_${_}_time"} foreach @$parts;
-		cmp_ok(abs($row->{connect_time} - $sum),
-			'<', 1e-6, "$name: parts of connect_time: @$parts");
-	}
 	is($row->{connections}, 1, "$name: one connection");
-	is($row->{failed_connections}, 0, "$name: none has failed");
 
 	# TCP's own is no turn of anybody who speaks through the relay
 	is( $row->{connect_round_trips} + $account->{round_trips},
@@ -165,9 +153,7 @@ foreach my $case (@connections)
 	$c = psql($slow_relay, "slow_$name", $settings, 'SELECT 1');
 	is($c->{connect_round_trips},
 		$trips, "slow_$name: as many of a slow client's");
-	cmp_ok(
-		$c->{connect_client_time} + $c->{connect_network_time},
-		'>=',
+	at_least($c->{connect_time},
 		$DELAY * ($trips - 1) / 2,
 		"slow_$name: most of that was waited for");
 	at_least($c->{connect_tls_time},

@@ -176,15 +176,14 @@ my %public = (
 	clients => [
 		qw(datid usesysid application_name sessions ended_sessions rtt
 		  packets_sent packets_received stats_since pooler_requests connections
-		  failed_connections connect_time connect_round_trips connect_start_time
-		  connect_tls_time connect_auth_time connect_other_time
-		  connect_server_time connect_network_time connect_client_time),
+		  failed_connections connect_time connect_round_trips
+		  connect_tls_time connect_auth_time),
 		@sums
 	],
 	histogram =>
 	  [qw(datid usesysid application_name metric le bucket sum count)],
 	history => [
-		qw(bucket_start bucket_end datid connections failed_connections connect_time),
+		qw(bucket_start bucket_end datid connections connect_time),
 		@sums
 	]);
 

@@ -27,7 +27,7 @@ sub connections
 {
 	return $observer->value(
 		q{SELECT concat_ws(' ', sum(sessions + ended_sessions), sum(connections),
-				sum(failed_connections))
+				(SELECT sum(failed_connections) FROM pgnetlat_failed_connections))
 			FROM pgnetlat_clients});
 }
 

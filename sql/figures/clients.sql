@@ -46,18 +46,13 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
 	OUT connections bigint,
-	OUT failed_connections bigint,
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
-	OUT connect_start_time double precision,
 	OUT connect_tls_time double precision,
 	OUT connect_auth_time double precision,
-	OUT connect_other_time double precision,
-	OUT connect_server_time double precision,
-	OUT connect_network_time double precision,
-	OUT connect_client_time double precision,
 	OUT pooler_requests bigint,
-	OUT pooler_addr inet)
+	OUT pooler_addr inet,
+	OUT failed_connections bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -113,13 +108,8 @@ SELECT c.datid,
 	   c.failed_connections,
 	   c.connect_round_trips,
 	   c.connect_time,
-	   c.connect_start_time,
 	   c.connect_tls_time,
 	   c.connect_auth_time,
-	   c.connect_other_time,
-	   c.connect_server_time,
-	   c.connect_network_time,
-	   c.connect_client_time,
 	   c.pooler_requests,
 	   c.pooler_addr
   FROM pgnetlat_clients() c
@@ -132,7 +122,7 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ro
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) for failed connections of which there is no such group, (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) in the rows of failed connections, (evicted) in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
@@ -172,16 +162,11 @@ COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of ex
 COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 COMMENT ON COLUMN pgnetlat_clients.connections IS 'connections that were set up';
-COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, no such database and the like';
+COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, too many connections and the like, of this role and database; pgnetlat_failed_connections has those of others, too';
 COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips that the clients took to connect: that of TCP, those for encryption, those of authentication, and the last one';
-COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; failed connections are not in it';
-COMMENT ON COLUMN pgnetlat_clients.connect_start_time IS 'milliseconds: part of connect_time: forking and starting the process, until authentication began';
+COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; failed connections are not in it';
 COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, what came before their start-up packet';
 COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
-COMMENT ON COLUMN pgnetlat_clients.connect_other_time IS 'milliseconds: the rest of connect_time: catalogs, settings, the first ReadyForQuery';
-COMMENT ON COLUMN pgnetlat_clients.connect_server_time IS 'milliseconds: connect_time - connect_network_time - connect_client_time';
-COMMENT ON COLUMN pgnetlat_clients.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it';
-COMMENT ON COLUMN pgnetlat_clients.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise';
 COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
 
@@ -231,16 +216,10 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
 	OUT connections bigint,
-	OUT failed_connections bigint,
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
-	OUT connect_start_time double precision,
 	OUT connect_tls_time double precision,
 	OUT connect_auth_time double precision,
-	OUT connect_other_time double precision,
-	OUT connect_server_time double precision,
-	OUT connect_network_time double precision,
-	OUT connect_client_time double precision,
 	OUT pooler_requests bigint,
 	OUT pooler_addr inet,
 	OUT window_time double precision)

@@ -38,7 +38,6 @@ CREATE FUNCTION pgnetlat_history(
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
 	OUT connections bigint,
-	OUT failed_connections bigint,
 	OUT connect_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -83,7 +82,6 @@ SELECT h.bucket_start,
 	   h.exec_other_time,
 	   h.exec_unsampled_time,
 	   h.connections,
-	   h.failed_connections,
 	   h.connect_time
   FROM pgnetlat_history() h
   LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
@@ -126,7 +124,6 @@ COMMENT ON COLUMN pgnetlat_history.exec_remote_time IS 'milliseconds: part of ex
 COMMENT ON COLUMN pgnetlat_history.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_history.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 COMMENT ON COLUMN pgnetlat_history.connections IS 'connections that were set up';
-COMMENT ON COLUMN pgnetlat_history.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery';
-COMMENT ON COLUMN pgnetlat_history.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time';
+COMMENT ON COLUMN pgnetlat_history.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time';
 
 GRANT SELECT ON pgnetlat_history TO PUBLIC;

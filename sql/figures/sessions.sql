@@ -55,8 +55,8 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT blocked_by integer,
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
-	OUT connect_network_time double precision,
-	OUT connect_client_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
 	OUT client_rtt double precision,
 	OUT pooler_addr inet)
@@ -121,8 +121,8 @@ SELECT s.pid,
 	   s.blocked_by,
 	   s.connect_round_trips,
 	   s.connect_time,
-	   s.connect_network_time,
-	   s.connect_client_time,
+	   s.connect_tls_time,
+	   s.connect_auth_time,
 	   s.pooler_requests,
 	   s.client_rtt,
 	   s.pooler_addr
@@ -184,9 +184,9 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the re
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
 COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips that the client took to connect: that of TCP, those for encryption, those of authentication, and the last one; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery had been sent; not a part of total_time; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_network_time IS 'milliseconds: part of connect_time: waiting for round trips; the handshake of TCP and the last round trip are not in it; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_client_time IS 'milliseconds: part of connect_time: waiting for the client otherwise; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_tls_time IS 'milliseconds: part of connect_time: on an encrypted connection, what came before the start-up packet; NULL if it is not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_auth_time IS 'milliseconds: part of connect_time: authentication; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
 COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
@@ -246,8 +246,8 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT blocked_by integer,
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
-	OUT connect_network_time double precision,
-	OUT connect_client_time double precision,
+	OUT connect_tls_time double precision,
+	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
 	OUT client_rtt double precision,
 	OUT pooler_addr inet,

@@ -38,9 +38,7 @@ SELECT r.pid,
 	   s.bytes_acked,
 	   s.bytes_queued,
 	   t.total_time,
-	   CASE WHEN s.busy_time IS NOT NULL
-			THEN GREATEST(t.total_time OPERATOR(pg_catalog.-) s.busy_time, 0)
-	   END AS sender_time,
+	   t.total_time OPERATOR(pg_catalog.-) s.busy_time AS sender_time,
 	   s.busy_time,
 	   s.busy_time OPERATOR(pg_catalog.-) s.receiver_limited_time
 		   OPERATOR(pg_catalog.-) s.buffer_limited_time AS network_limited_time,
@@ -48,10 +46,12 @@ SELECT r.pid,
 	   s.buffer_limited_time
   FROM pg_catalog.pg_stat_replication r
   LEFT JOIN pgnetlat_walsender_sockets() s ON s.pid OPERATOR(pg_catalog.=) r.pid
+ -- of a short life, the kernel's ticks may seem to be longer than all of it
  CROSS JOIN LATERAL (
-	   SELECT pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()
-				  OPERATOR(pg_catalog.-) r.backend_start)
-			  OPERATOR(pg_catalog.*) 1000 AS total_time) t;
+	   SELECT GREATEST(s.busy_time,
+					   pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()
+							OPERATOR(pg_catalog.-) r.backend_start)
+					   OPERATOR(pg_catalog.*) 1000) AS total_time) t;
 
 COMMENT ON VIEW pgnetlat_walsenders IS
 	'pg_stat_replication beside what the kernel counts of each walsender''s socket: where the time of its connection went';

@@ -1,19 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * connecting.h
- *	  This backend's connection while it is being set up: what it costs, and
- *	  what becomes of it if it fails.
+ *	  This backend's connection while it is being set up: what that costs, and
+ *	  whether it fails.
  *
- * wire.c shows the messages of authentication and says when the client's
- * answers come; exchange.c says when the session is attached, which is when
- * the first ReadyForQuery has left.  What it has cost (connect_cost.h) is then
- * counted with the session's client group.
+ * connect_time goes from the accepted socket until the server tells its client
+ * that it is ready, the first ReadyForQuery, where the session's account begins.
+ * Parts of it are what came before the start-up packet, on an encrypted connection,
+ * and authentication.  connect_round_trips is what the client counts: TCP's own
+ * handshake, those for encryption, granted or not, those of authentication, and
+ * the last one, of its last message and the ReadyForQuery.
+ *
+ * wire.c shows the server's messages until then.  Nothing here is on the path of
+ * a session's requests.
  *
  * A connection that ends before that has failed.  It is counted once
  * authentication has begun, for before that the process has no access to
  * shared memory, and nobody knows who it was.
- *
- * Nothing here is on the path of a session's requests.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -31,9 +34,6 @@ extern bool connecting_in_progress;
 
 extern void connecting_install(void);
 extern void connecting_note_message(char type, const char *body, size_t length);
-extern bool connecting_has_asked(void);
-extern bool connecting_asked(int64 now);
-extern void connecting_answered(int64 now);
-extern bool connecting_done(int64 now, int64 clock_offset, int64 rtt, ConnectTotals *cost);
+extern void connecting_done(int64 ready, int64 clock_offset, ConnectTotals *cost);
 
 #endif							/* PGNETLAT_CONNECTING_H */

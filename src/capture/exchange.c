@@ -1017,7 +1017,7 @@ start_counting(int64 now)
 	my_session.unsolicited_after = 0;
 	my_session.record_recv = 0;
 	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	exchange_refresh_kernel_info(now);
+	exchange_refresh_kernel_info(clock_now());
 	my_session.in_block = my_session.xact_status != 'I';
 	my_session.not_counted = my_session.uncounted = false;
 	terms = wait_terms(pq_buffer_remaining_data() > 0, my_session.xact_status);
@@ -1049,24 +1049,6 @@ session_exit(int code, Datum arg)
 	my_session.slot = NULL;
 }
 
-/*
- * The session's connection has been set up at "now".  What that has cost is
- * published, and returned if it is to be counted.
- */
-static void
-settle_connection(int64 now, ConnectTotals *cost)
-{
-	SlotPublished *published = &my_session.slot->published;
-	TcpInfo		info = published->tcp;
-
-	if (info.measured_at == 0)
-		(void) ask_kernel(now, &info);
-	if (connecting_done(now, published->clock_offset, info.rtt, cost))
-		slot_set_connect(my_session.slot, cost);
-	if (!my_session.counting)
-		memset(cost, 0, sizeof(*cost));
-}
-
 /* The session's first ReadyForQuery left at "now". */
 static void
 attach(int64 now)
@@ -1088,9 +1070,13 @@ attach(int64 now)
 	pooler_attach();
 	my_session.clock_base =
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
+	connecting_done(now, my_session.slot->published.clock_offset, &cost);
+	if (cost.connections > 0)
+		slot_set_connect(my_session.slot, &cost);
 	if (pgnetlat_enabled)
 		start_counting(now);
-	settle_connection(now, &cost);
+	else
+		memset(&cost, 0, sizeof(cost));
 	session = slot_open(my_session.slot);
 	active_attach(my_session.index);
 	accumulate_attach(my_session.index, session, &cost);

@@ -105,9 +105,9 @@
 #define MSG_SYNC					'S'
 
 /*
- * How long a client that was invited to copy, or asked to authenticate itself,
- * is waited for.  Core may have something to do before it reads (triggers, an
- * error), which must not depend on the client for longer.
+ * How long a client that was invited to copy is waited for.  Core may have
+ * something to do before it reads (triggers, an error), which must not depend on
+ * the client for longer.
  */
 #define PATIENCE_NS					NS_PER_S
 
@@ -602,20 +602,6 @@ invited_to_copy(int64 asked_at, int64 now, bool arrived)
 	wire.times_blocked = process_times_blocked();
 }
 
-/*
- * A message of authentication has left, which the client has to answer: the
- * answer is waited for here, for the same reason.
- */
-static void
-asked_to_authenticate(void)
-{
-	int64		now = clock_now();
-
-	if (connecting_asked(now) && next_in_buffer() == 0 &&
-		library_has_more() == COMPAT_NO && data_comes(now) == ARRIVAL_DATA)
-		connecting_answered(clock_now());
-}
-
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
 flush_event_by_event(char last)
@@ -753,8 +739,6 @@ flush_out_of_response(char last)
 		now = clock_now();
 	wire.buffered = 0;
 	result = wire.next_flush();
-	if (unlikely(connecting_in_progress) && result == 0 && connecting_has_asked())
-		asked_to_authenticate();
 	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
 		housekeeping(now);
 	return result;

@@ -20,6 +20,7 @@
 #include "accumulate.h"
 #include "diagnose.h"
 #include "settings.h"
+#include "failed_views.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "rows.h"
@@ -181,7 +182,8 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 }
 
 /*
- * One row per client group.
+ * One row per client group; and one per role, database and address of failed
+ * connections.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_clients);
 
@@ -190,6 +192,7 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	ClientEntry *entries;
+	FailedGroup *failed;
 	int			count;
 
 	rows_begin(fcinfo, &row);
@@ -199,6 +202,15 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	{
 		row_client_identity(&row, &entries[i], false);
 		client_account(&row, &entries[i]);
+		row_int64(&row, "failed_connections", 0);
+		row_emit(&row);
+	}
+	failed = failed_connection_groups(&count);
+	for (int i = 0; i < count; i++)
+	{
+		row_client_identity(&row, &failed[i].group, false);
+		client_account(&row, &failed[i].group);
+		row_int64(&row, "failed_connections", failed[i].count);
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -413,7 +425,6 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_run_queue(row, totals);
 	row_exec_parts(row, totals);
 	row_int64(row, "connections", values->connections);
-	row_int64(row, "failed_connections", values->failed_connections);
 	row_ms(row, "connect_time", values->connect);
 	row_emit(row);
 }

@@ -285,22 +285,16 @@ row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 }
 
 /*
- * connections to connect_server_time: what setting them up has cost.
+ * connections to connect_auth_time: what setting them up has cost.
  */
 void
 row_connect_cost(RowBuilder *row, const ConnectTotals *totals)
 {
 	row_int64(row, "connections", totals->connections);
-	row_int64(row, "failed_connections", totals->failed);
 	row_int64(row, "connect_round_trips", totals->round_trips);
 	row_ms(row, "connect_time", totals->time);
-	row_ms(row, "connect_start_time", totals->start);
 	row_ms(row, "connect_tls_time", totals->tls);
 	row_ms(row, "connect_auth_time", totals->auth);
-	row_ms(row, "connect_other_time", connect_other_part(totals));
-	row_ms(row, "connect_server_time", connect_server_part(totals));
-	row_ms(row, "connect_network_time", totals->network);
-	row_ms(row, "connect_client_time", totals->client);
 }
 
 /*

@@ -196,14 +196,14 @@ session_connect(RowBuilder *row, const ConnectTotals *cost)
 	{
 		row_null(row, "connect_round_trips");
 		row_null(row, "connect_time");
-		row_null(row, "connect_network_time");
-		row_null(row, "connect_client_time");
+		row_null(row, "connect_tls_time");
+		row_null(row, "connect_auth_time");
 		return;
 	}
 	row_int64(row, "connect_round_trips", cost->round_trips);
 	row_ms(row, "connect_time", cost->time);
-	row_ms(row, "connect_network_time", cost->network);
-	row_ms(row, "connect_client_time", cost->client);
+	row_ms(row, "connect_tls_time", cost->tls);
+	row_ms(row, "connect_auth_time", cost->auth);
 }
 
 /* The pooler, if the session comes from one that says for whom. */

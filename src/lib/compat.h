@@ -224,32 +224,6 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
 /* 19 warns of a hook beside ssl_sni, which it then ignores. */
 #define COMPAT_HAS_TLS_INIT_HOOK	(PG_VERSION_NUM < 190000)
 
-/*
- * What core knows of when the connection of this backend was set up, as far as
- * that has got; 0: nothing.  18 takes the times itself.  Before that there is
- * only the timer for authentication, and another statement may start that once
- * authentication is over.
- */
-typedef struct CompatConnectTimes
-{
-	TimestampTz accepted;		/* the socket */
-	TimestampTz started;		/* the process */
-	TimestampTz auth_began;
-} CompatConnectTimes;
-
-static inline void
-compat_connect_times(CompatConnectTimes *times)
-{
-#if PG_VERSION_NUM >= 180000
-	times->accepted = conn_timing.socket_create;
-	times->started = conn_timing.fork_end;
-	times->auth_began = conn_timing.auth_start;
-#else
-	times->accepted = times->started = 0;
-	times->auth_began = get_timeout_start_time(STATEMENT_TIMEOUT);
-#endif
-}
-
 #define COMPAT_SEND_BUFFER_SIZE		8192	/* PQ_SEND_BUFFER_SIZE, pqcomm.c */
 #define COMPAT_MESSAGE_HEADER		5
 

@@ -23,6 +23,7 @@ static const char *const names[LOCK_KINDS] = {
 	[LOCK_HISTORY] = "pgnetlat_history",
 	[LOCK_BLOCKERS] = "pgnetlat_blockers",
 	[LOCK_POOLS] = "pgnetlat_pools",
+	[LOCK_FAILED_CONNECTIONS] = "pgnetlat_failed_connections",
 };
 
 LWLockPadded *locks_of_kind[LOCK_KINDS];

@@ -28,6 +28,7 @@ typedef enum PgnetlatLock
 	LOCK_HISTORY,
 	LOCK_BLOCKERS,				/* who held up others */
 	LOCK_POOLS,					/* who is busy, and how many at once */
+	LOCK_FAILED_CONNECTIONS,
 	LOCK_KINDS
 } PgnetlatLock;
 

@@ -25,6 +25,7 @@
 #include "accumulate.h"
 #include "blockers.h"
 #include "client_key.h"
+#include "failed_connections.h"
 #include "history.h"
 #include "locks.h"
 #include "miscadmin.h"
@@ -418,21 +419,6 @@ accumulate_detach(int slot)
 }
 
 /*
- * The connection of this process, which is about to end, has failed; it would
- * have been of the group of this key.
- */
-void
-accumulate_failed_connection(const ClientKey *key)
-{
-	static const ConnectTotals failed = {.failed = 1};
-
-	locks_acquire(LOCK_RESET, 0, LW_SHARED);
-	clients_count_failed(key, GetCurrentTimestamp());
-	history_add_connect(key->datid, &failed);
-	locks_release(LOCK_RESET, 0);
-}
-
-/*
  * Forget everything counted so far.  Returns the moment from which things
  * count again.
  */
@@ -460,6 +446,7 @@ accumulate_reset(void)
 	history_reset(timestamp);
 	blockers_reset();
 	pools_reset(timestamp);
+	failed_connections_reset();
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -32,7 +32,6 @@ extern void accumulate_detach(int slot);
 extern void accumulate_begin(int slot);
 extern void accumulate_own_statements(void);
 extern void accumulate_end(int slot);
-extern void accumulate_failed_connection(const ClientKey *key);
 
 /* Functions for everybody */
 extern void accumulate_prefetch(int slot);

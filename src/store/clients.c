@@ -10,13 +10,6 @@
  * its sessions are counted in the row of their database's evicted groups, until
  * there is.
  *
- * A connection that fails belongs to the group that it would have been in, if
- * there is one.  It makes none: whoever cannot log in could make up any number of
- * application_names.  Otherwise it goes to a group that stands for all failed
- * ones of its database, role and address.  There are few such groups, and they
- * are evicted first; what is beyond that, or of a database or role that does not
- * exist, goes to the row of evicted groups.
- *
  * A window is what was counted since a snapshot.  All groups of a partition have
  * theirs as of the same moments.  A group that did not exist then had counted
  * nothing: its snapshot is zero.  A group that was evicted since takes its
@@ -42,10 +35,6 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 /* Databases that have a row of their own for what was evicted, and one more. */
 #define CLIENTS_EVICTED		16
 
-/* The application_name of groups of failed connections, and how many there are. */
-#define FAILED_NAME			"(failed)"
-#define MAX_FAILED_GROUPS	(table.partition_capacity / 8)
-
 /* The beginning of ClientCounters: what windows are about, all of it int64. */
 typedef struct ClientSnapshot
 {
@@ -63,7 +52,6 @@ StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
 typedef struct ClientGroup
 {
 	ClientEntry entry;			/* must be first, as its key is in it */
-	bool		is_of_failed;	/* made for failed connections */
 	ClientSnapshot kept[SNAPSHOTS_KEPT];
 } ClientGroup;
 
@@ -71,7 +59,6 @@ typedef struct ClientGroup
 typedef struct ClientsPartition
 {
 	int			live_groups;	/* that have live sessions */
-	int			failed_groups;	/* that were made for failed connections */
 	SnapshotTimes times;		/* of its groups' snapshots */
 	ClientGroup evicted[CLIENTS_EVICTED];	/* by database; the last one is of
 											 * any further ones */
@@ -136,7 +123,6 @@ evict_group(void *own, const void *evicted)
 	add_entry(&row->entry, &group->entry);
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		snapshot_add(&row->kept[i], &group->kept[i]);
-	partition->failed_groups -= group->is_of_failed;
 }
 
 static bool
@@ -327,68 +313,6 @@ clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy)
 	entry->counters.occupied += occupied;
 }
 
-/* ---------------------------------------------------------------------------
- * Failed connections
- * ---------------------------------------------------------------------------
- */
-
-/* The group of a key; "may_make": that of failed ones, which it may make. */
-static ClientGroup *
-find_for_failed(const ClientKey *key, uint32 hash, bool may_make, TimestampTz now)
-{
-	ClientsPartition *partition = table_own(&table, hash);
-	ClientGroup *group = table_find(&table, hash, key);
-
-	if (group == NULL && may_make && partition->failed_groups < MAX_FAILED_GROUPS &&
-		(group = table_find_or_add(&table, hash, key, now)) != NULL)
-	{
-		group->is_of_failed = true;
-		partition->failed_groups++;
-	}
-	return group;
-}
-
-/* Returns false if there is no group for it. */
-static bool
-count_failed_in_group(const ClientKey *key, bool may_make, TimestampTz now)
-{
-	uint32		hash = table_hash(&table, key);
-	ClientGroup *group;
-
-	table_lock(&table, hash);
-	group = find_for_failed(key, hash, may_make, now);
-	if (group)
-		group->entry.counters.connect.failed++;
-	table_unlock(&table, hash);
-	return group != NULL;
-}
-
-/*
- * A connection has failed, which would have been in the group of this key; what
- * of it does not exist is not set.
- */
-void
-clients_count_failed(const ClientKey *key, TimestampTz now)
-{
-	ClientKey	failed = *key;
-	uint32		hash;
-	ClientGroup *group;
-
-	memset(failed.application_name, 0, sizeof(failed.application_name));
-	strlcpy(failed.application_name, FAILED_NAME, sizeof(failed.application_name));
-	if (OidIsValid(key->datid) && OidIsValid(key->userid) &&
-		(count_failed_in_group(key, false, now) || count_failed_in_group(&failed, true, now)))
-		return;
-
-	hash = table_hash(&table, &failed);
-	table_lock(&table, hash);
-	group = evicted_row_for(table_own(&table, hash), key->datid);
-	if (group->entry.since == 0)
-		group->entry.since = now;
-	group->entry.counters.connect.failed++;
-	table_unlock(&table, hash);
-}
-
 /*
  * Put back a saved entry, of which there are no live sessions.  Where there is
  * no room it goes to the evicted.
@@ -404,13 +328,7 @@ clients_restore(const ClientEntry *saved)
 	if (!saved->is_evicted)
 		group = table_find_or_add(&table, hash, &saved->key, saved->since);
 	if (group)
-	{
 		group->entry = *saved;
-		group->is_of_failed = saved->counters.connect.failed > 0 &&
-			saved->counters.connect.connections == 0 &&
-			strcmp(saved->key.application_name, FAILED_NAME) == 0;
-		partition->failed_groups += group->is_of_failed;
-	}
 	else
 	{
 		group = evicted_row_for(partition, saved->key.datid);

@@ -118,7 +118,6 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 	member->pending = pending;
 }
 
-extern void clients_count_failed(const ClientKey *key, TimestampTz now);
 
 extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);

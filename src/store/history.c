@@ -121,7 +121,6 @@ history_add_connect(Oid datid, const ConnectTotals *connect)
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	row = row_for_adding(interval_get(shared->current), datid);
 	row->connections += connect->connections;
-	row->failed_connections += connect->failed;
 	row->connect += connect->time;
 	locks_release(LOCK_HISTORY, 0);
 }

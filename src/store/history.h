@@ -29,7 +29,6 @@ typedef struct HistoryRow
 	int64		retransmits;
 	int64		bytes_received;
 	int64		connections;
-	int64		failed_connections;
 	int64		connect;		/* ns */
 } HistoryRow;
 
