@@ -566,10 +566,10 @@ WITH finding AS (
            coalesce(application_name, '(all)') AS application_name,
            CASE WHEN application_name IS NULL THEN '(all)' ELSE coalesce(host(client_addr), 'local') END AS client_addr,
            count(*) AS findings,
-           sum(lost_time) / 1000 AS lost,
-           coalesce(sum(saving), 0) / 1000 AS saving
+           sum(lost_sessions) AS lost,
+           coalesce(sum(saving_sessions), 0) AS saving
       FROM pgnetlat_diagnose()
-     WHERE {NOT_MYSELF}
+     WHERE verdict <> 'no problem found' AND {NOT_MYSELF}
      GROUP BY 1, 2, 3, 4, 5, 6
 ), ranked AS (
     SELECT *, {TOP} >= row_number() OVER (

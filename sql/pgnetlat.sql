@@ -159,9 +159,9 @@ SELECT * FROM pgnetlat_what_if(duration => '1 day');
 SELECT attname AS column, format_type(atttypid, atttypmod) AS type
   FROM (SELECT unnest(proargnames) AS attname, unnest(proallargtypes) AS atttypid, NULL::int AS atttypmod
 		  FROM pg_proc WHERE oid = 'pgnetlat_diagnose'::regproc) c;
-SELECT coalesce(bool_and(lost_time >= next), true) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
-	   count(*) FILTER (WHERE saving > lost_time * (1 + 1e-9)) AS saved_too_much
-  FROM (SELECT *, lead(lost_time, 1, 0::float8) OVER (ROWS UNBOUNDED PRECEDING) AS next
+SELECT coalesce(bool_and(lost_sessions >= next), true) AS in_order, count(*) FILTER (WHERE evidence IS NULL) AS without_evidence,
+	   count(*) FILTER (WHERE saving_sessions > lost_sessions * (1 + 1e-9)) AS saved_too_much
+  FROM (SELECT *, lead(lost_sessions, 1, 0::float8) OVER (ROWS UNBOUNDED PRECEDING) AS next
 		  FROM pgnetlat_diagnose()) f;
 SELECT count(*) FROM pgnetlat_diagnose('1 min') WHERE pid = pg_backend_pid();
 SELECT * FROM pgnetlat_diagnose('0');

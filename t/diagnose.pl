@@ -78,7 +78,7 @@ is($row->{datname}, 'postgres', 'and where');
 is($row->{application_name}, 'forgets', 'by its application');
 is($row->{client_addr}, '127.0.0.1', 'and its address');
 is($row->{queryid}, undef, 'it is no statement');
-is($row->{saving}, $row->{lost_time}, 'all of it could be saved');
+is($row->{saving_sessions}, $row->{lost_sessions}, 'all of it could be saved');
 cmp_ok($row->{saving_share}, '>', 0.5, 'which is most of its time');
 like($row->{evidence}, qr/; now for [\d.]+ m?s$/, 'how long it has been now');
 like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
@@ -105,17 +105,17 @@ $row = expect_first(
 	'others wait for its locks',
 	sub {
 		$_->{evidence} =~ /its client thought/
-		  && $_->{lost_time} > 1000;
+		  && $_->{lost_sessions} > 1;
 	});
 is($row->{pid}, $holder->pid, 'who holds them comes first');
-cmp_ok($row->{saving}, '>=', $row->{lost_time} * 0.99,
+cmp_ok($row->{saving_sessions}, '>=', $row->{lost_sessions} * 0.99,
 	'which they would not');
 is($row->{saving_share}, undef, 'it is no share of its own time');
 like($row->{advice}, qr/commit before/, 'what to do');
 ($row) = grep { $_->{verdict} eq 'held up by others' } findings();
 is($row->{subject_kind}, 'client', 'they are of one group');
 is($row->{application_name}, 'waits', 'that one');
-is($row->{saving}, undef, 'who wait cannot save anything');
+is($row->{saving_sessions}, undef, 'who wait cannot save anything');
 is( scalar(
 		grep {
 				 $_->{verdict} =~ /^(idle|client)/

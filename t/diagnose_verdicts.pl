@@ -197,7 +197,7 @@ my $row = expect_bound($writer, 'replication', 'replicated');
 like($row->{advice}, qr/synchronous_commit/, 'what to do');
 cmp_ok($took, '>=', 0.96 * $delay * $REQUESTS, 'each commit took that long');
 my $waited = $observer->account($writer->pid)->{exec_replication_time};
-cmp_ok($row->{saving} / $row->{lost_time},
+cmp_ok($row->{saving_sessions} / $row->{lost_sessions},
 	'>=', 1 - 1e-9, 'all of what was waited for could be saved');
 cmp_ok($waited, '>=', $delay * $REQUESTS / 2, 'which is most of it');
 
@@ -242,7 +242,7 @@ SKIP:
 	my $client = begin('asks elsewhere');
 	run_all($client, ('SELECT * FROM slow_there') x $REQUESTS);
 	$row = expect_bound($client, 'remote', 'asks elsewhere');
-	is($row->{saving}, undef,
+	is($row->{saving_sessions}, undef,
 		'what the other server could save is not known');
 	like($row->{advice}, qr/postgres_fdw/, 'what to do');
 	$client->finish;
@@ -283,7 +283,7 @@ SKIP:
 	  or diag(explain([ $observer->findings ]));
 	is($row->{subject_kind}, 'server', 'of the server');
 	like($row->{evidence}, qr/without a processor/, 'how that is known');
-	cmp_ok($row->{saving}, '==', $row->{lost_time}, 'all of it is waiting');
+	cmp_ok($row->{saving_sessions}, '==', $row->{lost_sessions}, 'all of it is waiting');
 	note($row->{evidence});
 }
 

@@ -18,7 +18,6 @@
 #include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
-#include "diagnose.h"
 #include "settings.h"
 #include "failed_views.h"
 #include "history.h"

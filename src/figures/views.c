@@ -14,7 +14,6 @@
 #include "compat.h"
 #include "accumulate.h"
 #include "blockers.h"
-#include "diagnose.h"
 #include "settings.h"
 #include "miscadmin.h"
 #include "pgstat.h"

@@ -449,20 +449,20 @@ sub findings
 	{
 		$self->_complain($row,
 			"more expensive than what comes before: $row->{evidence}")
-		  if defined $last and $row->{lost_time} > $last;
-		$last = $row->{lost_time};
+		  if defined $last and $row->{lost_sessions} > $last;
+		$last = $row->{lost_sessions};
 		$self->_complain($row, 'no evidence, or no figures in it')
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
-		  if ($row->{lost_time} == 0) !=
-		  ($row->{verdict} =~ /^(balanced|too many connections)$/)
-		  or $row->{lost_time} < 0;
+		  if ($row->{lost_sessions} == 0) !=
+		  ($row->{verdict} =~ /^(no problem found|not visible|hidden path|too many connections)$/)
+		  or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')
-		  if !defined $row->{advice} and $row->{verdict} ne 'balanced';
-		$self->_complain($row, "saves $row->{saving}")
-		  if defined $row->{saving}
-		  and ($row->{saving} < 0
-			or $row->{saving} > $row->{lost_time} * (1 + 1e-9));
+		  if !defined $row->{advice} and $row->{verdict} ne 'no problem found';
+		$self->_complain($row, "saves $row->{saving_sessions}")
+		  if defined $row->{saving_sessions}
+		  and ($row->{saving_sessions} < 0
+			or $row->{saving_sessions} > $row->{lost_sessions} * (1 + 1e-9));
 		$self->_complain($row, "a share of $row->{saving_share}")
 		  if defined $row->{saving_share}
 		  and ($row->{saving_share} < 0 or $row->{saving_share} > 1);

@@ -1,0 +1,177 @@
+
+CREATE FUNCTION pgnetlat_diagnose(
+	IN duration interval DEFAULT '1 min',
+	OUT subject_kind text,
+	OUT subject text,
+	OUT verdict text,
+	OUT evidence text,
+	OUT advice text,
+	OUT lost_sessions double precision,
+	OUT saving_sessions double precision,
+	OUT saving_share double precision,
+	OUT pid integer,
+	OUT queryid bigint,
+	OUT usesysid oid,
+	OUT usename name,
+	OUT datid oid,
+	OUT datname name,
+	OUT application_name text,
+	OUT client_addr inet)
+RETURNS SETOF record
+LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
+BEGIN ATOMIC
+WITH
+	-- Figures, each read once.  A test puts tables in their places: it replaces
+	-- what follows FROM in the lines that mention "duration".
+	c AS MATERIALIZED (SELECT * FROM pgnetlat_clients_last(duration)),
+	s AS MATERIALIZED (SELECT * FROM pgnetlat_sessions_last(duration)),
+	st AS MATERIALIZED (SELECT * FROM pgnetlat_statements_last(duration)),
+	p AS MATERIALIZED (SELECT * FROM pgnetlat_pools_last(duration)),
+	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers()),
+	h AS (SELECT * FROM pgnetlat_histogram()),
+	activity AS MATERIALIZED (SELECT * FROM pg_stat_activity),
+	me AS MATERIALIZED (
+		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
+			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
+			   coalesce((SELECT max(window_time) FROM c), 0) AS window_time),
+
+	-- Statements of which the caller may know.
+	statements AS MATERIALIZED (
+		SELECT -row_number() OVER () AS n, st.*,
+			   exec_time + send_time + recv_time + network_time + client_time AS time,
+			   sum(network_time) OVER role AS role_network,
+			   row_number() OVER (role ORDER BY network_time DESC) AS place
+		  FROM st, me
+		 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))
+		WINDOW role AS (PARTITION BY dbid, userid)),
+
+	-- Those that their clients run one by one (rules/repeated_statement.sql).
+	repeated AS MATERIALIZED (
+		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, bursts, trip, driver,
+			   repeat_network_time + st.repeats * driver AS lost,
+			   coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
+						  WHERE query_id = st.queryid AND activity.datid = dbid AND activity.usesysid = userid),
+						pgnetlat_query_text(userid, dbid, st.queryid)) ~* '^\s*fetch\s' IS TRUE AS is_fetch
+		  FROM statements st
+		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN LATERAL (SELECT greatest(calls - st.repeats, 1) AS bursts,
+									repeat_network_time / greatest(st.repeats, 1) AS trip) x
+		 CROSS JOIN LATERAL (SELECT least(greatest(time - repeat_network_time, 0) / greatest(calls, 1),
+										  trip, driver_time) AS driver) y
+		 WHERE st.repeats >= min_requests AND trip >= min_rtt
+		   AND (st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
+				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
+					 OR client_time <= calls * repeat_think)
+				-- single calls of others are bursts as well
+				OR repeat_network_time >= repeat_share * role_network)),
+	explained AS (
+		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
+		  FROM repeated GROUP BY dbid, userid),
+
+	-- Client groups and sessions alike.  A group's round trip is the shortest
+	-- of its sessions': a path is not longer because a session was busy.
+	observed AS (
+		SELECT 'client' AS kind, NULL::integer AS pid, datid, datname, usesysid, usename, application_name, client_addr,
+			   sessions, ended_sessions, requests, statements, transactions, round_trips, total_time, exec_time,
+			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
+			   idle_time + pending_time AS idle, rtt, retransmits, packets_sent, packets_received, bytes_sent,
+			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
+			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
+			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
+			   NULL::float8 AS blocking_time, NULL::integer AS blocked_by, NULL::text AS state,
+			   NULL::float8 AS state_age
+		  FROM c, me
+		 WHERE sees_all OR pg_has_role(usesysid, 'USAGE')
+		 UNION ALL
+		SELECT 'session', s.pid, datid, datname, usesysid, usename, application_name, client_addr,
+			   1, 0, requests, statements, transactions, round_trips, total_time, exec_time,
+			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
+			   idle_time + pending_time, rtt, retransmits, packets_sent, packets_received, bytes_sent,
+			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
+			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
+			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,
+			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000
+		  FROM s, me
+		 WHERE s.pid <> me.pid AND requests IS NOT NULL),
+	grouped AS (
+		SELECT o.*,
+			   CASE kind WHEN 'session' THEN o.rtt
+				ELSE coalesce(min(o.rtt) FILTER (WHERE kind = 'session') OVER same, o.rtt) END AS path,
+			   coalesce(o.blocking_time, sum(o.blocking_time) OVER same, 0) AS blocking,
+			   sum(o.blocking_time) OVER same AS group_blocking,
+			   max(o.blocking_time) OVER same AS blocking_most,
+			   max(exec_lock_time) FILTER (WHERE kind = 'client') OVER same AS group_lock,
+			   greatest(max(network_time / nullif(total_time, 0)) OVER same, 0) AS network_of_life,
+			   greatest(max(client_time / nullif(total_time, 0)) OVER same, 0) AS client_of_life,
+			   network_time / nullif(sum(network_time) FILTER (WHERE kind = 'client')
+									 OVER (PARTITION BY datid, usesysid), 0) AS share
+		  FROM observed o
+		 WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr)),
+
+	-- Lock waits whose holders are shown are the holders' findings.  Sessions of
+	-- one group that wait for one another, none of them much more than others,
+	-- contend.  "unexplained" is the part of all other waits without a holder.
+	contention AS (
+		SELECT g.*, (group_blocking > 0 AND blocking_most < one_holder * group_blocking
+					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
+		  FROM grouped g, pgnetlat_thresholds),
+	locks AS MATERIALIZED (
+		SELECT CASE WHEN held >= locks_explained * waited THEN 0 ELSE 1 - held / waited END AS unexplained
+		  FROM (SELECT coalesce(sum(blocking) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS held,
+					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited
+				  FROM contention) x, pgnetlat_thresholds),
+
+	-- What rules are about.  "think" is what the client thinks in transactions:
+	-- one wait comes after each of them, the others are inside.  Waits outside
+	-- are nobody's loss: the server cannot tell a client that computes from one
+	-- that has nothing to do.
+	accounts AS MATERIALIZED (
+		SELECT row_number() OVER () AS n, g.*, x.*, y.*,
+			   coalesce(e.network * share, 0) AS explained,
+			   greatest(trips_all - coalesce(e.network * share, 0), 0) AS trips,
+			   greatest(busy - client_time + y.think, 1e-6) AS working,
+			   -- a client on this machine may just wait for a processor, too
+			   greatest(y.think - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
+						- coalesce(e.other * share, 0), 0) AS sure_think,
+			   greatest(client_time - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
+						- coalesce(e.other * share, 0), 0) AS sure_client,
+			   greatest(exec_cpu_time - greatest(run_queue_time - run_queue_wait_time, 0), 0) AS cpu,
+			   exec_lock_time * CASE WHEN contends THEN 1 ELSE unexplained END AS lock_left
+		  FROM contention g
+		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN locks
+		  LEFT JOIN explained e ON e.dbid = g.datid AND e.userid = g.usesysid AND kind = 'client'
+		 CROSS JOIN LATERAL (
+			SELECT exec_time + send_time + recv_time + network_time + client_time AS busy,
+				   greatest(requests, 1)::float8 AS req, greatest(transactions, 1)::float8 AS xacts,
+				   greatest(1 - transactions::float8 / greatest(requests, 1), 0) AS inside) x
+		 CROSS JOIN LATERAL (
+			SELECT greatest(least(in_xact_wait_time - network_time * inside, client_time), 0) AS think,
+				   CASE WHEN path > 0 THEN least(network_time, round_trips * path) ELSE network_time END AS trips_all,
+				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond) y),
+
+	-- What losses cost, of which clients' own packets are not seen by the server:
+	-- as many of them are assumed to be lost, for as long each, if their clients
+	-- were silent for that long.
+	lossy AS MATERIALIZED (
+		SELECT n, retransmits, packets_sent, seen,
+			   least(seen / greatest(retransmits, 1) * packets_received * retransmits / greatest(packets_sent, 1),
+					 client_time) AS unseen
+		  FROM (SELECT *, greatest(beyond + send_blocked_time - send_client_time, 0) AS seen FROM accounts) a,
+			   pgnetlat_thresholds
+		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
+
+	-- Sessions that wait for a lock now, by the one that holds it.
+	waiting AS MATERIALIZED (
+		SELECT blocked_by, count(*)::float8 AS sessions, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,
+			   bool_or(pgnetlat_legible(query) ~* '^\s*(create|alter|drop|truncate|reindex|cluster|vacuum|lock|refresh)\s') AS ddl,
+			   bool_or(pgnetlat_legible(query) ~* '^\s*create\s+(unique\s+)?index\s+(?!concurrently)') AS creates_index
+		  FROM s JOIN activity USING (pid)
+		 WHERE blocked_by IS NOT NULL
+		 GROUP BY blocked_by),
+
+	-- What the rules find: of which time, so that none is lost twice, how much
+	-- of it was lost in the window, and how much the cure would save.
+	found (n, verdict, of_time, lost, saving, evidence, advice, queryid) AS (
+		SELECT NULL::bigint, NULL::text, NULL::text, NULL::float8, NULL::float8, NULL::text, NULL::text, NULL::bigint
+		 WHERE false

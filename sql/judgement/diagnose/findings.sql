@@ -1,0 +1,68 @@
+	),
+
+	-- In order of precedence, among those that cost the same or are of the same time.
+	verdicts AS (
+		SELECT * FROM unnest(ARRAY[
+			'holds up others', 'held up by others', 'lock contention', 'hidden path', 'idle in transaction',
+			'repeated statement', 'lossy path', 'narrow path', 'slow reader', 'slow loader', 'chatty', 'network-bound',
+			'reconnects', 'client-bound', 'long statement', 'server-bound', 'starved', 'too many connections',
+			'not visible', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),
+	subjects AS (
+		SELECT n, kind, pid, datid, datname, usesysid, usename, application_name, client_addr, busy + connect_time AS time
+		  FROM accounts
+		 UNION ALL
+		SELECT n, 'statement', NULL, dbid, NULL, userid, NULL, NULL, NULL, time FROM statements
+		 UNION ALL
+		SELECT 0, 'server', NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(busy) FROM accounts WHERE kind = 'client'),
+
+	-- Of a subject's time, the first verdict has it, and large it must be.
+	ranked AS (
+		SELECT f.*, s.kind, s.pid, s.datid, s.datname, s.usesysid, s.usename, s.application_name, s.client_addr, s.time,
+			   precedence, row_number() OVER (PARTITION BY n, of_time, CASE of_time WHEN 'none' THEN verdict END
+											  ORDER BY precedence) AS place
+		  FROM found f JOIN verdicts USING (verdict) JOIN subjects s USING (n) CROSS JOIN pgnetlat_thresholds CROSS JOIN me
+		 WHERE of_time IN ('none', 'last') OR lost >= min_lost AND lost >= min_lost_sessions * window_time),
+
+	-- What is nearly all one session's is that session's, otherwise the group's;
+	-- where nothing else was found, that is said.
+	chosen AS (
+		SELECT r.*,
+			   max(lost) FILTER (WHERE kind = 'client') OVER same AS of_group,
+			   max(lost) FILTER (WHERE kind = 'session') OVER same AS of_session,
+			   sum(lost) FILTER (WHERE kind = 'session') OVER same_time AS of_sessions,
+			   count(*) OVER () AS number
+		  FROM ranked r
+		 WHERE place = 1
+		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict),
+			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time))
+SELECT f.kind,
+	   CASE f.kind WHEN 'server' THEN 'server' WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
+	   ELSE concat(coalesce(nullif(f.application_name, ''), f.usename), '@' || host(f.client_addr), ', pid ' || f.pid) END,
+	   f.verdict,
+	   concat(f.evidence, CASE WHEN f.kind = 'statement' THEN ': ' ELSE '; statement ' || f.queryid || ': ' END
+			  || coalesce(pgnetlat_query_start(x.query), '')),
+	   f.advice,
+	   coalesce(f.lost / nullif(window_time, 0), 0),
+	   f.saving / nullif(window_time, 0),
+	   CASE WHEN f.verdict <> 'holds up others' AND f.time > 0 AND f.saving IS NOT NULL THEN least(f.saving / f.time, 1) END,
+	   f.pid, f.queryid, f.usesysid, u.rolname, f.datid, d.datname, f.application_name, f.client_addr
+  FROM chosen f
+ CROSS JOIN me
+ CROSS JOIN pgnetlat_thresholds
+  LEFT JOIN pg_database d ON d.oid = f.datid
+  LEFT JOIN pg_roles u ON u.oid = f.usesysid
+ CROSS JOIN LATERAL (
+	SELECT coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
+					  WHERE query_id = f.queryid AND activity.datid = f.datid AND activity.usesysid = f.usesysid),
+					pgnetlat_query_text(f.usesysid, f.datid, f.queryid)) AS query
+	 WHERE f.queryid IS NOT NULL
+	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
+ WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= one_session * of_group
+	   WHEN 'client' THEN coalesce(of_session < one_session * f.lost, true)
+						  AND (of_session IS NOT NULL OR coalesce(of_sessions < f.lost / 2, true))
+	   ELSE f.of_time <> 'last' OR number = 1 END
+ ORDER BY f.lost DESC, precedence, f.pid;
+END;
+
+COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
+	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions in sessions that lose all of their time; where nothing is wrong, one row that says so';

@@ -1,0 +1,21 @@
+
+-- Many round trips for a transaction.  Further rows are no work of their own,
+-- other statements are: they still take their time when they travel together.
+ UNION ALL
+SELECT n, 'chatty', 'trips', lost,
+	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / xact_trips, 0) END,
+	   format('%s per transaction x %s = %s%s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
+			  pgnetlat_time_text(path), pgnetlat_time_text(working / xacts, trips / xacts),
+			  CASE WHEN fetching THEN '; most fetch further rows' END),
+	   CASE WHEN is_dump THEN 'Run it on or near the server: what it asks for cannot travel together.'
+			WHEN fetching THEN 'Fetch more rows at a time: raise the fetch size (setFetchSize, itersize, prefetch), or read the result as a whole.'
+			ELSE 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
+	   (SELECT st.queryid FROM statements st
+		 WHERE st.dbid = a.datid AND st.userid = a.usesysid AND place = 1 AND share > 0.5)
+  FROM (SELECT a.*, trips / path / xacts AS xact_trips, round_trips >= t.fetches * greatest(statements, 1) AS fetching,
+			   application_name ~ '^pg_(dump|restore)' AS is_dump,
+			   trips + CASE WHEN round_trips >= t.fetches * greatest(statements, 1)
+					   THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
+		  FROM accounts a, pgnetlat_thresholds t
+		 WHERE kind = 'client' AND path >= min_rtt AND requests >= min_requests) a, pgnetlat_thresholds
+ WHERE xact_trips >= chatty_trips AND trips >= chatty_time * xacts AND trips >= chatty_share * working

@@ -1,0 +1,22 @@
+
+-- A client that keeps its transactions waiting, or one connection in a loop that
+-- is mostly the client's.  Not one that asks now and then, or by a clock.
+ UNION ALL
+SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
+	   CASE WHEN in_xact THEN a.think END,
+	   format('the client thinks %s per request%s, the server takes %s',
+			  CASE WHEN in_xact THEN pgnetlat_time_text(working / req, a.think / req)
+			  ELSE pgnetlat_time_text(busy / req, client_time / req) END,
+			  CASE WHEN in_xact THEN ' in transactions' END,
+			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req)),
+	   'A faster server or network changes little: profile the application, or let several connections share its work.',
+	   NULL
+  FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working
+			   AND client_of_life >= think_life AND blocking < sure_think / 2 AS in_xact
+		  FROM accounts a, pgnetlat_thresholds t) a
+ CROSS JOIN pgnetlat_thresholds t
+ WHERE kind = 'client' AND requests >= min_requests
+   AND (in_xact
+		OR sessions = 1 AND ended_sessions = 0 AND busy >= 0.9 * (SELECT window_time FROM me)
+		   AND sure_client >= loop_share * busy AND sure_client >= loop_think * req
+		   AND client_time <= loop_pause * req)

@@ -1,0 +1,19 @@
+
+-- Lock waits without a holder that a finding shows: it has ended, is a prepared
+-- transaction, or not for the caller's eyes.
+ UNION ALL
+SELECT n, 'held up by others', 'execution', lock_left, NULL,
+	   concat('waited ', pgnetlat_time_text(working, exec_lock_time), ' for locks',
+			  CASE WHEN blocked_by = 0 THEN '; now blocked by a prepared transaction'
+				   WHEN blocked_by > 0 THEN '; now blocked by pid ' || blocked_by END),
+	   CASE WHEN blocked_by = 0
+			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
+			WHEN blocked_by > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
+			THEN 'pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.'
+			WHEN (SELECT deadlocks FROM pg_stat_database d WHERE d.datid = a.datid) > 0
+			THEN 'There were deadlocks: let all transactions lock rows in the same order; the server''s log has the statements.'
+			ELSE 'log_lock_waits shows for whom; lock_timeout limits how long this one waits.' END,
+	   NULL
+  FROM accounts a, pgnetlat_thresholds
+ WHERE NOT contends AND lock_left >= lock_share * working
+   AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts)

@@ -1,0 +1,42 @@
+
+-- A session that holds locks for which others wait; of its client group if
+-- several do.  What they lost is told here, once.
+ UNION ALL
+SELECT n, 'holds up others', 'others', blocking,
+	   blocking * avoidable / nullif(avoidable + executing, 0),
+	   concat('others waited ', pgnetlat_time_text(blocking), ' for its locks',
+			  ', mostly while ' || CASE greatest(client, executing, network, send, recv)
+								   WHEN nullif(client, 0) THEN 'its client was thinking'
+								   WHEN nullif(executing, 0) THEN 'it was executing'
+								   WHEN nullif(network, 0) THEN 'it waited for round trips'
+								   WHEN nullif(send, 0) THEN 'it was sending a result'
+								   WHEN nullif(recv, 0) THEN 'it waited for data from its client' END,
+			  format('; %s now: %s', pgnetlat_count_text(w.sessions, 'session waits', 'sessions wait'), w.names),
+			  CASE a.state WHEN 'waiting in transaction'
+			  THEN format('; idle in transaction for %s', pgnetlat_age(greatest(a.state_age, 50))) END,
+			  format(CASE a.state WHEN 'executing' THEN '; executes %s' ELSE '; its last statement: %s' END,
+					 pgnetlat_query_start(nullif(q.query, '')))),
+	   concat(format('To end it now: SELECT pg_terminate_backend(%s).  ', a.pid),
+			  CASE WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
+				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
+				   WHEN client >= greatest(executing, network) AND client > 0
+				   THEN 'Have the application commit before it does anything else; idle_in_transaction_session_timeout ends transactions that are forgotten.'
+				   WHEN executing >= network AND executing > 0
+				   THEN 'EXPLAIN the statement that pgnetlat_blockers shows, and take the lock as late in the transaction as possible.'
+				   WHEN network > 0
+				   THEN 'Make fewer round trips after the lock has been taken: pipeline, batch, or move the transaction into one statement or function.'
+				   ELSE 'Commit as soon as the work is done; pgnetlat_blockers shows after which statements others waited.' END,
+			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
+	   NULL
+  FROM accounts a
+  LEFT JOIN waiting w ON w.blocked_by = a.pid
+  LEFT JOIN activity q ON q.pid = a.pid
+ CROSS JOIN LATERAL (
+	SELECT coalesce(sum(blocked_by_exec_time), 0) AS executing, coalesce(sum(blocked_by_client_time), 0) AS client,
+		   coalesce(sum(blocked_by_network_time), 0) AS network, coalesce(sum(blocked_by_send_time), 0) AS send,
+		   coalesce(sum(blocked_by_recv_time), 0) AS recv,
+		   coalesce(sum(blocked_time - blocked_by_exec_time - blocked_by_other_time), 0) AS avoidable
+	  FROM b
+	 WHERE b.datid = a.datid AND b.usesysid = a.usesysid AND b.application_name = a.application_name
+	   AND b.client_addr IS NOT DISTINCT FROM a.client_addr) held
+ WHERE a.kind IN ('session', 'client') AND blocking > 0 AND NOT contends

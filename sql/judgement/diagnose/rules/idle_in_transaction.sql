@@ -1,0 +1,15 @@
+
+-- A client that thinks in its transactions, with their locks and snapshot held.
+-- What has waited for long already is a pause, whatever was before.
+ UNION ALL
+SELECT n, 'idle in transaction', 'client', a.think, a.think,
+	   concat('its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),
+			  ' of each transaction; locks and snapshot are held',
+			  CASE state WHEN 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
+	   'Move application work out of the transaction: before BEGIN or after COMMIT.  idle_in_transaction_session_timeout ends transactions that are forgotten.',
+	   NULL
+  FROM accounts a, pgnetlat_thresholds t
+ CROSS JOIN LATERAL (SELECT greatest(sure_think / req, CASE state WHEN 'waiting in transaction'
+													   THEN least(state_age, sure_think) END) AS each) x
+ WHERE blocking < sure_think / 2 AND sure_think >= xact_think * xacts
+   AND (each >= pause OR (each >= t.think AND sure_think >= think_share * working))

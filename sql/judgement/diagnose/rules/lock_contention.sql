@@ -1,0 +1,14 @@
+
+-- Sessions of one group that wait for one another: many short waits, for the
+-- same rows.
+ UNION ALL
+SELECT n, 'lock contention', 'execution', lock_left, NULL,
+	   format('its sessions waited %s for one another''s locks, %s per transaction',
+			  pgnetlat_time_text(working, exec_lock_time),
+			  pgnetlat_time_text(working / xacts, exec_lock_time / xacts)),
+	   CASE WHEN trips + a.think >= working * lock_share
+			THEN 'Locks are held for round trips and thinking, too: let statements travel together, and touch what is contended last, right before COMMIT.'
+			ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
+	   NULL
+  FROM accounts a, pgnetlat_thresholds
+ WHERE kind = 'client' AND contends AND lock_left >= lock_share * working AND lock_left >= lock_xact * xacts

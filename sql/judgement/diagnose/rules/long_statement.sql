@@ -1,0 +1,14 @@
+
+-- A statement that has been executing for minutes: not one that waits for
+-- others, or sleeps.
+ UNION ALL
+SELECT n, 'long statement', 'execution', executed, NULL,
+	   concat('has been executing for ', pgnetlat_age(state_age), CASE WHEN exec_cpu_time >= 0.8 * executed THEN ', mostly on CPU'
+			  WHEN exec_io_time >= 0.5 * executed THEN ', mostly waiting for I/O' END),
+	   format('EXPLAIN it; pg_stat_progress_* shows how far maintenance commands are.  To stop it: SELECT pg_cancel_backend(%s).', a.pid),
+	   q.query_id
+  FROM (SELECT *, exec_time - exec_lock_time - exec_replication_time - exec_remote_time AS executed FROM accounts) a
+  JOIN activity q USING (pid)
+ CROSS JOIN pgnetlat_thresholds t
+ WHERE kind = 'session' AND a.state = 'executing' AND state_age >= t.long_statement AND executed >= 0.5 * exec_time
+   AND q.wait_event IS DISTINCT FROM 'PgSleep'

@@ -1,0 +1,10 @@
+
+-- A path that loses packets: responses that took longer than a round trip, and
+-- requests that did.
+ UNION ALL
+SELECT n, 'lossy path', 'sending', seen + unseen, seen + unseen,
+	   format('%s of %s packets were sent again; responses took %s longer than the path%s', retransmits, packets_sent,
+			  pgnetlat_time_text(seen), ', requests about ' || pgnetlat_time_text(nullif(unseen, 0))),
+	   'Have the path examined (cables, duplex, overloaded links, MTU): retransmits of other client groups tell which part of it they share.',
+	   NULL
+  FROM lossy

@@ -1,0 +1,15 @@
+
+-- Round trips are most of what is not idle.  Thinking outside transactions counts
+-- here: a client that asks now and then is not kept from anything.
+ UNION ALL
+SELECT a.n, 'network-bound', 'trips', trips, trips * greatest(1 - near_rtt / path, 0),
+	   format('%s per transaction x %s = %s', pgnetlat_count_text(trips / path / xacts, 'round trip', 'round trips'),
+			  pgnetlat_time_text(path), pgnetlat_time_text(busy / xacts, trips / xacts)),
+	   'Run the application closer to the server (the saving is that of a path of 0.5 ms), or let statements of several transactions travel together.',
+	   NULL
+  FROM accounts a
+ CROSS JOIN pgnetlat_thresholds t
+  LEFT JOIN lossy l ON l.n = a.n
+ WHERE kind = 'client' AND requests >= min_requests AND path >= 2 * near_rtt
+   AND trips >= network_share * busy AND network_of_life >= network_life
+   AND (l.n IS NULL OR seen + unseen < loss_share * trips)

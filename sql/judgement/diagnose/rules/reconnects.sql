@@ -1,0 +1,12 @@
+
+-- Connections that are made anew again and again.  Their clients wait for two
+-- round trips that the server does not see.
+ UNION ALL
+SELECT n, 'reconnects', 'connecting', connecting, connecting * ended_sessions / (ended_sessions + sessions),
+	   format('%s connections of %s each = %s, for %s requests', a.connections,
+			  pgnetlat_time_text(connecting / a.connections), pgnetlat_time_text(busy + connecting, connecting), requests),
+	   'Keep connections open: a pool in the application, or a pooler in front of the server.',
+	   NULL
+  FROM (SELECT *, connect_time + 2 * coalesce(path, 0) * connections AS connecting FROM accounts) a, pgnetlat_thresholds t
+ WHERE kind = 'client' AND a.connections >= t.connections AND ended_sessions >= t.connections
+   AND connecting >= connect_share * (busy + connecting)

@@ -1,0 +1,14 @@
+
+-- A statement that its client runs one by one, for each row of another one or
+-- in a loop.  FETCH repeats a portion, not a question.
+ UNION ALL
+SELECT n, CASE WHEN is_fetch THEN 'chatty' ELSE 'repeated statement' END, 'trips', lost,
+	   least(lost, CASE WHEN is_fetch THEN lost * 0.9 ELSE lost END),
+	   format(CASE WHEN is_fetch THEN '%s of %s executions fetch further rows: %s of round trip and %s of server and driver each = %s'
+			  ELSE '%s of %s executions repeat an earlier one of the same burst: %s of round trip and %s of server and driver each = %s' END,
+			  repeats, calls, pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)),
+	   CASE WHEN is_fetch
+			THEN 'Fetch more rows at a time: FETCH 1000, a larger fetch size, or read the result as a whole.'
+			ELSE 'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.' END,
+	   queryid
+  FROM repeated

@@ -1,0 +1,12 @@
+
+-- A client that is slow to send what it loads.
+ UNION ALL
+SELECT n, 'slow loader', 'receiving', recv_time, recv_time,
+	   concat('waited ', pgnetlat_time_text(working, recv_time), ' for more data of a request, as in COPY FROM STDIN',
+			  format('; %s MB came at %s MB/s', pgnetlat_figure_text(nullif(bytes_received, 0) / 1e6),
+					 pgnetlat_figure_text(nullif(bytes_received, 0) / recv_time / 1e3))),
+	   'The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer.',
+	   NULL
+  FROM accounts, pgnetlat_thresholds
+ WHERE recv_time > 0 AND recv_time >= stream_share * working
+   AND coalesce(bytes_received, 0) * 1000 < fast_client * recv_time

@@ -1,0 +1,21 @@
+
+-- Ready to run, without a processor: of the whole server, or of client groups if
+-- it is not.  Waits for locks, disks and others are not part of what wanted one.
+ UNION ALL
+SELECT n, 'starved', 'processors', lost, lost,
+	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
+			  ', ' || pgnetlat_time_text(wanted / requests, lost / requests) || ' per request'),
+	   'The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors.',
+	   NULL
+  FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
+		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0
+					   AND (lost >= starved_request * requests AND requests >= min_served OR requests < min_served AND lost >= 1000) AS applies
+				  FROM (SELECT n, least(run_queue_time, wanted) AS lost, wanted, requests
+						  FROM accounts
+						 CROSS JOIN LATERAL (SELECT exec_cpu_time + exec_unsampled_time + run_queue_wait_time AS wanted) w
+						 WHERE kind = 'client'
+						 UNION ALL
+						SELECT 0, least(sum(run_queue_time), sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time)),
+							   sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time), sum(requests)
+						  FROM accounts WHERE kind = 'client') y, pgnetlat_thresholds) x) z
+ WHERE applies AND (n = 0 OR NOT server)

@@ -1,0 +1,184 @@
+
+-- ---------------------------------------------------------------------------
+-- Diagnosis: what is wrong, and what to do about it
+-- ---------------------------------------------------------------------------
+
+-- pgnetlat_diagnose() is one SQL function.  Its body is put together from
+--
+--	diagnose/figures.sql	what the rules read: accounts, statements, locks
+--	diagnose/rules/*.sql	a rule each: what it applies to, what was lost, what
+--							could be saved, the evidence, the advice
+--	diagnose/findings.sql	each loss shown once, the most expensive first
+--
+-- and every number that people may want to argue about is here.  Times are
+-- milliseconds, sizes are bytes, shares run from 0 to 1.
+CREATE VIEW pgnetlat_thresholds AS
+SELECT 250::float8 AS min_lost,
+	   0.01::float8 AS min_lost_sessions,
+	   20::float8 AS min_requests,
+	   50::float8 AS min_served,
+	   0.1::float8 AS min_rtt,
+	   0.5::float8 AS near_rtt,
+	   5::float8 AS chatty_trips,
+	   5::float8 AS chatty_time,
+	   0.3::float8 AS chatty_share,
+	   2::float8 AS trips_kept,
+	   3::float8 AS fetches,
+	   5::float8 AS driver_time,
+	   0.5::float8 AS network_share,
+	   0.1::float8 AS network_life,
+	   4::float8 AS repeats,
+	   0.3::float8 AS repeat_share,
+	   3::float8 AS repeat_think,
+	   0.01::float8 AS loss_rate,
+	   10::float8 AS min_retransmits,
+	   0.25::float8 AS loss_share,
+	   13e6::float8 AS fast_path,
+	   8e6::float8 AS fast_client,
+	   0.3::float8 AS stream_share,
+	   20::float8 AS connections,
+	   0.2::float8 AS connect_share,
+	   0.66::float8 AS held_connections,
+	   0.2::float8 AS pool_share,
+	   5000::float8 AS pool_time,
+	   5::float8 AS think,
+	   20::float8 AS pause,
+	   0.5::float8 AS think_share,
+	   100::float8 AS xact_think,
+	   0.6::float8 AS think_life,
+	   0.8::float8 AS loop_share,
+	   1::float8 AS loop_think,
+	   10::float8 AS loop_pause,
+	   20::float8 AS proxy_wait,
+	   500::float8 AS proxy_wait_max,
+	   0.9::float8 AS proxy_tight,
+	   10::float8 AS slow_request,
+	   0.5::float8 AS server_share,
+	   5::float8 AS away_request,
+	   0.3::float8 AS away_share,
+	   60000::float8 AS long_statement,
+	   20::float8 AS lock_xact,
+	   0.2::float8 AS lock_share,
+	   0.7::float8 AS one_holder,
+	   0.8::float8 AS locks_explained,
+	   2::float8 AS starved_request,
+	   0.4::float8 AS starved_share,
+	   4::float8 AS starved_client,
+	   0.9::float8 AS one_session;
+
+COMMENT ON VIEW pgnetlat_thresholds IS 'the numbers by which the rules of pgnetlat_diagnose() judge; times in milliseconds';
+COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
+COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'and at least this part of one session''s time';
+COMMENT ON COLUMN pgnetlat_thresholds.min_requests IS 'fewer requests say nothing about clients and networks';
+COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests say nothing about the server: a few long statements are what it is for';
+COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is one on the same machine';
+COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip in one zone of a cloud: what moving the application would bring';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_trips IS 'chatty: round trips per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: that they take per transaction; repeated statement: per burst';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: their part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.trips_kept IS 'round trips of a transaction whose statements travel together: they, and COMMIT';
+COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'round trips per statement from which most are taken to fetch further rows';
+COMMENT ON COLUMN pgnetlat_thresholds.driver_time IS 'the most that a driver needs for a request';
+COMMENT ON COLUMN pgnetlat_thresholds.network_share IS 'network-bound: round trips'' part of all time that is not idle';
+COMMENT ON COLUMN pgnetlat_thresholds.network_life IS 'network-bound: their part of all time, of at least one session';
+COMMENT ON COLUMN pgnetlat_thresholds.repeats IS 'repeated statement: repeats per burst';
+COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: or their part of the network time of the role in the database';
+COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a client outside a transaction thinks no longer than this per call';
+COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that was sent again';
+COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: and how many at least';
+COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
+COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second that another path would bring';
+COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
+COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.connections IS 'reconnects: connections that were set up and ended';
+COMMENT ON COLUMN pgnetlat_thresholds.connect_share IS 'reconnects: connecting''s part of all time that is not idle';
+COMMENT ON COLUMN pgnetlat_thresholds.held_connections IS 'too many connections: part of max_connections that is held';
+COMMENT ON COLUMN pgnetlat_thresholds.pool_share IS 'too many connections: part of them that would have been enough';
+COMMENT ON COLUMN pgnetlat_thresholds.pool_time IS 'too many connections: sampled for at least this long';
+COMMENT ON COLUMN pgnetlat_thresholds.think IS 'idle in transaction, client-bound: per request, where it is most of the time';
+COMMENT ON COLUMN pgnetlat_thresholds.pause IS 'idle in transaction: per request, otherwise';
+COMMENT ON COLUMN pgnetlat_thresholds.think_share IS 'idle in transaction, client-bound: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.xact_think IS 'idle in transaction: per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.think_life IS 'client-bound: part of all time, of at least one session';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_share IS 'client-bound: of one connection that never pauses, part of its time';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_think IS 'client-bound: of such a connection, per request at least';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: and at most: longer ones are a schedule';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: mean wait at least';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: and at most';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
+COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: per request';
+COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: per request';
+COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: has been executing for this long';
+COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'part of what a client group''s sessions hold others up that makes one of them the holder';
+COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'part of lock waits whose holders are shown that explains them all';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: without a processor per request';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time in which it wanted one';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine may have waited this many times as long for a processor as its sessions';
+COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'part of a client group''s loss that makes it one session''s';
+
+GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
+
+-- Figures in sentences: three digits or so.
+CREATE FUNCTION pgnetlat_figure_text(figure float8)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN figure >= 99.5 OR figure = round(figure) THEN round(figure)::text
+			ELSE round(figure::numeric, CASE WHEN figure >= 9.95 THEN 1 ELSE 2 END)::text END;
+
+-- "80 of 95 ms": milliseconds, or seconds from ten on, in the unit of the whole.
+CREATE FUNCTION pgnetlat_time_text(whole float8, part float8 DEFAULT NULL)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN whole >= 10000
+			THEN concat(pgnetlat_figure_text(part / 1000) || ' of ', pgnetlat_figure_text(whole / 1000), ' s')
+			ELSE concat(pgnetlat_figure_text(part) || ' of ', pgnetlat_figure_text(whole), ' ms') END;
+
+CREATE FUNCTION pgnetlat_count_text(count float8, singular text, plural text)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN concat(pgnetlat_figure_text(count), ' ', CASE WHEN count = 1 THEN singular ELSE plural END);
+
+-- The beginning of a statement, on one line.
+CREATE FUNCTION pgnetlat_query_start(query text)
+RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (SELECT CASE WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
+		  FROM btrim(regexp_replace(left(pgnetlat_legible(query), 500), '[[:space:][:cntrl:]]+', ' ', 'g')) AS line);
+
+-- A statement's text where pg_stat_statements has it and the caller may read it.
+CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
+RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 10000
+AS $$
+DECLARE
+	texts text;
+	query text;
+BEGIN
+	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+	   AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL;
+	IF texts IS NOT NULL THEN
+		EXECUTE pg_catalog.format(
+			'SELECT pg_catalog.min(s.query) FROM %s s
+			  WHERE s.userid OPERATOR(pg_catalog.=) $1 AND s.dbid OPERATOR(pg_catalog.=) $2
+				AND s.queryid OPERATOR(pg_catalog.=) $3', texts)
+		   INTO query USING userid, dbid, queryid;
+	END IF;
+	RETURN query;
+EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
+	RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'a figure in three digits or so, for sentences';
+COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'milliseconds for sentences, or a part and the whole of it';
+COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'a number with its noun';
+COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'the beginning of a statement, on one line';
+COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS
+	'the text of a statement where pg_stat_statements has it and the caller may read it; NULL elsewhere';
