@@ -425,6 +425,39 @@ foreach my $tcp (0, 1)
 	$pooled->finish;
 }
 
+# Whoever claims to have the same client, as another role, learns nothing from a
+# round trip that was measured for somebody else; nor does that cost anybody his.
+SKIP:
+{
+	skip 'the kernel does not say', 3 unless $on_linux;
+	my @liars = map {
+		PgNetlat::Client->connect(
+			$node,
+			user => 'stranger',
+			application_name => "liar - 127.0.0.1:$_")
+	} 1 .. 3;
+	my $honest = PgNetlat::Client->connect($node,
+		application_name => "far - 127.0.0.1:$port");
+
+	for (1 .. 20)
+	{
+		$_->run('SELECT 1') foreach @liars, $honest;
+		pause(10);
+	}
+	is( $observer->value(
+			q{SELECT count(client_rtt) FROM pgnetlat_sessions
+			  WHERE application_name = 'liar'}),
+		0,
+		'another role learns nothing');
+	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
+		'>', 0, 'whose client it is, knows');
+	my ($next_port, @next_sockets) = pooler_connection();
+	$honest->run("SET application_name = 'far - 127.0.0.1:$next_port'");
+	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
+		'>', 0, 'also of that client\'s next connection');
+	$_->finish foreach @liars, $honest;
+}
+
 no_violations($observer);
 $observer->finish;
 $node->stop;

@@ -22,6 +22,7 @@
 #include "pooler.h"
 #include "pooler_clients.h"
 #include "settings.h"
+#include "storage/proc.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
 
@@ -32,6 +33,12 @@
  */
 #define USUAL_CHECK_QUERY	"select 1"
 
+/*
+ * After so many times the sample_interval the sampler should have answered a
+ * question, unless very many sessions ask.
+ */
+#define ANSWER_TICKS		2
+
 typedef struct Pooler
 {
 	PoolerClient client;		/* whom the connection is used for */
@@ -40,6 +47,8 @@ typedef struct Pooler
 	bool		owner_asked;	/* of the other end of a Unix-domain socket */
 	bool		owner_known;
 	uint32		owner;
+	int64		asked_at;		/* for this client's round trip; 0: not */
+	TcpBackoff	backoff;		/* of a client that was not found */
 } Pooler;
 
 static Pooler pooler;
@@ -154,7 +163,11 @@ pooler_ends_exchange(bool renamed, bool in_block)
 	if (in_block || (before.poolers == 0 && pooler.client.poolers == 0 && !pooler.released))
 		return false;
 	if (!pooler_suffix_same(&before, &pooler.client))
+	{
+		pooler.asked_at = 0;
+		tcpstate_got_reply(&pooler.backoff);
 		return client_changed(&before);
+	}
 	if (pooler_is_watched() && was_check())
 		return true;
 	/* it was a client who has cleaned up */
@@ -184,6 +197,23 @@ ask_for_owner(void)
 	pooler.owner_asked = true;
 }
 
+static void
+ask_for_rtt(const TcpEndpoints *connection, int64 now)
+{
+	PoolerQuestion question;
+
+	if (connection->family == 0)
+		ask_for_owner();
+	memset(&question, 0, sizeof(question));
+	question.client = pooler.client;
+	question.role = MyProc->roleId;
+	question.connection = *connection;
+	question.owner = pooler.owner;
+	question.owner_known = pooler.owner_known;
+	pooler_clients_ask(&question);
+	pooler.asked_at = now;
+}
+
 /*
  * The round trip between the pooler at the other end of our connection and its
  * client; 0 if it is not known.  "again": when to ask for it again, if that is
@@ -192,18 +222,35 @@ ask_for_owner(void)
 int64
 pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again)
 {
-	PoolerQuestion question;
+	const PoolerClient *client = &pooler.client;
+	int64		answer_due = now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
+	int64		measured_at;
+	int64		rtt;
+	int64		due = PG_INT64_MAX;
 
 	*again = PG_INT64_MAX;
-	if (likely(pooler.client.poolers == 0) || pgnetlat_rtt_interval < 0)
+	if (likely(client->poolers == 0) || pgnetlat_rtt_interval < 0)
 		return 0;
-	if (connection->family == 0)
-		ask_for_owner();
-	memset(&question, 0, sizeof(question));
-	question.client = pooler.client;
-	question.connection = *connection;
-	question.owner = pooler.owner;
-	question.owner_known = pooler.owner_known;
-	*again = pooler_clients_ask(&question, pgnetlat_rtt_interval * NS_PER_MS, now);
-	return pooler_clients_rtt(&pooler.client, connection, now);
+	rtt = pooler_clients_rtt(MyProc->roleId, client, connection, now, &measured_at);
+	if (client->poolers != 1 || client->port == 0 ||
+		(rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS))
+		return rtt;
+	if (pooler_clients_is_asked())
+		due = answer_due;
+	else
+	{
+		/* the answer is there, and it was that nothing is known */
+		if (pooler.asked_at != 0)
+			tcpstate_was_refused(&pooler.backoff, now);
+		pooler.asked_at = 0;
+		due = pooler.backoff.until;
+		if (tcpstate_may_ask(&pooler.backoff, now))
+		{
+			ask_for_rtt(connection, now);
+			due = answer_due;
+		}
+	}
+	if (rtt == 0)
+		*again = due;
+	return rtt;
 }

@@ -209,7 +209,8 @@ session_connect(RowBuilder *row, const ConnectTotals *cost)
 static void
 session_pooler(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	int64		rtt = pooler_clients_rtt(&user->client, &observation->endpoints, clock_now());
+	int64		rtt = pooler_clients_rtt(observation->userid, &user->client, &observation->endpoints,
+										 clock_now(), NULL);
 
 	row_int64(row, "pooler_requests", observation->account.totals.pooler_requests);
 	if (rtt > 0)

@@ -276,56 +276,55 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 }
 
 /* The kernel fills datagrams of up to 32 kB, as long as it is asked for more. */
-#define SEARCH_BYTES		32768
-#define SEARCH_DATAGRAMS	64
+#define LISTENERS_BYTES		32768
+#define LISTENERS_DATAGRAMS	16
 
-static TcpReply
-search_with(TcpDiag *diag, const TcpSearch *search, int64 now, TcpEndpoints *found,
-			TcpInfo *info)
+static bool
+ask_for_listeners(TcpDiag *diag, int family, uint32 owner, TcpListeners *found)
 {
-	static uint8 bytes[SEARCH_BYTES];
-	uint8		question[TCP_SEARCH_SIZE];
-	size_t		size = tcpstate_search(search, ++diag->sequence, question);
+	static uint8 bytes[LISTENERS_BYTES];
+	uint8		question[TCP_QUESTION_SIZE];
+	TcpReply	reply = TCP_REPLY_FOREIGN;
 
-	if (!diag_open(diag) || !diag_send_bytes(diag, question, size))
-		return TCP_REPLY_REFUSED;
-	for (int i = 0; i < SEARCH_DATAGRAMS; i++)
+	tcpstate_listeners_question(family, ++diag->sequence, question);
+	if (!diag_open(diag) || !diag_send_bytes(diag, question, sizeof(question)))
+		return false;
+	for (int i = 0; i < LISTENERS_DATAGRAMS && reply == TCP_REPLY_FOREIGN; i++)
 	{
 		ssize_t		length = diag_receive(diag, bytes, sizeof(bytes));
-		TcpReply	reply;
 
 		if (length < 0)
-			break;
-		reply = tcpstate_search_reply(bytes, length, search, diag->sequence, now, found, info);
-		if (reply != TCP_REPLY_FOREIGN)
-			return reply;
+			return false;
+		reply = tcpstate_listeners_reply(bytes, length, owner, diag->sequence, found);
 	}
-	return TCP_REPLY_REFUSED;
+	return reply == TCP_REPLY_VALID;
 }
 
 /*
- * Find a connection of any process in this network namespace.  The kernel looks
- * at all that there are, which takes it some milliseconds: for who has the time.
+ * Where do processes of this user listen?  False where the kernel does not say.
+ * Where it does, it has tcp_diag: see tcpinfo_diag_query().
  */
-TcpReply
-tcpinfo_diag_search(const TcpSearch *search, int64 now, TcpEndpoints *found, TcpInfo *info)
+bool
+tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
 {
-	TcpDiag		diag;
-	TcpReply	reply;
-
-	/* closed behind one search: what is left of its reply is in nobody's way */
-	tcpinfo_diag_init(&diag);
-	reply = search_with(&diag, search, now, found, info);
-	tcpinfo_diag_close(&diag);
-	return reply;
+	found->count = 0;
+	if (!ask_for_listeners(diag, AF_INET, owner, found) ||
+		!ask_for_listeners(diag, AF_INET6, owner, found))
+	{
+		/* what is left of a reply is in nobody's way */
+		tcpinfo_diag_close(diag);
+		return false;
+	}
+	diag->replied = true;
+	return true;
 }
 
 #else							/* no TCP_INFO */
 
-TcpReply
-tcpinfo_diag_search(const TcpSearch *search, int64 now, TcpEndpoints *found, TcpInfo *info)
+bool
+tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
 {
-	return TCP_REPLY_GONE;
+	return false;
 }
 
 bool

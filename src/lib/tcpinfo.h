@@ -68,7 +68,6 @@ extern void tcpinfo_diag_init(TcpDiag *diag);
 extern void tcpinfo_diag_close(TcpDiag *diag);
 extern TcpReply tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints,
 								   const TcpInfo *known, int64 now, TcpInfo *info);
-extern TcpReply tcpinfo_diag_search(const TcpSearch *search, int64 now,
-									TcpEndpoints *found, TcpInfo *info);
+extern bool tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found);
 
 #endif							/* PGNETLAT_TCPINFO_H */

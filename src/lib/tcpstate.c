@@ -202,6 +202,7 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 /* The states, which the kernel's headers for programs do not name. */
 #define STATE_ESTABLISHED	1
 #define STATE_CLOSE_WAIT	8
+#define STATE_LISTEN		10
 
 typedef struct Question
 {
@@ -390,116 +391,73 @@ tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoint
 }
 
 /* ---------------------------------------------------------------------------
- * A search through all connections
- *
- * The kernel runs a little program for each of them, which is one comparison.
- * All the same, what it finds is compared again.
+ * Listening sockets, which the kernel keeps apart from all connections: there are
+ * few of them
  * ---------------------------------------------------------------------------
  */
 
-/* Put together a question for connections; returns its length. */
-size_t
-tcpstate_search(const TcpSearch *search, uint32_t sequence, uint8_t question[TCP_SEARCH_SIZE])
+/* Put together a question about all of a family. */
+void
+tcpstate_listeners_question(int family, uint32_t sequence, uint8_t question[TCP_QUESTION_SIZE])
 {
-	struct
-	{
-		struct nlmsghdr header;
-		struct inet_diag_req_v2 body;
-		struct nlattr attribute;
-		struct inet_diag_bc_op compare;
-		struct inet_diag_hostcond with;
-	}			out;
-	size_t		address = search->family == AF_INET ? 4 : 16;
-	size_t		program = sizeof(out.compare) + sizeof(out.with) + address;
-	size_t		length = sizeof(out) + address;
+	Question	out;
 
-	_Static_assert(sizeof(out) + 16 <= TCP_SEARCH_SIZE, "size of a question");
 	memset(&out, 0, sizeof(out));
-	out.header.nlmsg_len = (uint32_t) length;
+	out.header.nlmsg_len = sizeof(out);
 	out.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
 	out.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	out.header.nlmsg_seq = sequence;
-	out.body.sdiag_family = (uint8_t) search->family;
+	out.body.sdiag_family = (uint8_t) family;
 	out.body.sdiag_protocol = IPPROTO_TCP;
-	out.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-	out.body.idiag_states = 1 << STATE_ESTABLISHED | 1 << STATE_CLOSE_WAIT;
-	out.attribute.nla_len = (uint16_t) (sizeof(out.attribute) + program);
-	out.attribute.nla_type = INET_DIAG_REQ_BYTECODE;
-	/* to the end of the program, or beyond */
-	out.compare.code = INET_DIAG_BC_D_COND;
-	out.compare.yes = (uint8_t) program;
-	out.compare.no = (uint16_t) (program + 4);
-	out.with.family = (uint8_t) search->family;
-	out.with.prefix_len = (uint8_t) (8 * address);
-	out.with.port = ntohs(search->remote_port);
+	out.body.idiag_states = 1 << STATE_LISTEN;
 	memcpy(question, &out, sizeof(out));
-	memcpy(question + sizeof(out), search->remote_address, address);
-	return length;
-}
-
-/* Is this one of the connections that are searched for? */
-static bool
-is_searched(const struct inet_diag_msg *socket, const TcpSearch *search)
-{
-	return (socket->idiag_state == STATE_ESTABLISHED ||
-			socket->idiag_state == STATE_CLOSE_WAIT) &&
-		socket->idiag_family == search->family &&
-		socket->id.idiag_dport == search->remote_port &&
-		socket->id.idiag_sport != search->not_local_port &&
-		socket->idiag_uid == search->owner &&
-		memcmp(socket->id.idiag_dst, search->remote_address,
-			   search->family == AF_INET ? 4 : 16) == 0;
 }
 
 static void
-set_endpoints(const struct inet_diag_msg *socket, TcpEndpoints *endpoints)
+add_listener(const uint8_t *body, size_t length, uint32_t owner, TcpListeners *found)
 {
-	size_t		address = socket->idiag_family == AF_INET ? 4 : 16;
+	struct inet_diag_msg socket;
+	TcpEndpoints *endpoints = &found->sockets[found->count];
 
+	if (length < sizeof(socket) || found->count == TCP_LISTENERS)
+		return;
+	memcpy(&socket, body, sizeof(socket));
+	if (socket.idiag_state != STATE_LISTEN || socket.idiag_uid != owner ||
+		(socket.idiag_family != AF_INET && socket.idiag_family != AF_INET6))
+		return;
 	memset(endpoints, 0, sizeof(*endpoints));
-	endpoints->family = socket->idiag_family;
-	memcpy(endpoints->local_address, socket->id.idiag_src, address);
-	memcpy(endpoints->remote_address, socket->id.idiag_dst, address);
-	endpoints->local_port = socket->id.idiag_sport;
-	endpoints->remote_port = socket->id.idiag_dport;
-	endpoints->cookie = (uint64_t) socket->id.idiag_cookie[1] << 32 | socket->id.idiag_cookie[0];
+	endpoints->family = socket.idiag_family;
+	memcpy(endpoints->local_address, socket.id.idiag_src, endpoints->family == AF_INET ? 4 : 16);
+	endpoints->local_port = socket.id.idiag_sport;
+	found->count++;
 }
 
 /*
- * What is the datagram to who has searched, under this sequence number?  If a
- * connection was found, it is in "found" and "info", which are left alone
- * otherwise; if not, but there may be more datagrams, it is foreign.
+ * Add to "found" the sockets of an owner that are in a datagram, if it is the
+ * reply to the question with this sequence number.  TCP_REPLY_FOREIGN: there may be
+ * more datagrams; TCP_REPLY_VALID: it was the last one.
  */
 TcpReply
-tcpstate_search_reply(const uint8_t *bytes, size_t length, const TcpSearch *search,
-					  uint32_t sequence, int64_t now, TcpEndpoints *found, TcpInfo *info)
+tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner, uint32_t sequence,
+						 TcpListeners *found)
 {
 	while (length >= NLMSG_HDRLEN)
 	{
 		struct nlmsghdr header;
-		struct inet_diag_msg socket;
-		const uint8_t *body = bytes + NLMSG_HDRLEN;
-		size_t		left;
 		size_t		step;
 
 		memcpy(&header, bytes, sizeof(header));
 		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length)
 			break;
-		left = header.nlmsg_len - NLMSG_HDRLEN;
-		if (header.nlmsg_seq == sequence && header.nlmsg_type == NLMSG_DONE)
-			return TCP_REPLY_GONE;
-		if (header.nlmsg_seq == sequence && header.nlmsg_type == NLMSG_ERROR)
-			return read_error(body, left);
-		if (header.nlmsg_seq == sequence && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-			left >= sizeof(socket))
+		if (header.nlmsg_seq == sequence)
 		{
-			memcpy(&socket, body, sizeof(socket));
-			if (is_searched(&socket, search) &&
-				read_figures(&socket, body, left, now, info) == TCP_REPLY_VALID)
-			{
-				set_endpoints(&socket, found);
+			if (header.nlmsg_type == NLMSG_DONE)
 				return TCP_REPLY_VALID;
-			}
+			if (header.nlmsg_type == NLMSG_ERROR)
+				return TCP_REPLY_REFUSED;
+			if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY)
+				add_listener(bytes + NLMSG_HDRLEN, header.nlmsg_len - NLMSG_HDRLEN, owner,
+							 found);
 		}
 		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
 		if (step >= length)

@@ -71,15 +71,15 @@ typedef struct TcpEndpoints
 								 * none */
 } TcpEndpoints;
 
-/* A connection of which one end is known only. */
-typedef struct TcpSearch
+/* Sockets that listen: those that have room here. */
+#define TCP_LISTENERS		32
+
+typedef struct TcpListeners
 {
-	int			family;			/* AF_INET or AF_INET6 */
-	uint8_t		remote_address[16];
-	uint16_t	remote_port;	/* network byte order */
-	uint16_t	not_local_port;
-	uint32_t	owner;			/* of the socket at the local end */
-} TcpSearch;
+	int			count;
+	TcpEndpoints sockets[TCP_LISTENERS];	/* the local end; an address of
+											 * zeros is any */
+} TcpListeners;
 
 /* What a message from the kernel is to who has asked a question. */
 typedef enum TcpReply
@@ -103,7 +103,6 @@ typedef struct TcpBackoff
 
 /* Of a question to the kernel's socket diagnosis, in bytes. */
 #define TCP_QUESTION_SIZE	72
-#define TCP_SEARCH_SIZE		104 /* at most */
 
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
 extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
@@ -116,11 +115,10 @@ extern void tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 extern TcpReply tcpstate_reply(const uint8_t *bytes, size_t length,
 							   const TcpEndpoints *endpoints, uint32_t sequence,
 							   int64_t now, TcpInfo *info);
-extern size_t tcpstate_search(const TcpSearch *search, uint32_t sequence,
-							  uint8_t question[TCP_SEARCH_SIZE]);
-extern TcpReply tcpstate_search_reply(const uint8_t *bytes, size_t length,
-									  const TcpSearch *search, uint32_t sequence,
-									  int64_t now, TcpEndpoints *found, TcpInfo *info);
+extern void tcpstate_listeners_question(int family, uint32_t sequence,
+										uint8_t question[TCP_QUESTION_SIZE]);
+extern TcpReply tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner,
+										 uint32_t sequence, TcpListeners *found);
 
 static inline bool
 tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)

@@ -3,16 +3,13 @@
  * pooler_clients.c
  *	  See pooler_clients.h.
  *
- * The kernel finds a connection quickly if it is told both of its ends, of which
- * the suffix names one only.  The other one, the address and port at which the
- * pooler listens, is the same for most of its clients: so a connection that has
- * been found shows the sampler a door, at which it looks for the next ones.  Only
- * where that fails all of the kernel's connections are searched, for no more than
- * a thousandth of a processor's time.
+ * The kernel finds a connection at once if it is told both of its ends, of which
+ * the suffix names one only.  The other one is a port at which the pooler listens,
+ * at one of the host's addresses: both can be listed without a look at all
+ * connections that there are.
  *
- * The table has one writer, the sampler, and a change count.  Questions are
- * handed over in a short list under a spinlock; if it is full, they are asked
- * again later.
+ * Each slot has a place for its session's question, which is handed over by a
+ * flag.  The table of round trips has one writer, the sampler, and a change count.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -20,43 +17,37 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+
 #include "clock.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
+#include "libpq/ifaddr.h"
 #include "pooler_clients.h"
+#include "port/atomics.h"
 #include "port/pg_bswap.h"
 #include "postmaster/postmaster.h"
 #include "seqlock.h"
-#include "settings.h"
+#include "session_slot.h"
 #include "storage/shmem.h"
-#include "storage/spin.h"
 
 /* The table has places in sets; what is in one set replaces the oldest there. */
 #define SETS				64
 #define PLACES_IN_SET		4
 
-/* So many questions wait for the sampler, which takes some at each tick. */
-#define MAX_QUESTIONS		16
-#define QUESTIONS_PER_TICK	4
-
-/*
- * After so many times the sample_interval an answer should be there, unless very
- * many sessions are active; who asks once more then asks for nothing new.
- */
-#define ANSWER_TICKS		2
-
 /* A path is not what it was so long ago: the kernel's own window. */
 #define TRIP_LIFE_NS		(300 * NS_PER_S)
 
-/* Where poolers listen: so many addresses are remembered. */
-#define MAX_DOORS			8
+/* Where a user listens: so many addresses with a port each, known for so long. */
+#define MAX_DOORS			32
+#define DOORS_LIFE_NS		NS_PER_S
 
-/* Of a processor's time, so much at most is spent on searching. */
-#define SEARCH_SHARE		1000
+/* Whoever copies from the table tries it so many times, and then does without. */
+#define MAX_TRIES			100
 
 /* Hashed and compared as bytes: no padding, and what is unused is zero. */
 typedef struct TripKey
 {
+	Oid			role;
 	int32		client_family;
 	int32		pooler_family;	/* 0: it uses a Unix-domain socket */
 	uint8		client[16];
@@ -66,42 +57,45 @@ typedef struct TripKey
 typedef struct Trip
 {
 	TripKey		key;
-	int64		rtt;			/* ns; 0: not known */
-	int64		measured_at;	/* that; 0: never */
-	int64		asked_at;		/* 0: the place is free */
-	TcpBackoff	backoff;		/* of what was not found */
+	int64		rtt;			/* ns */
+	int64		measured_at;	/* 0: the place is free */
 } Trip;
 
 typedef struct PoolerClientsShared
 {
 	SeqLock		lock;			/* protects trips */
-	slock_t		mutex;			/* protects questions */
-	volatile int count;
-	PoolerQuestion questions[MAX_QUESTIONS];
 	Trip		trips[SETS][PLACES_IN_SET];
+	pg_atomic_uint32 waiting;	/* so many questions */
+	PoolerQuestion questions[FLEXIBLE_ARRAY_MEMBER];
 } PoolerClientsShared;
 
-/* Where a pooler of this user listens, in the kernel's words. */
-typedef struct Door
+/* Where a system user listens. */
+typedef struct Doors
 {
-	int			family;			/* 0: unused */
-	uint8		address[16];
-	uint16		port;
 	uint32		owner;
-	int64		used_at;
-} Door;
+	int64		listed_at;		/* 0: never */
+	int			count;
+	TcpEndpoints door[MAX_DOORS];	/* the local end */
+} Doors;
 
 static PoolerClientsShared *shared = NULL;
 
+/*
+ * By slot: 1 if there is a question.  Set by the session, cleared by the sampler;
+ * in shared memory, behind the questions.
+ */
+static volatile uint8 *asked = NULL;
+
 /* the sampler's own */
 static TcpDiag diag = {.sock = -1};
-static Door doors[MAX_DOORS];
-static int64 next_search = 0;
+static Doors doors;
+static int	next_slot = 0;
 
 Size
 pooler_clients_shmem_size(void)
 {
-	return MAXALIGN(sizeof(PoolerClientsShared));
+	return add_size(offsetof(PoolerClientsShared, questions),
+					add_size(mul_size(slot_count(), sizeof(PoolerQuestion)), slot_count()));
 }
 
 void
@@ -110,10 +104,12 @@ pooler_clients_shmem_init(void)
 	bool		found;
 
 	shared = ShmemInitStruct("pgnetlat pooler clients", pooler_clients_shmem_size(), &found);
-	if (found)
-		return;
-	memset(shared, 0, sizeof(*shared));
-	SpinLockInit(&shared->mutex);
+	if (!found)
+	{
+		memset(shared, 0, pooler_clients_shmem_size());
+		pg_atomic_init_u32(&shared->waiting, 0);
+	}
+	asked = (uint8 *) &shared->questions[slot_count()];
 }
 
 /* ---------------------------------------------------------------------------
@@ -121,119 +117,81 @@ pooler_clients_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
-static void
-set_key(TripKey *key, const PoolerClient *client, const TcpEndpoints *connection)
+static Trip *
+set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *connection)
 {
 	memset(key, 0, sizeof(*key));
+	key->role = role;
 	key->client_family = client->family;
 	memcpy(key->client, client->address, sizeof(key->client));
 	key->pooler_family = connection->family;
 	if (connection->family != 0)
 		memcpy(key->pooler, connection->remote_address, sizeof(key->pooler));
-}
-
-static Trip *
-set_of(const TripKey *key)
-{
 	return shared->trips[hash_bytes((const unsigned char *) key, sizeof(*key)) % SETS];
 }
 
-static Trip *
-find_in_set(Trip *set, const TripKey *key)
-{
-	for (int i = 0; i < PLACES_IN_SET; i++)
-	{
-		if (set[i].asked_at != 0 && memcmp(&set[i].key, key, sizeof(*key)) == 0)
-			return &set[i];
-	}
-	return NULL;
-}
-
-/* Copy what is known; false if nobody has asked. */
 static bool
-look_up(const TripKey *key, Trip *copy)
+copy_trip(const Trip *set, const TripKey *key, Trip *copy)
 {
-	Trip	   *set = set_of(key);
-
-	for (;;)
+	for (int try = 0; try < MAX_TRIES; try++)
 	{
 		uint32		changecount = seqlock_read_begin(&shared->lock);
-		const Trip *trip = find_in_set(set, key);
+		bool		found = false;
 
-		if (trip)
-			*copy = *trip;
+		for (int i = 0; i < PLACES_IN_SET && !found; i++)
+		{
+			*copy = set[i];
+			found = copy->measured_at != 0 && memcmp(&copy->key, key, sizeof(*key)) == 0;
+		}
 		if (seqlock_read_valid(&shared->lock, changecount))
-			return trip != NULL;
-		pg_spin_delay();
+			return found;
 	}
-}
-
-/* The place for a key: its own, a free one, or that which was used last the longest ago. */
-static Trip *
-place_for(const TripKey *key)
-{
-	Trip	   *set = set_of(key);
-	Trip	   *place = find_in_set(set, key);
-
-	if (place)
-		return place;
-	place = set;
-	for (int i = 1; i < PLACES_IN_SET; i++)
-	{
-		if (set[i].asked_at < place->asked_at)
-			place = &set[i];
-	}
-	return place;
-}
-
-/* The sampler has looked for the connection; rtt < 0: there is none. */
-static void
-store(const TripKey *key, int64 rtt, int64 now)
-{
-	Trip	   *place = place_for(key);
-	Trip		trip = *place;
-
-	if (trip.asked_at == 0 || memcmp(&trip.key, key, sizeof(*key)) != 0)
-	{
-		memset(&trip, 0, sizeof(trip));
-		trip.key = *key;
-	}
-	trip.asked_at = now;
-	if (rtt < 0)
-		tcpstate_was_refused(&trip.backoff, now);
-	else
-		tcpstate_got_reply(&trip.backoff);
-	if (rtt > 0)
-	{
-		trip.rtt = rtt;
-		trip.measured_at = now;
-	}
-	seqlock_write_begin(&shared->lock);
-	*place = trip;
-	seqlock_write_end(&shared->lock);
-}
-
-static int64
-rtt_of(const Trip *trip, int64 now)
-{
-	return now - trip->measured_at < TRIP_LIFE_NS ? trip->rtt : 0;
+	return false;
 }
 
 /*
  * The round trip between the pooler at the other end of a connection and that
- * client, in nanoseconds; 0 if it is not known.
+ * client of a session, in nanoseconds, and when it was measured; 0 if it is not
+ * known.
  */
 int64
-pooler_clients_rtt(const PoolerClient *client, const TcpEndpoints *connection, int64 now)
+pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *connection,
+				   int64 now, int64 *measured_at)
 {
 	TripKey		key;
 	Trip		trip;
 
 	/* behind several poolers, the nearest one's client is another pooler */
-	if (client->poolers != 1 || client->family == 0)
+	if (client->poolers != 1 || client->family == 0 ||
+		!copy_trip(set_of(&key, role, client, connection), &key, &trip) ||
+		now - trip.measured_at >= TRIP_LIFE_NS)
 		return 0;
-	set_key(&key, client, connection);
-	return look_up(&key, &trip) ? rtt_of(&trip, now) : 0;
+	if (measured_at)
+		*measured_at = trip.measured_at;
+	return trip.rtt;
+}
+
+/* In the place of the same key, or else of the oldest in its set. */
+static void
+store(const PoolerQuestion *question, int64 rtt, int64 now)
+{
+	Trip		trip = {.rtt = rtt,.measured_at = now};
+	Trip	   *set = set_of(&trip.key, question->role, &question->client, &question->connection);
+	Trip	   *place = set;
+
+	for (int i = 0; i < PLACES_IN_SET; i++)
+	{
+		if (memcmp(&set[i].key, &trip.key, sizeof(trip.key)) == 0)
+		{
+			place = &set[i];
+			break;
+		}
+		if (set[i].measured_at < place->measured_at)
+			place = &set[i];
+	}
+	seqlock_write_begin(&shared->lock);
+	*place = trip;
+	seqlock_write_end(&shared->lock);
 }
 
 /* ---------------------------------------------------------------------------
@@ -241,72 +199,32 @@ pooler_clients_rtt(const PoolerClient *client, const TcpEndpoints *connection, i
  * ---------------------------------------------------------------------------
  */
 
-/* Is a question about the same trip there already?  The mutex is held. */
-static bool
-is_asked(const TripKey *key)
+/*
+ * Does this session's question, or that of the one before it in its slot, wait for
+ * its answer?
+ */
+bool
+pooler_clients_is_asked(void)
 {
-	for (int i = 0; i < shared->count; i++)
-	{
-		TripKey		other;
-
-		set_key(&other, &shared->questions[i].client, &shared->questions[i].connection);
-		if (memcmp(&other, key, sizeof(other)) == 0)
-			return true;
-	}
-	return false;
+	return asked[slot_my_index()] != 0;
 }
 
 /*
- * Ask for a client's round trip, unless it has been measured within the last
- * "interval" nanoseconds or was not found lately.  Returns when more may be known,
- * or PG_INT64_MAX: there is no need to know more.
+ * Ask for a client's round trip; no question waits.
  */
-int64
-pooler_clients_ask(const PoolerQuestion *question, int64 interval, int64 now)
+void
+pooler_clients_ask(const PoolerQuestion *question)
 {
-	TripKey		key;
-	Trip		trip;
-	bool		measured = false;
-
-	if (question->client.poolers != 1 || question->client.family == 0 ||
-		question->client.port == 0)
-		return PG_INT64_MAX;
-	set_key(&key, &question->client, &question->connection);
-	if (look_up(&key, &trip))
-	{
-		measured = rtt_of(&trip, now) > 0;
-		if (measured && now - trip.measured_at < interval)
-			return PG_INT64_MAX;
-		if (!tcpstate_may_ask(&trip.backoff, now))
-			return measured ? PG_INT64_MAX : trip.backoff.until;
-	}
-	SpinLockAcquire(&shared->mutex);
-	if (shared->count < MAX_QUESTIONS && !is_asked(&key))
-		shared->questions[shared->count++] = *question;
-	SpinLockRelease(&shared->mutex);
-	return measured ? PG_INT64_MAX : now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
+	shared->questions[slot_my_index()] = *question;
+	pg_write_barrier();
+	asked[slot_my_index()] = 1;
+	pg_atomic_fetch_add_u32(&shared->waiting, 1);
 }
 
 /* ---------------------------------------------------------------------------
  * The sampler
  * ---------------------------------------------------------------------------
  */
-
-/* Take some questions, the oldest first; returns how many. */
-static int
-take_questions(PoolerQuestion *questions)
-{
-	int			count;
-
-	SpinLockAcquire(&shared->mutex);
-	count = Min(shared->count, QUESTIONS_PER_TICK);
-	memcpy(questions, shared->questions, count * sizeof(PoolerQuestion));
-	shared->count -= count;
-	memmove(shared->questions, shared->questions + count,
-			shared->count * sizeof(PoolerQuestion));
-	SpinLockRelease(&shared->mutex);
-	return count;
-}
 
 /* The kernel's reply about a connection of somebody's. */
 static bool
@@ -332,7 +250,7 @@ find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
 	if (ours->family == 0)
 		return question->owner_known;
 
-	/* so that "there is none" is a reply: see tcpinfo_diag_query() */
+	/* of this one there is a reply, so that "there is none" is one as well */
 	if (!diag.replied && !ask_kernel(ours, now, &info))
 		return false;
 	memset(&other, 0, sizeof(other));
@@ -348,105 +266,109 @@ find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
 	return true;
 }
 
-/* Has the client come through a door that is known? */
-static bool
-look_behind_doors(const PoolerClient *client, uint32 owner, int64 now, TcpInfo *info)
-{
-	for (int i = 0; i < MAX_DOORS; i++)
-	{
-		Door	   *door = &doors[i];
-		TcpEndpoints endpoints;
-
-		if (door->family != client->family || door->owner != owner)
-			continue;
-		memset(&endpoints, 0, sizeof(endpoints));
-		endpoints.family = door->family;
-		memcpy(endpoints.local_address, door->address, sizeof(endpoints.local_address));
-		memcpy(endpoints.remote_address, client->address, sizeof(endpoints.remote_address));
-		endpoints.local_port = door->port;
-		endpoints.remote_port = pg_hton16((uint16) client->port);
-		if (ask_kernel(&endpoints, now, info) && info->owner == owner)
-		{
-			door->used_at = now;
-			return true;
-		}
-	}
-	return false;
-}
-
 static void
-remember_door(const TcpEndpoints *found, uint32 owner, int64 now)
+add_door(int family, const void *address, uint16 port)
 {
-	Door	   *door = doors;
+	TcpEndpoints *door = &doors.door[doors.count];
 
-	for (int i = 1; i < MAX_DOORS; i++)
-	{
-		if (doors[i].used_at < door->used_at)
-			door = &doors[i];
-	}
-	door->family = found->family;
-	memcpy(door->address, found->local_address, sizeof(door->address));
-	door->port = found->local_port;
-	door->owner = owner;
-	door->used_at = now;
+	if (doors.count == MAX_DOORS)
+		return;
+	memset(door, 0, sizeof(*door));
+	door->family = family;
+	memcpy(door->local_address, address, family == AF_INET ? 4 : 16);
+	door->local_port = port;
+	doors.count++;
 }
 
-/* Search all connections, if it is time for that. */
-static bool
-search(const PoolerClient *client, uint32 owner, TcpInfo *info)
+/* A socket that listens at any address does so at this one of the host's. */
+static void
+add_door_at(struct sockaddr *address, struct sockaddr *netmask, void *listener)
 {
-	TcpSearch	wanted;
-	TcpEndpoints found;
-	int64		began = clock_now();
-	int64		cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID);
-	TcpReply	reply;
+	const TcpEndpoints *socket = listener;
 
-	if (began < next_search)
-		return false;
-	memset(&wanted, 0, sizeof(wanted));
-	wanted.family = client->family;
-	memcpy(wanted.remote_address, client->address, sizeof(wanted.remote_address));
-	wanted.remote_port = pg_hton16((uint16) client->port);
-	wanted.owner = owner;
-	/* the server itself has the same owner, perhaps, and other clients */
-	wanted.not_local_port = pg_hton16((uint16) PostPortNumber);
-	reply = tcpinfo_diag_search(&wanted, began, &found, info);
-	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
-	next_search = clock_now() + cpu_time * SEARCH_SHARE;
-	if (reply != TCP_REPLY_VALID)
-		return false;
-	remember_door(&found, owner, began);
-	diag.replied = true;
-	return true;
+	if (address->sa_family == AF_INET)
+		add_door(AF_INET, &((struct sockaddr_in *) address)->sin_addr, socket->local_port);
+	else if (address->sa_family == AF_INET6 && socket->family == AF_INET6)
+		add_door(AF_INET6, &((struct sockaddr_in6 *) address)->sin6_addr, socket->local_port);
+}
+
+/* Where does that user listen?  Not the server itself, which has other clients. */
+static void
+list_doors(uint32 owner, int64 now)
+{
+	static const uint8 any[16] = {0};
+	TcpListeners listeners;
+
+	if (doors.owner == owner && now - doors.listed_at < DOORS_LIFE_NS)
+		return;
+	doors.owner = owner;
+	doors.listed_at = now;
+	doors.count = 0;
+	if (!tcpinfo_diag_listeners(&diag, owner, &listeners))
+		return;
+	for (int i = 0; i < listeners.count; i++)
+	{
+		TcpEndpoints *socket = &listeners.sockets[i];
+
+		if (socket->local_port == pg_hton16((uint16) PostPortNumber))
+			continue;
+		if (memcmp(socket->local_address, any, sizeof(any)) == 0)
+			(void) pg_foreach_ifaddr(add_door_at, socket);
+		else
+			add_door(socket->family, socket->local_address, socket->local_port);
+	}
 }
 
 static void
 answer(const PoolerQuestion *question, int64 now)
 {
 	const PoolerClient *client = &question->client;
-	TripKey		key;
-	TcpInfo		info;
 	uint32		owner;
-	bool		found;
 
-	set_key(&key, client, &question->connection);
-	found = find_owner(question, now, &owner) &&
-		(look_behind_doors(client, owner, now, &info) || search(client, owner, &info));
-	store(&key, found ? info.rtt : -1, now);
+	if (!find_owner(question, now, &owner))
+		return;
+	list_doors(owner, now);
+	for (int i = 0; i < doors.count; i++)
+	{
+		TcpEndpoints endpoints = doors.door[i];
+		TcpInfo		info;
+
+		if (endpoints.family != client->family)
+			continue;
+		memcpy(endpoints.remote_address, client->address, sizeof(endpoints.remote_address));
+		endpoints.remote_port = pg_hton16((uint16) client->port);
+		if (!ask_kernel(&endpoints, now, &info) || info.owner != owner)
+			continue;
+		if (info.rtt > 0)
+			store(question, info.rtt, now);
+		return;
+	}
 }
 
 /*
- * Answer some of the questions, if there are any.
+ * Answer a question, if there is one: of one slot after the other, so that nobody
+ * who asks often keeps others waiting.
  */
 void
 pooler_clients_tick(int64 now)
 {
-	PoolerQuestion questions[QUESTIONS_PER_TICK];
-	int			count;
+	PoolerQuestion question;
 
-	if (likely(shared->count == 0))
+	if (likely(pg_atomic_read_u32(&shared->waiting) == 0))
 		return;
-	count = take_questions(questions);
-	for (int i = 0; i < count; i++)
-		answer(&questions[i], now);
+	for (int i = 0; i < slot_count(); i++)
+	{
+		next_slot = (next_slot + 1) % slot_count();
+		if (asked[next_slot] != 0)
+			break;
+	}
+	if (asked[next_slot] == 0)
+		return;
+	pg_read_barrier();
+	question = shared->questions[next_slot];
+	answer(&question, now);
+	/* behind what was stored */
+	pg_memory_barrier();
+	asked[next_slot] = 0;
+	pg_atomic_fetch_sub_u32(&shared->waiting, 1);
 }

@@ -5,19 +5,19 @@
  *
  * Where a pooler runs on the server's own host, the kernel that the server asks
  * about its connections knows the pooler's connections, too: those to its
- * clients.  Which one is meant says the suffix that the pooler has appended to
- * application_name (pooler_suffix.h).
+ * clients.  The suffix that the pooler has appended to application_name
+ * (pooler_suffix.h) says which one is meant.
  *
- * A session asks when its client changes, and now and then; the sampler finds
- * out, by socket diagnosis, at its next tick.  What is found is kept in a small
- * table in shared memory, by pooler and by the client's address: a client's
- * connections all take the same path, so one that is new, and may be gone before
- * anybody could have looked at it, is known by those before it.
+ * Anybody may choose such a name.  So the kernel is asked only for a connection
+ * that comes from exactly that address and port, to a port at which the system
+ * user listens to whom the other end of the server's own connection belongs: the
+ * user that the pooler runs as.  And what was measured is known only to sessions of
+ * the same role.
  *
- * Which connection is meant is only what the suffix says, and anybody can say
- * that.  So the connection must belong to the user of the operating system that
- * the pooler runs as: to whom the other end of the server's own connection
- * belongs.
+ * A session has one question at a time, which the sampler answers at one of its
+ * next ticks.  Round trips are kept by the client's address: a client's connections
+ * all take the same path, so one that is new, and may be gone before anybody could
+ * have looked at it, is known by those before it.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,22 +29,27 @@
 #include "pooler_suffix.h"
 #include "tcpinfo.h"
 
-/* A client of whom somebody wants to know the round trip. */
+/* The client of a session of whom it wants to know the round trip. */
 typedef struct PoolerQuestion
 {
 	PoolerClient client;
+	Oid			role;			/* of the session */
 	TcpEndpoints connection;	/* to the pooler; of TCP, or */
-	uint32		owner;			/* the user at the other end of a Unix-domain
-								 * socket, ... */
+	uint32		owner;			/* the system user at the other end of a
+								 * Unix-domain socket, ... */
 	bool		owner_known;	/* ... if known */
 } PoolerQuestion;
 
 extern Size pooler_clients_shmem_size(void);
 extern void pooler_clients_shmem_init(void);
 
-extern int64 pooler_clients_rtt(const PoolerClient *client, const TcpEndpoints *connection,
-								int64 now);
-extern int64 pooler_clients_ask(const PoolerQuestion *question, int64 interval, int64 now);
+/* For everybody */
+extern int64 pooler_clients_rtt(Oid role, const PoolerClient *client,
+								const TcpEndpoints *connection, int64 now, int64 *measured_at);
+
+/* For the session itself */
+extern bool pooler_clients_is_asked(void);
+extern void pooler_clients_ask(const PoolerQuestion *question);
 
 /* For the sampler */
 extern void pooler_clients_tick(int64 now);

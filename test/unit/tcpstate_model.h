@@ -113,46 +113,6 @@ model_holds_answer(const uint8_t *bytes, size_t length, const TcpEndpoints *endp
 	return false;
 }
 
-/* For the same connection, of which the server's end is not known. */
-static void
-model_search(TcpSearch *search)
-{
-	TcpEndpoints endpoints;
-
-	model_endpoints(&endpoints);
-	memset(search, 0, sizeof(*search));
-	search->family = endpoints.family;
-	memcpy(search->remote_address, endpoints.remote_address, sizeof(search->remote_address));
-	search->remote_port = endpoints.remote_port;
-	search->not_local_port = htons(6432);
-	search->owner = MODEL_OWNER;
-}
-
-/* Does the datagram hold, anywhere, what was searched for, and what was found? */
-static bool
-model_holds_found(const uint8_t *bytes, size_t length, const TcpSearch *search,
-				  const TcpEndpoints *found)
-{
-	for (size_t at = 0; at + NLMSG_HDRLEN + sizeof(struct inet_diag_msg) <= length; at++)
-	{
-		struct nlmsghdr header;
-		struct inet_diag_msg socket;
-
-		memcpy(&header, bytes + at, sizeof(header));
-		memcpy(&socket, bytes + at + NLMSG_HDRLEN, sizeof(socket));
-		if (header.nlmsg_seq == MODEL_SEQUENCE && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-			(socket.idiag_state == 1 || socket.idiag_state == 8) &&
-			socket.idiag_family == search->family && socket.idiag_uid == search->owner &&
-			socket.id.idiag_dport == search->remote_port &&
-			socket.id.idiag_sport != search->not_local_port &&
-			memcmp(socket.id.idiag_dst, search->remote_address, 4) == 0 &&
-			socket.id.idiag_sport == found->local_port &&
-			memcmp(socket.id.idiag_src, found->local_address, 4) == 0)
-			return true;
-	}
-	return false;
-}
-
 static bool
 model_is_sane(const TcpInfo *info)
 {
@@ -170,30 +130,42 @@ model_not_below(const TcpCounters *a, const TcpCounters *b)
 		a->packets_sent >= b->packets_sent && a->packets_received >= b->packets_received;
 }
 
-/* Read a datagram as the reply to a search. */
-static const char *
-model_read_search(const uint8_t *bytes, size_t length)
+/* Does the datagram hold, anywhere, a socket that listens there? */
+static bool
+model_holds_listener(const uint8_t *bytes, size_t length, const TcpEndpoints *found)
 {
-	TcpSearch	search;
-	TcpEndpoints untouched;
-	TcpEndpoints found;
-	TcpInfo		untouched_info;
-	TcpInfo		info;
-	TcpReply	reply;
+	for (size_t at = 0; at + NLMSG_HDRLEN + sizeof(struct inet_diag_msg) <= length; at++)
+	{
+		struct nlmsghdr header;
+		struct inet_diag_msg socket;
 
-	model_search(&search);
-	memset(&untouched, 0x5a, sizeof(untouched));
-	memset(&untouched_info, 0x5a, sizeof(untouched_info));
-	found = untouched;
-	info = untouched_info;
-	reply = tcpstate_search_reply(bytes, length, &search, MODEL_SEQUENCE, MODEL_NOW, &found, &info);
-	if (reply != TCP_REPLY_VALID)
-		return memcmp(&found, &untouched, sizeof(found)) == 0 &&
-			memcmp(&info, &untouched_info, sizeof(info)) == 0 ? NULL : "nothing found, but figures";
-	if (!model_holds_found(bytes, length, &search, &found))
-		return "something else was found";
-	return model_is_sane(&info) && info.owner == MODEL_OWNER ? NULL :
-		"impossible figures were found";
+		memcpy(&header, bytes + at, sizeof(header));
+		memcpy(&socket, bytes + at + NLMSG_HDRLEN, sizeof(socket));
+		if (header.nlmsg_seq == MODEL_SEQUENCE && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+			socket.idiag_state == 10 && socket.idiag_uid == MODEL_OWNER &&
+			socket.idiag_family == found->family &&
+			socket.id.idiag_sport == found->local_port &&
+			memcmp(socket.id.idiag_src, found->local_address, 4) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Read a datagram as the reply to a question about listening sockets. */
+static const char *
+model_read_listeners(const uint8_t *bytes, size_t length)
+{
+	TcpListeners found = {.count = 0};
+
+	(void) tcpstate_listeners_reply(bytes, length, MODEL_OWNER, MODEL_SEQUENCE, &found);
+	if (found.count < 0 || found.count > TCP_LISTENERS)
+		return "more listeners than there is room for";
+	for (int i = 0; i < found.count; i++)
+	{
+		if (!model_holds_listener(bytes, length, &found.sockets[i]))
+			return "a listener that is not there";
+	}
+	return NULL;
 }
 
 /*
@@ -202,7 +174,7 @@ model_read_search(const uint8_t *bytes, size_t length)
 static const char *
 model_read(const uint8_t *bytes, size_t length)
 {
-	const char *wrong = model_read_search(bytes, length);
+	const char *wrong = model_read_listeners(bytes, length);
 	TcpEndpoints endpoints;
 	TcpInfo		untouched;
 	TcpInfo		info;

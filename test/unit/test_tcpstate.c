@@ -464,120 +464,109 @@ test_question(void)
 }
 
 /* ---------------------------------------------------------------------------
- * Searches
+ * Listening sockets
  * ---------------------------------------------------------------------------
  */
 
 static TcpReply
-find(const void *bytes, size_t length, const TcpSearch *search, TcpEndpoints *found)
+listeners(const void *bytes, size_t length, TcpListeners *found)
 {
-	TcpInfo		info;
-
-	return tcpstate_search_reply(bytes, length, search, MODEL_SEQUENCE, MODEL_NOW, found, &info);
+	found->count = 0;
+	return tcpstate_listeners_reply(bytes, length, MODEL_OWNER, MODEL_SEQUENCE, found);
 }
 
-/* A good reply to a search, spoilt. */
-#define CHECK_SEARCH(spoil, expected) \
+/* One socket that listens, spoilt. */
+#define CHECK_LISTENER(spoil, expected, number) \
 	do { \
 		model_endpoints(&endpoints); \
 		model_reply(&endpoints, &reply); \
-		model_search(&search); \
+		reply.socket.idiag_state = 10; \
+		reply.socket.idiag_uid = MODEL_OWNER; \
 		spoil; \
-		CHECK_EQUAL(find(&reply, sizeof(reply), &search, &found), expected, #spoil); \
+		CHECK_EQUAL(listeners(&reply, sizeof(reply), &found), expected, #spoil); \
+		CHECK_EQUAL(found.count, number, #spoil); \
 	} while (0)
 
 static void
-test_search(void)
+test_listeners(void)
 {
 	TcpEndpoints endpoints;
-	TcpEndpoints found;
-	TcpSearch	search;
+	TcpListeners found;
 	ModelReply	reply;
-	ModelReply	two[2];
+	ModelReply	many[TCP_LISTENERS + 3];
 
-	CHECK_SEARCH((void) 0, TCP_REPLY_VALID);
-	CHECK(memcmp(&found, &endpoints, sizeof(found)) == 0, "the connection that was found");
+	CHECK_LISTENER((void) 0, TCP_REPLY_FOREIGN, 1);
+	CHECK(found.sockets[0].local_port == endpoints.local_port, "where it listens");
+	CHECK(memcmp(found.sockets[0].local_address, endpoints.local_address, 4) == 0,
+		  "at which address");
+	CHECK_EQUAL(found.sockets[0].remote_port, 0, "to nobody yet");
 
-	CHECK_SEARCH(search.owner++, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(search.not_local_port = endpoints.local_port, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(search.remote_port++, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(search.remote_address[3]++, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.socket.idiag_family = AF_INET6, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.socket.idiag_state = 10, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.socket.idiag_state = 6, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.header.nlmsg_seq++, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.header.nlmsg_len++, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.info_header.nla_type = INET_DIAG_MEMINFO, TCP_REPLY_FOREIGN);
-	CHECK_SEARCH(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_GONE);
-	CHECK_SEARCH(reply.header.nlmsg_type = NLMSG_ERROR, TCP_REPLY_REFUSED);
+	CHECK_LISTENER(reply.socket.idiag_uid++, TCP_REPLY_FOREIGN, 0);
+	CHECK_LISTENER(reply.socket.idiag_state = 1, TCP_REPLY_FOREIGN, 0);
+	CHECK_LISTENER(reply.socket.idiag_family = AF_UNIX, TCP_REPLY_FOREIGN, 0);
+	CHECK_LISTENER(reply.header.nlmsg_seq++, TCP_REPLY_FOREIGN, 0);
+	CHECK_LISTENER(reply.header.nlmsg_len++, TCP_REPLY_FOREIGN, 0);
+	CHECK_LISTENER(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_VALID, 0);
+	CHECK_LISTENER(reply.header.nlmsg_type = NLMSG_ERROR, TCP_REPLY_REFUSED, 0);
 
-	/* what is searched for is behind something else */
-	CHECK_SEARCH((void) 0, TCP_REPLY_VALID);
-	two[0] = two[1] = reply;
-	two[0].socket.idiag_uid++;
-	CHECK_EQUAL(find(two, sizeof(two), &search, &found), TCP_REPLY_VALID, "the second one");
-	two[1].socket.idiag_uid++;
-	CHECK_EQUAL(find(two, sizeof(two), &search, &found), TCP_REPLY_FOREIGN, "neither");
+	/* more than there is room for */
+	CHECK_LISTENER((void) 0, TCP_REPLY_FOREIGN, 1);
+	for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++)
+		many[i] = reply;
+	CHECK_EQUAL(listeners(many, sizeof(many), &found), TCP_REPLY_FOREIGN, "many");
+	CHECK_EQUAL(found.count, TCP_LISTENERS, "many");
 	for (size_t length = 0; length < sizeof(reply); length++)
-		CHECK_EQUAL(find(&reply, length, &search, &found), TCP_REPLY_FOREIGN, "cut off");
+	{
+		CHECK_EQUAL(listeners(&reply, length, &found), TCP_REPLY_FOREIGN, "cut off");
+		CHECK_EQUAL(found.count, 0, "cut off");
+	}
 }
 
-/* A socket that listens, and both ends of a connection to it, as the kernel has them. */
+/* A socket that listens, as the kernel has it. */
 static void
-test_search_kernel(void)
+test_listeners_kernel(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct sockaddr_in client_address;
 	socklen_t	size = sizeof(address);
 	int			listener = socket(AF_INET, SOCK_STREAM, 0);
-	int			client = socket(AF_INET, SOCK_STREAM, 0);
 	int			netlink = socket(AF_NETLINK, SOCK_DGRAM, NETLINK_SOCK_DIAG);
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-	TcpSearch	search = {.family = AF_INET,.owner = getuid()};
-	TcpEndpoints found = {0};
+	TcpListeners found = {.count = 0};
 	TcpReply	reply = TCP_REPLY_FOREIGN;
-	uint8_t		question[TCP_SEARCH_SIZE];
+	uint8_t		question[TCP_QUESTION_SIZE];
 	uint8_t		bytes[32768];
-	size_t		length;
+	bool		is_there = false;
 
+	tcpstate_listeners_question(AF_INET, MODEL_SEQUENCE, question);
 	if (netlink < 0 || bind(listener, (struct sockaddr *) &address, size) != 0 ||
 		listen(listener, 1) != 0 ||
 		getsockname(listener, (struct sockaddr *) &address, &size) != 0 ||
-		connect(client, (struct sockaddr *) &address, size) != 0 ||
-		getsockname(client, (struct sockaddr *) &client_address, &size) != 0 ||
-		accept(listener, NULL, NULL) < 0)
-	{
-		printf("skipped: the kernel's own reply: %s\n", strerror(errno));
-		return;
-	}
-	memcpy(search.remote_address, &client_address.sin_addr, 4);
-	search.remote_port = client_address.sin_port;
-	length = tcpstate_search(&search, MODEL_SEQUENCE, question);
-	if (sendto(netlink, question, length, 0, (struct sockaddr *) &kernel, sizeof(kernel)) < 0)
+		sendto(netlink, question, sizeof(question), 0, (struct sockaddr *) &kernel,
+			   sizeof(kernel)) < 0)
 	{
 		printf("skipped: the kernel's own reply: %s\n", strerror(errno));
 		return;
 	}
 	while (reply == TCP_REPLY_FOREIGN)
 	{
-		TcpInfo		info;
 		ssize_t		received = recv(netlink, bytes, sizeof(bytes), 0);
 
 		if (received < 0)
 			break;
-		reply = tcpstate_search_reply(bytes, received, &search, MODEL_SEQUENCE, MODEL_NOW,
-									  &found, &info);
+		reply = tcpstate_listeners_reply(bytes, received, getuid(), MODEL_SEQUENCE, &found);
 	}
-	CHECK_EQUAL(reply, TCP_REPLY_VALID, "the kernel finds the connection");
-	CHECK(found.local_port == address.sin_port, "and its other end");
+	CHECK_EQUAL(reply, TCP_REPLY_VALID, "the kernel has told of all");
+	for (int i = 0; i < found.count; i++)
+		is_there |= found.sockets[i].local_port == address.sin_port;
+	CHECK(is_there || found.count == TCP_LISTENERS, "ours is there");
 }
 
 static void
 test_replies(void)
 {
 	test_answer();
-	test_search();
-	test_search_kernel();
+	test_listeners();
+	test_listeners_kernel();
 	test_other_sockets();
 	test_ipv6();
 	test_other_messages();
