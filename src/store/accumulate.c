@@ -379,7 +379,6 @@ accumulate_rename(int slot)
 
 	client_key_of_session(&my_key, &my_pooler);
 	accumulate_begin(slot);
-	state->pooler = my_pooler;
 	if (memcmp(&my_key, &state->key, sizeof(my_key)) != 0 &&
 		accumulate_locked(slot, false, &observation))
 	{
@@ -391,9 +390,12 @@ accumulate_rename(int slot)
 		group->counters.totals.client += pending;
 		state->totals.client += pending;
 		state->key = my_key;
-		(void) clients_move(&state->key, &state->member, now);
+		group = clients_move(&state->key, &state->member, now);
+		if (my_pooler.known)
+			group->pooler = my_pooler;
 		clients_release(&state->member);
 	}
+	state->pooler = my_pooler;
 	accumulate_end(slot);
 }
 
