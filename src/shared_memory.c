@@ -15,7 +15,6 @@
 #include "blockers.h"
 #include "clients.h"
 #include "accumulate.h"
-#include "exec_samples.h"
 #include "failed_connections.h"
 #include "history.h"
 #include "locks.h"
@@ -45,7 +44,6 @@ static const struct
 }			modules[] = {
 	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
-	{exec_samples_shmem_size, exec_samples_shmem_init},
 	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
 	{tally_shmem_size, tally_shmem_init},

@@ -37,6 +37,7 @@ my @functions = map { $_->{call} } $client->rows(
 			 || ')' AS call
 	  FROM pg_depend d
 	  JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	  JOIN pg_language l ON l.oid = p.prolang AND l.lanname = 'c'
 	  JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass
 						 AND d.refobjid = e.oid
 	  WHERE e.extname = 'pgnetlat' AND d.deptype = 'e' ORDER BY 1});
@@ -49,9 +50,11 @@ my @views = map { $_->{relname} } $client->rows(
 	q{SELECT relname FROM pg_class WHERE relkind = 'v' AND relname LIKE 'pgnetlat%'
 	  ORDER BY 1});
 cmp_ok(scalar @views, '>=', 8, 'extension has its views');
+
+# what core lists needs nobody else to be listed
 is($client->error_of("SELECT * FROM $_"),
 	$must_be_loaded, "not preloaded: $_")
-  foreach @views;
+  foreach grep { !/^pgnetlat_(walsenders|replication)$/ } @views;
 $client->finish;
 
 # ---------------------------------------------------------------------------

@@ -432,6 +432,8 @@ count_record(bool in_block)
 
 	exchange_count_statement(record, my_tally.current, &part);
 	my_tally.current->totals.recv += record->recv;
+	my_tally.current->totals.exec -= Min(slot_added_exec(my_session.slot, *my_session.recorder.head),
+										 record->exec);
 }
 
 /*

@@ -321,7 +321,7 @@ wait_names(RowBuilder *row, const WaitSample *sample)
 	else
 	{
 		row_text(row, "wait_event_type", pgstat_get_wait_event_type(sample->event));
-		row_text(row, "wait_event", pgstat_get_wait_event(sample->event));
+		row_text(row, "wait_event", wait_event_name(sample->event));
 	}
 }
 
@@ -344,7 +344,7 @@ pgnetlat_waits(PG_FUNCTION_ARGS)
 
 		if (!slot_observe(i, &observation) || !rows_may_see(observation.userid))
 			continue;
-		count = wait_events_copy(i, observation.session, observation.generation, samples);
+		count = wait_events_copy(i, &observation, samples);
 		for (int j = 0; j < count; j++)
 		{
 			row_int32(&row, "pid", observation.pid);

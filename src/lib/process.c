@@ -20,30 +20,40 @@
 #include "process.h"
 #include "utils/float.h"
 
-/*
- * The time for which this process was ready to run and did not get a
- * processor, since it started, how often it got one, and for how long; false
- * where the kernel does not say.
- */
-bool
-process_run_queue(int64 *time, int64 *runs, int64 *on_cpu)
-{
 #ifdef __linux__
-	char		text[96];
-	long long	running;
-	long long	waiting;
-	long long	count;
-	int			fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+/* The first line of a small file, without its end; false if there is none. */
+static bool
+read_line(const char *path, char *line, size_t size)
+{
+	int			fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t		length;
 
 	if (fd < 0)
 		return false;
-	length = read(fd, text, sizeof(text) - 1);
+	length = read(fd, line, size - 1);
 	close(fd);
 	if (length <= 0)
 		return false;
-	text[length] = '\0';
-	if (sscanf(text, "%lld %lld %lld", &running, &waiting, &count) == 3)
+	line[length] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+#endif
+
+/* What the scheduler says of a process; false where it does not. */
+static bool
+read_schedstat(const char *process, int64 *time, int64 *runs, int64 *on_cpu)
+{
+#ifdef __linux__
+	char		path[64];
+	char		line[96];
+	long long	running;
+	long long	waiting;
+	long long	count;
+
+	snprintf(path, sizeof(path), "/proc/%s/schedstat", process);
+	if (read_line(path, line, sizeof(line)) &&
+		sscanf(line, "%lld %lld %lld", &running, &waiting, &count) == 3)
 	{
 		*time = waiting;
 		*runs = count;
@@ -52,6 +62,31 @@ process_run_queue(int64 *time, int64 *runs, int64 *on_cpu)
 	}
 #endif
 	return false;
+}
+
+/*
+ * The time for which this process was ready to run and did not get a
+ * processor, since it started, how often it got one, and for how long; false
+ * where the kernel does not say.
+ */
+bool
+process_run_queue(int64 *time, int64 *runs, int64 *on_cpu)
+{
+	return read_schedstat("self", time, runs, on_cpu);
+}
+
+/*
+ * The same time of another process of this server.
+ */
+bool
+process_run_queue_of(int pid, int64 *time)
+{
+	char		process[16];
+	int64		runs;
+	int64		on_cpu;
+
+	snprintf(process, sizeof(process), "%d", pid);
+	return read_schedstat(process, time, &runs, &on_cpu);
 }
 
 /*
@@ -89,24 +124,6 @@ bound_processors(void)
 			return count;
 	}
 	return 0;
-}
-
-/* The first line of a small file, without its end; false if there is none. */
-static bool
-read_line(const char *path, char *line, size_t size)
-{
-	int			fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t		length;
-
-	if (fd < 0)
-		return false;
-	length = read(fd, line, size - 1);
-	close(fd);
-	if (length <= 0)
-		return false;
-	line[length] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return true;
 }
 
 /*

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * process.h
- *	  Asking the kernel about this process: what its scheduler counts, and
- *	  how many processors it may use.
+ *	  Asking the kernel about processes: what its scheduler counts, and how
+ *	  many processors this server may use.
  *
  * As in tcpinfo.h, differences between operating systems end here.
  *
@@ -14,6 +14,7 @@
 #define PGNETLAT_PROCESS_H
 
 extern bool process_run_queue(int64 *time, int64 *runs, int64 *on_cpu); /* ns, times, ns */
+extern bool process_run_queue_of(int pid, int64 *time);
 extern long process_times_blocked(void);
 extern double process_processors(void);
 

@@ -89,24 +89,6 @@ accumulate_end(int slot)
 	locks_release(LOCK_RESET, 0);
 }
 
-/*
- * What was sampled of a statement whose execution is in the table by now: the
- * records before that number were counted in a tally that has been taken.
- */
-static void
-add_samples_of_statement(int slot, const Accumulated *state, uint64 number)
-{
-	ExecStatement sampled;
-	StatementKey key;
-
-	if (!exec_samples_take_statement(slot, number, &sampled))
-		return;
-	key.userid = sampled.record.queryid != 0 ? sampled.record.userid : state->key.userid;
-	key.dbid = state->key.datid;
-	key.queryid = sampled.record.queryid;
-	statements_add_samples(&key, sampled.part);
-}
-
 /* What of an account is attributed. */
 static inline int64
 attributed(const LedgerTotals *totals)
@@ -262,13 +244,11 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 {
 	Accumulated *state = &states[slot];
 	Tally		tally;
-	uint64		number;
 	bool		taken;
 
 	if (state->session == 0 || state->session != slot_get(slot)->published.session)
 		return false;
 	/* first the tally: what it has counted must not be more than the account */
-	number = recorder_number(slot);
 	taken = tally_take(slot, &tally);
 	if (!slot_observe(slot, observation))
 	{
@@ -279,7 +259,6 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 	}
 	if (taken)
 		statements_accumulate(tally.statements, tally.count, state->key.datid);
-	add_samples_of_statement(slot, state, number);
 	accumulate_account(state, observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
 	return true;
 }
@@ -436,7 +415,6 @@ accumulate_reset(void)
 	{
 		/* nobody accumulates while the reset lock is held exclusively */
 		recorder_discard(i);
-		exec_samples_forget_statement(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));

@@ -9,8 +9,6 @@
  */
 #include "exec_split.h"
 
-#include <stddef.h>
-
 /* What is booked on the parts, without what was not sampled. */
 int64_t
 exec_parts_sum(const int64_t *part)
@@ -22,78 +20,21 @@ exec_parts_sum(const int64_t *part)
 	return sum;
 }
 
-/* All that is booked for good. */
-int64_t
-exec_split_sum(const ExecSplit *split)
-{
-	return exec_parts_sum(split->part) + split->unsampled;
-}
-
 /*
  * Of "exec", all execution so far, book so much time on a part as there is left
  * that is not booked.  Returns how much that was.
  */
 int64_t
-exec_split_book(ExecSplit *split, int64_t exec, ExecPart part, int64_t time)
+exec_parts_book(int64_t *part, int64_t exec, ExecPart which, int64_t time)
 {
-	int64_t		left = exec - exec_split_sum(split);
+	int64_t		left = exec - exec_parts_sum(part);
 
 	if (time > left)
 		time = left;
 	if (time < 0)
 		time = 0;
-	split->part[part] += time;
+	part[which] += time;
 	return time;
-}
-
-/*
- * All execution so far is shown: what is not booked by now was not sampled.
- */
-void
-exec_split_show(ExecSplit *split, int64_t exec)
-{
-	int64_t		unsampled = exec - exec_parts_sum(split->part);
-
-	/* in one step: several readers may do this at once */
-	if (unsampled > split->unsampled)
-		split->unsampled = unsampled;
-}
-
-/* What two have executed between them: "term" is added to "sum". */
-void
-exec_split_add(ExecSplit *sum, const ExecSplit *term)
-{
-	for (int i = 0; i < NUM_EXEC_PARTS; i++)
-		sum->part[i] += term->part[i];
-	sum->unsampled += term->unsampled;
-}
-
-/*
- * How much of the time is to be booked on a lock wait that has been going on
- * since then, where the sample stands for "sampled"; the caller adds to "booked"
- * what it could.
- *
- * Since the lock manager says when it began, a wait in progress is exact.  But
- * one that is seen for the first time is booked as long as the sample is: like
- * all others, for the many that are too short to be seen.
- */
-int64_t
-exec_lock_time(ExecLockWait *wait, int64_t since, int64_t now, int64_t sampled)
-{
-	int64_t		so_far = now - since;
-
-	if (since == 0)
-	{
-		wait->since = wait->booked = 0;
-		return sampled;
-	}
-	if (wait->since != since)
-	{
-		wait->since = since;
-		wait->booked = 0;
-		return so_far > sampled ? so_far : sampled;
-	}
-	return so_far > wait->booked ? so_far - wait->booked : 0;
 }
 
 /*

@@ -103,40 +103,17 @@ recorder_number(int slot)
 }
 
 /*
- * The record that is being built, and whose statement it says it is.  Read while
- * the session may change it: a hint.  Returns its place.
- */
-const FlightRecord *
-recorder_in_progress(int slot, ExecRecord *in_progress)
-{
-	Recorder   *recorder = recorder_get(slot);
-	uint64		number = head_of(recorder);
-	const FlightRecord *place = &recorder->records[number % pgnetlat_recorder_size];
-	const volatile FlightRecord *record = place;
-
-	in_progress->number = number;
-	in_progress->queryid = record->queryid;
-	in_progress->userid = record->userid;
-	return place;
-}
-
-/*
- * Is the record with that number, in that place, still being built, and for the
- * same statement?
+ * Copy a record, which may be the one that is being built: then what is in it may be of
+ * different moments.  False if it has been overwritten.
  */
 bool
-recorder_goes_on(int slot, const FlightRecord *place, uint64 number, uint64 queryid)
+recorder_read(int slot, uint64 number, FlightRecord *record)
 {
-	return recorder_number(slot) == number &&
-		((const volatile FlightRecord *) place)->queryid == queryid;
-}
+	Recorder   *recorder = recorder_get(slot);
 
-/* What recorder_goes_on() looks at is soon to be. */
-void
-recorder_prefetch(int slot, const FlightRecord *place)
-{
-	__builtin_prefetch(recorder_get(slot));
-	__builtin_prefetch(&place->queryid);
+	*record = *(volatile FlightRecord *) &recorder->records[number % pgnetlat_recorder_size];
+	pg_read_barrier();
+	return head_of(recorder) - number < (uint64) pgnetlat_recorder_size;
 }
 
 /* Hide all records from readers. */

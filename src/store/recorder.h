@@ -30,7 +30,6 @@
 #ifndef PGNETLAT_RECORDER_H
 #define PGNETLAT_RECORDER_H
 
-#include "exec_samples.h"
 #include "port/atomics.h"
 
 /* flags of a record */
@@ -93,12 +92,9 @@ recorder_push(RecorderWriter *writer, FlightRecord *record)
 	writer->next = likely(next != writer->end) ? next : writer->records;
 }
 
-/* Functions for the sampler, and for the holder of the accumulation lock */
+/* Functions for the sampler, */
 extern uint64 recorder_number(int slot);
-extern const FlightRecord *recorder_in_progress(int slot, ExecRecord *in_progress);
-extern bool recorder_goes_on(int slot, const FlightRecord *place, uint64 number,
-							 uint64 queryid);
-extern void recorder_prefetch(int slot, const FlightRecord *place);
+extern bool recorder_read(int slot, uint64 number, FlightRecord *record);
 
 /* Functions for readers */
 extern int	recorder_copy(int slot, FlightRecord *records, int max);

@@ -40,6 +40,7 @@ typedef struct Look
 	uint32		wait_event;
 	bool		request_began;	/* in a wait, but nothing is published of it */
 	int64		request_at;
+	int64		doing_until;	/* as in SlotObservation */
 } Look;
 
 /*
@@ -266,6 +267,21 @@ slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 }
 
 /*
+ * How much of the execution of the session's record with that number is in its
+ * statement's entry already?  For the session itself, in a write section.
+ */
+int64
+slot_added_exec(SessionSlot *slot, uint64 record)
+{
+	SlotSampled copy;
+
+	if (likely(slot->sampled.added_record != record))
+		return 0;
+	copy_sampled(slot, &slot->published, &copy);
+	return copy.added_record == record ? copy.added_exec : 0;
+}
+
+/*
  * Copy what is needed of core's status of a backend, by core's protocol.  False if
  * the backend was stopped while it was writing, or it is not that process.
  */
@@ -319,6 +335,25 @@ request_has_begun(const SlotPublished *published, int64 *at)
 }
 
 /*
+ * Until when has the session done what the worker sees it doing?  And what it is
+ * blocked in, if that is something else, has begun after the latest tick.
+ */
+static void
+note_last_tick(Look *look, uint32 changecount, int64 last_tick)
+{
+	SlotSampled *sampled = &look->sampled;
+	bool		goes_on = sampled->doing.changecount == changecount;
+	int64		blocked_since = goes_on && sampled->doing.event == look->wait_event ?
+		sampled->doing.from : last_tick;
+
+	look->doing_until = Max(goes_on ? look->now : last_tick, sampled->doing.from);
+	if (sampled->exchange_number != look->published.ledger.exchange_number)
+		memset(&sampled->ledger, 0, sizeof(sampled->ledger));
+	sampled->exchange_number = look->published.ledger.exchange_number;
+	sampled->ledger.visited = Max(sampled->ledger.visited, blocked_since);
+}
+
+/*
  * Copy what the session has published, and look at its backend and at the clock
  * while it still holds.  False if there is no session, or it has been stopped while
  * it was writing.
@@ -328,10 +363,13 @@ look_at(SessionSlot *slot, Look *look)
 {
 	SlotPublished *published = &look->published;
 	uint32		changecount;
+	int64		last_tick;
 	int			attempts = 0;
 
 	do
 	{
+		last_tick = slot_control->last_tick;
+		pg_read_barrier();
 		if (slot->published.session == 0 ||
 			!seqlock_copy(&slot->lock, published, &slot->published, sizeof(*published),
 						  &changecount) ||
@@ -348,6 +386,7 @@ look_at(SessionSlot *slot, Look *look)
 		apply_reset(published);
 		copy_sampled(slot, published, &look->sampled);
 	}
+	note_last_tick(look, changecount, last_tick);
 	return true;
 }
 
@@ -362,6 +401,7 @@ account_of(Look *look, LedgerAccount *account)
 	Ledger	   *ledger = &look->published.ledger;
 	const LedgerSampled *sampled = sampled_of_exchange(&look->sampled, ledger);
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
+	const SlotDoing *doing = &look->sampled.doing;
 	LedgerTotals *totals = &account->totals;
 	int64		request_at = Min(look->request_at, look->now);
 	int64		unbooked;
@@ -381,6 +421,9 @@ account_of(Look *look, LedgerAccount *account)
 	}
 	memcpy(totals->exec_part, look->sampled.exec_part, sizeof(totals->exec_part));
 	exec_parts_fit(totals->exec_part, totals->exec);
+	if (doing->from != 0 && doing->part != NUM_EXEC_PARTS)
+		exec_parts_book(totals->exec_part, totals->exec, doing->part,
+						look->doing_until - doing->from);
 	/* it may have begun to wait for a processor before the latest reset */
 	unbooked = Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
 	whole = ledger_busy_total(totals) + totals->idle + account->pending;
@@ -414,6 +457,8 @@ fill_observation(const Look *look, SlotObservation *observation)
 		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
 	observation->tcp_counters = observation->tcp.counters;
 	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
+	observation->doing = look->sampled.doing;
+	observation->doing_until = look->doing_until;
 	observation->blocked_by = look->sampled.blocked_by;
 	observation->held_up = look->sampled.held_up;
 }

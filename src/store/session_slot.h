@@ -84,6 +84,20 @@ typedef struct SlotPublished
 /* It does not wait for a lock, or nobody knows whom for. */
 #define SLOT_NOT_BLOCKED	(-1)
 
+/*
+ * What the worker sees a session do: this, at each tick since then.  So it did until
+ * the latest tick, and goes on as long as nothing has been published since.
+ */
+typedef struct SlotDoing
+{
+	int64		from;			/* 0: not known */
+	int64		idle_from;		/* a wait is idle from then on */
+	uint32		changecount;	/* of what was published */
+	uint32		event;			/* as in PGPROC */
+	LedgerState state;
+	ExecPart	part;			/* of execution; else NUM_EXEC_PARTS */
+} SlotDoing;
+
 /* What the worker knows of a session. */
 typedef struct SlotSampled
 {
@@ -94,6 +108,10 @@ typedef struct SlotSampled
 	int64		held_up;		/* ns that others have waited for it */
 	int64		exec_part[NUM_EXEC_PARTS];	/* of execution since attached or
 											 * reset */
+	SlotDoing	doing;			/* in progress: not in exec_part */
+	uint64		added_record;	/* of the record with this number, ... */
+	int64		added_exec;		/* ... so much execution is in the statement's
+								 * entry already */
 	int64		run_queue;		/* the kernel's total for the process: what it
 								 * waited for a processor since it started; 0:
 								 * not known.  See run_queue_booked */
@@ -150,6 +168,8 @@ typedef struct SlotObservation
 	bool		run_queue_known;	/* else run_queue in the account says
 									 * nothing */
 	ConnectTotals connect;
+	SlotDoing	doing;			/* as in SlotSampled, ... */
+	int64		doing_until;	/* ... until then */
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;
 } SlotObservation;
@@ -203,6 +223,7 @@ extern SessionTransport slot_my_transport(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
+extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
 
 /* Functions for readers */
 extern void slot_prefetch(int index);
@@ -237,6 +258,11 @@ typedef struct SlotControl
 	volatile TimestampTz reset_timestamp;
 	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
 									 * seen */
+
+	/* written by the worker, at each tick: it has looked at all active sessions */
+	volatile int64 last_tick pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+	volatile int64 tick_interval;
+
 	pg_atomic_uint64 sessions pg_attribute_aligned(PG_CACHE_LINE_SIZE); /* attached so far */
 } SlotControl;
 

@@ -133,6 +133,15 @@ find_entry(const StatementKey *key, uint32 hash, TimestampTz now)
 	return entry;
 }
 
+/* Samples may come before the execution that they are of: it may be there by now. */
+static void
+book_early(StatementEntry *entry)
+{
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		entry->early[i] -= exec_parts_book(entry->counters.exec_part,
+										   entry->counters.totals.exec, i, entry->early[i]);
+}
+
 /*
  * Add what a session has counted of some statements in a database, at most
  * STATEMENTS_BATCH of them.
@@ -176,6 +185,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 			/* what is never called to its end is in use, too */
 			entry->usage += Max(counted[i].totals.calls, 1);
 			statements_totals_add(&entry->counters.totals, &counted[i].totals);
+			book_early(entry);
 			left &= ~(UINT64CONST(1) << i);
 		}
 		table_unlock(&table, first);
@@ -183,19 +193,23 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 }
 
 /*
- * Add what was sampled of a statement, as far as it fits into its execution.
+ * Add what was sampled of a statement, and so much of its execution in progress.
  */
 void
-statements_add_samples(const StatementKey *key, const int64 *part)
+statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
 {
 	uint32		hash = table_hash(&table, key);
 	StatementEntry *entry;
 
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
 	table_lock(&table, hash);
-	entry = table_find(&table, hash, key);
-	if (entry)
-		exec_parts_add_fitting(entry->counters.exec_part, part, entry->counters.totals.exec);
+	entry = find_entry(key, hash, GetCurrentTimestamp());
+	entry->counters.totals.exec += exec;
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		entry->early[i] += part[i];
+	book_early(entry);
 	table_unlock(&table, hash);
+	locks_release(LOCK_RESET, 0);
 }
 
 /*

@@ -54,6 +54,8 @@ typedef struct StatementEntry
 	double		usage;			/* aging count of calls, for eviction */
 	TimestampTz since;
 	StatementCounters counters;
+	int64		early[NUM_EXEC_PARTS];	/* samples of what is not in
+										 * totals.exec yet */
 } StatementEntry;
 
 /* What of a statement was counted in a window, which began at "since". */
@@ -80,7 +82,7 @@ extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
 
 extern void statements_accumulate(const CountedStatement *counted, int count, Oid dbid);
-extern void statements_add_samples(const StatementKey *key, const int64 *part);
+extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part);
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);

@@ -12,30 +12,21 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "port/atomics.h"
 #include "session_slot.h"
 #include "storage/shmem.h"
+#include "utils/memutils.h"
 #include "wait_events.h"
-
-/* key: state, then the event's class (8 bits) and number (16 bits), in one word with the count */
-typedef struct WaitEntry
-{
-	uint64		samples:36;
-	uint64		state:4;
-	uint64		event:24;
-	int64		time;			/* ns */
-} WaitEntry;
-
-StaticAssertDecl(sizeof(WaitEntry) == 16, "WaitEntry is meant to be two words");
 
 typedef struct WaitProfile
 {
 	volatile uint64 session;	/* 0 while the profile is being cleared */
 	volatile uint32 generation;
 	volatile int32 used;
-	pg_atomic_uint32 resets;	/* how often somebody has asked for one ... */
-	volatile uint32 resets_done;	/* ... before it was cleared last */
-	WaitEntry	entries[WAITS_PER_SESSION];
+	pg_atomic_uint64 reset_at;	/* when somebody asked for a reset */
+	volatile uint64 cleared_for;	/* the latest one that was heeded */
+	WaitSample	entries[WAITS_PER_SESSION];
 } WaitProfile;
 
 #define OTHER_ENTRY		(WAITS_PER_SESSION - 1)
@@ -58,19 +49,101 @@ wait_events_shmem_init(void)
 		return;
 	memset(profiles, 0, wait_events_shmem_size());
 	for (int i = 0; i < slot_count(); i++)
-		pg_atomic_init_u32(&profiles[i].resets, 0);
+		pg_atomic_init_u64(&profiles[i].reset_at, 0);
 }
 
-static inline uint32
-pack_event(uint32 event)
+/* ---------------------------------------------------------------------------
+ * Wait events
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * Core's name of a wait event.  Since 17 core raises an error where an extension's has
+ * not been registered.
+ */
+const char *
+wait_event_name(uint32 event)
 {
-	return (event >> 24) << 16 | (event & 0xFFFF);
+	MemoryContext context = CurrentMemoryContext;
+	const char *volatile name = "Extension";
+
+	PG_TRY();
+	{
+		name = pgstat_get_wait_event(event);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return name;
 }
 
-static inline uint32
-unpack_event(uint32 packed)
+/*
+ * Extensions name their wait events themselves, since 17.  Those of foreign
+ * data wrappers and of dblink wait for another server; one without a name (which
+ * are all before 17) nearly always is one of these.
+ */
+static ExecPart
+part_of_extension_event(uint32 event)
 {
-	return (packed >> 16) << 24 | (packed & 0xFFFF);
+	static uint8 known[256];	/* part + 1; 0: not asked for yet */
+	uint32		number = event & 0xFFFF;
+	const char *name;
+	bool		remote;
+
+	if (number == 0)
+		return EXEC_REMOTE;
+	if (number >= lengthof(known))
+		return EXEC_OTHER;
+	if (known[number] == 0)
+	{
+		name = wait_event_name(event);
+		remote = strstr(name, "Fdw") || strstr(name, "FDW") ||
+			strncmp(name, "Dblink", strlen("Dblink")) == 0;
+		known[number] = 1 + (remote ? EXEC_REMOTE : EXEC_OTHER);
+	}
+	return known[number] - 1;
+}
+
+/*
+ * The part of execution that a backend with this wait event is in.  Not to be called
+ * while a lock is held.
+ */
+ExecPart
+wait_event_part(uint32 event)
+{
+	if (event == 0)
+		return EXEC_CPU;
+	if (compat_waits_for_standby(event))
+		return EXEC_REPLICATION;
+	switch (event & 0xFF000000)
+	{
+		case PG_WAIT_LOCK:
+			return EXEC_LOCK;
+		case PG_WAIT_IO:
+			return EXEC_IO;
+		case PG_WAIT_EXTENSION:
+			return part_of_extension_event(event);
+		case PG_WAIT_CLIENT:
+			/* not by its own client, which the caller sees to: as one */
+			return EXEC_REMOTE;
+		default:
+			return EXEC_OTHER;
+	}
+}
+
+/* ---------------------------------------------------------------------------
+ * Profiles
+ * ---------------------------------------------------------------------------
+ */
+
+static inline bool
+profile_is_of(WaitProfile *profile, uint64 session, uint32 generation)
+{
+	return profile->session == session && profile->generation == generation &&
+		profile->cleared_for == pg_atomic_read_u64(&profile->reset_at);
 }
 
 static void
@@ -78,7 +151,7 @@ profile_clear(WaitProfile *profile, uint64 session, uint32 generation)
 {
 	profile->session = 0;
 	pg_write_barrier();
-	profile->resets_done = pg_atomic_read_u32(&profile->resets);
+	profile->cleared_for = pg_atomic_read_u64(&profile->reset_at);
 	memset(profile->entries, 0, sizeof(profile->entries));
 	profile->used = 0;
 	profile->generation = generation;
@@ -86,105 +159,115 @@ profile_clear(WaitProfile *profile, uint64 session, uint32 generation)
 	profile->session = session;
 }
 
-static inline bool
-profile_is_of(WaitProfile *profile, uint64 session, uint32 generation)
-{
-	return profile->session == session && profile->generation == generation &&
-		profile->resets_done == pg_atomic_read_u32(&profile->resets);
-}
-
 /*
- * The profile begins anew with the next sample, and is empty until then.
+ * The profile begins anew, and is empty until the next sample.
  */
 void
 wait_events_reset(int slot)
 {
-	pg_atomic_fetch_add_u32(&profiles[slot].resets, 1);
-}
-
-/* The profile is soon to be added to: its first entries, the others are rare. */
-void
-wait_events_prefetch(int slot)
-{
-	__builtin_prefetch(&profiles[slot], 1);
-	__builtin_prefetch(&profiles[slot].entries[2], 1);
+	pg_atomic_write_u64(&profiles[slot].reset_at, (uint64) clock_now());
 }
 
 /*
- * Has the profile been asked to begin anew?  For the sampler, about a session
- * that it has sampled.
+ * The entry of a pair; where it has none, the next one free, or the last one.  Returns
+ * how many are used then.
  */
-bool
-wait_events_are_reset(int slot, uint64 session, uint32 generation)
+static int
+find_entry(WaitSample *entries, int used, LedgerState state, uint32 event, WaitSample **found)
 {
-	return !profile_is_of(&profiles[slot], session, generation);
+	WaitSample *entry = entries;
+
+	while (entry < entries + used && (entry->event != event || entry->state != state))
+		entry++;
+	*found = entry;
+	if (entry < entries + used)
+		return used;
+	if (used >= OTHER_ENTRY)
+	{
+		*found = &entries[OTHER_ENTRY];
+		(*found)->other = true;
+		return used;
+	}
+	entry->state = state;
+	entry->event = event;
+	return used + 1;
+}
+
+/* So much time, at one sample for each interval; returns as find_entry(). */
+static int
+add_time(WaitSample *entries, int used, LedgerState state, uint32 event, int64 time,
+		 int64 interval)
+{
+	WaitSample *entry;
+
+	if (time <= 0)
+		return used;
+	used = find_entry(entries, used, state, event, &entry);
+	entry->samples += Max((time + interval / 2) / interval, 1);
+	entry->time += time;
+	return used;
+}
+
+/* What a session was doing until then; a wait may have become idle meanwhile. */
+static int
+add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int64 until,
+		  int64 interval)
+{
+	int64		idle_from = Min(Max(doing->idle_from, from), until);
+
+	if (doing->state == LEDGER_STATE_DISABLED)
+		return used;
+	used = add_time(entries, used, doing->state, doing->event, idle_from - from, interval);
+	return add_time(entries, used, LEDGER_STATE_IDLE, doing->event, until - idle_from, interval);
 }
 
 /*
- * Add so many samples that stand for "time".  For the sampler only.
+ * The session was seen doing that until then.  For the worker only.
  */
 void
-wait_events_add(int slot, uint64 session, uint32 generation, LedgerState state,
-				uint32 event, uint32 samples, int64 time)
+wait_events_add(int slot, uint64 session, uint32 generation, const SlotDoing *doing,
+				int64 until, int64 interval)
 {
 	WaitProfile *profile = &profiles[slot];
-	uint32		packed = pack_event(event);
-	WaitEntry  *entry;
-	int			i;
+	int			used;
 
 	if (unlikely(!profile_is_of(profile, session, generation)))
 		profile_clear(profile, session, generation);
-
-	for (i = 0; i < profile->used; i++)
-	{
-		entry = &profile->entries[i];
-		if (entry->event == packed && entry->state == (uint64) state)
-			break;
-	}
-	if (i == profile->used)
-	{
-		if (i < OTHER_ENTRY)
-		{
-			entry = &profile->entries[i];
-			entry->state = state;
-			entry->event = packed;
-			pg_write_barrier();
-			profile->used = i + 1;
-		}
-		else
-			i = OTHER_ENTRY;
-	}
-	entry = &profile->entries[i];
-	entry->samples += samples;
-	entry->time += time;
+	used = add_doing(profile->entries, profile->used, doing,
+					 Max(doing->from, (int64) profile->cleared_for), until, interval);
+	pg_write_barrier();
+	profile->used = used;
 }
 
 /*
- * Copy the profile of a session.  Returns the number of samples' kinds, 0 if
- * the sampler has not seen the session since it began or was reset.
+ * Copy the profile of an observed session, with what is in progress.  Returns the
+ * number of samples' kinds, 0 if the session has not been seen since it began or was
+ * reset.
  */
 int
-wait_events_copy(int slot, uint64 session, uint32 generation, WaitSample *samples)
+wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples)
 {
 	WaitProfile *profile = &profiles[slot];
+	const SlotDoing *doing = &observation->doing;
+	int64		reset_at = (int64) pg_atomic_read_u64(&profile->reset_at);
 	int			count = 0;
 
-	if (!profile_is_of(profile, session, generation))
-		return 0;
-	pg_read_barrier();
-	for (int i = 0; i < WAITS_PER_SESSION; i++)
+	memset(samples, 0, WAITS_PER_SESSION * sizeof(WaitSample));
+	if (profile_is_of(profile, observation->session, observation->generation))
 	{
-		WaitEntry	entry = profile->entries[i];
-
-		if (entry.samples == 0)
-			continue;
-		samples[count].state = entry.state;
-		samples[count].event = unpack_event(entry.event);
-		samples[count].other = i == OTHER_ENTRY;
-		samples[count].samples = entry.samples;
-		samples[count].time = entry.time;
-		count++;
+		count = profile->used;
+		pg_read_barrier();
+		memcpy(samples, profile->entries, sizeof(profile->entries));
+		pg_read_barrier();
+		if (!profile_is_of(profile, observation->session, observation->generation))
+		{
+			memset(samples, 0, WAITS_PER_SESSION * sizeof(WaitSample));
+			count = 0;
+		}
 	}
-	pg_read_barrier();
-	return profile_is_of(profile, session, generation) ? count : 0;
+	/* unless it has just been booked, which the copy may have */
+	if (doing->from != 0 && slot_get(slot)->sampled.doing.from == doing->from)
+		count = add_doing(samples, count, doing, Max(doing->from, reset_at),
+						  observation->doing_until, slot_control->tick_interval);
+	return count + samples[OTHER_ENTRY].other;
 }

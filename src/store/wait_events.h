@@ -3,8 +3,9 @@
  * wait_events.h
  *	  The sampled profile of each session: wait events by state.
  *
- * Written by the sampler alone (to reset one is to ask the sampler); readers
- * see each counter whole, but not all of them as of one moment.
+ * Written by the worker alone (to reset one is to ask the worker); readers
+ * see each counter whole, but not all of them as of one moment, and add what is in
+ * progress.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,7 +14,7 @@
 #ifndef PGNETLAT_WAIT_EVENTS_H
 #define PGNETLAT_WAIT_EVENTS_H
 
-#include "ledger.h"
+#include "session_slot.h"
 
 /* Pairs of state and event that a session's profile tells apart. */
 #define WAITS_PER_SESSION	24
@@ -29,11 +30,11 @@ typedef struct WaitSample
 
 extern Size wait_events_shmem_size(void);
 extern void wait_events_shmem_init(void);
+extern const char *wait_event_name(uint32 event);
+extern ExecPart wait_event_part(uint32 event);
 extern void wait_events_add(int slot, uint64 session, uint32 generation,
-							LedgerState state, uint32 event, uint32 samples, int64 time);
-extern void wait_events_prefetch(int slot);
-extern bool wait_events_are_reset(int slot, uint64 session, uint32 generation);
+							const SlotDoing *doing, int64 until, int64 interval);
 extern void wait_events_reset(int slot);
-extern int	wait_events_copy(int slot, uint64 session, uint32 generation, WaitSample *samples);
+extern int	wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples);
 
 #endif							/* PGNETLAT_WAIT_EVENTS_H */

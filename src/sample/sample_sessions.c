@@ -1,0 +1,652 @@
+/*-------------------------------------------------------------------------
+ *
+ * sample_sessions.c
+ *	  See sample_sessions.h.
+ *
+ * A session that was quiet is looked at only now and then.  If something else is
+ * found, it had waited until what it does now began, which is known.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "active_sessions.h"
+#include "lock_waits.h"
+#include "pools.h"
+#include "process.h"
+#include "recorder.h"
+#include "sample_connections.h"
+#include "sample_sessions.h"
+#include "settings.h"
+#include "statements.h"
+#include "utils/memutils.h"
+#include "wait_events.h"
+
+/* Who executes for long is attended to so often, but only so many in a tick. */
+#define ATTEND_NS				NS_PER_S
+#define ATTENDED_PER_TICK		16
+
+/* For so long what was sampled of a statement is kept here, at most. */
+#define STATEMENT_LAG_NS		(250 * NS_PER_MS)
+
+/*
+ * So often quiet sessions are looked at: this far apart, and where there are many
+ * of them, so much for each, up to the longest time.
+ */
+#define QUIET_LOOK_NS			(250 * NS_PER_MS)
+#define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
+#define QUIET_LOOK_LONGEST_NS	NS_PER_S
+
+/* So many sessions ahead memory is asked for. */
+#define PREFETCH_AHEAD			4
+
+/* What the worker remembers of a session. */
+typedef struct Seen
+{
+	/* looked at in each tick: close together */
+	PGPROC	   *proc;			/* NULL: none has been seen */
+	SlotDoing	doing;
+	uint32		generation;		/* of resets */
+	bool		busy;			/* in an exchange or a transaction */
+	bool		quiet;			/* looked at now and then */
+	bool		recorded;		/* the record is of what it executes */
+	bool		record_is_sure; /* it has been looked for twice */
+	int64		due;			/* when it is to be attended to */
+
+	SessionView view;
+	uint64		record;			/* number of the one in progress */
+	StatementKey statement;		/* of it these parts were sampled: */
+	int64		part[NUM_EXEC_PARTS];
+	int64		flush_at;		/* when they are to be in its entry; 0: there
+								 * are none */
+} Seen;
+
+static Seen *all_seen = NULL;	/* by slot */
+static int *slots = NULL;		/* those to look at */
+static int64 quiet_look_due = 0;
+static int	attended = 0;		/* in this tick */
+
+static inline uint32
+wait_event_of(const PGPROC *proc)
+{
+	return *(const volatile uint32 *) &proc->wait_event_info;
+}
+
+/* False if the slot is free, or its owner is just writing: next time then. */
+static bool
+view_session(SessionSlot *slot, SessionView *view)
+{
+	const SlotPublished *published = &slot->published;
+	const Ledger *ledger = &published->ledger;
+
+	for (int i = 0; i < 3; i++)
+	{
+		uint32		changecount = seqlock_read_begin(&slot->lock);
+
+		if (published->session == 0)
+			return false;
+		view->session = published->session;
+		view->changecount = changecount;
+		view->generation = published->generation;
+		view->exchange_number = ledger->exchange_number;
+		view->phase = ledger->phase;
+		view->wait = ledger->wait;
+		view->since = ledger->since;
+		view->exec = ledger->totals.exec + ledger->exec;
+		view->counted_from = ledger->counted_from;
+		view->proc = published->proc;
+		view->pid = published->pid;
+		view->datid = published->datid;
+		view->userid = published->userid;
+		view->clock_offset = published->clock_offset;
+		view->run_queue_known = published->run_queue_known;
+		if (seqlock_read_valid(&slot->lock, changecount))
+			return true;
+	}
+	return false;
+}
+
+/* Does the session still do what it was seen doing, as far as anybody can tell? */
+static inline bool
+goes_on(int index, const Seen *seen, const Tick *tick)
+{
+	return seen->proc != NULL && seen->generation == tick->generation &&
+		seqlock_count(&slot_get(index)->lock) == seen->doing.changecount &&
+		wait_event_of(seen->proc) == seen->doing.event;
+}
+
+static LedgerState
+state_of(const SessionView *view, uint32 event)
+{
+	switch (view->phase)
+	{
+		case LEDGER_OFF:
+			return LEDGER_STATE_DISABLED;
+		case LEDGER_SENDING:
+			return LEDGER_STATE_SENDING;
+		case LEDGER_TURNING:
+			return LEDGER_STATE_RECEIVING;
+		case LEDGER_EXECUTING:
+			return ledger_executing_state(slot_blocked_in(event));
+		case LEDGER_WAITING:
+			break;
+	}
+	/* not waiting for its client: a request was read, nothing sent yet */
+	if (event != WAIT_EVENT_CLIENT_READ)
+		return LEDGER_STATE_EXECUTING;
+	return view->wait.in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING;
+}
+
+/* What a session of which this is seen has been doing since then. */
+static SlotDoing
+doing_since(const SessionView *view, uint32 event, int64 from)
+{
+	SlotDoing	doing;
+
+	doing.from = Max(from, slot_control->reset_at);
+	doing.changecount = view->changecount;
+	doing.event = event;
+	doing.state = state_of(view, event);
+	doing.part = doing.state == LEDGER_STATE_EXECUTING ? wait_event_part(event) :
+		NUM_EXEC_PARTS;
+	doing.idle_from = doing.state == LEDGER_STATE_WAITING ?
+		view->since + view->wait.idle_threshold : PG_INT64_MAX;
+	return doing;
+}
+
+/*
+ * Begin to write what was seen of the session's exchange in progress, until
+ * slot_sampled_end(); NULL if the session is gone.
+ */
+LedgerSampled *
+sampled_begin(int index, const SessionView *view, const Tick *tick)
+{
+	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
+
+	if (sampled == NULL)
+		return NULL;
+	if (sampled->exchange_number != view->exchange_number)
+	{
+		memset(&sampled->ledger, 0, sizeof(sampled->ledger));
+		sampled->exchange_number = view->exchange_number;
+	}
+	return &sampled->ledger;
+}
+
+/* ---------------------------------------------------------------------------
+ * Statements
+ * ---------------------------------------------------------------------------
+ */
+
+/* Add to the statement's entry what was sampled, and so much of its execution. */
+static void
+flush_statement(Seen *seen, int64 exec)
+{
+	if (seen->flush_at == 0 && exec == 0)
+		return;
+	statements_add_sampled(&seen->statement, exec, seen->part);
+	memset(seen->part, 0, sizeof(seen->part));
+	seen->flush_at = 0;
+}
+
+/* So much time of what was seen was the statement's of the record in progress. */
+static void
+book_statement(int index, Seen *seen, int64 time)
+{
+	FlightRecord record;
+	StatementKey key;
+
+	if (!seen->recorded || !recorder_read(index, seen->record, &record))
+		return;
+	key.queryid = record.queryid;
+	key.userid = record.queryid != 0 ? record.userid : seen->view.userid;
+	key.dbid = seen->view.datid;
+	if (memcmp(&key, &seen->statement, sizeof(key)) != 0)
+		flush_statement(seen, 0);
+	seen->statement = key;
+	seen->part[seen->doing.part] += time;
+	if (seen->flush_at == 0)
+		seen->flush_at = seen->doing.from + STATEMENT_LAG_NS;
+}
+
+/*
+ * Which record does the session write?  What it executes is not recorded, if that one
+ * is older.
+ */
+static void
+find_record(int index, Seen *seen, const SessionView *view)
+{
+	FlightRecord record;
+	uint64		number = recorder_number(index);
+
+	if (seen->recorded && number == seen->record &&
+		view->exchange_number == seen->view.exchange_number)
+		return;
+	seen->record = number;
+	seen->recorded = recorder_read(index, number, &record) &&
+		record.start >= Max(view->since, slot_control->reset_at);
+}
+
+/*
+ * How much has been executed of the statement in progress that is not in its entry
+ * yet?  It is said to be, next to the session, which leaves it out when the statement
+ * is complete; if that has been meanwhile, nothing is added.
+ */
+static int64
+execution_to_add(int index, const Seen *seen, const Tick *tick)
+{
+	const SessionView *view = &seen->view;
+	FlightRecord record;
+	SlotSampled *sampled;
+	int64		exec;
+	int64		before;
+
+	/* before it is planned nobody knows which one it is */
+	if (!seen->recorded || view->phase != LEDGER_EXECUTING ||
+		view->generation != tick->generation ||
+		!recorder_read(index, seen->record, &record) || record.queryid == 0 ||
+		sampled_begin(index, view, tick) == NULL)
+		return 0;
+	sampled = &slot_get(index)->sampled;
+	if (sampled->added_record != seen->record)
+		sampled->added_exec = 0;
+	before = sampled->added_exec;
+	exec = tick->now - record.start - record.send - sampled->ledger.recv;
+	exec = Max(exec, before);
+	sampled->added_record = seen->record;
+	sampled->added_exec = exec;
+	slot_sampled_end(index);
+
+	pg_memory_barrier();
+	if (seqlock_count(&slot_get(index)->lock) == view->changecount)
+		return exec - before;
+	if (sampled_begin(index, view, tick) != NULL)
+	{
+		sampled->added_exec = before;
+		slot_sampled_end(index);
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------------------
+ * Booking
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * All execution of the session since it was attached or reset, up to now, where
+ * "sampled" is of that.
+ */
+static int64
+execution(int index, const Seen *seen, const SessionView *view, const SlotSampled *sampled,
+		  const Tick *tick)
+{
+	int64		exec = view->generation == tick->generation ? view->exec : 0;
+	int64		from = view->since;
+
+	/* a request may have been read of which nothing is published, for long */
+	if (view->phase == LEDGER_EXECUTING ||
+		(view->phase == LEDGER_WAITING && seen->view.phase == LEDGER_WAITING &&
+		 slot_request_began(index, &from)))
+	{
+		from = Max(from, Max(view->counted_from, slot_control->reset_at));
+		exec += Max(tick->now - from, 0);
+	}
+	if (view->phase != LEDGER_WAITING && sampled->exchange_number == view->exchange_number)
+		exec -= Min(sampled->ledger.recv, exec);
+	return exec;
+}
+
+/*
+ * The session did what it was seen doing until "next" began.  The time is booked to a
+ * part of execution only as far as there is execution that is not booked yet: so a
+ * session that executes often but briefly is seen in proportion.
+ */
+static void
+book(int index, Seen *seen, const SessionView *view, const SlotDoing *next, const Tick *tick)
+{
+	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
+	SlotDoing  *doing = &seen->doing;
+	bool		same = seen->view.session == view->session &&
+		seen->generation == tick->generation;
+	int64		time = 0;
+
+	if (sampled == NULL)
+		return;
+	if (same && doing->part != NUM_EXEC_PARTS)
+		time = exec_parts_book(sampled->exec_part, execution(index, seen, view, sampled, tick),
+							   doing->part, next->from - doing->from);
+	sampled->doing = *next;
+	slot_sampled_end(index);
+
+	if (same)
+		wait_events_add(index, view->session, tick->generation, doing, next->from, tick->interval);
+	if (time > 0)
+		book_statement(index, seen, time);
+	*doing = *next;
+}
+
+/* In an exchange: the backend has been blocked reading from its client since then. */
+static void
+book_receiving(int index, const SessionView *view, int64 from, const Tick *tick)
+{
+	LedgerSampled *ledger = sampled_begin(index, view, tick);
+
+	if (ledger == NULL)
+		return;
+	from = Max(Max(from, view->since), Max(ledger->visited, slot_control->reset_at));
+	ledger->recv += Max(tick->now - from, 0);
+	ledger->visited = tick->now;
+	slot_sampled_end(index);
+}
+
+/* ---------------------------------------------------------------------------
+ * A session that goes on
+ * ---------------------------------------------------------------------------
+ */
+
+/* Has the session's response left the kernel, as far as that is known? */
+static bool
+has_drained(const SessionSlot *slot, const SessionView *view)
+{
+	return !view->wait.draining ||
+		(slot->sampled.session == view->session &&
+		 slot->sampled.exchange_number == view->exchange_number &&
+		 slot->sampled.ledger.drained);
+}
+
+/* From now on the session is looked at only now and then, if it stays quiet. */
+static void
+leave_alone(int index, Seen *seen, const Tick *tick)
+{
+	seen->quiet = true;
+	flush_statement(seen, 0);
+	active_leave(index);
+	if (!goes_on(index, seen, tick))
+		active_enter(index);
+}
+
+/* For how long has the process waited for a processor?  Asked while it may be. */
+static void
+sample_run_queue(int index, const Seen *seen, const Tick *tick)
+{
+	SlotSampled *sampled;
+	int64		time;
+
+	if (seen->doing.event != 0 || !seen->view.run_queue_known ||
+		!process_run_queue_of(seen->view.pid, &time))
+		return;
+	sampled = slot_sampled_begin(index, seen->view.session, tick->generation);
+	if (sampled == NULL)
+		return;
+	sampled->run_queue = time;
+	slot_sampled_end(index);
+}
+
+/* A session executes for long. */
+static void
+attend_execution(int index, Seen *seen, Tick *tick)
+{
+	SlotDoing	doing = seen->doing;
+
+	/* its record may have been begun a moment after that was published */
+	if (!seen->record_is_sure)
+	{
+		find_record(index, seen, &seen->view);
+		seen->record_is_sure = true;
+		seen->due = tick->now + ATTEND_NS;
+		return;
+	}
+	if (attended++ >= ATTENDED_PER_TICK)
+	{
+		seen->due = tick->now + attended / ATTENDED_PER_TICK * tick->interval;
+		return;
+	}
+	seen->due = tick->now + ATTEND_NS;
+	sample_run_queue(index, seen, tick);
+	doing.from = tick->now;
+	book(index, seen, &seen->view, &doing, tick);
+	flush_statement(seen, execution_to_add(index, seen, tick));
+}
+
+/* A session that does the same as before is due. */
+static void
+attend(int index, Seen *seen, Tick *tick)
+{
+	const SessionView *view = &seen->view;
+
+	switch (seen->doing.state)
+	{
+		case LEDGER_STATE_EXECUTING:
+			attend_execution(index, seen, tick);
+			break;
+		case LEDGER_STATE_RECEIVING:
+			if (view->phase == LEDGER_EXECUTING)
+				book_receiving(index, view, 0, tick);
+			break;
+		case LEDGER_STATE_SENDING:
+			if (view->phase == LEDGER_SENDING)
+				sample_connection(index, view, tick);
+			break;
+		default:
+			if (!has_drained(slot_get(index), view))
+				sample_connection(index, view, tick);
+			else
+				leave_alone(index, seen, tick);
+	}
+}
+
+/* When is a session to be attended to, if it goes on? */
+static int64
+first_due(const SessionView *view, const SlotDoing *doing)
+{
+	switch (doing->state)
+	{
+		case LEDGER_STATE_WAITING:
+		case LEDGER_STATE_WAITING_IN_XACT:
+			return view->wait.draining ? 0 : view->since + view->wait.rtt + QUIET_AFTER_NS;
+		default:
+			return 0;
+	}
+}
+
+/* ---------------------------------------------------------------------------
+ * A session that does something else
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * There is no session in a slot that should have one; or has it just come?
+ */
+static void
+leave_empty(int index, Seen *seen)
+{
+	SessionSlot *slot = slot_get(index);
+
+	flush_statement(seen, 0);
+	seen->proc = NULL;
+	active_leave(index);
+	if (*(volatile uint64 *) &slot->published.session != 0)
+		active_enter(index);
+}
+
+/*
+ * Since when has the session done what it is seen doing now?  Up to then it did what
+ * it was seen doing before.  A sample stands for the time since the tick before; how
+ * long it has waited for a lock is known.
+ */
+static int64
+began_at(int index, const Seen *seen, const SessionView *view, uint32 event, const Tick *tick)
+{
+	bool		same = seen->view.session == view->session;
+	int64		from = tick->before;
+	int64		began = view->since;
+	TimestampTz lock_since = 0;
+
+	if (same && seen->quiet)
+	{
+		if (view->phase == LEDGER_WAITING && event != WAIT_EVENT_CLIENT_READ &&
+			!slot_request_began(index, &began))
+			began = tick->now;
+		from = Min(from, began);
+	}
+	if (slot_waits_for_lock(event))
+		lock_since = (TimestampTz) pg_atomic_read_u64(&view->proc->waitStart);
+	if (lock_since != 0)
+		from = Min(from, clock_from_timestamp(view->clock_offset, lock_since));
+	return same ? Max(from, seen->doing.from) : from;
+}
+
+static void
+see_change(int index, Seen *seen, const SessionView *view, Tick *tick)
+{
+	uint32		event = wait_event_of(view->proc);
+	SlotDoing	doing = doing_since(view, event, began_at(index, seen, view, event, tick));
+
+	if (seen->view.session != view->session)
+		flush_statement(seen, 0);
+	book(index, seen, view, &doing, tick);
+	if (seen->flush_at != 0 && tick->now >= seen->flush_at)
+		flush_statement(seen, 0);
+	if (doing.state == LEDGER_STATE_EXECUTING)
+		find_record(index, seen, view);
+	if (doing.state == LEDGER_STATE_RECEIVING && view->phase == LEDGER_EXECUTING)
+		book_receiving(index, view, doing.from, tick);
+	seen->proc = view->proc;
+	seen->doing = doing;
+	seen->generation = tick->generation;
+	seen->busy = ledger_state_is_busy(doing.state);
+	seen->quiet = false;
+	seen->record_is_sure = false;
+	seen->view = *view;
+	seen->due = first_due(view, &doing);
+	/* the statement's record, and the first time to send, are seen to next time */
+	if (doing.state != LEDGER_STATE_EXECUTING && doing.state != LEDGER_STATE_RECEIVING &&
+		doing.state != LEDGER_STATE_SENDING && tick->now >= seen->due)
+		attend(index, seen, tick);
+}
+
+static void
+sample_session(int index, Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+	Seen	   *seen = &all_seen[index];
+	SessionView view;
+
+	if (!goes_on(index, seen, tick))
+	{
+		if (slot->published.session == 0)
+			leave_empty(index, seen);
+		if (!view_session(slot, &view))
+			return;
+		see_change(index, seen, &view, tick);
+	}
+	else if (tick->now >= seen->due)
+		attend(index, seen, tick);
+	pools_see(index, seen->view.session, seen->busy);
+	if (slot_waits_for_lock(seen->doing.event))
+		lock_waits_note(index);
+}
+
+/* ---------------------------------------------------------------------------
+ * A tick
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * What is looked at lies in several places for each session, and most of a tick
+ * would be spent waiting for memory: so that is asked for some sessions ahead.
+ */
+static inline void
+prefetch_behind(int place, int count)
+{
+	if (place + 2 * PREFETCH_AHEAD < count)
+		__builtin_prefetch(&all_seen[slots[place + 2 * PREFETCH_AHEAD]]);
+	if (place + PREFETCH_AHEAD < count)
+	{
+		int			index = slots[place + PREFETCH_AHEAD];
+
+		__builtin_prefetch(&slot_get(index)->lock);
+		if (all_seen[index].proc)
+			__builtin_prefetch(&all_seen[index].proc->wait_event_info);
+	}
+}
+
+/* Quiet sessions that are not any more are sampled with the active ones. */
+static void
+look_at_quiet(const Tick *tick)
+{
+	int			count = active_list_quiet(slots);
+
+	quiet_look_due = tick->now +
+		Min(Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS), QUIET_LOOK_LONGEST_NS);
+	for (int i = 0; i < count; i++)
+	{
+		prefetch_behind(i, count);
+		if (!goes_on(slots[i], &all_seen[slots[i]], tick))
+			active_enter(slots[i]);
+	}
+}
+
+/* When are quiet sessions to be looked at? */
+int64
+sample_sessions_next_due(void)
+{
+	return active_nobody_attached() ? PG_INT64_MAX : quiet_look_due;
+}
+
+void
+sample_sessions(Tick *tick)
+{
+	tick->generation = slot_generation();
+	if (tick->now >= quiet_look_due)
+		look_at_quiet(tick);
+	tick->active = active_list(slots);
+	attended = 0;
+	sample_connections_begin_tick(tick);
+	for (int i = 0; i < tick->active; i++)
+	{
+		prefetch_behind(i, tick->active);
+		sample_session(slots[i], tick);
+	}
+	slot_control->tick_interval = tick->interval;
+	pg_write_barrier();
+	slot_control->last_tick = tick->now;
+}
+
+/*
+ * A worker begins: what the one before it saw a session doing, it did up to the last
+ * tick.
+ */
+static void
+take_over(int index, Tick *tick)
+{
+	SessionSlot *slot = slot_get(index);
+	Seen	   *seen = &all_seen[index];
+	SlotDoing	unknown = {.from = slot_control->last_tick,.part = NUM_EXEC_PARTS};
+	SessionView view;
+
+	if (!view_session(slot, &view) || slot->sampled.session != view.session ||
+		slot->sampled.doing.from == 0)
+		return;
+	seen->view = view;
+	seen->generation = slot->sampled.generation;
+	seen->doing = slot->sampled.doing;
+	book(index, seen, &view, &unknown, tick);
+	memset(seen, 0, sizeof(*seen));
+}
+
+void
+sample_sessions_init(void)
+{
+	Tick		tick = {.now = slot_control->last_tick,.generation = slot_generation(),
+		.interval = Max(slot_control->tick_interval, 1)};
+
+	all_seen = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(Seen));
+	slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	sample_connections_init();
+	for (int i = 0; i < slot_count(); i++)
+		take_over(i, &tick);
+}

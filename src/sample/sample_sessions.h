@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * sample_sessions.h
+ *	  What the worker's ticks find out about sessions.
+ *
+ * At each tick the worker looks at each active session (active_sessions.h): in
+ * which state is it, and with which wait event?  The answer is in SlotSampled.doing,
+ * and as long as it stays the same nothing is written: that the ticks go on says
+ * that the session does.  When it changes, the time up to the tick before is booked
+ * once, for the session's parts of execution, its profile of wait events, and its
+ * statement's parts; what is seen now stands for the time since then.  Readers
+ * add what is in progress.
+ *
+ * Whoever executes for long is attended to once a second: its statement's entry
+ * gets the execution so far, and the kernel is asked how long the process has waited
+ * for a processor.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_SAMPLE_SESSIONS_H
+#define PGNETLAT_SAMPLE_SESSIONS_H
+
+#include "session_slot.h"
+
+/* What one tick knows. */
+typedef struct Tick
+{
+	int64		now;
+	int64		before;			/* the tick before, made or left out */
+	int64		interval;
+	uint32		generation;		/* of resets */
+	int64		clock_offset;	/* between the clocks, see clock.h */
+	int			active;			/* sessions, at the latest tick */
+	TcpDiag		diag;
+} Tick;
+
+/* What is needed of what a session has published, consistent in itself. */
+typedef struct SessionView
+{
+	uint64		session;
+	uint32		changecount;	/* nothing is published that is not in here */
+	uint32		generation;
+	uint64		exchange_number;
+	LedgerPhase phase;
+	LedgerWaitTerms wait;
+	int64		since;
+	int64		exec;			/* all execution before that */
+	int64		counted_from;	/* nothing before this counts */
+	PGPROC	   *proc;
+	int			pid;
+	Oid			datid;
+	Oid			userid;
+	int64		clock_offset;
+	bool		run_queue_known;
+} SessionView;
+
+extern LedgerSampled *sampled_begin(int index, const SessionView *view, const Tick *tick);
+
+extern void sample_sessions_init(void);
+extern void sample_sessions(Tick *tick);
+extern int64 sample_sessions_next_due(void);
+
+#endif							/* PGNETLAT_SAMPLE_SESSIONS_H */
