@@ -127,7 +127,7 @@ SELECT * FROM pgnetlat_pools_last(duration => '16 min');
 -- the busiest clients: this one
 SELECT database = current_database() AS here, role = current_user AS me, application, sessions > 0 AS connected,
 	   busy > 0 AS busy, rate > 0 AS asked, server + network + client AS percent
-  FROM pgnetlat_top_clients WHERE application = current_setting('application_name');
+  FROM pgnetlat_top_clients WHERE application = current_setting('application_name') AND database = current_database();
 SELECT count(*) FROM pgnetlat_top_clients(max_rows => 0);
 SELECT count(*) FROM pgnetlat_top_clients(max_rows => -1);
 SELECT count(*) FROM pgnetlat_top_clients(duration => '0');
