@@ -24,7 +24,7 @@ use Test::More;
 # Milliseconds: what a wait may be off by, and how old what is shown may be while
 # somebody waits.
 use constant {
-	TICK => 25,
+	TICK => 50,
 	AGE => 400,
 };
 
@@ -456,6 +456,42 @@ $observer->run(
 	  . $observer->account($victim[0]->pid)->{blocked_by} . ')');
 released($victim[0]);
 $observer->run('DROP TABLE dead');
+
+# ---------------------------------------------------------------------------
+# A contended row: many short waits, most of which end before anybody is known
+# ---------------------------------------------------------------------------
+
+my $script = $node->basedir . '/contended.sql';
+
+append_to_file($script, <<'EOS');
+BEGIN;
+UPDATE t SET v = v + 1 WHERE i = 4;
+SELECT pg_sleep(0.004);
+COMMIT;
+EOS
+{
+	local $ENV{PGAPPNAME} = 'contended';
+	$node->command_ok(
+		[ 'pgbench', '-n', '-c', 6, '-t', 100, '-f', $script, 'postgres' ],
+		'contended: clients that update the same row');
+}
+my $group = $observer->ended('contended', 6);
+pause(AGE);
+$row = blocker('contended');
+note("$row->{blocked_time} ms of $group->{exec_lock_time} in lock waits");
+cmp_ok(
+	$row->{blocked_time}, '>=',
+	$group->{exec_lock_time} * 0.7,
+	'somebody is blamed for most of their waits');
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	$group->{exec_lock_time} * 1.2,
+	'and for no more');
+cmp_ok(
+	$row->{blocked_by_exec_time},
+	'>=',
+	$row->{blocked_time} * 0.6,
+	'most of the time because it executes');
 
 # ---------------------------------------------------------------------------
 # A reset

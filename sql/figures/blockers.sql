@@ -64,13 +64,13 @@ COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'as in pg_stat_activity, or 
 COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that wait for it now';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most sessions that waited for it at any one time';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for it, summed over the sessions, in waits longer than a tenth of a second; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for it, summed over the sessions, also those behind others that wait; sampled; the sum of the parts that follow';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: it was handing bytes to its socket';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: it was waiting for more data from its client inside a request';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: it was waiting for its client, for a round trip';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: it was waiting for its client, which was thinking';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest, which is not known, or not known yet; the only time here that can decrease';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest; all of it for holders that are no sessions';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest time that one session waited for it';
 COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'when counting began for this row';
 

@@ -58,7 +58,7 @@ COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
 COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
 COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
 COMMENT ON COLUMN pgnetlat_info.processors IS 'processors that the server may use; a control group can leave it a part of one';
-COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far; lock waits whose holder found no room count as well';
+COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far';
 
 CREATE FUNCTION pgnetlat_reset()
 RETURNS timestamptz

@@ -187,16 +187,10 @@ compat_lxid(const PGPROC *proc)
 }
 
 static inline bool
-compat_proc_has_vxid(const PGPROC *proc, int backend, LocalTransactionId local)
+compat_holds_lock(const PGPROC *proc, const LockInstanceData *lock)
 {
-	return COMPAT_PROC_BACKEND(proc) == backend && COMPAT_LXID(proc) == local;
-}
-
-static inline void
-compat_lock_vxid(const LockInstanceData *lock, int *backend, LocalTransactionId *local)
-{
-	*backend = COMPAT_LOCK_BACKEND(lock);
-	*local = COMPAT_LOCK_LXID(lock);
+	return COMPAT_PROC_BACKEND(proc) == COMPAT_LOCK_BACKEND(lock) &&
+		COMPAT_LXID(proc) == COMPAT_LOCK_LXID(lock);
 }
 
 /* Core's status of all backends, of which 17 has changed the order. */

@@ -40,28 +40,7 @@
 /* Time that is attributed to nobody is forgotten if nobody waits for so long. */
 #define UNATTRIBUTED_NS			(10 * NS_PER_S)
 
-/* So often an inconsistent copy is tried again; then it has to wait for a tick. */
-#define MAX_TRIES				3
-
-#define NO_HOLDER				(-1)
-
 StaticAssertDecl(MAX_LOCKMODES <= LOCK_GRAPH_MODES, "all lock modes are known");
-
-/* The wait for a lock of the session in a slot. */
-typedef struct LockWait
-{
-	uint64		session;
-	TimestampTz started;		/* as in PGPROC; 0: it does not wait */
-	int64		booked;			/* up to here it is, on whoever held the lock */
-	int64		seen_at;		/* the latest tick at which it was seen */
-	int			holder;			/* its place; or NO_HOLDER */
-	LocalTransactionId lxid;	/* the holder's transaction, in which it holds
-								 * the lock */
-	bool		outlives;		/* a lock that may outlive that */
-	uint32		key_number;		/* of the holder's key, ... */
-	int64		on_key;			/* ... under which so much is booked */
-	int			told;			/* blocked_by, as the session's slot has it */
-} LockWait;
 
 /* A process, or a prepared transaction, that others wait for. */
 typedef struct Holder
@@ -75,16 +54,30 @@ typedef struct Holder
 	uint64		session;
 	BlockerKey	key;
 	uint32		key_number;		/* counts the keys that it has had */
-	bool		begins;			/* nothing was flushed under this key */
 	int64		looked_at;		/* the latest tick at which it was looked at */
-	int64	   *part;			/* what it was doing, of "fresh"; NULL: not
+	int64	   *part;			/* of "fresh", what it was doing; NULL: not
 								 * known */
 	int64		sessions;		/* so many waited for it at that tick */
-	int64		found;			/* by this round, for so many waits that had
-								 * no holder */
 	BlockerCounters fresh;		/* not flushed yet, under this key ... */
 	int64		held_up;		/* ... and in all */
 } Holder;
+
+/* The wait for a lock of the session in a slot. */
+typedef struct LockWait
+{
+	uint64		session;
+	TimestampTz started;		/* as in PGPROC; 0: it does not wait */
+	int64		booked;			/* up to here it is, on whoever held the lock */
+	int64		seen_at;		/* the latest tick at which it was seen */
+	Holder	   *holder;			/* NULL: not known */
+	LocalTransactionId lxid;	/* of the transaction in which it holds the
+								 * lock */
+	bool		outlives;		/* a lock that may outlive that */
+	bool		is_new;			/* its holder was found by this round, and none
+								 * was known before */
+	uint32		key_number;		/* of the holder's key, ... */
+	int64		on_key;			/* ... under which so much is booked */
+} LockWait;
 
 static LockWait *waits = NULL;	/* by slot */
 static Holder *holders = NULL;	/* no more than there are waits */
@@ -100,7 +93,23 @@ static int64 next_flush = 0;
 static uint32 generation = 0;	/* of resets, of all that is not flushed */
 static MemoryContext round_context = NULL;
 
-/* Nothing is known of what the worker before this one has told. */
+/* The session's slot says whom it waits for; most often it does already. */
+static void
+tell_session(int slot, uint64 session, int blocked_by)
+{
+	SlotSampled *sampled = &slot_get(slot)->sampled;
+
+	if (sampled->session == session && sampled->generation == generation &&
+		sampled->blocked_by == blocked_by)
+		return;
+	sampled = slot_sampled_begin(slot, session, generation);
+	if (sampled == NULL)
+		return;
+	sampled->blocked_by = blocked_by;
+	slot_sampled_end(slot);
+}
+
+/* What the worker before this one has told is over. */
 static void
 start(void)
 {
@@ -110,21 +119,10 @@ start(void)
 	waiting = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgnetlat lock waits",
 										  ALLOCSET_DEFAULT_SIZES);
-	for (int i = 0; i < slot_count(); i++)
-	{
-		SlotSampled *sampled = slot_sampled_begin(i, slot_get(i)->published.session,
-												  slot_generation());
-
-		if (sampled)
-		{
-			sampled->blocked_by = SLOT_NOT_BLOCKED;
-			slot_sampled_end(i);
-		}
-		waits[i].told = SLOT_NOT_BLOCKED;
-		waits[i].holder = NO_HOLDER;
-	}
-	blockers_begin_pass();
 	generation = slot_generation();
+	for (int i = 0; i < slot_count(); i++)
+		tell_session(i, slot_get(i)->sampled.session, SLOT_NOT_BLOCKED);
+	blockers_begin_pass();
 }
 
 /*
@@ -150,9 +148,8 @@ flush_counters(Holder *holder, int64 sessions)
 {
 	if (holder->fresh.blocked == 0 && sessions == 0)
 		return;
-	blockers_add(&holder->key, &holder->fresh, sessions, holder->begins, generation);
+	blockers_add(&holder->key, &holder->fresh, sessions, generation);
 	memset(&holder->fresh, 0, sizeof(holder->fresh));
-	holder->begins = false;
 }
 
 static void
@@ -163,61 +160,53 @@ set_key(Holder *holder, const BlockerKey *key)
 	flush_counters(holder, 0);
 	holder->key = *key;
 	holder->key_number++;
-	holder->begins = true;
-}
-
-/* Whose is it?  A prepared transaction has a PGPROC of its own. */
-static void
-describe_prepared(Holder *holder)
-{
-	BlockerKey	key = {0};
-
-	strlcpy(key.backend_type, "prepared transaction", NAMEDATALEN);
-	key.client.datid = holder->proc->databaseId;
-	key.client.userid = holder->proc->roleId;
-	set_key(holder, &key);
 }
 
 /*
- * What core's status says of a process, if that has changed.  While a statement's
- * identifier is not known yet, it is booked under the one before.
+ * What core's status says of a process, if that has changed; where it is just
+ * changing, at the next tick.  While a statement's identifier is not known yet, it is
+ * booked under the one before.
  */
 static void
 describe_process(Holder *holder)
 {
 	volatile PgBackendStatus *status = holder->status;
-	const char *type = NULL;
+	BackendType type;
+	BlockerKey	key = {0};
+	char		name[NAMEDATALEN];
+	const char *worker_type = NULL;
+	int			before;
+	int			after;
 
-	for (int try = 0; status && try < MAX_TRIES; try++)
+	if (status == NULL)
 	{
-		BlockerKey	key = {0};
-		char		name[NAMEDATALEN];
-		int			before;
-		int			after;
-
-		pgstat_begin_read_activity(status, before);
-		if (before == holder->status_changecount || status->st_procpid != holder->pid)
-			return;
-		key.client.datid = status->st_databaseid;
-		key.client.userid = status->st_userid;
-		key.queryid = (uint64) status->st_query_id;
-		clients_set_address(&key.client, (const struct sockaddr_storage *) &status->st_clientaddr.addr);
-		strlcpy(name, (const char *) status->st_appname, NAMEDATALEN);
-		strlcpy(key.backend_type, GetBackendTypeDesc(status->st_backendType), NAMEDATALEN);
-		if (status->st_backendType == B_BG_WORKER)
-			type = GetBackgroundWorkerTypeByPid(holder->pid);
-		pgstat_end_read_activity(status, after);
-		if (!pgstat_read_activity_complete(before, after))
-			continue;
-		if (type)
-			strlcpy(key.backend_type, type, NAMEDATALEN);
-		clients_set_name(&key.client, name, NULL, NULL);
-		if (key.queryid == 0)
-			key.queryid = holder->key.queryid;
-		holder->status_changecount = before;
+		/* a prepared transaction's PGPROC says whose it is */
+		key = holder->key;
+		key.client.datid = holder->proc->databaseId;
+		key.client.userid = holder->proc->roleId;
 		set_key(holder, &key);
 		return;
 	}
+	pgstat_begin_read_activity(status, before);
+	if (before == holder->status_changecount || status->st_procpid != holder->pid)
+		return;
+	type = status->st_backendType;
+	key.client.datid = status->st_databaseid;
+	key.client.userid = status->st_userid;
+	key.queryid = (uint64) status->st_query_id;
+	clients_set_address(&key.client, (const struct sockaddr_storage *) &status->st_clientaddr.addr);
+	strlcpy(name, (const char *) status->st_appname, NAMEDATALEN);
+	pgstat_end_read_activity(status, after);
+	if (!pgstat_read_activity_complete(before, after))
+		return;
+	holder->status_changecount = before;
+	if (type == B_BG_WORKER)
+		worker_type = GetBackgroundWorkerTypeByPid(holder->pid);
+	strlcpy(key.backend_type, worker_type ? worker_type : GetBackendTypeDesc(type), NAMEDATALEN);
+	clients_set_name(&key.client, name, NULL, NULL);
+	if (key.queryid == 0)
+		key.queryid = holder->key.queryid;
+	set_key(holder, &key);
 }
 
 /* Which part of what is waited for it does a session account for now? */
@@ -225,39 +214,32 @@ static int64 *
 part_of_session(Holder *holder, int64 now)
 {
 	SessionSlot *slot = slot_get(holder->slot);
-	uint32		event = *(volatile uint32 *) &holder->proc->wait_event_info;
+	LedgerBlocked blocked = slot_blocked_in(*(volatile uint32 *) &holder->proc->wait_event_info);
 	BlockerCounters *fresh = &holder->fresh;
+	uint32		changecount = seqlock_read_begin(&slot->lock);
+	LedgerPhase phase = slot->published.ledger.phase;
+	int64		round_trip_ends = slot->published.ledger.since + slot->published.ledger.wait.rtt;
 
-	for (int try = 0; try < MAX_TRIES; try++)
+	/* as at the tick before, then */
+	if (!seqlock_read_valid(&slot->lock, changecount))
+		return holder->part;
+	switch (phase)
 	{
-		uint32		changecount = seqlock_read_begin(&slot->lock);
-		LedgerPhase phase = slot->published.ledger.phase;
-		int64		since = slot->published.ledger.since;
-		int64		rtt = slot->published.ledger.wait.rtt;
-
-		if (!seqlock_read_valid(&slot->lock, changecount))
-			continue;
-		switch (phase)
-		{
-			case LEDGER_SENDING:
-				return &fresh->send;
-			case LEDGER_TURNING:
-				return &fresh->recv;
-			case LEDGER_EXECUTING:
-				if (slot_blocked_in(event) == LEDGER_BLOCKED_READING)
-					return &fresh->recv;
-				return slot_blocked_in(event) == LEDGER_BLOCKED_WRITING ? &fresh->send :
-					&fresh->exec;
-			case LEDGER_WAITING:
-				/* or has it read a request, and nothing has been sent yet? */
-				if (event != WAIT_EVENT_CLIENT_READ)
-					return &fresh->exec;
-				return now - since < rtt ? &fresh->network : &fresh->client;
-			case LEDGER_OFF:
-				return NULL;
-		}
+		case LEDGER_SENDING:
+			return &fresh->send;
+		case LEDGER_TURNING:
+			return &fresh->recv;
+		case LEDGER_EXECUTING:
+			return blocked == LEDGER_BLOCKED_READING ? &fresh->recv :
+				blocked == LEDGER_BLOCKED_WRITING ? &fresh->send : &fresh->exec;
+		case LEDGER_WAITING:
+			/* or has it read a request, and nothing has been sent yet? */
+			return blocked != LEDGER_BLOCKED_READING ? &fresh->exec :
+				now < round_trip_ends ? &fresh->network : &fresh->client;
+		case LEDGER_OFF:
+			break;
 	}
-	return holder->part;
+	return NULL;
 }
 
 /* Who is it, and what is it doing at this tick? */
@@ -268,10 +250,7 @@ look_at_holder(Holder *holder, int64 now)
 		return;
 	holder->looked_at = now;
 	holder->sessions = 0;
-	if (holder->pid == 0)
-		describe_prepared(holder);
-	else
-		describe_process(holder);
+	describe_process(holder);
 	holder->part = holder->slot >= 0 ? part_of_session(holder, now) : NULL;
 }
 
@@ -295,7 +274,7 @@ is_process(const Holder *holder, int pid, const PGPROC *proc)
 		(holder->slot < 0 || slot_get(holder->slot)->published.session == holder->session);
 }
 
-/* Core's status of a process that is no session of ours; NULL if there is none. */
+/* Core's status of a process; NULL if there is none. */
 static volatile PgBackendStatus *
 find_status(int pid)
 {
@@ -309,97 +288,65 @@ find_status(int pid)
 	return NULL;
 }
 
+/* Whose lock is it?  NULL if that one has ended. */
 static PGPROC *
-find_proc(int pid)
+find_proc(const LockInstanceData *lock)
 {
-	PGPROC	   *proc = BackendPidGetProc(pid);
+	PGPROC	   *proc;
 
-	return proc ? proc : AuxiliaryPidGetProc(pid);
-}
-
-/* A prepared transaction's PGPROC. */
-static PGPROC *
-find_prepared(const LockInstanceData *lock)
-{
-	int			backend;
-	LocalTransactionId local;
-
-	compat_lock_vxid(lock, &backend, &local);
+	if (lock->leaderPid != 0)
+	{
+		proc = BackendPidGetProc(lock->leaderPid);
+		return proc ? proc : AuxiliaryPidGetProc(lock->leaderPid);
+	}
 	for (int i = 0; i < max_prepared_xacts; i++)
 	{
-		if (PreparedXactProcs[i].pid == 0 &&
-			compat_proc_has_vxid(&PreparedXactProcs[i], backend, local))
-			return &PreparedXactProcs[i];
+		proc = &PreparedXactProcs[i];
+		if (proc->pid == 0 && compat_holds_lock(proc, lock))
+			return proc;
 	}
 	return NULL;
 }
 
-/* The place of a holder, which takes one if it has none; or NO_HOLDER. */
-static int
+/* Who holds a lock; NULL if nobody any more. */
+static Holder *
 find_holder(const LockInstanceData *lock)
 {
 	int			pid = lock->leaderPid;
-	PGPROC	   *proc = pid == 0 ? find_prepared(lock) : NULL;
+	PGPROC	   *proc = pid == 0 ? find_proc(lock) : NULL;
 	int			place = 0;
-	int			slot;
 	Holder	   *holder;
 
 	for (int i = 0; i < holder_count; i++)
 	{
 		if (is_process(&holders[i], pid, proc))
-			return i;
+			return &holders[i];
 	}
-	slot = pid == 0 ? -1 : slot_find_pid(pid);
-	if (slot >= 0)
-		proc = slot_get(slot)->published.proc;
-	else if (pid != 0)
-		proc = find_proc(pid);
-	if (proc == NULL)
-		return NO_HOLDER;
+	proc = find_proc(lock);
 	while (place < holder_count && holders[place].used)
 		place++;
-	if (place == slot_count())
-		return NO_HOLDER;
+	if (proc == NULL || place == slot_count())
+		return NULL;
 	holder_count = Max(holder_count, place + 1);
 	holder = &holders[place];
 	memset(holder, 0, sizeof(*holder));
 	holder->used = true;
 	holder->pid = pid;
 	holder->proc = proc;
-	holder->slot = slot;
+	holder->status = pid == 0 ? NULL : find_status(pid);
 	holder->status_changecount = -1;
-	if (slot >= 0)
-	{
-		holder->session = slot_get(slot)->published.session;
-		holder->status = slot_get(slot)->published.status;
-	}
-	else if (pid != 0)
-		holder->status = find_status(pid);
-	strlcpy(holder->key.backend_type, "unknown", NAMEDATALEN);
-	return place;
+	holder->slot = pid == 0 ? -1 : slot_find_pid(pid);
+	if (holder->slot >= 0)
+		holder->session = slot_get(holder->slot)->published.session;
+	strlcpy(holder->key.backend_type, pid == 0 ? "prepared transaction" : "unknown",
+			NAMEDATALEN);
+	return holder;
 }
 
 /* ---------------------------------------------------------------------------
  * Waits
  * ---------------------------------------------------------------------------
  */
-
-/* The session's slot says whom it waits for; most often it does already. */
-static void
-tell_session(int slot, LockWait *wait, int blocked_by)
-{
-	SlotSampled *sampled;
-
-	if (wait->told == blocked_by)
-		return;
-	sampled = slot_sampled_begin(slot, wait->session, generation);
-	if (sampled)
-	{
-		sampled->blocked_by = blocked_by;
-		slot_sampled_end(slot);
-	}
-	wait->told = blocked_by;
-}
 
 static void
 end_wait(int slot)
@@ -408,23 +355,20 @@ end_wait(int slot)
 
 	if (wait->started == 0)
 		return;
-	if (wait->holder == NO_HOLDER)
+	if (wait->holder == NULL)
 		unattributed += Max(wait->seen_at - wait->booked, 0);
-	tell_session(slot, wait, SLOT_NOT_BLOCKED);
+	tell_session(slot, wait->session, SLOT_NOT_BLOCKED);
 	wait->started = 0;
-	wait->holder = NO_HOLDER;
+	wait->holder = NULL;
 }
 
 /* Does the holder that is known still hold the lock? */
 static bool
 is_held(const LockWait *wait)
 {
-	const Holder *holder;
+	const Holder *holder = wait->holder;
 
-	if (wait->holder == NO_HOLDER)
-		return false;
-	holder = &holders[wait->holder];
-	return is_process(holder, holder->pid, holder->proc) &&
+	return holder && is_process(holder, holder->pid, holder->proc) &&
 		(wait->outlives || compat_lxid(holder->proc) == wait->lxid);
 }
 
@@ -432,7 +376,7 @@ is_held(const LockWait *wait)
 static void
 book_wait(LockWait *wait, int64 now)
 {
-	Holder	   *holder = &holders[wait->holder];
+	Holder	   *holder = wait->holder;
 	int64		time = Max(now - wait->booked, 0);
 
 	look_at_holder(holder, now);
@@ -477,13 +421,12 @@ go_on_waiting(int slot, int64 now, int64 before, int64 clock_offset)
 		wait->started = started;
 		wait->booked = Max(began, slot_control->reset_at);
 		wait->on_key = 0;
-		wait->told = SLOT_NOT_BLOCKED;
 	}
 	wait->seen_at = now;
 	if (is_held(wait))
 		book_wait(wait, now);
 	else
-		wait->holder = NO_HOLDER;
+		wait->holder = NULL;
 	return true;
 }
 
@@ -546,81 +489,63 @@ build_graph(const LockData *data)
 	return lock_graph_build(instances, count, hash_get_num_entries(awaited));
 }
 
-/* The holder of a wait that has a root; false if there is no place for it. */
-static bool
-set_holder(LockWait *wait, const LockInstanceData *lock)
-{
-	int			place = find_holder(lock);
-	int			backend;
-
-	if (place == NO_HOLDER)
-		return false;
-	if (wait->holder != place)
-		wait->on_key = 0;
-	wait->holder = place;
-	wait->outlives = lock->locktag.locktag_type == LOCKTAG_ADVISORY;
-	compat_lock_vxid(lock, &backend, &wait->lxid);
-	/* held by a parallel worker, whose transaction is its leader's */
-	if (lock->pid != lock->leaderPid)
-		wait->lxid = compat_lxid(holders[place].proc);
-	return true;
-}
-
-/* The time that nobody was known for goes to those who have been found now. */
+/* A wait has a root, which may be the holder that is known. */
 static void
-distribute_unattributed(int64 now)
+set_holder(LockWait *wait, const LockInstanceData *lock, int64 now)
 {
-	int64		found = 0;
-	int64		left = unattributed;
+	Holder	   *holder = find_holder(lock);
 
-	for (int i = 0; i < holder_count; i++)
-		found += holders[i].found;
-	if (found == 0)
+	if (holder == NULL)
 		return;
-	for (int i = 0; i < holder_count; i++)
-	{
-		Holder	   *holder = &holders[i];
-		int64		share = unattributed / found * holder->found;
-
-		if (holder->found == 0)
-			continue;
-		look_at_holder(holder, now);
-		add_time(holder, share);
-		left -= share;
-		holder->found = 0;
-	}
-	unattributed = left;
+	wait->outlives = lock->locktag.locktag_type == LOCKTAG_ADVISORY;
+	/* that of a parallel worker is its leader's */
+	wait->lxid = lock->pid == lock->leaderPid ? COMPAT_LOCK_LXID(lock) :
+		compat_lxid(holder->proc);
+	wait->is_new = wait->holder == NULL;
+	if (wait->holder == holder)
+		return;
+	wait->holder = holder;
+	wait->on_key = 0;
+	book_wait(wait, now);
 }
 
 static void
 make_round(int64 now)
 {
 	MemoryContext old = MemoryContextSwitchTo(round_context);
-	int64		cpu_before = clock_read(CLOCK_PROCESS_CPUTIME_ID);
-	LockData   *data = GetLockStatusData();
-	LockGraph  *graph = build_graph(data);
-	int64		cpu;
+	int64		cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID);
+	LockData   *data;
+	LockGraph  *graph;
+	int64		new = 0;
+	int64		share;
 
+	next_round = now + ROUND_INTERVAL_NS;	/* also after an error */
+	data = GetLockStatusData();
+	graph = build_graph(data);
 	for (int i = 0; i < waiting_count; i++)
 	{
-		int			slot = waiting[i];
-		LockWait   *wait = &waits[slot];
-		const LockInstance *root = lock_graph_root(graph, slot_get(slot)->published.pid);
-		int			before = wait->holder;
+		LockWait   *wait = &waits[waiting[i]];
+		const LockInstance *root =
+			lock_graph_root(graph, slot_get(waiting[i])->published.pid);
 
-		if (root == NULL || !set_holder(wait, &data->locks[root->source]))
-			continue;
-		tell_session(slot, wait, holders[wait->holder].pid);
-		if (wait->holder != before)
-			book_wait(wait, now);
-		if (before == NO_HOLDER)
-			holders[wait->holder].found++;
+		wait->is_new = false;
+		if (root)
+			set_holder(wait, &data->locks[root->source], now);
+		new += wait->is_new;
+		if (root && wait->holder)
+			tell_session(waiting[i], wait->session, wait->holder->pid);
 	}
-	distribute_unattributed(now);
+	share = new > 0 ? unattributed / new : 0;
+	for (int i = 0; i < waiting_count && new > 0; i++)
+	{
+		if (waits[waiting[i]].is_new)
+			add_time(waits[waiting[i]].holder, share);
+	}
+	unattributed -= share * new;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(round_context);
-	cpu = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
-	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * cpu);
+	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
+	next_round = Max(next_round, now + ROUND_SHARE * cpu_time);
 }
 
 /* ---------------------------------------------------------------------------
@@ -669,15 +594,11 @@ apply_reset(void)
 	{
 		memset(&holders[i].fresh, 0, sizeof(holders[i].fresh));
 		holders[i].held_up = 0;
-		holders[i].begins = true;
 	}
 	for (int i = 0; i < waiting_count; i++)
 	{
-		LockWait   *wait = &waits[waiting[i]];
-
-		wait->booked = Max(wait->booked, reset_at);
-		wait->on_key = 0;
-		wait->told = SLOT_NOT_BLOCKED;
+		waits[waiting[i]].booked = Max(waits[waiting[i]].booked, reset_at);
+		waits[waiting[i]].on_key = 0;
 	}
 }
 

@@ -70,8 +70,12 @@ blockers_shmem_init(void)
 }
 
 static void
-add_counters(BlockerCounters *sum, const BlockerCounters *term)
+add_counters(BlockerEntry *entry, const BlockerCounters *term, TimestampTz since)
 {
+	BlockerCounters *sum = &entry->counters;
+
+	if (entry->since == 0 || since < entry->since)
+		entry->since = since;
 	sum->blocked += term->blocked;
 	sum->exec += term->exec;
 	sum->send += term->send;
@@ -80,16 +84,6 @@ add_counters(BlockerCounters *sum, const BlockerCounters *term)
 	sum->client += term->client;
 	sum->blocked_max = Max(sum->blocked_max, term->blocked_max);
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
-}
-
-static void
-add_to_evicted(const BlockerCounters *counters, TimestampTz since)
-{
-	BlockerEntry *evicted = &control->evicted;
-
-	add_counters(&evicted->counters, counters);
-	if (evicted->since == 0 || since < evicted->since)
-		evicted->since = since;
 }
 
 /* False if sessions wait for each of the holders. */
@@ -110,7 +104,7 @@ evict_one(void)
 	}
 	if (least == NULL)
 		return false;
-	add_to_evicted(&least->counters, least->since);
+	add_counters(&control->evicted, &least->counters, least->since);
 	control->evicted_count++;
 	hash_search(table, &least->key, HASH_REMOVE, NULL);
 	return true;
@@ -118,7 +112,7 @@ evict_one(void)
 
 /* The entry of a key; NULL if there is no room for it. */
 static BlockerEntry *
-find_or_add(const BlockerKey *key, TimestampTz since)
+find_or_add(const BlockerKey *key)
 {
 	BlockerEntry *entry = hash_search(table, key, HASH_FIND, NULL);
 
@@ -128,10 +122,7 @@ find_or_add(const BlockerKey *key, TimestampTz since)
 		return NULL;
 	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
 	if (entry)
-	{
 		memset((char *) entry + sizeof(entry->key), 0, sizeof(*entry) - sizeof(entry->key));
-		entry->since = since;
-	}
 	return entry;
 }
 
@@ -148,13 +139,12 @@ blockers_begin_pass(void)
 
 /*
  * Add what is new of a holder, for which so many sessions wait now.  What has no room
- * goes to the evicted; where it begins it counts as one.  What is older than the
- * latest reset of all is forgotten: a reset announces its generation before it
- * takes the lock.
+ * goes to the evicted.  What is older than the latest reset of all is forgotten: a
+ * reset announces its generation before it takes the lock.
  */
 void
 blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
-			 bool begins, uint32 generation)
+			 uint32 generation)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	BlockerEntry *entry;
@@ -162,15 +152,10 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
 	if (generation == slot_generation())
 	{
-		entry = find_or_add(key, now);
+		entry = find_or_add(key);
 		if (entry == NULL)
-		{
 			entry = &control->evicted;
-			add_to_evicted(new, now);
-			control->evicted_count += begins;
-		}
-		else
-			add_counters(&entry->counters, new);
+		add_counters(entry, new, now);
 		entry->usage += (double) new->blocked;
 		if (entry->pass != control->pass)
 			entry->sessions = 0;
@@ -207,7 +192,7 @@ blockers_restore(const BlockerEntry *saved)
 	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
 	if (saved->key.backend_type[0] != '\0' &&
 		hash_get_num_entries(table) < pgnetlat_max_blockers)
-		entry = find_or_add(&saved->key, saved->since);
+		entry = find_or_add(&saved->key);
 	if (entry)
 	{
 		*entry = *saved;
@@ -215,7 +200,7 @@ blockers_restore(const BlockerEntry *saved)
 		entry->sessions = 0;
 	}
 	else
-		add_to_evicted(&saved->counters, saved->since);
+		add_counters(&control->evicted, &saved->counters, saved->since);
 	locks_release(LOCK_BLOCKERS, 0);
 }
 

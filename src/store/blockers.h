@@ -61,7 +61,7 @@ extern void blockers_shmem_init(void);
 /* Functions for the worker */
 extern void blockers_begin_pass(void);
 extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
-						 bool begins, uint32 generation);
+						 uint32 generation);
 
 extern void blockers_reset(void);
 extern void blockers_counts(int64 *entries, int64 *evicted);
