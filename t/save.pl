@@ -55,8 +55,11 @@ sub hold_up
 	$holder->finish;
 	$victim->responses;
 	$victim->finish;
-	my ($row) = $observer->blockers("application_name = '$name'");
-	return $row;
+	return $observer->poll(
+		sub {
+			my ($row) = $observer->blockers("application_name = '$name'");
+			return $row->{blocked_sessions} == 0 ? $row : undef;
+		});
 }
 
 sub restart

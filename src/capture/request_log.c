@@ -21,7 +21,6 @@
 
 #include "clock.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "request_log.h"
 #include "storage/shmem.h"
 
@@ -29,18 +28,24 @@
 #define SESSION_LINES		10
 #define SERVER_LINES		100
 
-/* The second in which lines were written last, and how many: in one word. */
-#define SECOND_SHIFT		16
-#define LINES_MASK			((UINT64CONST(1) << SECOND_SHIFT) - 1)
+/*
+ * The second in which lines were written last, and how many.  Sessions write to
+ * that of the server without a lock: then there are some lines more or fewer.
+ */
+typedef struct LineCount
+{
+	volatile int64 second;
+	volatile int lines;
+} LineCount;
 
-static pg_atomic_uint64 *server_lines = NULL;
-static pg_atomic_uint64 session_lines;	/* nobody else's */
+static LineCount *server_lines = NULL;
+static LineCount session_lines;
 static int64 left_out = 0;
 
 Size
 request_log_shmem_size(void)
 {
-	return MAXALIGN(sizeof(pg_atomic_uint64));
+	return MAXALIGN(sizeof(LineCount));
 }
 
 void
@@ -51,25 +56,19 @@ request_log_shmem_init(void)
 	server_lines = ShmemInitStruct("pgnetlat request log", request_log_shmem_size(),
 								   &found);
 	if (!found)
-		pg_atomic_init_u64(server_lines, 0);
+		memset(server_lines, 0, sizeof(*server_lines));
 }
 
 /* One line more in this second, if that makes no more than "most" of them. */
 static bool
-count_line(pg_atomic_uint64 *lines, uint64 second, uint64 most)
+count_line(LineCount *count, int64 second, int most)
 {
-	uint64		old = pg_atomic_read_u64(lines);
-
-	for (;;)
+	if (count->second != second)
 	{
-		uint64		count = old >> SECOND_SHIFT == second ? old & LINES_MASK : 0;
-
-		if (count >= most)
-			return false;
-		if (pg_atomic_compare_exchange_u64(lines, &old,
-										   second << SECOND_SHIFT | (count + 1)))
-			return true;
+		count->second = second;
+		count->lines = 0;
 	}
+	return count->lines < most && ++count->lines > 0;
 }
 
 /* As pg_size_pretty() has it. */
@@ -143,7 +142,7 @@ request_log_write(int64 now, const RequestLine *line)
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
-	uint64		second = now / NS_PER_S;
+	int64		second = now / NS_PER_S;
 
 	if (!count_line(&session_lines, second, SESSION_LINES) ||
 		!count_line(server_lines, second, SERVER_LINES))

@@ -455,8 +455,7 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 		!rows_may_see(observation.userid))
 		return (Datum) 0;
 
-	records = palloc(recorder_capacity() * sizeof(FlightRecord));
-	count = recorder_copy(slot, records, recorder_capacity());
+	records = recorder_copy(slot, &count);
 
 	/* another session may have taken the slot meanwhile, of another role */
 	if (!slot_observe(slot, &after) || after.session != observation.session)

@@ -436,17 +436,15 @@ pools_take_snapshots(SnapshotLevels levels)
 	{
 		int			place = snapshots_place(&shared->times, level);
 
-		if (!(levels & (1u << level)))
-			continue;
-		for (int i = 0; i < pool_count(); i++)
+		for (int i = 0; (levels & (1u << level)) && i < pool_count(); i++)
 		{
 			if (!is_used(&pools[i]))
 				continue;
 			copy_pool(&pools[i].kept[place], &pools[i], now);
 			pools[i].kept[place].sessions_max = pools[i].counted.sessions;
 		}
-		shared->times.at[place] = now;
 	}
+	snapshots_date(&shared->times, levels, now);
 	unlock_pools();
 }
 
@@ -491,9 +489,7 @@ pools_copy_window(int64 length, int *count)
 	*count = 0;
 	lock_pools(LW_SHARED);
 	now = clock_now();
-	place = snapshots_find(&shared->times, now - length);
-	if (place < 0)
-		place = snapshots_oldest(&shared->times);
+	place = snapshots_begin_window(&shared->times, now - length);
 	for (int i = 0; i < pool_count(); i++)
 	{
 		PoolCopy   *copy = &copies[*count];

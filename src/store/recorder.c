@@ -47,12 +47,6 @@ head_of(const Recorder *recorder)
 	return *(const volatile uint64 *) &recorder->head;
 }
 
-int
-recorder_capacity(void)
-{
-	return pgnetlat_recorder_size;
-}
-
 Size
 recorder_shmem_size(void)
 {
@@ -69,12 +63,7 @@ recorder_shmem_init(void)
 		return;
 	memset(recorders, 0, recorder_shmem_size());
 	for (int i = 0; i < slot_count(); i++)
-	{
-		Recorder   *recorder = recorder_get(i);
-
-		recorder->head = 0;
-		pg_atomic_init_u64(&recorder->first, 0);
-	}
+		pg_atomic_init_u64(&recorder_get(i)->first, 0);
 }
 
 /*
@@ -126,14 +115,15 @@ recorder_discard(int slot)
 }
 
 /*
- * Copy the session's records, oldest first, leaving out what it overwrites
- * meanwhile: see recorder.h.  Returns their number.  Whose they are is for the
- * caller to make sure, afterwards.
+ * A palloc'd copy of the session's records, oldest first, without those that it
+ * overwrites meanwhile: see recorder.h.  *count is their number.  Whose they are is
+ * for the caller to make sure, afterwards.
  */
-int
-recorder_copy(int slot, FlightRecord *records, int max)
+FlightRecord *
+recorder_copy(int slot, int *count)
 {
 	Recorder   *recorder = recorder_get(slot);
+	FlightRecord *records = palloc(pgnetlat_recorder_size * sizeof(FlightRecord));
 	uint64		first = pg_atomic_read_u64(&recorder->first);
 	uint64		head;
 	uint64		from;
@@ -142,7 +132,7 @@ recorder_copy(int slot, FlightRecord *records, int max)
 	/* first is never ahead of a head that is read after it */
 	pg_read_barrier();
 	head = head_of(recorder);
-	from = head - Min(head - first, (uint64) Min(max, pgnetlat_recorder_size));
+	from = head - Min(head - first, (uint64) pgnetlat_recorder_size);
 	pg_read_barrier();			/* (a) */
 	for (uint64 i = from; i < head; i++)
 		records[i - from] = recorder->records[i % pgnetlat_recorder_size];
@@ -154,7 +144,7 @@ recorder_copy(int slot, FlightRecord *records, int max)
 	/* and a reset forgets what it has found */
 	intact = Max(intact, pg_atomic_read_u64(&recorder->first));
 	intact = Min(Max(intact, from), head);
-	if (intact > from)
-		memmove(records, records + (intact - from), (head - intact) * sizeof(FlightRecord));
-	return head - intact;
+	*count = head - intact;
+	memmove(records, records + (intact - from), *count * sizeof(FlightRecord));
+	return records;
 }

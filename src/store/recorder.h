@@ -97,8 +97,7 @@ extern uint64 recorder_number(int slot);
 extern bool recorder_read(int slot, uint64 number, FlightRecord *record);
 
 /* Functions for readers */
-extern int	recorder_copy(int slot, FlightRecord *records, int max);
-extern int	recorder_capacity(void);
+extern FlightRecord *recorder_copy(int slot, int *count);
 
 /* Functions for resets */
 extern void recorder_discard(int slot);

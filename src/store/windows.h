@@ -51,13 +51,4 @@ extern void windows_add(int slot, const SlotObservation *observation, SnapshotLe
 extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
 extern bool windows_reset(int slot, int pid, TimestampTz *since);
 
-/* Over two windows; for now_view.c alone. */
-static inline bool
-windows_observe_both(int slot, int64 length, SlotObservation *observation,
-					 int64 other_length, SlotObservation *other)
-{
-	return windows_observe(slot, length, observation) &&
-		windows_observe(slot, other_length, other) && observation->session == other->session;
-}
-
 #endif							/* PGNETLAT_WINDOWS_H */
