@@ -372,6 +372,149 @@ cmp_ok($loop_after->{exec_other_time} - $loop->{exec_other_time},
 	'<=', 0.3 * 700, 'but did not sleep');
 
 # ---------------------------------------------------------------------------
+# A statement in progress counts by the second
+# ---------------------------------------------------------------------------
+
+my $long = 'SELECT compute(4.0)';
+my $old = statement_row($client, $long);
+my @so_far;
+
+$client->put(query($long));
+foreach my $least (500, 1500)
+{
+	ok( $observer->poll(
+			sub {
+				my $row = statement_row($client, $long);
+
+				$row->{exec_time} -= $old->{exec_time} // 0;
+				return 0 if $row->{exec_time} < $least;
+				push @so_far, $row;
+			}),
+		"a statement in progress has $least ms");
+}
+cmp_ok($so_far[1]{exec_time}, '>', $so_far[0]{exec_time}, '... and more');
+is($so_far[1]{calls}, $old->{calls} // 0, '... but no call');
+cmp_ok(
+	$so_far[1]{exec_time},
+	'<=',
+	$observer->value(
+		'SELECT extract(epoch FROM clock_timestamp() - query_start) * 1000 FROM pg_stat_activity WHERE pid = '
+		  . $client->pid),
+	'... and not more than there is');
+$client->responses;
+$client->run('SELECT 1');
+$observer->settled($client->pid, 0);
+my $ended = statement_row($client, $long);
+my $recorded = $observer->value(sprintf(
+	'SELECT exec_time FROM pgnetlat_recent(%d) WHERE queryid = %s ORDER BY start DESC LIMIT 1',
+	$client->pid, $queryid{$long}));
+is($ended->{calls}, ($old->{calls} // 0) + 1, 'when it ends, it is one call');
+cmp_ok(
+	abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
+	'<', 1e-3, '... and what was executed is counted once')
+  or diag("$ended->{exec_time} - $old->{exec_time}, not $recorded");
+
+# one that never completes; and one that its session does not outlive
+foreach my $end ('cancel', 'terminate')
+{
+	my $victim = PgNetlat::Client->connect($node, application_name => $end);
+	my $before = statement_row($client, $long);
+
+	$victim->put(query($long));
+	ok( $observer->poll(
+			sub {
+				statement_row($client, $long)->{exec_time} >
+				  $before->{exec_time} + 500;
+			}),
+		"$end: in progress");
+	$observer->run("SELECT pg_${end}_backend(" . $victim->pid . ')');
+	$end eq 'cancel' ? $victim->until('Z') : $victim->until_closed;
+	$victim->finish if $end eq 'cancel';
+	my $sum = $observer->ended($end);
+	my $after = statement_row($client, $long);
+	my $gained = $after->{exec_time} - $before->{exec_time};
+
+	is($after->{calls}, $before->{calls}, "$end: it was no call");
+	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3, "$end: not counted twice");
+	cmp_ok($gained, '>', 500, "$end: and not lost");
+}
+
+# ---------------------------------------------------------------------------
+# Two that want one processor
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	my @rivals = map {
+		PgNetlat::Client->connect($node, application_name => 'rival')
+	} 1 .. 2;
+
+	foreach my $rival (@rivals)
+	{
+		$rival->run('SELECT 1');
+		skip 'processes cannot be bound to a processor', 1
+		  unless run_log([ 'taskset', '-cp', '0', $rival->pid ]);
+	}
+	skip 'the kernel does not tell about its run queue', 1
+	  unless defined $observer->account($rivals[0]->pid)->{run_queue_time};
+	my %first = map { $_->pid => $observer->account($_->pid) } @rivals;
+
+	$_->put(query('SELECT compute(600)')) foreach @rivals;
+	foreach my $rival (@rivals)
+	{
+		my $began = $first{ $rival->pid };
+		my $seen = $observer->await(
+			$rival->pid,
+			sub {
+				$_->{run_queue_time} - $began->{run_queue_time} > 300;
+			});
+
+		ok($seen, 'who executes without a processor is seen to wait for one')
+		  or next;
+		is($seen->{state}, 'executing', '... while it does');
+		cmp_ok(
+			$seen->{run_queue_time} - $began->{run_queue_time},
+			'<=',
+			$seen->{total_time} - $began->{total_time},
+			'... for not longer than it has been there');
+	}
+	my ($window) =
+	  $observer->clients_window('1 s', q{application_name = 'rival'});
+	cmp_ok($window->{run_queue_time}, '<=', $window->{total_time},
+		'... and in a window as well');
+	$_->cancel foreach @rivals;
+	$_->until('Z') foreach @rivals;
+	$_->finish foreach @rivals;
+	($window) =
+	  $observer->clients_window('1 s', q{application_name = 'rival'});
+	cmp_ok($window->{run_queue_time}, '<=', $window->{total_time},
+		'... also when they have ended');
+}
+
+# ---------------------------------------------------------------------------
+# A lock that is waited for while a query is analyzed
+# ---------------------------------------------------------------------------
+
+$holder->run('BEGIN', 'LOCK t');
+is_most(
+	sub {
+		my $before = $observer->settled($client->pid, 0);
+
+		$client->put(query('SELECT * FROM t'));
+		pause(1000);
+		$holder->run('COMMIT');
+		$client->responses;
+		my $gained = delta($before,
+			$observer->settled($client->pid, $before->{requests} + 1));
+		$holder->run('BEGIN', 'LOCK t');
+		return $gained;
+	},
+	'exec_lock_time',
+	1000,
+	'a lock in parse analysis');
+$holder->run('COMMIT');
+
+# ---------------------------------------------------------------------------
 # Sums
 # ---------------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ typedef struct Seen
 	uint64		record;			/* number of the one in progress */
 	StatementKey statement;		/* of it these parts were sampled: */
 	int64		part[NUM_EXEC_PARTS];
+	int64		unplaced[NUM_EXEC_PARTS];	/* of a record that was not begun */
 	int64		flush_at;		/* when they are to be in its entry; 0: there
 								 * are none */
 } Seen;
@@ -198,7 +199,10 @@ book_statement(int index, Seen *seen, int64 time)
 	FlightRecord record;
 	StatementKey key;
 
-	if (!seen->recorded || !recorder_read(index, seen->record, &record))
+	if (!seen->recorded)
+		return;
+	seen->unplaced[seen->doing.part] += time;
+	if (!recorder_read(index, seen->record, &record))
 		return;
 	key.queryid = record.queryid;
 	key.userid = record.queryid != 0 ? record.userid : seen->view.userid;
@@ -206,7 +210,9 @@ book_statement(int index, Seen *seen, int64 time)
 	if (memcmp(&key, &seen->statement, sizeof(key)) != 0)
 		flush_statement(seen, 0);
 	seen->statement = key;
-	seen->part[seen->doing.part] += time;
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		seen->part[i] += seen->unplaced[i];
+	memset(seen->unplaced, 0, sizeof(seen->unplaced));
 	if (seen->flush_at == 0)
 		seen->flush_at = seen->doing.from + STATEMENT_LAG_NS;
 }
@@ -221,6 +227,13 @@ find_record(int index, Seen *seen, const SessionView *view)
 	FlightRecord record;
 	uint64		number = recorder_number(index);
 
+	/* of a request of which nothing is published: that will be the next one */
+	if (view->phase == LEDGER_WAITING)
+	{
+		seen->record = number + 1;
+		seen->recorded = true;
+		return;
+	}
 	if (seen->recorded && number == seen->record &&
 		view->exchange_number == seen->view.exchange_number)
 		return;
@@ -506,7 +519,10 @@ see_change(int index, Seen *seen, const SessionView *view, Tick *tick)
 	SlotDoing	doing = doing_since(view, event, began_at(index, seen, view, event, tick));
 
 	if (seen->view.session != view->session)
+	{
 		flush_statement(seen, 0);
+		memset(seen->unplaced, 0, sizeof(seen->unplaced));
+	}
 	book(index, seen, view, &doing, tick);
 	if (seen->flush_at != 0 && tick->now >= seen->flush_at)
 		flush_statement(seen, 0);
