@@ -185,6 +185,30 @@ foreach my $tcp (0, 1)
 		"client that vanishes, $over: its time is kept");
 }
 
+# A reader that takes 2 MB a second, in small pieces: its window is never closed for
+# long, but nothing else limits the sender.
+SKIP:
+{
+	my $slow =
+	  PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536);
+	my $until = now() + 2000;
+
+	skip 'no round trip from this kernel', 1
+	  unless defined $observer->settled($slow)->{rtt};
+	$slow->put(query($large));
+	while (now() < $until)
+	{
+		$slow->take(20_000);
+		pause(10);
+	}
+	$seen = $observer->account($slow->pid);
+	cmp_ok(
+		$seen->{send_client_time}, '>=',
+		0.8 * $seen->{send_blocked_time},
+		'a reader that is slow: is not the network');
+	$slow->vanish;
+}
+
 # A reader that is slow, looked at all the time: what is blamed on it while it
 # blocks the server stays blamed on it when the server goes on.
 foreach my $tcp (0, 1)
@@ -337,6 +361,24 @@ foreach (
 {
 	is($account->{$_}, undef, "$_ is NULL on a Unix-domain socket");
 }
+
+# A reset in the middle of a COPY: what comes is waited for from then on.
+my $copier = PgNetlat::Client->connect($node);
+$copier->put(query('COPY lines FROM STDIN'));
+$copier->until('G');
+pause(1200);
+$observer->run('SELECT pgnetlat_reset()');
+my $waited = pause(500);
+$seen = $observer->account($copier->pid);
+is($seen->{state}, 'receiving', 'COPY and a reset: waits');
+at_least($seen->{recv_time} + $seen->{network_time},
+	$waited, 'COPY and a reset: the client is waited for');
+$copier->put(copy_done());
+$copier->responses;
+$seen = $observer->await($copier->pid, sub { $_->{requests} == 1 });
+at_least($seen->{recv_time} + $seen->{network_time},
+	$waited, 'COPY and a reset: it was, afterwards');
+$copier->finish;
 
 no_violations($observer);
 $node->stop;
