@@ -554,14 +554,19 @@ at_least(waited($gain) + $gain->{recv_time},
 at_most_beside($gain->{exec_time}, $paused, $gain,
 	'error, and Sync much later: is not execution');
 
-# Drivers that prepare with Flush send Sync only after the error.
+# Drivers that prepare with Flush send Sync only after the error.  On a Unix-domain
+# socket it is not seen where it comes while the transaction is still being aborted.
 foreach my $tcp (0, 1)
 {
 	my $over = $tcp ? 'TCP' : 'Unix socket';
 
 	gain(
 		"error, and Sync behind it, $over",
-		{ requests => 20, round_trips => 40, statements => 0 },
+		{
+			requests => 20,
+			statements => 0,
+			$tcp ? (round_trips => 40) : ()
+		},
 		sub {
 			my ($client) = @_;
 

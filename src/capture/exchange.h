@@ -367,6 +367,13 @@ exchange_note_statement(void)
 	}
 }
 
+/* The session's statements so far, published or not. */
+static inline int64
+exchange_statements(void)
+{
+	return my_ledger()->totals.statements + my_session.statements;
+}
+
 /* What comes next is not the statement that was in progress, if one was. */
 static inline void
 exchange_note_end_of_statement(void)

@@ -60,56 +60,10 @@
 #include "exchange.h"
 #include "replication/walsender.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "utils/backend_status.h"
 #include "walsenders.h"
 #include "wire.h"
-
-/* in libssl, which the server has loaded if it was built with it */
-#if defined(USE_OPENSSL) && defined(__ELF__)
-#pragma weak SSL_pending
-#endif
-
-/* Types of messages to the client, as in the protocol's documentation. */
-#define MSG_PARSE_COMPLETE			'1'
-#define MSG_BIND_COMPLETE			'2'
-#define MSG_CLOSE_COMPLETE			'3'
-#define MSG_NOTIFICATION			'A'
-#define MSG_COMMAND_COMPLETE		'C'
-#define MSG_DATA_ROW				'D'
-#define MSG_ERROR					'E'
-#define MSG_COPY_IN					'G'
-#define MSG_COPY_OUT				'H'
-#define MSG_EMPTY_QUERY				'I'
-#define MSG_NOTICE					'N'
-#define MSG_PARAMETER_STATUS		'S'
-#define MSG_AUTHENTICATION			'R'
-#define MSG_ROW_DESCRIPTION			'T'
-#define MSG_FUNCTION_RESULT			'V'
-#define MSG_COPY_BOTH				'W'
-#define MSG_READY_FOR_QUERY			'Z'
-#define MSG_COPY_DATA				'd'
-#define MSG_NO_DATA					'n'
-#define MSG_PORTAL_SUSPENDED		's'
-#define MSG_PARAMETERS				't'
-
-/*
- * Noted in the place of ReadyForQuery, where the exchange may end on the plain path.
- */
-#define MSG_READY_PLAIN				(MSG_READY_FOR_QUERY + 1)
-
-/* and from the client, which copies with MSG_COPY_DATA, too */
-#define MSG_COPY_DONE				'c'
-#define MSG_COPY_FAIL				'f'
-#define MSG_FLUSH					'H'
-#define MSG_SYNC					'S'
-
-/*
- * How long a client that was invited to copy is waited for.  Core may have
- * something to do before it reads (triggers, an error), which must not depend on
- * the client for longer.
- */
-#define PATIENCE_NS					NS_PER_S
+#include "wire_input.h"
 
 /* What an Execute message fetches; known only where portals are suspended. */
 typedef enum FetchKind
@@ -458,150 +412,6 @@ ends_exchange(char last_message)
 	}
 }
 
-/* The session's statements so far, published or not. */
-static inline int64
-statements_so_far(void)
-{
-	return my_ledger()->totals.statements + my_session.statements;
-}
-
-/*
- * The next message from the client, if core's buffer has one; 0 if not.
- */
-static int
-next_in_buffer(void)
-{
-	int			type;
-
-	if (pq_buffer_remaining_data() <= 0 || pq_is_reading_msg())
-		return 0;
-	pq_startmsgread();
-	type = pq_peekbyte();
-	pq_endmsgread();
-	return type;
-}
-
-/* Data to be copied, and its end: skipped where it is not asked for. */
-static inline bool
-is_copied(int type)
-{
-	return type == MSG_COPY_DATA || type == MSG_COPY_DONE || type == MSG_COPY_FAIL;
-}
-
-/*
- * Has the kernel the next request, if core's buffer has none?  What is in the
- * buffer may be no more than a Flush message.
- */
-static inline bool
-kernel_has_request(int64 now, bool in_buffer)
-{
-	if (unlikely(in_buffer) && next_in_buffer() != MSG_FLUSH)
-		return false;
-	return exchange_request_has_arrived(now);
-}
-
-/*
- * Has the library that encrypts the connection read more than it has handed
- * out?  That does not show at the socket.
- */
-static CompatTristate
-library_has_more(void)
-{
-#ifdef ENABLE_GSS
-	if (MyProcPort->gss && MyProcPort->gss->enc)
-		return COMPAT_UNKNOWN;
-#endif
-	if (!MyProcPort->ssl_in_use)
-		return COMPAT_NO;
-#if defined(USE_OPENSSL) && defined(__ELF__)
-	if (SSL_pending != NULL)
-		return SSL_pending(MyProcPort->ssl) > 0 ? COMPAT_YES : COMPAT_NO;
-#endif
-	return COMPAT_UNKNOWN;
-}
-
-/* What came of waiting for data. */
-typedef enum Arrival
-{
-	ARRIVAL_LATE,				/* nothing so far */
-	ARRIVAL_DATA,
-	ARRIVAL_INTERRUPT			/* something else must be seen to */
-} Arrival;
-
-/*
- * Wait at "now" for data, or for something else that must be seen to.
- *
- * Timers set the latch as well: it is reset as core does, which while it reads
- * a COPY looks for nothing but the end of the session.  A cancel request is
- * core's as well: triggers may run before it reads.
- */
-static Arrival
-data_comes(int64 now)
-{
-	int64		until = now + PATIENCE_NS;
-	WaitEvent	event;
-
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-	for (; now < until; now = clock_now())
-	{
-		if (WaitEventSetWait(FeBeWaitSet, (until - now) / NS_PER_MS + 1, &event, 1,
-							 WAIT_EVENT_CLIENT_READ) == 0)
-			break;
-		if ((event.events & WL_LATCH_SET) == 0)
-			return (event.events & WL_SOCKET_READABLE) != 0 ? ARRIVAL_DATA : ARRIVAL_INTERRUPT;
-		ResetLatch(MyLatch);
-		if (ProcDiePending || QueryCancelPending)
-		{
-			SetLatch(MyLatch);
-			return ARRIVAL_INTERRUPT;
-		}
-	}
-	return ARRIVAL_LATE;
-}
-
-/*
- * The client was invited to copy, by what was sent from "asked_at" to "now".  Unless
- * data had arrived already, it is going to cost a round trip, which is measured where
- * we can wait for it as core is about to: when it takes too long, the rest is core's.
- *
- * Data that comes much sooner than a round trip after the invitation left was sent
- * without waiting for that.
- *
- * The invitation may have been asked for by the extended protocol: then Sync,
- * Flush or both are behind it in the buffer, which core will skip.
- */
-static void
-invited_to_copy(int64 asked_at, int64 now, bool arrived)
-{
-	int			type = next_in_buffer();
-	CompatTristate data = COMPAT_NO;
-	Arrival		arrival;
-
-	wire.copied = true;
-	wire.before_copy = statements_so_far();
-	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
-	else if (type != 0)
-		data = COMPAT_YES;
-	if (data == COMPAT_NO)
-		data = library_has_more();
-	if (arrived || data == COMPAT_YES)
-		return;
-	if (data == COMPAT_UNKNOWN)
-	{
-		exchange_count_turn();
-		return;
-	}
-
-	exchange_begin_turn(now);
-	arrival = data_comes(now);
-	now = clock_now();
-	exchange_end_turn(now, arrival == ARRIVAL_DATA &&
-					  2 * (now - asked_at) >= my_session.slot->published.trip);
-	wire.invited = arrival == ARRIVAL_LATE;
-	wire.times_blocked = process_times_blocked();
-}
-
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
 flush_event_by_event(char last)
@@ -619,7 +429,7 @@ flush_event_by_event(char last)
 		exchange_note_error(sending_since);
 	in_buffer = pq_buffer_remaining_data() > 0;
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
-		kernel_has_request(sending_since, in_buffer);
+		wire_kernel_has_request(sending_since, in_buffer);
 	result = wire.next_flush();
 	now = clock_now();
 	wire.more_in_kernel = in_kernel && in_buffer;
@@ -629,8 +439,8 @@ flush_event_by_event(char last)
 		bool		pipelined = in_kernel || in_buffer;
 
 		/* what has arrived may be left of a COPY that has failed */
-		if (wire.copied && wire.before_copy == statements_so_far())
-			pipelined = in_buffer && !is_copied(next_in_buffer());
+		if (wire.copied && wire.before_copy == exchange_statements())
+			pipelined = in_buffer && !is_copied(wire_next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
 		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
@@ -645,7 +455,13 @@ flush_event_by_event(char last)
 	{
 		exchange_end_send(now, bytes);
 		if (copy_in && result == 0)
-			invited_to_copy(sending_since, now, in_kernel);
+		{
+			wire.copied = true;
+			wire.before_copy = exchange_statements();
+			wire.invited =
+				wire_invited_to_copy(sending_since, now, in_kernel) == ARRIVAL_LATE;
+			wire.times_blocked = process_times_blocked();
+		}
 		else if (last == MSG_ERROR && wire.raised)
 		{
 			wire.skipping = true;
@@ -682,7 +498,7 @@ flush_response(void)
 	int64		now;
 	int			result;
 
-	if (unlikely(kernel_has_request(sending_since, in_buffer)))
+	if (unlikely(wire_kernel_has_request(sending_since, in_buffer)))
 		return flush_before_request(sending_since, in_buffer, true);
 	if (unlikely(in_buffer))
 		return flush_before_request(sending_since, true, false);

@@ -1,0 +1,291 @@
+/*-------------------------------------------------------------------------
+ *
+ * exchange_kernel.c
+ *	  What the kernel knows of this backend's connection and process.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "exchange_internal.h"
+#include "pooler.h"
+#include "tcpinfo.h"
+
+/* A response this large may still be leaving the kernel when we are done. */
+#define DRAIN_CHECK_BYTES			16384
+
+/*
+ * A client's kernel delays an acknowledgement by less (Linux: 40 ms).  The
+ * first repetition for want of one comes after 200 ms.
+ */
+#define DELAYED_ACK_NS				(150 * NS_PER_MS)
+
+/*
+ * What the sampler has seen of the exchange in progress, or of the wait after
+ * it; NULL if nothing.
+ */
+const LedgerSampled *
+exchange_sampled(void)
+{
+	static LedgerSampled copy;
+
+	return slot_sampled_of_exchange(my_session.slot, &copy) ? &copy : NULL;
+}
+
+static inline bool
+is_tcp(void)
+{
+	return my_session.slot->published.endpoints.family != 0;
+}
+
+/*
+ * Ask about the connection, if that is wanted: counters continue those that are
+ * published.
+ */
+bool
+exchange_ask_kernel(int64 now, TcpInfo *info)
+{
+	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
+		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now, info);
+}
+
+/* Publish what the kernel has said, if it was asked; in a write section. */
+void
+exchange_publish_kernel_info(const TcpInfo *info)
+{
+	SlotPublished *published = &my_session.slot->published;
+
+	if (info->measured_at == 0)
+		return;
+	tcpstate_latest(&published->tcp, info);
+	published->trip = published->tcp.rtt + my_session.client_rtt;
+}
+
+/*
+ * How far behind its pooler is the client, if there are such?  Returns when to
+ * ask again, at the latest.
+ */
+int64
+exchange_refresh_client_rtt(int64 now)
+{
+	SlotPublished *published = &my_session.slot->published;
+	int64		again;
+	int64		rtt = pooler_client_rtt(&published->endpoints, now, &again);
+
+	if (rtt != my_session.client_rtt)
+	{
+		exchange_write_begin();
+		my_session.client_rtt = rtt;
+		published->trip = published->tcp.rtt + rtt;
+		slot_write_end(my_session.slot);
+	}
+	return again;
+}
+
+/* Ask before what has been counted so far is booked for good. */
+void
+exchange_settle_kernel_info(void)
+{
+	TcpInfo		info = NOT_ASKED;
+
+	if (!my_session.counting || !exchange_ask_kernel(clock_now(), &info))
+		return;
+	exchange_write_begin();
+	exchange_publish_kernel_info(&info);
+	slot_write_end(my_session.slot);
+}
+
+/*
+ * Book for how long the session was ready to run without getting a processor,
+ * since the latest time; in a write section.
+ */
+void
+exchange_publish_run_queue(int64 time, int64 runs, int64 on_cpu)
+{
+	SlotPublished *published = &my_session.slot->published;
+	int64		round_trips = ledger_round_trips(&published->ledger.totals);
+
+	/* a reset has come in between */
+	if (round_trips < my_session.round_trips)
+		my_session.round_trips = 0;
+	if (published->run_queue_known)
+	{
+		published->ledger.totals.on_cpu += Max(on_cpu - my_session.on_cpu, 0);
+		ledger_run_queue(&published->ledger, time - my_session.run_queue,
+						 round_trips - my_session.round_trips, runs - my_session.runs);
+	}
+	published->run_queue_known = true;
+	published->run_queue_booked = time;
+	my_session.on_cpu = on_cpu;
+	my_session.run_queue = time;
+	my_session.runs = runs;
+	my_session.round_trips = round_trips;
+}
+
+/* Has the wall clock stepped? */
+void
+exchange_refresh_clock_offset(void)
+{
+	SlotPublished *published = &my_session.slot->published;
+	int64		offset = published->clock_offset;
+
+	if (!clock_refresh_offset(&offset))
+		return;
+	exchange_write_begin();
+	published->clock_offset = offset;
+	slot_write_end(my_session.slot);
+	my_session.clock_base = clock_from_timestamp(offset, 0);
+}
+
+/* Once in a while, at the beginning of a request: ask what the kernel knows. */
+void
+exchange_refresh_kernel_info(int64 now)
+{
+	TcpInfo		info = NOT_ASKED;
+	int64		run_queue;
+	int64		runs;
+	int64		on_cpu;
+	int64		again;
+	bool		known;
+	bool		asked;
+
+	/*
+	 * the sampler has seen the wall clock step, by less perhaps than shows
+	 * here
+	 */
+	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
+	{
+		my_session.clock_steps = slot_control->clock_steps;
+		exchange_refresh_clock_offset();
+	}
+	if (pgnetlat_rtt_interval < 0)
+	{
+		my_session.next_kernel_info = now + NS_PER_S;
+		return;
+	}
+	again = exchange_refresh_client_rtt(now);
+	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS, again);
+	known = process_run_queue(&run_queue, &runs, &on_cpu);
+	asked = exchange_ask_kernel(now, &info);
+	exchange_write_begin();
+	if (asked && my_session.record_counts && info.rtt > 0)
+		tally_observe(METRIC_RTT, info.rtt);
+	exchange_publish_kernel_info(&info);
+	if (known)
+		exchange_publish_run_queue(run_queue, runs, on_cpu);
+	slot_write_end(my_session.slot);
+}
+
+/*
+ * How long the kernel went on sending the response that the wait in progress
+ * followed, if it can tell: its own clocks do.
+ */
+bool
+exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
+{
+	const TcpInfo *before = &my_session.slot->published.tcp;
+
+	if (!exchange_ask_kernel(now, info))
+		return false;
+	drain->total = info->busy - before->busy;
+	drain->client = info->rwnd_limited - before->rwnd_limited;
+	return true;
+}
+
+/* What the sampler knows of that comes first; inside a write section only. */
+const LedgerDrain *
+exchange_best_drain(const LedgerDrain *measured)
+{
+	const LedgerSampled *sampled = exchange_sampled();
+
+	return sampled && sampled->drained ? &sampled->drain : measured;
+}
+
+/*
+ * Was what has been sent again in the wait that began at "since" nothing but
+ * a probe?  Where a response takes several segments the kernel sends the last
+ * one again after two round trips, in case it was lost.  A client that thinks
+ * for longer, and acknowledges late, had it all along and says so.
+ */
+static bool
+was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
+{
+	int64		again = info->counters.retransmits - before->counters.retransmits;
+	uint32		duplicates = (uint32) (info->duplicates - before->duplicates);
+
+	return duplicates >= again && info->data_sent_at - since < DELAYED_ACK_NS;
+}
+
+/*
+ * A response that was lost is sent again, a fifth of a second later as a rule:
+ * until then the client had nothing to respond to.  The kernel knows when it
+ * last sent data, and in a wait it has no other to send.  Most requests that
+ * are lost on their way here show as well: they carried the acknowledgement of
+ * the response, for want of which that is sent again.
+ */
+bool
+exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
+{
+	const Ledger *ledger = my_ledger();
+	const TcpInfo *before = &my_session.slot->published.tcp;
+
+	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
+		before->measured_at == 0 || !exchange_ask_kernel(now, info) ||
+		info->counters.retransmits <= before->counters.retransmits ||
+		info->data_sent_at - ledger->since < LONG_WAIT_NS ||
+		was_probe(before, info, ledger->since))
+		return false;
+	drain->total = info->data_sent_at - ledger->since + info->rtt;
+	drain->client = 0;
+	return true;
+}
+
+/*
+ * The wait in progress, whose request seemed to have arrived before it began,
+ * ends at "at".  Was it a part of a message only, or something that nobody
+ * answers, so that the request came in the wait?  What has arrived is read at
+ * once, and if that takes long it is because there was no processor.
+ */
+bool
+exchange_request_came_later(int64 at)
+{
+	const Ledger *ledger = my_ledger();
+
+	return ledger->wait.pipelined && at - ledger->since > my_session.late_request &&
+		process_times_blocked() != my_session.times_blocked;
+}
+
+/*
+ * Sending is over: for how long of it was the client the cause, as far as the
+ * kernel knows?  It is asked only where sending took long.
+ */
+int64
+exchange_blocked_by_client(int64 now, TcpInfo *info)
+{
+	const Ledger *ledger = my_ledger();
+	const TcpInfo *before = &my_session.slot->published.tcp;
+
+	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
+		before->measured_at == 0 || !exchange_ask_kernel(now, info))
+		return 0;
+	return info->rwnd_limited - before->rwnd_limited;
+}
+
+/* Will the response go on leaving the kernel in the wait that begins? */
+bool
+exchange_response_drains(int64 now, int64 bytes, TcpInfo *info)
+{
+	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
+		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && exchange_ask_kernel(now, info);
+}
+
+/* What the kernel has received of the client so far; -1: not known. */
+int64
+exchange_bytes_received(int64 now)
+{
+	TcpInfo		info = NOT_ASKED;
+
+	return exchange_ask_kernel(now, &info) ? info.counters.bytes_received : -1;
+}

@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * wire_input.c
+ *	  See wire_input.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "connecting.h"
+#include "exchange.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/wait_event.h"
+#include "wire_input.h"
+
+/* in libssl, which the server has loaded if it was built with it */
+#if defined(USE_OPENSSL) && defined(__ELF__)
+#pragma weak SSL_pending
+#endif
+
+/*
+ * How long a client that was invited to copy is waited for.  Core may have
+ * something to do before it reads (triggers, an error), which must not depend on
+ * the client for longer.
+ */
+#define PATIENCE_NS					NS_PER_S
+
+/*
+ * The next message from the client, if core's buffer has one; 0 if not.
+ */
+int
+wire_next_in_buffer(void)
+{
+	int			type;
+
+	if (pq_buffer_remaining_data() <= 0 || pq_is_reading_msg())
+		return 0;
+	pq_startmsgread();
+	type = pq_peekbyte();
+	pq_endmsgread();
+	return type;
+}
+
+/*
+ * Has the library that encrypts the connection read more than it has handed
+ * out?  That does not show at the socket.
+ */
+static CompatTristate
+library_has_more(void)
+{
+#ifdef ENABLE_GSS
+	if (MyProcPort->gss && MyProcPort->gss->enc)
+		return COMPAT_UNKNOWN;
+#endif
+	if (!MyProcPort->ssl_in_use)
+		return COMPAT_NO;
+#if defined(USE_OPENSSL) && defined(__ELF__)
+	if (SSL_pending != NULL)
+		return SSL_pending(MyProcPort->ssl) > 0 ? COMPAT_YES : COMPAT_NO;
+#endif
+	return COMPAT_UNKNOWN;
+}
+
+/*
+ * Wait at "now" for data, or for something else that must be seen to.
+ *
+ * Timers set the latch as well: it is reset as core does, which while it reads
+ * a COPY looks for nothing but the end of the session.  A cancel request is
+ * core's as well: triggers may run before it reads.
+ */
+static Arrival
+data_comes(int64 now)
+{
+	int64		until = now + PATIENCE_NS;
+	WaitEvent	event;
+
+	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+	for (; now < until; now = clock_now())
+	{
+		if (WaitEventSetWait(FeBeWaitSet, (until - now) / NS_PER_MS + 1, &event, 1,
+							 WAIT_EVENT_CLIENT_READ) == 0)
+			break;
+		if ((event.events & WL_LATCH_SET) == 0)
+			return (event.events & WL_SOCKET_READABLE) != 0 ? ARRIVAL_DATA : ARRIVAL_INTERRUPT;
+		ResetLatch(MyLatch);
+		if (ProcDiePending || QueryCancelPending)
+		{
+			SetLatch(MyLatch);
+			return ARRIVAL_INTERRUPT;
+		}
+	}
+	return ARRIVAL_LATE;
+}
+
+/*
+ * The client was invited to copy, by what was sent from "asked_at" to "now".  Unless
+ * data had arrived already, it is going to cost a round trip, which is measured where
+ * we can wait for it as core is about to: when it takes too long, the rest is core's.
+ *
+ * Data that comes much sooner than a round trip after the invitation left was sent
+ * without waiting for that.
+ *
+ * The invitation may have been asked for by the extended protocol: then Sync,
+ * Flush or both are behind it in the buffer, which core will skip.
+ *
+ * Returns what came of it.
+ */
+Arrival
+wire_invited_to_copy(int64 asked_at, int64 now, bool arrived)
+{
+	int			type = wire_next_in_buffer();
+	CompatTristate data = COMPAT_NO;
+	Arrival		arrival;
+
+	if (type == MSG_SYNC || type == MSG_FLUSH)
+		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
+	else if (type != 0)
+		data = COMPAT_YES;
+	if (data == COMPAT_NO)
+		data = library_has_more();
+	if (arrived || data == COMPAT_YES)
+		return ARRIVAL_DATA;
+	if (data == COMPAT_UNKNOWN)
+	{
+		exchange_count_turn();
+		return ARRIVAL_DATA;
+	}
+
+	exchange_begin_turn(now);
+	arrival = data_comes(now);
+	now = clock_now();
+	exchange_end_turn(now, arrival == ARRIVAL_DATA &&
+					  2 * (now - asked_at) >= my_session.slot->published.trip);
+	return arrival;
+}

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * wire_input.h
+ *	  What has arrived from the client, and is not read yet.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGNETLAT_WIRE_INPUT_H
+#define PGNETLAT_WIRE_INPUT_H
+
+#include "exchange.h"
+
+/* Types of messages to the client, as in the protocol's documentation. */
+#define MSG_PARSE_COMPLETE			'1'
+#define MSG_BIND_COMPLETE			'2'
+#define MSG_CLOSE_COMPLETE			'3'
+#define MSG_NOTIFICATION			'A'
+#define MSG_COMMAND_COMPLETE		'C'
+#define MSG_DATA_ROW				'D'
+#define MSG_ERROR					'E'
+#define MSG_COPY_IN					'G'
+#define MSG_COPY_OUT				'H'
+#define MSG_EMPTY_QUERY				'I'
+#define MSG_NOTICE					'N'
+#define MSG_PARAMETER_STATUS		'S'
+#define MSG_AUTHENTICATION			'R'
+#define MSG_ROW_DESCRIPTION			'T'
+#define MSG_FUNCTION_RESULT			'V'
+#define MSG_COPY_BOTH				'W'
+#define MSG_READY_FOR_QUERY			'Z'
+#define MSG_COPY_DATA				'd'
+#define MSG_NO_DATA					'n'
+#define MSG_PORTAL_SUSPENDED		's'
+#define MSG_PARAMETERS				't'
+
+/*
+ * Noted in the place of ReadyForQuery, where the exchange may end on the plain path.
+ */
+#define MSG_READY_PLAIN				(MSG_READY_FOR_QUERY + 1)
+
+/* and from the client, which copies with MSG_COPY_DATA, too */
+#define MSG_COPY_DONE				'c'
+#define MSG_COPY_FAIL				'f'
+#define MSG_FLUSH					'H'
+#define MSG_SYNC					'S'
+
+/* What came of waiting for data. */
+typedef enum Arrival
+{
+	ARRIVAL_LATE,				/* nothing so far */
+	ARRIVAL_DATA,
+	ARRIVAL_INTERRUPT			/* something else must be seen to */
+} Arrival;
+
+/* Data to be copied, and its end: skipped where it is not asked for. */
+static inline bool
+is_copied(int type)
+{
+	return type == MSG_COPY_DATA || type == MSG_COPY_DONE || type == MSG_COPY_FAIL;
+}
+
+extern int	wire_next_in_buffer(void);
+extern Arrival wire_invited_to_copy(int64 asked_at, int64 now, bool arrived);
+extern void wire_asked_to_authenticate(void);
+
+/*
+ * Has the kernel the next request, if core's buffer has none?  What is in the
+ * buffer may be no more than a Flush message.
+ */
+static inline bool
+wire_kernel_has_request(int64 now, bool in_buffer)
+{
+	if (unlikely(in_buffer) && wire_next_in_buffer() != MSG_FLUSH)
+		return false;
+	return exchange_request_has_arrived(now);
+}
+
+#endif							/* PGNETLAT_WIRE_INPUT_H */
