@@ -66,7 +66,7 @@ CREATE FUNCTION pgnetlat_pools_last(
 	OUT stats_since timestamptz,
 	OUT window_time double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'pgnetlat_pools'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
 
 COMMENT ON FUNCTION pgnetlat_pools_last(interval) IS

@@ -25,17 +25,6 @@
 /* Thousandths of the time for which a pool is to be large enough. */
 #define POOL_PER_MILLE		999
 
-static void
-pool_identity(RowBuilder *row, const PoolCopy *pool)
-{
-	row_oid(row, "datid", pool->key.datid);
-	row_name(row, "datname", pool->kind == POOL_EVICTED ? "(evicted)" :
-			 get_database_name(pool->key.datid));
-	row_oid(row, "usesysid", pool->key.userid);
-	row_name(row, "usename", pool->kind == POOL_OF_ROLE ?
-			 GetUserNameFromId(pool->key.userid, true) : NULL);
-}
-
 /* NULL if nothing is known. */
 static void
 row_level(RowBuilder *row, const char *column, int64 level)
@@ -76,7 +65,12 @@ pool_distribution(RowBuilder *row, const PoolCopy *pool)
 static void
 pool_row(RowBuilder *row, const PoolCopy *pool, bool with_window)
 {
-	pool_identity(row, pool);
+	row_oid(row, "datid", pool->key.datid);
+	row_name(row, "datname", pool->kind == POOL_EVICTED ? "(evicted)" :
+			 get_database_name(pool->key.datid));
+	row_oid(row, "usesysid", pool->key.userid);
+	row_name(row, "usename", pool->kind == POOL_OF_ROLE ?
+			 GetUserNameFromId(pool->key.userid, true) : NULL);
 	row_int64(row, "sessions", pool->sessions);
 	if (!rows_may_see(pool->key.userid))
 	{
@@ -99,7 +93,8 @@ pool_row(RowBuilder *row, const PoolCopy *pool, bool with_window)
 
 /*
  * One row per database and role with sessions, now or before; one for all
- * sessions; and one for pools that were evicted, if there are any.
+ * sessions; and one for pools that were evicted, if there are any.  Over a window
+ * if the function has a parameter (pgnetlat_pools_last), with its length.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_pools);
 
@@ -108,34 +103,15 @@ pgnetlat_pools(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	PoolCopy   *copies;
+	int64		length = POOLS_WHOLE;
 	int			count;
 
 	rows_begin(fcinfo, &row);
+	if (PG_NARGS() > 0)
+		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
-	copies = pools_copy(&count);
+	copies = pools_copy(length, &count);
 	for (int i = 0; i < count; i++)
-		pool_row(&row, &copies[i], false);
-	return (Datum) 0;
-}
-
-/*
- * The same over a window, with its length.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_pools_last);
-
-Datum
-pgnetlat_pools_last(PG_FUNCTION_ARGS)
-{
-	RowBuilder	row;
-	PoolCopy   *copies;
-	int64		length;
-	int			count;
-
-	rows_begin(fcinfo, &row);
-	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	accumulate_all();
-	copies = pools_copy_window(length, &count);
-	for (int i = 0; i < count; i++)
-		pool_row(&row, &copies[i], true);
+		pool_row(&row, &copies[i], length != POOLS_WHOLE);
 	return (Datum) 0;
 }

@@ -210,6 +210,12 @@ restore_blocker(void *saved)
 	blockers_restore(entry);
 }
 
+static void *
+copy_pools(int *count)
+{
+	return pools_copy(POOLS_WHOLE, count);
+}
+
 /* Nobody is connected any more. */
 static void
 restore_pool(void *saved)
@@ -238,7 +244,7 @@ static const struct
 	{sizeof(ClientEntry), (CopyFunction) clients_copy, restore_client},
 	{sizeof(HistoryInterval), copy_history, restore_interval},
 	{sizeof(BlockerEntry), (CopyFunction) blockers_copy, restore_blocker},
-	{sizeof(PoolCopy), (CopyFunction) pools_copy, restore_pool},
+	{sizeof(PoolCopy), copy_pools, restore_pool},
 };
 
 /* The header that a file of this server has. */

@@ -22,6 +22,8 @@
  */
 #include "postgres.h"
 
+#include <float.h>
+
 #include "clock.h"
 #include "locks.h"
 #include "pools.h"
@@ -111,22 +113,18 @@ unlock_pools(void)
 	locks_release(LOCK_POOLS, 0);
 }
 
+/* Behind that, the pools. */
 static Size
 shared_size(void)
 {
-	return add_size(offsetof(PoolsShared, members), mul_size(slot_count(), sizeof(PoolMember)));
-}
-
-static Size
-pools_size(void)
-{
-	return mul_size(pool_count(), sizeof(Pool));
+	return MAXALIGN(add_size(offsetof(PoolsShared, members),
+							 mul_size(slot_count(), sizeof(PoolMember))));
 }
 
 Size
 pools_shmem_size(void)
 {
-	return add_size(MAXALIGN(shared_size()), pools_size());
+	return add_size(shared_size(), mul_size(pool_count(), sizeof(Pool)));
 }
 
 /* A pool begins, in a place that may have been used before. */
@@ -146,7 +144,7 @@ begin_all(TimestampTz now)
 {
 	static const PoolKey none = {InvalidOid, InvalidOid};
 
-	memset(pools, 0, pools_size());
+	memset(pools, 0, pool_count() * sizeof(Pool));
 	memset(&shared->times, 0, sizeof(shared->times));
 	begin(&pools[ALL], POOL_OF_ALL, &none, now);
 	begin(&pools[EVICTED], POOL_EVICTED, &none, now);
@@ -157,15 +155,13 @@ pools_shmem_init(void)
 {
 	bool		found;
 
-	shared = ShmemInitStruct("pgnetlat pools control", shared_size(), &found);
-	if (!found)
-	{
-		memset(shared, 0, shared_size());
-		pg_atomic_init_u64(&shared->known, 0);
-	}
-	pools = ShmemInitStruct("pgnetlat pools", pools_size(), &found);
-	if (!found)
-		begin_all(GetCurrentTimestamp());
+	shared = ShmemInitStruct("pgnetlat pools", pools_shmem_size(), &found);
+	pools = (Pool *) ((char *) shared + shared_size());
+	if (found)
+		return;
+	memset(shared, 0, shared_size());
+	pg_atomic_init_u64(&shared->known, 0);
+	begin_all(GetCurrentTimestamp());
 }
 
 /* ---------------------------------------------------------------------------
@@ -244,35 +240,33 @@ evict(Pool *pool)
 	add_up(&evicted->counted, &copy);
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		add_up(&evicted->kept[i], &pool->kept[i]);
-	pool->counted.since = 0;
+	/* what was busy long ago goes eventually */
+	for (int i = FIRST; i < pool_count(); i++)
+		pools[i].counted.usage *= USAGE_AGING;
 }
 
-/* The number of the pool of a key, which may begin by that. */
+/*
+ * The number of the pool of a key, which may begin by that: in a free place, or in
+ * that of the pool without sessions that was busy least.
+ */
 static int
 find_pool(const PoolKey *key, TimestampTz now)
 {
 	int			place = EVICTED;
+	double		least = DBL_MAX;
 
-	for (int i = FIRST; i < pool_count(); i++)
-	{
-		Pool	   *pool = &pools[i];
-
-		if (is_used(pool) && memcmp(&pool->counted.key, key, sizeof(*key)) == 0)
-			return i;
-	}
 	for (int i = FIRST; i < pool_count(); i++)
 	{
 		PoolCopy   *counted = &pools[i].counted;
+		double		usage = is_used(&pools[i]) ? counted->usage : -1;
 
-		if (counted->since == 0)
+		if (is_used(&pools[i]) && memcmp(&counted->key, key, sizeof(*key)) == 0)
+			return i;
+		if (usage < least && counted->sessions == 0)
 		{
 			place = i;
-			break;
+			least = usage;
 		}
-		counted->usage *= USAGE_AGING;
-		if (counted->sessions == 0 &&
-			(place == EVICTED || counted->usage < pools[place].counted.usage))
-			place = i;
 	}
 	if (place == EVICTED)
 		return place;
@@ -480,7 +474,7 @@ subtract(PoolCopy *copy, const PoolCopy *before)
  * over all their time.
  */
 PoolCopy *
-pools_copy_window(int64 length, int *count)
+pools_copy(int64 length, int *count)
 {
 	PoolCopy   *copies = palloc_extended(pool_count() * sizeof(PoolCopy), MCXT_ALLOC_HUGE);
 	int64		now;
@@ -505,12 +499,6 @@ pools_copy_window(int64 length, int *count)
 	}
 	unlock_pools();
 	return copies;
-}
-
-PoolCopy *
-pools_copy(int *count)
-{
-	return pools_copy_window(POOLS_WHOLE, count);
 }
 
 /*

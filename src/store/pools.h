@@ -84,8 +84,7 @@ extern void pools_take_snapshots(SnapshotLevels levels);
 #define POOLS_WHOLE		INT64CONST(0)	/* no window */
 
 extern bool pools_are_sampled(void);
-extern PoolCopy *pools_copy(int *count);
-extern PoolCopy *pools_copy_window(int64 length, int *count);
+extern PoolCopy *pools_copy(int64 length, int *count);
 extern void pools_restore(const PoolCopy *saved);
 
 #endif							/* PGNETLAT_POOLS_H */
