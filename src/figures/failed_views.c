@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
 #include "failed_connections.h"
