@@ -44,10 +44,7 @@ typedef struct Pooler
 	PoolerClient client;		/* whom the connection is used for */
 	bool		handed_on;		/* from one client to the next */
 	bool		released;		/* cleaned up, and nobody uses it since */
-	bool		owner_asked;	/* of the other end of a Unix-domain socket */
-	bool		owner_known;
-	uint32		owner;
-	int64		asked_at;		/* for this client's round trip; 0: not */
+	bool		asked;			/* for this client's round trip */
 	TcpBackoff	backoff;		/* of a client that was not found */
 } Pooler;
 
@@ -164,7 +161,7 @@ pooler_ends_exchange(bool renamed, bool in_block)
 		return false;
 	if (!pooler_suffix_same(&before, &pooler.client))
 	{
-		pooler.asked_at = 0;
+		pooler.asked = false;
 		tcpstate_got_reply(&pooler.backoff);
 		return client_changed(&before);
 	}
@@ -182,36 +179,20 @@ pooler_has_wait(char xact_status)
 	return xact_status == 'I' && pooler_is_watched();
 }
 
-/* Who is at the other end of a Unix-domain socket? */
 static void
-ask_for_owner(void)
+ask_for_rtt(const TcpEndpoints *connection)
 {
-	uid_t		uid;
+	PoolerQuestion question = {.client = pooler.client,.connection = *connection};
+	uid_t		uid = 0;
 	gid_t		gid;
 
-	if (!pooler.owner_asked && getpeereid(MyProcPort->sock, &uid, &gid) == 0)
-	{
-		pooler.owner = (uint32) uid;
-		pooler.owner_known = true;
-	}
-	pooler.owner_asked = true;
-}
-
-static void
-ask_for_rtt(const TcpEndpoints *connection, int64 now)
-{
-	PoolerQuestion question;
-
-	if (connection->family == 0)
-		ask_for_owner();
-	memset(&question, 0, sizeof(question));
-	question.client = pooler.client;
 	question.role = MyProc->roleId;
-	question.connection = *connection;
-	question.owner = pooler.owner;
-	question.owner_known = pooler.owner_known;
+	/* who is at the other end of a Unix-domain socket? */
+	question.owner_known = connection->family == 0 &&
+		getpeereid(MyProcPort->sock, &uid, &gid) == 0;
+	question.owner = (uint32) uid;
 	pooler_clients_ask(&question);
-	pooler.asked_at = now;
+	pooler.asked = true;
 }
 
 /*
@@ -232,21 +213,26 @@ pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again)
 	if (likely(client->poolers == 0) || pgnetlat_rtt_interval < 0)
 		return 0;
 	rtt = pooler_clients_rtt(MyProc->roleId, client, connection, now, &measured_at);
-	if (client->poolers != 1 || client->port == 0 ||
-		(rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS))
+	if (client->poolers != 1 || client->port == 0)
 		return rtt;
+	if (rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS)
+	{
+		pooler.asked = false;
+		tcpstate_got_reply(&pooler.backoff);
+		return rtt;
+	}
 	if (pooler_clients_is_asked())
 		due = answer_due;
 	else
 	{
 		/* the answer is there, and it was that nothing is known */
-		if (pooler.asked_at != 0)
+		if (pooler.asked)
 			tcpstate_was_refused(&pooler.backoff, now);
-		pooler.asked_at = 0;
+		pooler.asked = false;
 		due = pooler.backoff.until;
 		if (tcpstate_may_ask(&pooler.backoff, now))
 		{
-			ask_for_rtt(connection, now);
+			ask_for_rtt(connection);
 			due = answer_due;
 		}
 	}

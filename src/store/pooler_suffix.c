@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -19,73 +20,39 @@
 #define LOCAL				"unix"
 #define LOCAL_LENGTH		(sizeof(LOCAL) - 1)
 
+#define DIGITS				"0123456789"
+#define OF_HOST_NAMES		DIGITS ".-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 /* Digits of a port, and of a process ID (a suffix may give more bits than Linux). */
 #define PORT_DIGITS			5
 #define PID_DIGITS			20
 #define MAX_PORT			65535
 
-/* A part of a name, without a zero byte behind it. */
-typedef struct Text
-{
-	const char *at;
-	size_t		length;
-	bool		cut;			/* there may have been more of it */
-} Text;
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static size_t
-count_digits(const Text *text)
-{
-	size_t		count = 0;
-
-	while (count < text->length && is_digit(text->at[count]))
-		count++;
-	return count;
-}
-
-static void
-skip(Text *text, size_t length)
-{
-	text->at += length;
-	text->length -= length;
-}
-
-static bool
-skip_char(Text *text, char c)
-{
-	if (text->length == 0 || text->at[0] != c)
-		return false;
-	skip(text, 1);
-	return true;
-}
+/* No suffix is longer, zero byte included. */
+#define LONGEST_SUFFIX		128
 
 /*
- * A colon and a port are all that is left.  Of one that may have been cut off
- * the colon must be there: otherwise what is before may have been cut off as
- * well.
+ * A colon and a port are all that is left of a suffix.  Of one that may have been
+ * cut off the colon must be there: otherwise what is before may have been cut off
+ * as well.
  */
 static bool
-read_port(Text text, int *port)
+read_port(const char *text, bool cut, int *port)
 {
-	int			value = 0;
+	size_t		digits;
 
-	if (!skip_char(&text, ':') || count_digits(&text) != text.length ||
-		text.length > PORT_DIGITS)
+	if (*text++ != ':')
+		return false;
+	digits = strspn(text, DIGITS);
+	if (text[digits] != '\0' || digits > PORT_DIGITS)
 		return false;
 	*port = 0;
-	if (text.cut)
+	if (cut)
 		return true;
-	if (text.length == 0 || text.at[0] == '0')
+	if (digits == 0 || text[0] == '0')
 		return false;
-	for (size_t i = 0; i < text.length; i++)
-		value = 10 * value + (text.at[i] - '0');
-	*port = value;
-	return value <= MAX_PORT;
+	*port = atoi(text);
+	return *port <= MAX_PORT;
 }
 
 /* An address in the one form in which inet_ntop() prints it. */
@@ -120,26 +87,15 @@ read_address(const char *at, size_t length, int family, PoolerClient *client)
 
 /* TCP: an address, in brackets if it has colons itself; and a port. */
 static bool
-read_tcp(Text text, PoolerClient *client)
+read_tcp(const char *text, bool cut, PoolerClient *client)
 {
-	bool		bracket = skip_char(&text, '[');
-	const char *address = text.at;
-	const char *end = text.length > 0 ? memchr(text.at, bracket ? ']' : ':', text.length) : NULL;
-	size_t		length;
+	bool		bracket = text[0] == '[';
+	const char *address = text + bracket;
+	const char *end = strchr(address, bracket ? ']' : ':');
 
-	if (end == NULL)
-		return false;
-	length = end - address;
-	skip(&text, length + (bracket ? 1 : 0));
-	return read_address(address, length, bracket ? AF_INET6 : AF_INET, client) &&
-		read_port(text, &client->port);
-}
-
-static bool
-is_of_host_name(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
-		c == '.' || c == '-' || c == '_';
+	return end != NULL &&
+		read_address(address, (size_t) (end - address), bracket ? AF_INET6 : AF_INET, client) &&
+		read_port(end + bracket, cut, &client->port);
 }
 
 /*
@@ -147,47 +103,47 @@ is_of_host_name(char c)
  * the port.  Where the name was cut off, only its beginning.
  */
 static bool
-read_local(Text text)
+read_local(const char *text, bool cut)
 {
 	int			port;
 
-	if (text.length < LOCAL_LENGTH || memcmp(text.at, LOCAL, LOCAL_LENGTH) != 0)
+	if (strncmp(text, LOCAL, LOCAL_LENGTH) != 0)
 		return false;
-	skip(&text, LOCAL_LENGTH);
-	if (skip_char(&text, '('))
+	text += LOCAL_LENGTH;
+	if (*text == '(')
 	{
-		size_t		digits = count_digits(&text);
+		size_t		digits = strspn(++text, DIGITS);
 
-		if (digits == 0 || digits > PID_DIGITS)
+		text += digits;
+		if (digits == 0 || digits > PID_DIGITS || *text++ != '@')
 			return false;
-		skip(&text, digits);
-		if (!skip_char(&text, '@'))
-			return false;
-		while (text.length > 0 && is_of_host_name(text.at[0]))
-			skip(&text, 1);
-		if (text.cut && text.length == 0)
+		text += strspn(text, OF_HOST_NAMES);
+		if (cut && *text == '\0')
 			return true;
-		if (!skip_char(&text, ')'))
+		if (*text++ != ')')
 			return false;
-		if (text.cut && text.length == 0)
+		if (cut && *text == '\0')
 			return true;
 	}
-	return read_port(text, &port);
+	return read_port(text, cut, &port);
 }
 
-/* Where does the last separator begin?  False if there is none. */
+/* The last suffix of a name, with a zero byte behind it; false if there is none. */
 static bool
-find_separator(const char *name, size_t length, size_t *at)
+find_suffix(const char *name, size_t length, size_t *at, char *suffix)
 {
-	if (length < SEPARATOR_LENGTH)
-		return false;
-	for (size_t i = length - SEPARATOR_LENGTH + 1; i-- > 0;)
+	for (size_t left = SEPARATOR_LENGTH; left <= length; left++)
 	{
-		if (memcmp(name + i, SEPARATOR, SEPARATOR_LENGTH) == 0)
-		{
-			*at = i;
-			return true;
-		}
+		size_t		behind = left - SEPARATOR_LENGTH;
+
+		if (memcmp(name + length - left, SEPARATOR, SEPARATOR_LENGTH) != 0)
+			continue;
+		*at = length - left;
+		if (behind >= LONGEST_SUFFIX)
+			return false;
+		memcpy(suffix, name + length - behind, behind);
+		suffix[behind] = '\0';
+		return strlen(suffix) == behind;
 	}
 	return false;
 }
@@ -201,18 +157,16 @@ size_t
 pooler_suffix_read(const char *name, size_t length, size_t longest, PoolerClient *client)
 {
 	bool		cut = length >= longest;
+	char		suffix[LONGEST_SUFFIX];
 	size_t		at;
 	int			poolers = 0;
 
 	memset(client, 0, sizeof(*client));
-	while (find_separator(name, length, &at))
+	while (find_suffix(name, length, &at, suffix))
 	{
 		PoolerClient found = {0};
-		Text		text = {name + at + SEPARATOR_LENGTH, length - at - SEPARATOR_LENGTH, cut};
 
-		if (read_local(text))
-			memset(&found, 0, sizeof(found));
-		else if (!read_tcp(text, &found))
+		if (!read_local(suffix, cut) && !read_tcp(suffix, cut, &found))
 			break;
 		*client = found;
 		client->poolers = ++poolers;
