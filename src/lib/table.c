@@ -15,12 +15,15 @@
 #include "utils/memutils.h"
 
 /* Few enough that looking at all of them takes some ten microseconds. */
-#define PARTITION_ENTRIES	512
+#define PARTITION_ENTRIES	1024
 
 /* Entries that are evicted at a time: a twentieth, but no more than that. */
 #define EVICTED_FRACTION	20
 #define EVICTED_AT_ONCE		16
 #define EVICTION_AGING		0.99	/* usage is multiplied by this */
+
+/* In a copy, for entries that come while it is made. */
+#define ROOM_TO_SPARE		16
 
 /* What the name of a partition takes in ShmemIndex, which must hold them all. */
 #define SHMEM_INDEX_ENTRY	128
@@ -77,11 +80,15 @@ static HTAB *
 init_partition(const TableSpec *spec, int number, int capacity)
 {
 	char		name[NAMEDATALEN];
-	HASHCTL		info = {.keysize = spec->key_size,.entrysize = spec->entry_size};
+	HASHCTL		info = {
+		.keysize = spec->key_size,
+		.entrysize = spec->entry_size,
+		.hash = spec->hash
+	};
 
 	snprintf(name, sizeof(name), "%s %d", spec->name, number);
-	return compat_shmem_hash(name, capacity, &info,
-							 HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+	return compat_shmem_hash(name, capacity, &info, HASH_ELEM | HASH_FIXED_SIZE |
+							 (spec->hash ? HASH_FUNCTION : HASH_BLOBS));
 }
 
 void
@@ -153,7 +160,7 @@ evict_some(Table *table, int number)
 
 /* NULL if there is no such entry. */
 void *
-table_find(Table *table, uint32 hash, const void *key)
+table_find(const Table *table, uint32 hash, const void *key)
 {
 	return hash_search_with_hash_value(table->entries[table_partition_of(table, hash)], key,
 									   hash, HASH_FIND, NULL);
@@ -168,7 +175,7 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
 	int			number = table_partition_of(table, hash);
 	HTAB	   *entries = table->entries[number];
-	char	   *entry = hash_search_with_hash_value(entries, key, hash, HASH_FIND, NULL);
+	char	   *entry = table_find(table, hash, key);
 	Size		key_size = table->spec->key_size;
 
 	if (likely(entry != NULL))
@@ -186,7 +193,7 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 
 /* What the owner keeps in a partition. */
 void *
-table_own(Table *table, uint32 hash)
+table_own(const Table *table, uint32 hash)
 {
 	return own_get(table, table_partition_of(table, hash));
 }
@@ -248,7 +255,7 @@ table_evicted(const Table *table)
 
 /* Look at all entries, or change them. */
 void
-table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *arg)
+table_visit(const Table *table, LWLockMode mode, const TableVisitor *visitor, void *arg)
 {
 	for (int i = 0; i < table->partitions; i++)
 	{
@@ -268,69 +275,46 @@ table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor, void *ar
 	}
 }
 
-/* Allocate room for a copy of all entries; "copies" is all zero at first. */
-void
-table_prepare_copy(Table *table, const TableReader *reader, TableCopies *copies)
-{
-	Size		room = table_entries(table) * 5 / 4 + 64;	/* some may come yet */
-
-	room = Min(room, (Size) table->partitions * table->partition_capacity) + reader->extra;
-	if (copies->at)
-		pfree(copies->at);
-	copies->at = palloc_extended(mul_size(room, reader->copy_size), MCXT_ALLOC_HUGE);
-	copies->room = room;
-}
-
-/* Copy all entries into that room.  False: prepare once more, and try again. */
-bool
-table_copy_prepared(Table *table, const TableReader *reader, void *arg,
-					TableCopies *copies)
-{
-	copies->count = 0;
-	if (reader->restart)
-		reader->restart(arg);
-	for (int i = 0; i < table->partitions; i++)
-	{
-		HTAB	   *entries = table->entries[i];
-		void	   *own = own_get(table, i);
-		HASH_SEQ_STATUS scan;
-		void	   *entry;
-
-		locks_acquire(table->spec->lock, i, LW_SHARED);
-		if (copies->count + hash_get_num_entries(entries) + reader->extra > copies->room)
-		{
-			locks_release(table->spec->lock, i);
-			return false;
-		}
-		hash_seq_init(&scan, entries);
-		while ((entry = hash_seq_search(&scan)) != NULL)
-		{
-			char	   *copy = copies->at + copies->count++ * reader->copy_size;
-
-			if (reader->copy)
-				reader->copy(copy, entry, own, arg);
-			else
-				memcpy(copy, entry, reader->copy_size);
-		}
-		if (reader->own)
-			reader->own(own, arg);
-		locks_release(table->spec->lock, i);
-	}
-	return true;
-}
-
 /*
  * A palloc'd copy of all entries, with places behind it for reader->extra more,
  * and their number without those.
  */
 void *
-table_copy(Table *table, const TableReader *reader, void *arg, int *count)
+table_copy(const Table *table, const TableReader *reader, void *arg, int *count)
 {
-	TableCopies copies = {0};
+	Size		room = table_entries(table) + reader->extra + ROOM_TO_SPARE;
+	char	   *copies = palloc_extended(mul_size(room, reader->copy_size), MCXT_ALLOC_HUGE);
 
-	do
-		table_prepare_copy(table, reader, &copies);
-	while (!table_copy_prepared(table, reader, arg, &copies));
-	*count = (int) copies.count;
-	return copies.at;
+	*count = 0;
+	for (int i = 0; i < table->partitions; i++)
+	{
+		HASH_SEQ_STATUS scan;
+		void	   *entry;
+		Size		needed;
+
+		locks_acquire(table->spec->lock, i, LW_SHARED);
+		needed = *count + hash_get_num_entries(table->entries[i]) + reader->extra;
+		if (unlikely(needed > room))
+		{
+			/* more have come meanwhile, but nothing is allocated under a lock */
+			locks_release(table->spec->lock, i--);
+			room = needed + needed / 4 + ROOM_TO_SPARE;
+			copies = repalloc_huge(copies, mul_size(room, reader->copy_size));
+			continue;
+		}
+		hash_seq_init(&scan, table->entries[i]);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+		{
+			char	   *copy = copies + (Size) (*count)++ * reader->copy_size;
+
+			if (reader->copy)
+				reader->copy(copy, entry, own_get(table, i), arg);
+			else
+				memcpy(copy, entry, reader->copy_size);
+		}
+		if (reader->own)
+			reader->own(own_get(table, i), arg);
+		locks_release(table->spec->lock, i);
+	}
+	return copies;
 }

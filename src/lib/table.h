@@ -10,7 +10,7 @@
  * kept in the partition, so sums over all rows never decrease.
  *
  * Nobody holds two partitions' locks of a table, and nobody holds one for longer
- * than it takes to look at all entries of a partition, some 500.  Nothing that
+ * than it takes to look at all entries of a partition, about a thousand.  Nothing that
  * is done under such a lock allocates or raises an error.
  *
  * A copy of the table is made partition by partition.  Entries never change
@@ -49,6 +49,9 @@ typedef struct TableSpec
 	Size		since_offset;	/* a TimestampTz: when the entry was made */
 	Size		own_size;		/* what the owner keeps in each partition, at
 								 * first all zero */
+
+	/* Hashes a key.  NULL: by its bytes, as dynahash does. */
+	HashValueFunc hash;
 
 	/* May an entry be evicted?  NULL: any may. */
 	bool		(*may_go) (const void *entry);
@@ -107,10 +110,10 @@ table_unlock(const Table *table, uint32 hash)
 }
 
 /* Functions for the holder of the partition's lock */
-extern void *table_find(Table *table, uint32 hash, const void *key);
+extern void *table_find(const Table *table, uint32 hash, const void *key);
 extern void *table_find_or_add(Table *table, uint32 hash, const void *key,
 							   TimestampTz now);
-extern void *table_own(Table *table, uint32 hash);
+extern void *table_own(const Table *table, uint32 hash);
 extern void table_count_evicted(Table *table, uint32 hash);
 
 /* Functions for callers that hold no lock of the table */
@@ -125,7 +128,7 @@ typedef struct TableVisitor
 	void		(*own) (void *own, void *arg);	/* or NULL; after its entries */
 } TableVisitor;
 
-extern void table_visit(Table *table, LWLockMode mode, const TableVisitor *visitor,
+extern void table_visit(const Table *table, LWLockMode mode, const TableVisitor *visitor,
 						void *arg);
 
 /* How an owner reads: what a copy of an entry consists of. */
@@ -139,28 +142,9 @@ typedef struct TableReader
 	/* Takes what it wants of a partition's own, or NULL. */
 	void		(*own) (const void *own, void *arg);
 
-	/* What the two have noted is void: the copy begins anew.  Or NULL. */
-	void		(*restart) (void *arg);
-
 	int			extra;			/* places for the owner to add to the copy */
 } TableReader;
 
-extern void *table_copy(Table *table, const TableReader *reader, void *arg, int *count);
-
-/*
- * The same in two steps, for callers that hold another lock while the copy is
- * made: the first one allocates room; the second one copies, or returns false
- * where the room is not enough any more, and both are to be done again.
- */
-typedef struct TableCopies
-{
-	char	   *at;				/* palloc'd; NULL: no room yet */
-	Size		room;			/* number of copies that fit */
-	Size		count;
-} TableCopies;
-
-extern void table_prepare_copy(Table *table, const TableReader *reader, TableCopies *copies);
-extern bool table_copy_prepared(Table *table, const TableReader *reader, void *arg,
-								TableCopies *copies);
+extern void *table_copy(const Table *table, const TableReader *reader, void *arg, int *count);
 
 #endif							/* PGNETLAT_TABLE_H */

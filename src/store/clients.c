@@ -522,16 +522,6 @@ copy_evicted(const void *own, void *arg)
 	}
 }
 
-static void
-restart(void *arg)
-{
-	ClientsReading *reading = arg;
-
-	memset(reading->evicted, 0, sizeof(reading->evicted));
-	reading->now = clock_now();
-	reading->timestamp = GetCurrentTimestamp();
-}
-
 /*
  * A palloc'd copy of all entries over a window that contains the last "length"
  * nanoseconds, if there is one, or else the longest there is.  It began when "since"
@@ -545,10 +535,13 @@ clients_copy_window(int64 length, int *count)
 		.copy_size = sizeof(ClientEntry),
 		.copy = copy_group,
 		.own = copy_evicted,
-		.restart = restart,
 		.extra = CLIENTS_EVICTED,
 	};
-	ClientsReading reading = {.length = length};
+	ClientsReading reading = {
+		.length = length,
+		.now = clock_now(),
+		.timestamp = GetCurrentTimestamp()
+	};
 	ClientEntry *copies = table_copy(&table, &reader, &reading, count);
 
 	for (int i = 0; i < CLIENTS_EVICTED; i++)

@@ -58,6 +58,22 @@ evict_entry(void *own, const void *entry)
 	add_entry(own, entry);
 }
 
+/* Query identifiers are hashes already, but those of others than core may not be. */
+static inline uint32
+hash_key(const StatementKey *key)
+{
+	uint64		hash = (key->queryid ^ ((uint64) key->dbid << 32 | key->userid)) *
+		UINT64CONST(0x9E3779B97F4A7C15);
+
+	return (uint32) ((hash ^ (hash >> 29)) * UINT64CONST(0xBF58476D1CE4E5B9) >> 32);
+}
+
+static uint32
+hash_statement(const void *key, Size size)
+{
+	return hash_key(key);
+}
+
 /* Nothing has been counted: snapshots of that are as of now. */
 static void
 begin_snapshots(void *own)
@@ -74,6 +90,7 @@ static const TableSpec spec = {
 	.usage_offset = offsetof(StatementEntry, usage),
 	.since_offset = offsetof(StatementEntry, since),
 	.own_size = sizeof(StatementsPartition),
+	.hash = hash_statement,
 	.evict = evict_entry,
 	.begin = begin_snapshots,
 };
@@ -162,7 +179,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 		keys[i].userid = counted[i].userid;
 		keys[i].dbid = dbid;
 		keys[i].queryid = counted[i].queryid;
-		hashes[i] = table_hash(&table, &keys[i]);
+		hashes[i] = hash_key(&keys[i]);
 		left |= UINT64CONST(1) << i;
 	}
 	if (left == 0)
@@ -198,7 +215,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 void
 statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
 {
-	uint32		hash = table_hash(&table, key);
+	uint32		hash = hash_key(key);
 	StatementEntry *entry;
 
 	locks_acquire(LOCK_RESET, 0, LW_SHARED);
@@ -219,7 +236,7 @@ void
 statements_restore(const StatementEntry *saved)
 {
 	static const StatementKey none;
-	uint32		hash = table_hash(&table, &saved->key);
+	uint32		hash = hash_key(&saved->key);
 	SharedStatement *shared = NULL;
 
 	table_lock(&table, hash);
@@ -247,12 +264,6 @@ read_evicted(const void *own, void *sum)
 	add_entry(sum, own);
 }
 
-static void
-forget_evicted(void *sum)
-{
-	memset(sum, 0, sizeof(StatementEntry));
-}
-
 /*
  * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
  * there is any, is the last.
@@ -263,10 +274,9 @@ statements_copy(int *count)
 	static const TableReader reader = {
 		.copy_size = sizeof(StatementEntry),
 		.own = read_evicted,
-		.restart = forget_evicted,
 		.extra = 1,
 	};
-	StatementEntry evicted;
+	StatementEntry evicted = {0};
 	StatementEntry *copies = table_copy(&table, &reader, &evicted, count);
 
 	if (evicted.since != 0)

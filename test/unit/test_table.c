@@ -54,9 +54,9 @@ LWLockRelease(LWLock *lock)
  * ---------------------------------------------------------------------------
  */
 
-#define CAPACITY	2100
-#define PARTITIONS	4
-#define KEYS		5000
+#define CAPACITY	3100
+#define PARTITIONS	3
+#define KEYS		7000
 
 typedef struct Entry
 {
@@ -147,12 +147,6 @@ read_own(const void *own, void *sum)
 	*(int64 *) sum += ((const Own *) own)->count;
 }
 
-static void
-restart(void *sum)
-{
-	*(int64 *) sum = 0;
-}
-
 /* A copy's sum; each key must be there once. */
 static int64
 sum_of_copy(int *count)
@@ -160,11 +154,10 @@ sum_of_copy(int *count)
 	static const TableReader reader = {
 		.copy_size = sizeof(Entry),
 		.own = read_own,
-		.restart = restart,
 		.extra = 1,
 	};
 	bool		is_there[KEYS] = {false};
-	int64		sum = -1;
+	int64		sum = 0;
 	Entry	   *copies = table_copy(&table, &reader, &sum, count);
 
 	for (int i = 0; i < *count; i++)

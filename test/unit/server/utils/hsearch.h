@@ -7,11 +7,15 @@
 #define HASH_ELEM			1
 #define HASH_BLOBS			2
 #define HASH_FIXED_SIZE		4
+#define HASH_FUNCTION		8
+
+typedef uint32 (*HashValueFunc) (const void *key, Size size);
 
 typedef struct HASHCTL
 {
 	Size		keysize;
 	Size		entrysize;
+	HashValueFunc hash;
 } HASHCTL;
 
 typedef struct HTAB
@@ -58,6 +62,8 @@ get_hash_value(HTAB *table, const void *key)
 {
 	uint64		hash = UINT64CONST(0xCBF29CE484222325);
 
+	if (table->info.hash)
+		return table->info.hash(key, table->info.keysize);
 	for (Size i = 0; i < table->info.keysize; i++)
 		hash = (hash ^ ((const uint8 *) key)[i]) * UINT64CONST(0x100000001B3);
 	return (uint32) ((hash * UINT64CONST(0x9E3779B97F4A7C15)) >> 32);
