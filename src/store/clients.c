@@ -481,12 +481,14 @@ copy_group(void *copy, const void *entry, const void *own, void *arg)
 	int			place;
 
 	memcpy(result, &group->entry, sizeof(ClientEntry));
-	if (reading->length == 0)
-		return;
-	place = snapshots_begin_window(times, reading->now - reading->length);
-	result->since = Max(result->since, reading->timestamp -
-						(reading->now - times->at[place]) / NS_PER_US);
-	snapshot_subtract((ClientSnapshot *) &result->counters, &group->kept[place]);
+	if (reading->length > 0)
+	{
+		place = snapshots_begin_window(times, reading->now - reading->length);
+		result->since = Max(result->since, reading->timestamp -
+							(reading->now - times->at[place]) / NS_PER_US);
+		snapshot_subtract((ClientSnapshot *) &result->counters, &group->kept[place]);
+	}
+	/* a part may have come to another group than the time that it is a part of */
 	ledger_totals_fit(&result->counters.totals);
 }
 
@@ -557,34 +559,4 @@ ClientEntry *
 clients_copy(int *count)
 {
 	return clients_copy_window(0, count);
-}
-
-typedef struct WindowBegin
-{
-	int64		since;			/* what the window must contain */
-	int64		began;			/* of all partitions, the latest */
-} WindowBegin;
-
-static void
-note_window(void *own, void *arg)
-{
-	const SnapshotTimes *times = &((ClientsPartition *) own)->times;
-	WindowBegin *begin = arg;
-
-	begin->began = Max(begin->began, times->at[snapshots_begin_window(times, begin->since)]);
-}
-
-/*
- * How long is the window over a group that has been there all the time?  In
- * nanoseconds; at least 1.
- */
-int64
-clients_window_length(int64 length)
-{
-	static const TableVisitor visitor = {.own = note_window};
-	int64		now = clock_now();
-	WindowBegin begin = {.since = now - length};
-
-	table_visit(&table, LW_SHARED, &visitor, &begin);
-	return Max(now - begin.began, 1);
 }

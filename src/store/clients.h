@@ -140,6 +140,5 @@ extern void clients_restore(const ClientEntry *saved);
 /* Windows: what was counted since a moment that is kept */
 extern void clients_take_snapshots(SnapshotLevels levels);
 extern ClientEntry *clients_copy_window(int64 length, int *count);
-extern int64 clients_window_length(int64 length);
 
 #endif							/* PGNETLAT_CLIENTS_H */

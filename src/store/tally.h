@@ -51,7 +51,7 @@
 #include "statements.h"
 
 /* Statements that a session counts before it has to add them to their table. */
-#define TALLY_STATEMENTS		48
+#define TALLY_STATEMENTS		32
 
 typedef struct TallyHistogram
 {
