@@ -5,9 +5,9 @@
  *
  * A round is one call of core's GetLockStatusData(), behind pg_locks, which
  * shares all partition locks of the lock manager for a moment.
- * (GetBlockerStatusData(), behind pg_blocking_pids(), tells about one process,
- * so all of them take time in proportion to their square, and not when their
- * waits began.)
+ * (GetBlockerStatusData(), behind pg_blocking_pids(), answers for one process:
+ * to ask it about all takes time in proportion to the square of their number,
+ * and it does not say when their waits began.)
  *
  * Everything here is the worker's own memory.  PGPROCs and core's entries of
  * backends' status are in shared memory for good, so those of processes that
@@ -73,8 +73,8 @@ typedef struct LockWait
 	LocalTransactionId lxid;	/* of the transaction in which it holds the
 								 * lock */
 	bool		outlives;		/* a lock that may outlive that */
-	bool		is_new;			/* its holder was found by this round, and none
-								 * was known before */
+	bool		is_new;			/* its holder was found by this round, and
+								 * none was known before */
 	uint32		key_number;		/* of the holder's key, ... */
 	int64		on_key;			/* ... under which so much is booked */
 } LockWait;
@@ -82,7 +82,8 @@ typedef struct LockWait
 static LockWait *waits = NULL;	/* by slot */
 static Holder *holders = NULL;	/* no more than there are waits */
 static int	holder_count = 0;	/* places that have ever been taken */
-static int *noted = NULL;		/* slots of those seen waiting in this tick, ... */
+static int *noted = NULL;		/* slots of those seen waiting in this tick,
+								 * ... */
 static int	noted_count = 0;
 static int *waiting = NULL;		/* ... and in the tick before */
 static int	waiting_count = 0;

@@ -28,7 +28,8 @@ static int	count = 0;
 static void
 holds(int process, int lock, int mode)
 {
-	table[count++] = (LockInstance) {
+	table[count++] = (LockInstance)
+	{
 		.lock = lock,.process = process,.held = 1u << mode,.source = count
 	};
 }
@@ -36,7 +37,8 @@ holds(int process, int lock, int mode)
 static void
 awaits(int process, int lock, int mode, int64 since)
 {
-	table[count++] = (LockInstance) {
+	table[count++] = (LockInstance)
+	{
 		.lock = lock,.process = process,.awaited = mode,.conflicts = conflicts[mode],
 			.since = since,.source = count
 	};
