@@ -86,8 +86,6 @@ SINCE = """coalesce(to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:M
 PARTS = ['exec', 'send', 'recv', 'network', 'client', 'idle']
 STATEMENT_PARTS = PARTS[:-1]
 EXEC_PARTS = ['cpu', 'io', 'lock', 'replication', 'remote', 'other', 'unsampled']
-CONNECT_PARTS = ['start', 'tls', 'auth', 'other']
-CONNECT_WHO = ['server', 'network', 'client']
 BLOCKER_PARTS = ['exec', 'send', 'recv', 'network', 'client']
 STATES = ['executing', 'sending', 'receiving', 'waiting', 'waiting in transaction', 'idle']
 
@@ -109,10 +107,8 @@ def seconds_of(parts):
 # yet, each name is not found in the view, but beside it: a zero.
 SINCE_1_1 = ['run_queue_time', 'run_queue_wait_time'] + [f'exec_{part}_time' for part in EXEC_PARTS]
 
-CONNECT_COLUMNS = (['connections', 'failed_connections', 'connect_round_trips'] +
-                   [f'connect_{part}_time' for part in CONNECT_WHO + CONNECT_PARTS])
-CONNECT_SECONDS = ',\n       '.join(f"{seconds(f'x_connect_{part}_time')} AS {part}_seconds_total"
-                                    for part in CONNECT_WHO + CONNECT_PARTS)
+CONNECT_COLUMNS = ['connections', 'failed_connections', 'connect_round_trips', 'connect_time', 'connect_tls_time',
+                   'connect_auth_time']
 
 
 def clients_with(columns):
@@ -287,7 +283,9 @@ SELECT {DATNAME} AS datname,
        sum(x_connections) AS connections_total,
        sum(x_failed_connections) AS failed_connections_total,
        sum(x_connect_round_trips) AS round_trips_total,
-       {CONNECT_SECONDS}
+       {seconds('x_connect_time')} AS seconds_total,
+       {seconds('x_connect_tls_time')} AS tls_seconds_total,
+       {seconds('x_connect_auth_time')} AS auth_seconds_total
   FROM {clients_with(CONNECT_COLUMNS)}
  WHERE {NOT_MYSELF}
  GROUP BY 1""",
@@ -295,13 +293,9 @@ SELECT {DATNAME} AS datname,
         counter('connections_total', 'Connections that were set up.'),
         counter('failed_connections_total', 'Connections that ended before they were: wrong password, rejected, ...'),
         counter('round_trips_total', "Round trips that this took the clients, TCP's own included."),
-        counter('server_seconds_total', 'Part of the time that it took: the server worked.'),
-        counter('network_seconds_total', 'Part of it: waiting for round trips.'),
-        counter('client_seconds_total', 'Part of it: waiting for the client.'),
-        counter('start_seconds_total', 'The same time by what was going on: forking and starting the process.'),
-        counter('tls_seconds_total', 'Agreeing on encryption.'),
-        counter('auth_seconds_total', 'Authentication.'),
-        counter('other_seconds_total', 'The rest: catalogs, settings, the first ReadyForQuery.'),
+        counter('seconds_total', 'The time that it took, beside that of sessions.'),
+        counter('tls_seconds_total', 'Part of it: agreeing on encryption.'),
+        counter('auth_seconds_total', 'Part of it: authentication.'),
     ])
 
 HISTOGRAMS = Query(
@@ -626,56 +620,39 @@ HAVING count(change) = 3
         gauge('fast_throughput_ratio', 'The same if the server were twice as fast.'),
     ])
 
-# So many rows the view has at most; one is for those that found no place.
-REPLICATION_GROUPS = 64
-WALSENDER_PARTS = ['send', 'busy', 'idle']
+# As many rows as there are receivers: max_wal_senders is 10 by default.
+REPLICATION_GROUPS = 10
+WALSENDER_PARTS = ['sender', 'network_limited', 'receiver_limited', 'buffer_limited']
 
 REPLICATION = Query(
     key='pgnetlat_replication',
     rows='G',
-    labels=['kind', 'application_name', 'client_addr'],
-    # As few as there are standbys and the like; without privileges there are no
-    # figures.  What the kernel does not count (Unix-domain sockets) is zero.
+    labels=['application_name', 'client_addr'],
+    # Without privileges, and over Unix-domain sockets, there are no figures.
     sql=f"""
-SELECT coalesce(r.kind, 'other') AS kind,
-       CASE WHEN r.kind IS NULL THEN 'other' ELSE r.application_name END AS application_name,
-       CASE WHEN r.kind IS NULL THEN 'other' ELSE coalesce(host(r.client_addr), 'local') END AS client_addr,
+SELECT r.application_name,
+       host(r.client_addr) AS client_addr,
        sum(r.walsenders) AS walsenders,
-       sum(r.ended_walsenders) AS ended_walsenders_total,
-       coalesce(max(w.rtt), 0) / 1000 AS rtt_seconds,
-       {seconds('r.send_network_time')} AS blocked_send_network_seconds_total,
-       {seconds('r.send_client_time')} AS blocked_send_receiver_seconds_total,
+       coalesce(max(r.flush_lag), 0) / 1000 AS flush_lag_seconds,
+       coalesce(min(r.rtt), 0) / 1000 AS rtt_seconds,
+       coalesce(sum(r.bytes_queued), 0) AS queued_bytes,
        coalesce(sum(r.retransmits), 0) AS retransmits_total,
-       sum(r.bytes_sent) AS sent_bytes_total,
-       coalesce(sum(r.bytes_received), 0) AS received_bytes_total,
-       coalesce(sum(r.packets_sent), 0) AS sent_packets_total,
-       coalesce(sum(r.packets_received), 0) AS received_packets_total,
-       sum(r.replies) AS replies_total,
-       sum(r.flushes) AS flushes_total,
-       {seconds('r.flush_network_time')} AS flush_network_seconds_total,
-       {seconds('r.flush_standby_time')} AS flush_standby_seconds_total,
+       coalesce(sum(r.bytes_acked), 0) AS acked_bytes_total,
        {seconds_of(WALSENDER_PARTS)}
   FROM pgnetlat_replication r
-  LEFT JOIN (SELECT kind, application_name, client_addr, max(rtt) AS rtt
-               FROM pgnetlat_walsenders GROUP BY 1, 2, 3) w
-         ON (w.kind, w.application_name) = (r.kind, r.application_name)
-            AND w.client_addr IS NOT DISTINCT FROM r.client_addr
- WHERE r.total_time IS NOT NULL
- GROUP BY 1, 2, 3""",
+ WHERE r.sender_time IS NOT NULL
+ GROUP BY 1, 2""",
     metrics=[
         gauge('walsenders', 'Walsenders that are connected.'),
-        counter('ended_walsenders_total', 'Walsenders that have ended.'),
-        gauge('rtt_seconds', "The round-trip time of the path, the greatest of the group's; 0 where unknown."),
-        counter('blocked_send_network_seconds_total', 'Part of send: blocked by the network.'),
-        counter('blocked_send_receiver_seconds_total', 'Part of send: blocked by the receiver.'),
-        *traffic('Bytes of messages to the receivers.'),
-        counter('replies_total', 'Messages in which receivers said how far they were.'),
-        counter('flushes_total', 'Confirmations of a flush of which the server knows how long it took.'),
-        counter('flush_network_seconds_total', 'Part of the time that they took: one round trip for each.'),
-        counter('flush_standby_seconds_total', 'The rest: the receiver writes and flushes, or the line is slow.'),
+        gauge('flush_lag_seconds', 'From when WAL was sent until its flush was confirmed; 0 where unknown.'),
+        gauge('rtt_seconds', 'The round-trip time of the path; 0 where unknown.'),
+        gauge('queued_bytes', "Bytes handed over that the receiver's kernel has not acknowledged."),
+        counter('retransmits_total', 'TCP segments sent again.'),
+        counter('acked_bytes_total', "Bytes that the receiver's kernel has acknowledged."),
     ],
     parts=WALSENDER_PARTS,
-    parts_help="Walsenders' wall-clock time by where it went; busy and idle are sampled.")
+    parts_help="Time of walsenders' connections by what limited them: the sender had nothing under way, the path, the "
+               'receiver, or the send buffer.')
 
 COLLECTORS = [
     Collector('pgnetlat', 'Where the time goes, per database; the health of it all',
@@ -692,6 +669,6 @@ COLLECTORS = [
               [FINDING]),
     Collector('pgnetlat_predictions', f'Opt-in: what pgnetlat_what_if() predicts of the {TOP} busiest client groups',
               [PREDICTION]),
-    Collector('pgnetlat_replication', 'Opt-in: walsenders, by what they are for, application and address',
+    Collector('pgnetlat_replication', 'Opt-in: walsenders, by application and address',
               [REPLICATION]),
 ]

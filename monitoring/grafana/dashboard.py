@@ -362,31 +362,32 @@ def replication(board):
     by = ' by (application_name, client_addr)'
     legend = '{{application_name}} {{client_addr}}'
 
-    def one(name, what=''):
-        return total(f'pgnetlat_replication_{name}_total', SERVER, by), f'{legend} {what}'.strip()
+    def now(name, what=''):
+        return f'max{by} (pgnetlat_replication_{name}{{{SERVER}}})', f'{legend} {what}'.strip()
+
+    def limited(part):
+        return parts(part + '_limited', 'replication', SERVER, by), f'{legend} {part}'
 
     board.with_row(builders.Row('Replication: the network, or the standby?'))
     board.with_panel(graph(
-        'Walsenders at work',
-        'Walsenders that were sending or busy, on average: standbys, subscriptions, base backups. The rest of their time '
-        'they waited for something to send. Needs the collector pgnetlat_replication.',
+        'What limits walsenders',
+        'Connections that had something under way, on average, by what limited them: the path, a receiver that took no '
+        'more, or a send buffer that is too small for the path. The rest of their time they had nothing to send. Needs '
+        'the collector pgnetlat_replication.',
         'suffix: walsenders',
-        [(parts('send', 'replication', SERVER, by), f'{legend} send'),
-         (parts('busy', 'replication', SERVER, by), f'{legend} busy')], width=8))
+        [limited('network'), limited('receiver'), limited('buffer')], width=8))
     board.with_panel(graph(
-        'Walsenders blocked',
-        'Walsenders that could not send, on average, because of the network or because their receiver would take no '
-        'more. Needs the collector pgnetlat_replication.',
-        'suffix: walsenders',
-        [one('blocked_send_network_seconds', 'network'), one('blocked_send_receiver_seconds', 'receiver')], width=8))
-    flushes = total('pgnetlat_replication_flushes_total', SERVER, by)
+        'What is under way',
+        "Bytes that walsenders have handed over and the receivers' kernels have not acknowledged. Needs the collector "
+        'pgnetlat_replication.',
+        'bytes',
+        [now('queued_bytes')], width=8))
     board.with_panel(graph(
         'What a flush takes',
-        'Mean time from sending WAL until its flush was confirmed, which is what a synchronous commit waits for: one round '
+        'Time from sending WAL until its flush was confirmed, which is what a synchronous commit waits for: one round '
         'trip, and the standby\'s own work. Needs the collector pgnetlat_replication.',
         's',
-        [(per(one('flush_network_seconds')[0], flushes), f'{legend} network'),
-         (per(one('flush_standby_seconds')[0], flushes), f'{legend} standby')], width=8))
+        [now('flush_lag_seconds', 'flush'), now('rtt_seconds', 'round trip')], width=8))
 
 
 def trust(board):
