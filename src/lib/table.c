@@ -15,11 +15,11 @@
 #include "utils/memutils.h"
 
 /* Few enough that looking at all of them takes some ten microseconds. */
-#define PARTITION_ENTRIES	1024
+#define PARTITION_ENTRIES	512
 
 /* Entries that are evicted at a time: a twentieth, but no more than that. */
 #define EVICTED_FRACTION	20
-#define EVICTED_AT_ONCE		16
+#define EVICTED_AT_ONCE		32
 #define EVICTION_AGING		0.99	/* usage is multiplied by this */
 
 /* In a copy, for entries that come while it is made. */
@@ -32,7 +32,7 @@
 int
 table_partitions(int capacity)
 {
-	return Max(capacity / PARTITION_ENTRIES, 1);
+	return Max((capacity + PARTITION_ENTRIES / 2) / PARTITION_ENTRIES, 1);
 }
 
 static int

@@ -10,7 +10,7 @@
  * kept in the partition, so sums over all rows never decrease.
  *
  * Nobody holds two partitions' locks of a table, and nobody holds one for longer
- * than it takes to look at all entries of a partition, about a thousand.  Nothing that
+ * than it takes to look at all entries of a partition, some five hundred.  Nothing that
  * is done under such a lock allocates or raises an error.
  *
  * A copy of the table is made partition by partition.  Entries never change

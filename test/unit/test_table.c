@@ -54,9 +54,9 @@ LWLockRelease(LWLock *lock)
  * ---------------------------------------------------------------------------
  */
 
-#define CAPACITY	3100
+#define CAPACITY	1500
 #define PARTITIONS	3
-#define KEYS		7000
+#define KEYS		4000
 
 typedef struct Entry
 {
