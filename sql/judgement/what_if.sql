@@ -10,31 +10,36 @@
 --		network_time	round trips: in proportion to their number and to their
 --						length; and in it,
 --		stream_time		what large responses take beyond that: a window's worth
---						for each round trip while the path's bandwidth is far
+--						for each round trip, where that is less than the path can
+--						carry meanwhile
 --		client_time		the client thinks
 --		cpu_time		on processors, io_time reading and writing files
---		held_up_time	waits for standbys, other servers and anything else
+--		held_up_time	waits for standbys and other servers, and other_time:
+--						anything else
 --		lock_time		waits for locks
 --		queue_time		waits for a processor
 --
 -- The account tells how long the queues are, and so how much throughput each of
 -- them still admits: throughput ^ -3 is (delays / sessions) ^ -3 plus one such
 -- term for each queue, which is what a closed network of queues gives to within a
--- few percent and what is measured, exactly, where nothing is changed.  The term
+-- few percent and what is measured, exactly, where nothing is changed.  A queue's
+-- term is no larger than the time spent in it and a quarter; the rest of a short
+-- queue is a delay, because it is not its sessions that made it.  The term
 -- of the locks changes with the time for which transactions hold them, that of the
 -- processors with the time on them; all processors are a hard limit.  Locks are
 -- taken by a transaction's statements, so the wait after COMMIT is not in the time
--- for which they are held.
+-- for which they are held; nor is other_time, which is that of those who wait.
 --
 -- The likely prediction and its bounds differ in what the account cannot tell:
 --
 --		locks			their holders change likewise, or not at all
---		streams			large responses take as long as the path, or are limited
---						by its bandwidth, or the disk of who reads them
+--		streams			what large responses take beyond a round trip changes
+--						with it, or is for the path's bandwidth; the former if it
+--						is a round trip or more
 --		warmth			after a longer wait caches are colder and processors
---						asleep: a turn of server and client took
---						0.035 + 0.08 * log10(1 + wait / 0.25) ms longer, as
---						measured; half of that, none, or all
+--						asleep: 0.035 + 0.08 * log10(1 + wait / 0.25) ms of each
+--						turn of server and client were measured to be for that;
+--						none may be, or six times as much, on a busy machine
 --		held_up			what is waited for becomes faster as the server does
 --		beside			the client's turns need the server's processors
 --		newcomers		more sessions wait for each other, fewer do not
@@ -51,6 +56,7 @@ CREATE FUNCTION pgnetlat_predict(
 	IN in_xact_wait_time double precision DEFAULT 0,
 	IN cpu_time double precision DEFAULT 0,
 	IN io_time double precision DEFAULT 0,
+	IN other_time double precision DEFAULT 0,
 	IN lock_time double precision DEFAULT 0,
 	IN queue_time double precision DEFAULT 0,
 	IN new_rtt double precision DEFAULT NULL,
@@ -68,22 +74,24 @@ BEGIN ATOMIC
 		   max(x.throughput) FILTER (WHERE a.likely),
 		   min(x.least),
 		   max(x.most)
-	  FROM (SELECT true, true, true, 0.5, false, false
+	  FROM (SELECT true, true, stream_time >= rtt, 1.0, false, false
 			 UNION ALL
 			SELECT false, l.yes, t.yes, w.degree, h.yes, b.yes
 			  FROM (VALUES (true), (false)) l(yes),
 				   (VALUES (true), (false)) t(yes),
-				   (VALUES (0.0), (1.0)) w(degree),
+				   (VALUES (0.0), (6.0)) w(degree),
 				   (VALUES (true), (false)) h(yes),
 				   (VALUES (true), (false)) b(yes))
 		   a(likely, locks, streams, warmth, held_up, beside),
-		   -- what is asked for; a batch takes whole round trips
+		   -- what is asked for; a transaction takes whole round trips, unless it is one
+		   -- statement, of which several share one
 		   LATERAL (SELECT coalesce(rtt, 0) AS old_rtt,
 						   coalesce(new_rtt, rtt, 0) AS to_rtt,
 						   coalesce(new_speed, 1) AS to_speed,
 						   coalesce(new_sessions, busy_sessions) AS to_sessions,
 						   CASE WHEN new_batch > 1
-								THEN least(round_trips, ceil(statements / new_batch - 1e-9))
+								THEN least(round_trips, CASE WHEN round_trips < 1.5 THEN statements / new_batch
+															 ELSE ceil(statements / new_batch - 1e-9) END)
 								ELSE round_trips END AS to_round_trips,
 						   transaction_time - network_time - client_time -
 						   cpu_time - io_time - lock_time - queue_time AS held_up_time,
@@ -93,7 +101,7 @@ BEGIN ATOMIC
 		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client) thinks,
 		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + (s.old_rtt + thinks.client) / 0.25)) AS old,
 						   s.to_round_trips * (0.035 + 0.08 * log(1 + (s.to_rtt + thinks.client) / 0.25)) AS new) turn,
-		   LATERAL (SELECT coalesce(1 - a.warmth * least(turn.old / nullif(cpu_time + client_time, 0), 0.9) *
+		   LATERAL (SELECT coalesce(1 - a.warmth * least(turn.old / nullif(cpu_time + client_time, 0), 0.95) *
 									(1 - turn.new / nullif(turn.old, 0)), 1) AS work,
 						   greatest(s.trip_time - round_trips * s.old_rtt, 0) + s.to_round_trips * s.to_rtt AS trips,
 						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
@@ -102,32 +110,41 @@ BEGIN ATOMIC
 		   -- for how long a lock is held: not while the client waits after COMMIT
 		   LATERAL (SELECT greatest(1 - 1 / nullif(round_trips, 0), 0) AS old,
 						   greatest(1 - 1 / nullif(s.to_round_trips, 0), 0) AS new,
-						   greatest(1 - 1 / nullif(round_trips, 0), 1 / nullif(round_trips, 0)) AS server
+						   least(greatest(1 - 1 / nullif(round_trips, 0), 1 / nullif(round_trips, 0)), 1) AS server
 					) within,
 		   LATERAL (SELECT s.trip_time * within.old AS trips,
 						   least(s.trip_time * within.old, in_xact_wait_time) AS known) waits,
-		   LATERAL (SELECT within.server * (cpu_time + io_time) + in_xact_wait_time + s.held_up_time AS old,
-						   within.server * n.work * (cpu_time + io_time) / s.to_speed +
-						   in_xact_wait_time - waits.known + n.held_up +
+		   LATERAL (SELECT within.server * (cpu_time + io_time + queue_time) + in_xact_wait_time +
+						   greatest(s.held_up_time - other_time, 0) AS old,
+						   within.server * n.work * (cpu_time + io_time + queue_time) / s.to_speed +
+						   in_xact_wait_time - waits.known +
+						   greatest(n.held_up - other_time, 0) +
 						   n.trips * within.new * coalesce(waits.known / nullif(waits.trips, 0), 1) AS new
 					) hold,
-		   -- sessions that are only delayed, and what the queues add: 1 / throughput, cubed
+		   -- without queues
 		   LATERAL (SELECT (transaction_time - queue_time - CASE WHEN a.locks THEN lock_time ELSE 0 END) AS old,
 						   n.trips + n.streams + n.work * (client_time + (cpu_time + io_time) / s.to_speed) +
 						   n.held_up + CASE WHEN a.locks THEN 0 ELSE lock_time END AS new,
-						   CASE WHEN a.locks THEN lock_time ELSE 0 END /
-						   nullif(queue_time + CASE WHEN a.locks THEN lock_time ELSE 0 END, 0) AS for_locks,
 						   cpu_time + CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END AS demand,
 						   n.work * (cpu_time / s.to_speed +
 									 CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END) AS new_demand
 					OFFSET 0) delay,
-		   LATERAL (SELECT (transaction_time / busy_sessions) ^ 3 - (delay.old / busy_sessions) ^ 3 AS queues) q,
-		   LATERAL (SELECT ((delay.new / s.to_sessions) ^ 3 +
-							coalesce(q.queues * (delay.for_locks * coalesce(hold.new / nullif(hold.old, 0), 1) ^ 3 +
-									 (1 - delay.for_locks) * coalesce(delay.new_demand / nullif(delay.demand, 0), 1) ^ 3), 0)
-							) ^ (1 / 3.0) AS free,
+		   -- what the queues admit, of which the longer one has the larger share
+		   LATERAL (SELECT coalesce(CASE WHEN a.locks THEN lock_time ELSE 0 END / nullif(transaction_time - delay.old, 0), 0) AS lock,
+						   coalesce(greatest(hold.new, 0) / nullif(greatest(hold.old, 0), 0), 1) AS lock_change,
+						   coalesce(delay.new_demand / nullif(delay.demand, 0), 1) AS processor_change,
+						   greatest(transaction_time ^ 3 - delay.old ^ 3, 0) AS cubes OFFSET 0) share,
+		   LATERAL (SELECT least(share.cubes * share.lock, (1.25 * (hold.old + lock_time)) ^ 3) AS lock,
+						   least(share.cubes * (1 - share.lock), (1.25 * (cpu_time + queue_time)) ^ 3) AS processor
+					OFFSET 0) queue,
+		   -- what that does not explain is waiting, too; then 1 / throughput
+		   LATERAL (SELECT (greatest(transaction_time ^ 3 - queue.lock - queue.processor, 0) ^ (1 / 3.0) - delay.old) *
+						   (share.lock * share.lock_change + (1 - share.lock) * share.processor_change) AS new) extra,
+		   LATERAL (SELECT ((greatest(delay.new + extra.new, 0) / s.to_sessions) ^ 3 +
+							(queue.lock * share.lock_change ^ 3 + queue.processor * share.processor_change ^ 3) /
+							busy_sessions ^ 3) ^ (1 / 3.0) AS free,
 						   least(delay.demand / processors, transaction_time / busy_sessions) *
-						   coalesce(delay.new_demand / nullif(delay.demand, 0), 1) AS processor
+						   share.processor_change AS processor
 					OFFSET 0) inverse,
 		   LATERAL (SELECT 1000 / nullif(greatest(inverse.free, inverse.processor), 0) AS throughput,
 						   1000 / nullif(greatest(CASE WHEN s.to_sessions < busy_sessions
@@ -176,6 +193,7 @@ CREATE FUNCTION pgnetlat_mean_transactions(
 	OUT in_xact_wait_time double precision,
 	OUT cpu_time double precision,
 	OUT io_time double precision,
+	OUT other_time double precision,
 	OUT lock_time double precision,
 	OUT queue_time double precision)
 RETURNS SETOF record
@@ -201,6 +219,7 @@ BEGIN ATOMIC
 		   a.in_xact_wait_time / n.counted,
 		   (w.work - w.queued) / n.counted,
 		   a.exec_io_time * e.factor / n.counted,
+		   a.exec_other_time * e.factor / n.counted,
 		   a.exec_lock_time * e.factor / n.counted,
 		   (a.run_queue_wait_time + w.queued) / n.counted
 	  FROM (SELECT c.datid, c.datname, c.usesysid, c.usename, c.application_name, c.client_addr, c.window_time,
@@ -208,7 +227,7 @@ BEGIN ATOMIC
 				   greatest(c.total_time - c.idle_time - c.pending_time, 0) AS busy_time, c.idle_time,
 				   c.exec_time, c.send_time, c.recv_time, c.network_time, c.client_time, c.in_xact_wait_time,
 				   c.send_blocked_time, c.send_client_time, c.run_queue_time, c.run_queue_wait_time,
-				   c.exec_cpu_time, c.exec_io_time, c.exec_lock_time, c.exec_unsampled_time
+				   c.exec_cpu_time, c.exec_io_time, c.exec_lock_time, c.exec_other_time, c.exec_unsampled_time
 			  FROM pgnetlat_clients_last(pgnetlat_mean_transactions.duration) c
 			 WHERE pgnetlat_mean_transactions.pid IS NULL
 			 UNION ALL
@@ -219,7 +238,7 @@ BEGIN ATOMIC
 				   s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time, s.in_xact_wait_time,
 				   s.send_blocked_time, s.send_client_time, coalesce(s.run_queue_time, 0),
 				   coalesce(s.run_queue_wait_time, 0),
-				   s.exec_cpu_time, s.exec_io_time, s.exec_lock_time, s.exec_unsampled_time
+				   s.exec_cpu_time, s.exec_io_time, s.exec_lock_time, s.exec_other_time, s.exec_unsampled_time
 			  FROM pgnetlat_sessions_last(pgnetlat_mean_transactions.duration) s
 			 WHERE s.pid = pgnetlat_mean_transactions.pid AND s.total_time IS NOT NULL) a
 	 CROSS JOIN pgnetlat_info() i
@@ -281,7 +300,7 @@ BEGIN ATOMIC
 	  FROM pgnetlat_mean_transactions(NULL, coalesce(pgnetlat_what_if.duration, '15 min')) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
 				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
-				m.cpu_time, m.io_time, m.lock_time, m.queue_time,
+				m.cpu_time, m.io_time, m.other_time, m.lock_time, m.queue_time,
 				pgnetlat_what_if.rtt, pgnetlat_what_if.batch, pgnetlat_what_if.server_speed,
 				pgnetlat_what_if.sessions) p
 		ON m.counted >= 20;
@@ -321,7 +340,7 @@ BEGIN ATOMIC
 									  coalesce(pgnetlat_what_if_session.duration, '15 min')) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
 				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
-				m.cpu_time, m.io_time, m.lock_time, m.queue_time,
+				m.cpu_time, m.io_time, m.other_time, m.lock_time, m.queue_time,
 				pgnetlat_what_if_session.rtt, pgnetlat_what_if_session.batch,
 				pgnetlat_what_if_session.server_speed) p
 		ON m.counted >= 20;
