@@ -152,8 +152,6 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	counters = &group->counters;
 	group->usage += gain->requests;
 	ledger_totals_add(&counters->totals, gain);
-	clients_occupy(group, observation->observed_at - account->pending,
-				   attributed(gain), ledger_busy_total(gain));
 	tcpstate_counters_add(&counters->tcp, tcp);
 	add_histograms(counters, &histograms);
 	if (state->connect.connections > 0)

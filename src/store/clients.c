@@ -42,7 +42,6 @@ typedef struct ClientSnapshot
 	TcpCounters tcp;
 	int64		ended_sessions;
 	ConnectTotals connect;
-	int64		occupied;
 } ClientSnapshot;
 
 StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
@@ -269,48 +268,6 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 	if (member->in_evicted && !had_no_room)
 		table_count_evicted(&table, member->hash);
 	return member->entry;
-}
-
-/*
- * A group is occupied while at least one of its sessions is not idle.  One of
- * them, which is accumulated, was not for "busy" of "length" nanoseconds, which
- * ended at "until".
- *
- * Which of them, nobody knows, but sessions are accumulated every few seconds,
- * and mostly idle or not idle at all meanwhile.  So it counts as the same share
- * of the time for which no other session is known to have occupied the group.
- */
-void
-clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy)
-{
-	ClientLive *live = &entry->live;
-	int64		from = Max(until - length, live->known_before);
-	int64		occupied;
-
-	if (length <= 0 || until <= from)
-		return;
-	if (from > live->known_until)
-	{
-		live->known_before = live->known_until;
-		live->known_from = from;
-		live->known_until = from;
-		live->unoccupied = 0;
-	}
-	if (from < live->known_from)
-	{
-		live->unoccupied += live->known_from - from;
-		live->known_from = from;
-	}
-	if (until > live->known_until)
-	{
-		live->unoccupied += until - live->known_until;
-		live->known_until = until;
-	}
-	/* what is older is not this session's to occupy */
-	live->unoccupied = Min(live->unoccupied, length);
-	occupied = (int64) ((double) live->unoccupied * Min(busy, length) / length);
-	live->unoccupied -= occupied;
-	entry->counters.occupied += occupied;
 }
 
 /*

@@ -46,7 +46,6 @@ typedef struct ClientCounters
 	TcpCounters tcp;
 	int64		ended_sessions;
 	ConnectTotals connect;
-	int64		occupied;		/* ns; see clients_occupy() */
 
 	int64		rtt;			/* ns, latest measured; 0: none */
 	Histogram	histogram[NUM_METRICS];
@@ -60,12 +59,6 @@ typedef struct ClientLive
 {
 	int64		sessions;
 	int64		pending;		/* ns */
-	/* see clients_occupy(): monotonic moments, and ns */
-	int64		known_before;	/* end of the stretch before this one */
-	int64		known_from;		/* whether it was occupied is known from here
-								 * ... */
-	int64		known_until;	/* ... to here, ... */
-	int64		unoccupied;		/* except for so much of it */
 } ClientLive;
 
 typedef struct ClientEntry
@@ -119,7 +112,6 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 }
 
 
-extern void clients_occupy(ClientEntry *entry, int64 until, int64 length, int64 busy);
 extern void clients_reset(void);
 
 /* Which groups: what is zero or NULL may be anything. */
