@@ -211,7 +211,7 @@ BEGIN ATOMIC
 		   CASE WHEN a.client_addr IS NULL AND a.packets_received = 0 THEN coalesce(t.rtt, 0) ELSE t.rtt END,
 		   (a.exec_time + a.send_time - a.send_blocked_time + a.run_queue_wait_time) / n.counted,
 		   (a.network_time + a.send_blocked_time - a.send_client_time) / n.counted,
-		   (a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time) / n.counted,
+		   greatest(a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time, 0) / n.counted,
 		   -- a small response has left when the backend begins to wait
 		   (a.send_blocked_time - a.send_client_time +
 			CASE WHEN a.bytes_sent >= 14000 * t.paid
