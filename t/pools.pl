@@ -260,8 +260,7 @@ ok( $observer->poll(
 		}),
 	'the last ten seconds know nothing of that');
 cmp_ok($window->{window_time}, '>=', 10_000, 'they are ten seconds at least');
-is($window->{$_}, 0, "window: $_")
-  foreach @QUANTILES, 'busy_avg';
+is($window->{$_}, 0, "window: $_") foreach @QUANTILES, 'busy_avg';
 is($window->{pool_size}, 1, 'window: one connection would do');
 is(pool('windows')->{busy_max}, 3, 'all its time knows it');
 

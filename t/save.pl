@@ -392,7 +392,8 @@ sub with_checksum
 
 is(with_checksum($good), $good, 'the test knows the checksum');
 
-foreach my $what ([ 0, 'another kind', 'It has a different format' ],
+foreach my $what (
+	[ 0, 'another kind', 'It has a different format' ],
 	[ 4, 'another layout', 'It has a different format' ],
 	[ 8, 'another major version', 'It is from another major version' ],
 	[ 12, 'entries of another size', 'It has a different format' ],
@@ -426,7 +427,7 @@ SELECT p.proname || '()' FROM pg_proc p
 EOS
 	is( join('',
 			grep { $_ }
-			map { $observer->error_of("SELECT * FROM $_") } @sources),
+			map  { $observer->error_of("SELECT * FROM $_") } @sources),
 		'',
 		"$name: all views can be read");
 	is( $observer->value(
@@ -439,7 +440,8 @@ EOS
 	);
 	run_statements('keeper');
 	$node->stop('fast');
-	unlike(server_log($node, $offset),
+	unlike(
+		server_log($node, $offset),
 		qr/PANIC|TRAP|terminated by signal|ignoring file/,
 		"$name: nothing is wrong at the end");
 	ok(-s $file, "$name: and all is saved again");
@@ -452,11 +454,14 @@ my $name_at = $first[1] + 28;
 substr($bad_names, $name_at + $_ * $sizes[1], 64) = "\xFF\x80\xC3\x01" x 16
   foreach 0 .. $count[1] - 1;
 substr($bad_names, $first[3] + 28, 128) = "\xFF" x 128;
-cmp_ok(survives('names that are no text', $bad_names), '>', 0,
-	'groups with such names are loaded');
+cmp_ok(survives('names that are no text', $bad_names),
+	'>', 0, 'groups with such names are loaded');
 
 my $endless = pack('q', 9223372036854775807);
-foreach my $value ($endless, pack('q', -1), pack('q', -9223372036854775807 - 1),
+foreach my $value (
+	$endless,
+	pack('q', -1),
+	pack('q', -9223372036854775807 - 1),
 	"\xFF" x 8)
 {
 	my $content = $good;
@@ -480,8 +485,11 @@ foreach my $round (1 .. 3)
 
 	foreach my $section (0 .. $sections - 1)
 	{
-		substr($content, $first[$section] + int(rand($count[$section] * $sizes[$section])), 1) =
-		  chr(int(rand(256)))
+		substr(
+			$content,
+			$first[$section] + int(rand($count[$section] * $sizes[$section])),
+			1)
+		  = chr(int(rand(256)))
 		  foreach 1 .. $count[$section] * $sizes[$section] / 10;
 	}
 	survives("random bytes, round $round", $content);
@@ -494,7 +502,7 @@ substr($other, 0, 92) = "\0" x 92;
 substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
 my $content =
-  substr($good, 0, $first[1] - 8)
+	substr($good, 0, $first[1] - 8)
   . pack('q', scalar @others)
   . join('', @others)
   . substr($good, $first[2] - 8);

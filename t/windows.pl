@@ -273,8 +273,7 @@ foreach my $round (1 .. 10)
 	kill('STOP', $busy->pid) or die "it cannot be stopped: $!";
 	$asked = now();
 	$observer->run('SELECT pgnetlat_reset_session(' . $busy->pid . ')');
-	$observer->value(
-		q{SELECT count(*) FROM pgnetlat_sessions_last('10 s')});
+	$observer->value(q{SELECT count(*) FROM pgnetlat_sessions_last('10 s')});
 	cmp_ok(now() - $asked, '<', 10_000, 'a stopped session can be reset');
 	kill('CONT', $busy->pid);
 	$busy->until('Z') foreach 1 .. 300;

@@ -231,7 +231,7 @@ restore_pool(void *saved)
 	pools_restore(pool);
 }
 
-typedef void *(*CopyFunction) (int *count);	/* palloc'd */
+typedef void *(*CopyFunction) (int *count); /* palloc'd */
 
 /* In the order in which they are in the file. */
 static const struct

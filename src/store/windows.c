@@ -268,7 +268,10 @@ windows_reset(int slot, int pid, TimestampTz *since)
 	reset.since = *since = clock_to_timestamp(observation.clock_offset, reset.at);
 	account_of(&reset.before, &observation);
 
-	/* of a session that has ended by now, or of an older generation, it is void */
+	/*
+	 * of a session that has ended by now, or of an older generation, it is
+	 * void
+	 */
 	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	seqlock_write_begin(&own->reset_lock);
 	own->reset = reset;
