@@ -594,7 +594,7 @@ prefetch_behind(int place, int count)
 static void
 look_at_quiet(const Tick *tick)
 {
-	int			count = active_list_quiet(slots);
+	int			count = active_list(SESSIONS_QUIET, slots);
 
 	quiet_look_due = tick->now +
 		Min(Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS), QUIET_LOOK_LONGEST_NS);
@@ -619,7 +619,7 @@ sample_sessions(Tick *tick)
 	tick->generation = slot_generation();
 	if (tick->now >= quiet_look_due)
 		look_at_quiet(tick);
-	tick->active = active_list(slots);
+	tick->active = active_list(SESSIONS_ACTIVE, slots);
 	attended = 0;
 	sample_connections_begin_tick(tick);
 	for (int i = 0; i < tick->active; i++)

@@ -72,9 +72,6 @@
 
 #define SAMPLER_RESTART_S		1
 
-/* For a snapshot more of it is needed, and more is done with it. */
-#define SNAPSHOT_AHEAD			2
-
 /*
  * Where more sessions than this are active, the interval between ticks is as much
  * longer, up to the longest.  A server that executes a thousand statements at
@@ -145,15 +142,6 @@ interval_for(int active)
 			   shortest);
 }
 
-/* Most of the sessions have not been touched for long. */
-static void
-prefetch_for_snapshot(int slot)
-{
-	slot_prefetch(slot);
-	windows_prefetch(slot);
-	accumulate_prefetch(slot);
-}
-
 /*
  * All sessions in one look, so that windows over them begin together; those
  * over groups and statements with what the same sessions have accumulated into
@@ -168,13 +156,11 @@ take_snapshots_if_due(const Tick *tick)
 
 	if (due == 0)
 		return;
-	count = active_list_attached(attached);
+	count = active_list(SESSIONS_ALL, attached);
 	for (int i = 0; i < count; i++)
 	{
 		int			slot = attached[i];
 
-		if (i + SNAPSHOT_AHEAD < count)
-			prefetch_for_snapshot(attached[i + SNAPSHOT_AHEAD]);
 		if (accumulate_and_observe(slot, &observation))
 			windows_add(slot, &observation, due);
 	}

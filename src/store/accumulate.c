@@ -30,7 +30,6 @@
 #include "locks.h"
 #include "miscadmin.h"
 #include "pools.h"
-#include "prefetch.h"
 #include "recorder.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
@@ -259,15 +258,6 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 		statements_accumulate(tally.statements, tally.count, state->key.datid);
 	accumulate_account(state, observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
 	return true;
-}
-
-/*
- * The session in a slot is soon to be accumulated.
- */
-void
-accumulate_prefetch(int slot)
-{
-	prefetch_to_write(&states[slot], sizeof(Accumulated));
 }
 
 /*

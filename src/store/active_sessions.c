@@ -130,33 +130,11 @@ list_word(uint64 bits, int word, int *slots, int count)
 }
 
 /*
- * The slots of the active sessions, in order.  There is room for slot_count()
- * of them in "slots"; how many there are is returned.
+ * The slots of sessions, in order.  There is room for slot_count() of them in
+ * "slots"; how many there are is returned.
  */
 int
-active_list(int *slots)
-{
-	int			count = 0;
-
-	for (int i = 0; i < word_count(); i++)
-		count = list_word(pg_atomic_read_u64(&active_words[i].active), i, slots, count);
-	return count;
-}
-
-/* The same for all sessions. */
-int
-active_list_attached(int *slots)
-{
-	int			count = 0;
-
-	for (int i = 0; i < word_count(); i++)
-		count = list_word(pg_atomic_read_u64(&active_words[i].attached), i, slots, count);
-	return count;
-}
-
-/* The same for the sessions that are quiet. */
-int
-active_list_quiet(int *slots)
+active_list(ActiveKind kind, int *slots)
 {
 	int			count = 0;
 
@@ -165,7 +143,9 @@ active_list_quiet(int *slots)
 		uint64		attached = pg_atomic_read_u64(&active_words[i].attached);
 		uint64		active = pg_atomic_read_u64(&active_words[i].active);
 
-		count = list_word(attached & ~active, i, slots, count);
+		count = list_word(kind == SESSIONS_ACTIVE ? active :
+						  kind == SESSIONS_QUIET ? attached & ~active : attached,
+						  i, slots, count);
 	}
 	return count;
 }

@@ -76,12 +76,18 @@ active_announce(int slot)
 		active_enter(slot);
 }
 
+/* Which sessions? */
+typedef enum ActiveKind
+{
+	SESSIONS_ACTIVE,
+	SESSIONS_QUIET,				/* the others */
+	SESSIONS_ALL
+} ActiveKind;
+
 /* Functions for the sampler */
 extern void active_sampler_starts(void);
 extern void active_sampler_ends(void);
-extern int	active_list(int *slots);
-extern int	active_list_attached(int *slots);
-extern int	active_list_quiet(int *slots);
+extern int	active_list(ActiveKind kind, int *slots);
 extern void active_leave(int slot);
 extern bool active_nobody_attached(void);
 extern bool active_fall_asleep(void);

@@ -13,7 +13,6 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "prefetch.h"
 #include "session_slot.h"
 #include "storage/shmem.h"
 #include "utils/wait_event.h"
@@ -461,15 +460,6 @@ fill_observation(const Look *look, SlotObservation *observation)
 	observation->doing_until = look->doing_until;
 	observation->blocked_by = look->sampled.blocked_by;
 	observation->held_up = look->sampled.held_up;
-}
-
-/*
- * The session in a slot is soon to be observed.
- */
-void
-slot_prefetch(int index)
-{
-	prefetch_to_read(&slots[index], sizeof(SessionSlot));
 }
 
 /*

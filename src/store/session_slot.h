@@ -226,7 +226,6 @@ extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
 
 /* Functions for readers */
-extern void slot_prefetch(int index);
 extern bool slot_observe(int index, SlotObservation *observation);
 extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
 							   LedgerTotals *then);

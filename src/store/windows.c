@@ -11,7 +11,6 @@
 
 #include "locks.h"
 #include "miscadmin.h"
-#include "prefetch.h"
 #include "seqlock.h"
 #include "storage/shmem.h"
 #include "wait_events.h"
@@ -101,17 +100,6 @@ int64
 windows_next_due(void)
 {
 	return snapshots_next_due(&shared->schedule);
-}
-
-/*
- * A snapshot of the session in a slot is soon to be kept: the snapshots of the
- * first level, to which most of them belong.
- */
-void
-windows_prefetch(int slot)
-{
-	prefetch_to_write(&shared->sessions[slot],
-					  offsetof(SessionSnapshots, snapshots[SNAPSHOTS_PER_LEVEL]));
 }
 
 static void

@@ -42,7 +42,6 @@ extern void windows_shmem_init(void);
 extern SnapshotLevels windows_due(int64 now);
 extern void windows_were_taken(int sessions);
 extern int64 windows_next_due(void);
-extern void windows_prefetch(int slot);
 extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */
