@@ -18,7 +18,6 @@
 #include "postgres.h"
 
 #include "clock.h"
-#include "port/pg_bitutils.h"
 #include "settings.h"
 #include "statements.h"
 #include "table.h"
@@ -154,58 +153,73 @@ find_entry(const StatementKey *key, uint32 hash, TimestampTz now)
 static void
 book_early(StatementEntry *entry)
 {
+	int64		early = 0;
+
+	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+		early |= entry->early[i];
+	if (likely(early == 0))
+		return;
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		entry->early[i] -= exec_parts_book(entry->counters.exec_part,
 										   entry->counters.totals.exec, i, entry->early[i]);
 }
 
+/* The lists into which a batch is sorted, by partition. */
+#define BATCH_LISTS		16
+
 /*
  * Add what a session has counted of some statements in a database, at most
- * STATEMENTS_BATCH of them.
+ * STATEMENTS_BATCH of them; those of a partition, mostly, under its lock once.
  */
 void
 statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 {
 	StatementKey keys[STATEMENTS_BATCH];
 	uint32		hashes[STATEMENTS_BATCH];
-	uint64		left = 0;
-	TimestampTz now;
+	int			next[STATEMENTS_BATCH];
+	int			first[BATCH_LISTS];
+	TimestampTz now = GetCurrentTimestamp();
 
 	Assert(count <= STATEMENTS_BATCH);
+	memset(first, -1, sizeof(first));
 	for (int i = 0; i < count; i++)
 	{
+		int		   *list;
+
 		if (is_zero(&counted[i].totals))
 			continue;
 		keys[i].userid = counted[i].userid;
 		keys[i].dbid = dbid;
 		keys[i].queryid = counted[i].queryid;
 		hashes[i] = hash_key(&keys[i]);
-		left |= UINT64CONST(1) << i;
+		list = &first[table_partition_of(&table, hashes[i]) % BATCH_LISTS];
+		next[i] = *list;
+		*list = i;
 	}
-	if (left == 0)
-		return;
-
-	now = GetCurrentTimestamp();
-	while (left != 0)
+	for (int list = 0; list < BATCH_LISTS; list++)
 	{
-		uint32		first = hashes[pg_rightmost_one_pos64(left)];
+		int			locked = -1;
 
-		table_lock(&table, first);
-		for (uint64 rest = left; rest != 0; rest &= rest - 1)
+		for (int i = first[list]; i >= 0; i = next[i])
 		{
-			int			i = pg_rightmost_one_pos64(rest);
 			StatementEntry *entry;
 
-			if (table_partition_of(&table, hashes[i]) != table_partition_of(&table, first))
-				continue;
+			if (locked < 0 || table_partition_of(&table, hashes[i]) !=
+				table_partition_of(&table, hashes[locked]))
+			{
+				if (locked >= 0)
+					table_unlock(&table, hashes[locked]);
+				table_lock(&table, hashes[i]);
+				locked = i;
+			}
 			entry = find_entry(&keys[i], hashes[i], now);
 			/* what is never called to its end is in use, too */
 			entry->usage += Max(counted[i].totals.calls, 1);
 			statements_totals_add(&entry->counters.totals, &counted[i].totals);
 			book_early(entry);
-			left &= ~(UINT64CONST(1) << i);
 		}
-		table_unlock(&table, first);
+		if (locked >= 0)
+			table_unlock(&table, hashes[locked]);
 	}
 }
 

@@ -75,7 +75,7 @@ typedef struct CountedStatement
 	StatementTotals totals;
 } CountedStatement;
 
-/* Statements that can be added with one call: the bits of a word. */
+/* Statements that can be added with one call. */
 #define STATEMENTS_BATCH	64
 
 extern Size statements_shmem_size(void);
