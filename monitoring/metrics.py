@@ -159,7 +159,6 @@ SELECT (sampler_pid IS NOT NULL)::int AS sampler_up,
        blockers AS blocker_entries,
        blockers_max AS blocker_entries_limit,
        blockers_evicted AS blockers_evicted_total,
-       records_dropped AS records_dropped_total,
        shared_memory_bytes,
        extract(epoch FROM coalesce(stats_reset, pg_catalog.pg_postmaster_start_time()))::float8
          AS stats_reset_timestamp_seconds
@@ -179,7 +178,6 @@ SELECT (sampler_pid IS NOT NULL)::int AS sampler_up,
         gauge('blocker_entries', 'Holders and statements in pgnetlat_blockers.'),
         gauge('blocker_entries_limit', 'pgnetlat.max_blockers.'),
         counter('blockers_evicted_total', 'Holders and statements added to the row of evicted ones for lack of room.'),
-        counter('records_dropped_total', 'Exchanges missing from statements and histograms; always 0 since 1.1.'),
         gauge('shared_memory_bytes', 'Shared memory that the extension occupies.'),
         gauge('stats_reset_timestamp_seconds', 'When counting began: the latest reset, or the start of the server.'),
     ])

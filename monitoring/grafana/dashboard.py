@@ -418,12 +418,11 @@ def trust(board):
          (f'max by (instance) (pgnetlat_health_client_entries{{{SERVER}}} / '
           f'pgnetlat_health_client_entries_limit{{{SERVER}}})', 'clients {{instance}}')], width=8))
     board.with_panel(graph(
-        'Evicted and dropped',
-        'Entries added to one for want of room, and exchanges that statements and histograms have missed.',
+        'Evicted',
+        'Entries added to one for want of room.',
         'ops',
         [(total('pgnetlat_health_statements_evicted_total', SERVER), 'statements evicted'),
-         (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups evicted'),
-         (total('pgnetlat_health_records_dropped_total', SERVER), 'records dropped')], width=8))
+         (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups evicted')], width=8))
     board.with_panel(graph(
         'Sampler', 'Processor time that the sampler takes, and the age of its latest tick at the scrape.',
         's',
