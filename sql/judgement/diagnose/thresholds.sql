@@ -156,7 +156,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 10000
 AS $$
 DECLARE
 	texts text;
-	query text;
+	found_text text;
 BEGIN
 	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
 	  FROM pg_catalog.pg_extension e
@@ -168,9 +168,9 @@ BEGIN
 			'SELECT pg_catalog.min(s.query) FROM %s s
 			  WHERE s.userid OPERATOR(pg_catalog.=) $1 AND s.dbid OPERATOR(pg_catalog.=) $2
 				AND s.queryid OPERATOR(pg_catalog.=) $3', texts)
-		   INTO query USING userid, dbid, queryid;
+		   INTO found_text USING userid, dbid, queryid;
 	END IF;
-	RETURN query;
+	RETURN found_text;
 EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
 	RETURN NULL;
 END
