@@ -117,13 +117,13 @@ SELECT c.datid,
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
 
 COMMENT ON VIEW pgnetlat_clients IS
-	'where time went, by database, role, application and address, over live and ended sessions';
+	'where time went, by database, role, application and address, over live and ended sessions; without pg_read_all_stats, other roles'' groups have only datid, datname, usesysid, usename and application_name';
 COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) in the rows of failed connections, (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
 COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
@@ -168,7 +168,7 @@ COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up con
 COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, what came before their start-up packet';
 COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
 COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
-COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket';
 
 CREATE FUNCTION pgnetlat_clients_last(
 	IN duration interval DEFAULT '1 min',
@@ -276,14 +276,14 @@ SELECT g.datid,
 		OFFSET 0) g;			-- once for each group and metric
 
 COMMENT ON VIEW pgnetlat_histogram IS
-	'cumulative histograms by client group, in the form of Prometheus, in seconds';
+	'cumulative histograms by client group, in the form of Prometheus, in seconds; without pg_read_all_stats, no rows of other roles';
 
 COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
 COMMENT ON COLUMN pgnetlat_histogram.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, in the rows of evicted groups and, without pg_read_all_stats, for other roles';
+COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), rtt, or connect (connect_time)';
 COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
 COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';

@@ -88,7 +88,7 @@ SELECT h.bucket_start,
  ORDER BY h.bucket_start, h.datid;
 
 COMMENT ON VIEW pgnetlat_history IS
-	'where time went, by interval and database, oldest first; the last interval is in progress';
+	'where time went, by interval and database, oldest first; the last interval is in progress; the account is NULL without pg_read_all_stats, since it is of all roles';
 COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
 COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
 COMMENT ON COLUMN pgnetlat_history.datid IS 'OID of the database; NULL for all databases beyond those an interval has room for';

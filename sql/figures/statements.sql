@@ -37,10 +37,10 @@ CREATE VIEW pgnetlat_statements AS
 SELECT * FROM pgnetlat_statements();
 
 COMMENT ON VIEW pgnetlat_statements IS
-	'where time went, by role, database and query identifier, with waits booked to the statement before them';
+	'where time went, by role, database and query identifier, with waits booked to the statement before them; without pg_read_all_stats, other roles'' statements have only userid and dbid';
 COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
 COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
 COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
@@ -160,7 +160,7 @@ COMMENT ON VIEW pgnetlat_top_statements IS
 	'the 20 statements with the most network and send time, with their text where pg_stat_statements has it';
 COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, for exchanges without one and, without pg_read_all_stats, for other roles'' statements';
+COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
 COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
 COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: in its executions, while the server was working';

@@ -49,16 +49,24 @@ row_statement_parts(RowBuilder *row, const StatementCounters *counters)
 	row_exec_parts(row, &totals);
 }
 
-/* The identifier of others' statements is for pg_read_all_stats. */
-static void
+/*
+ * Whose statement it is; false if nothing else of it is for the caller's eyes.
+ */
+static bool
 statement_identity(RowBuilder *row, const StatementKey *key)
 {
 	row_oid(row, "userid", key->userid);
 	row_oid(row, "dbid", key->dbid);
-	if (key->queryid == 0 || !rows_may_see(key->userid))
+	if (!rows_may_see(key->userid))
+	{
+		row_null_rest(row);
+		return false;
+	}
+	if (key->queryid == 0)
 		row_null(row, "queryid");
 	else
 		row_int64(row, "queryid", (int64) key->queryid);
+	return true;
 }
 
 static void
@@ -80,10 +88,12 @@ statement_totals(RowBuilder *row, const StatementTotals *totals)
 static void
 statement_row(RowBuilder *row, const StatementEntry *entry)
 {
-	statement_identity(row, &entry->key);
-	statement_totals(row, &entry->counters.totals);
-	row_timestamp(row, "stats_since", entry->since);
-	row_statement_parts(row, &entry->counters);
+	if (statement_identity(row, &entry->key))
+	{
+		statement_totals(row, &entry->counters.totals);
+		row_timestamp(row, "stats_since", entry->since);
+		row_statement_parts(row, &entry->counters);
+	}
 	row_emit(row);
 }
 
@@ -129,9 +139,11 @@ pgnetlat_statements_last(PG_FUNCTION_ARGS)
 	ends = GetCurrentTimestamp();
 	for (int i = 0; i < count; i++)
 	{
-		statement_identity(&row, &windows[i].key);
-		statement_totals(&row, &windows[i].totals);
-		row_ms(&row, "window_time", Max(ends - windows[i].since, 0) * NS_PER_US);
+		if (statement_identity(&row, &windows[i].key))
+		{
+			statement_totals(&row, &windows[i].totals);
+			row_ms(&row, "window_time", Max(ends - windows[i].since, 0) * NS_PER_US);
+		}
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -144,14 +156,11 @@ row_run_queue(RowBuilder *row, const LedgerTotals *totals)
 	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
 }
 
-/* For the same eyes as the client's address. */
-static void
-client_pooler(RowBuilder *row, const ClientEntry *entry)
+/* Is the account of a group for the caller's eyes? */
+static bool
+client_is_visible(const ClientEntry *entry)
 {
-	if (!entry->is_evicted && rows_may_see(entry->key.userid))
-		row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
-	else
-		row_null(row, "pooler_addr");
+	return rows_may_see(entry->is_evicted ? InvalidOid : entry->key.userid);
 }
 
 static void
@@ -177,7 +186,24 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_exec_parts(row, totals);
 	row_connect_cost(row, &counters->connect);
 	row_int64(row, "pooler_requests", totals->pooler_requests);
-	client_pooler(row, entry);
+	if (entry->is_evicted)
+		row_null(row, "pooler_addr");
+	else
+		row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
+}
+
+static void
+client_row(RowBuilder *row, const ClientEntry *entry, int64 failed)
+{
+	row_client_identity(row, entry, false);
+	if (client_is_visible(entry))
+	{
+		client_account(row, entry);
+		row_int64(row, "failed_connections", failed);
+	}
+	else
+		row_null_rest(row);
+	row_emit(row);
 }
 
 /*
@@ -198,20 +224,10 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	accumulate_all();
 	entries = clients_copy(&count);
 	for (int i = 0; i < count; i++)
-	{
-		row_client_identity(&row, &entries[i], false);
-		client_account(&row, &entries[i]);
-		row_int64(&row, "failed_connections", 0);
-		row_emit(&row);
-	}
+		client_row(&row, &entries[i], 0);
 	failed = failed_connection_groups(&count);
 	for (int i = 0; i < count; i++)
-	{
-		row_client_identity(&row, &failed[i].group, false);
-		client_account(&row, &failed[i].group);
-		row_int64(&row, "failed_connections", failed[i].count);
-		row_emit(&row);
-	}
+		client_row(&row, &failed[i].group, failed[i].count);
 	return (Datum) 0;
 }
 
@@ -238,8 +254,13 @@ pgnetlat_clients_last(PG_FUNCTION_ARGS)
 	for (int i = 0; i < count; i++)
 	{
 		row_client_identity(&row, &entries[i], true);
-		client_account(&row, &entries[i]);
-		row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
+		if (client_is_visible(&entries[i]))
+		{
+			client_account(&row, &entries[i]);
+			row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
+		}
+		else
+			row_null_rest(&row);
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -259,6 +280,7 @@ set_pattern_address(ClientPattern *pattern, inet *address)
  * given.  Returns how many there are.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_reset_clients);
+
 Datum
 pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 {
@@ -309,13 +331,19 @@ static HistogramScan *
 histogram_begin(FunctionCallInfo fcinfo)
 {
 	HistogramScan *scan = palloc0(sizeof(HistogramScan));
+	int			count;
 
 	rows_require_preload();
 	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	scan->desc = BlessTupleDesc(scan->desc);
 	accumulate_all();
-	scan->groups = clients_copy(&scan->count);
+	scan->groups = clients_copy(&count);
+	for (int i = 0; i < count; i++)
+	{
+		if (client_is_visible(&scan->groups[i]))
+			scan->groups[scan->count++] = scan->groups[i];
+	}
 	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
 												   "pgnetlat histogram group",
 												   ALLOCSET_SMALL_SIZES);
@@ -383,7 +411,8 @@ histogram_next(HistogramScan *scan)
 }
 
 /*
- * One row per client group and metric, with arrays of the buckets; in seconds, as Prometheus wants them.
+ * One row per client group and metric, with arrays of the buckets; in
+ * seconds, as Prometheus wants them.  Only groups that the caller may see.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_histogram);
 
@@ -417,14 +446,20 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_timestamp(row, "bucket_start", interval->start);
 	row_timestamp(row, "bucket_end", interval->end);
 	row_oid(row, "datid", values->datid);
-	row_account(row, totals, NULL);
-	row_int64(row, "retransmits", values->retransmits);
-	row_int64(row, "bytes_sent", totals->bytes_sent);
-	row_int64(row, "bytes_received", values->bytes_received);
-	row_run_queue(row, totals);
-	row_exec_parts(row, totals);
-	row_int64(row, "connections", values->connections);
-	row_ms(row, "connect_time", values->connect);
+	/* a database's sums are of many roles */
+	if (rows_may_see(InvalidOid))
+	{
+		row_account(row, totals, NULL);
+		row_int64(row, "retransmits", values->retransmits);
+		row_int64(row, "bytes_sent", totals->bytes_sent);
+		row_int64(row, "bytes_received", values->bytes_received);
+		row_run_queue(row, totals);
+		row_exec_parts(row, totals);
+		row_int64(row, "connections", values->connections);
+		row_ms(row, "connect_time", values->connect);
+	}
+	else
+		row_null_rest(row);
 	row_emit(row);
 }
 
