@@ -46,7 +46,7 @@ MISSED = """\
 
 *400 and 550 instructions.* An exchange of `pgbench -S -M prepared` consists of five messages, a request that
 was read, and a response that was sent; the tables say what each takes. The request (`first_message`) and the
-response (`wire_flush`) are a write section each, with its barrier and the readers' watermarks; the latter
+response (`wire_flush`) are a write section each, with its barrier; the latter
 reads the clock twice. Some 30 instructions are for checking whether the next request has arrived, a system call that only
 exchanges of more than 50 us make, but all of them under valgrind. With statements come the query identifier
 (core's), the hook around the executor, the record of the exchange, eleven sums and four histograms.

@@ -56,23 +56,3 @@ exec_parts_fit(int64_t *part, int64_t exec)
 		room -= part[i];
 	}
 }
-
-/*
- * The same for a sum that is shown between two additions: only what is added is
- * cut.  "exec" is that of the sum, with the addition.
- */
-void
-exec_parts_add_fitting(int64_t *sum, const int64_t *term, int64_t exec)
-{
-	int64_t		room = exec - exec_parts_sum(sum);
-
-	for (int i = 0; i < NUM_EXEC_PARTS; i++)
-	{
-		int64_t		fits = term[i] < room ? term[i] : room;
-
-		if (fits <= 0)
-			continue;
-		sum[i] += fits;
-		room -= fits;
-	}
-}

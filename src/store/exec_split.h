@@ -35,6 +35,5 @@ typedef enum ExecPart
 extern int64_t exec_parts_sum(const int64_t *part);
 extern int64_t exec_parts_book(int64_t *part, int64_t exec, ExecPart which, int64_t time);
 extern void exec_parts_fit(int64_t *part, int64_t exec);
-extern void exec_parts_add_fitting(int64_t *sum, const int64_t *term, int64_t exec);
 
 #endif							/* PGNETLAT_EXEC_SPLIT_H */

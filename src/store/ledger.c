@@ -93,13 +93,6 @@ split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool a
 	return split;
 }
 
-/* The same for a wait that a request ends, as far as anybody can tell. */
-LedgerWait
-ledger_split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain)
-{
-	return split_wait(ledger, until, drain, false);
-}
-
 static void
 book_wait(LedgerTotals *totals, const LedgerWait *wait)
 {
@@ -421,7 +414,7 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 			 LedgerAccount *account)
 {
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
-	LedgerWait	wait = ledger_split_wait(ledger, now, drain);
+	LedgerWait	wait = split_wait(ledger, now, drain, false);
 	bool		undecided = ledger->wait.draining && drain == NULL;
 
 	if (ledger->wait.in_xact)

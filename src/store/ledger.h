@@ -237,8 +237,6 @@ extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled 
 
 extern void ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs);
 extern int64_t ledger_round_trips(const LedgerTotals *totals);
-extern LedgerWait ledger_split_wait(const Ledger *ledger, int64_t until,
-									const LedgerDrain *drain);
 extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
 						   int64_t now, LedgerBlocked blocked, LedgerAccount *account);
 extern LedgerState ledger_executing_state(LedgerBlocked blocked);

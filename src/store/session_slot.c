@@ -478,31 +478,6 @@ slot_observe(int index, SlotObservation *observation)
 }
 
 /*
- * As slot_observe(), and what its account was at an earlier moment: as far as
- * that is known, which is back to the beginning of what the session is doing
- * now.
- */
-bool
-slot_observe_since(int index, int64 moment, SlotObservation *observation,
-				   LedgerTotals *then)
-{
-	Look		look;
-	Ledger		before;
-	LedgerAccount account;
-
-	if (!look_at(&slots[index], &look))
-		return false;
-	before = look.published.ledger;
-	account_of(&look, &observation->account);
-	fill_observation(&look, observation);
-	moment = Min(moment, look.now);
-	ledger_project(moment >= look.published.ledger.since ? &look.published.ledger : &before,
-				   NULL, moment, LEDGER_NOT_BLOCKED, &account);
-	*then = account.totals;
-	return true;
-}
-
-/*
  * What core's status says of a session that was observed; nothing if it has ended, or
  * was stopped while it was writing that.
  */

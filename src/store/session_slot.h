@@ -227,8 +227,6 @@ extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
-extern bool slot_observe_since(int index, int64 moment, SlotObservation *observation,
-							   LedgerTotals *then);
 extern int	slot_find_pid(int pid);
 extern void slot_copy_status(const SlotObservation *observation, SlotStatus *copy);
 

@@ -48,8 +48,6 @@ static void
 test_fit(void)
 {
 	int64_t		part[NUM_EXEC_PARTS] = {4, 3, -2, 5, 0, 1};
-	int64_t		sum[NUM_EXEC_PARTS] = {1, 2};
-	const int64_t term[NUM_EXEC_PARTS] = {0, 3, 0, -1, 4};
 
 	exec_parts_fit(part, 10);
 	CHECK_EQUAL(exec_parts_sum(part), 10, "what does not fit is cut");
@@ -57,13 +55,6 @@ test_fit(void)
 	CHECK_EQUAL(part[3], 3, "from the last");
 	exec_parts_fit(part, -1);
 	CHECK_EQUAL(exec_parts_sum(part), 0, "nothing fits into nothing");
-
-	exec_parts_add_fitting(sum, term, 8);
-	CHECK_EQUAL(sum[0], 1, "what was there stays");
-	CHECK_EQUAL(sum[1], 5, "what fits is added");
-	CHECK_EQUAL(sum[4], 2, "as much as fits");
-	exec_parts_add_fitting(sum, term, 5);
-	CHECK_EQUAL(exec_parts_sum(sum), 8, "nothing is taken away");
 }
 
 static void
