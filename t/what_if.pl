@@ -221,6 +221,17 @@ is_close(
 is(predict({ %batch, statements => 0 }, new_batch => 2),
 	undef, 'has none that could share a round trip');
 
+# whatever the figures are, there is an answer
+is( $observer->value(
+		q{SELECT count(*) FILTER (WHERE p.throughput_low > 0 AND p.throughput_low <= p.throughput
+									 AND p.throughput <= p.throughput_high) = count(*)
+			FROM (VALUES (0.0), (0.01), (1), (100)) n(network), (VALUES (0.0), (0.001), (1), (100)) c(client),
+				 (VALUES (0.0), (0.001), (1)) e(cpu), (VALUES (0.0), (0.01), (50)) l(lock), (VALUES (0.0), (0.01), (50)) q(queue),
+				 (VALUES (0.1), (1), (9)) t(trips), (VALUES (0.0), (0.5), (500)) r(rtt), (VALUES (0.02), (1), (100)) s(sessions),
+				 pgnetlat_predict(network + client + cpu + lock + queue + 0.001, sessions, 4, trips, trips, network / trips,
+					network, 0, client, client / 2, cpu, 0, 0, lock, queue, new_rtt => rtt) p}),
+	't', 'no figures are too odd');
+
 # other extremes
 is_close(
 	predict(

@@ -101,7 +101,7 @@ BEGIN ATOMIC
 		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client) thinks,
 		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + (s.old_rtt + thinks.client) / 0.25)) AS old,
 						   s.to_round_trips * (0.035 + 0.08 * log(1 + (s.to_rtt + thinks.client) / 0.25)) AS new) turn,
-		   LATERAL (SELECT coalesce(1 - a.warmth * least(turn.old / nullif(cpu_time + client_time, 0), 0.95) *
+		   LATERAL (SELECT coalesce(1 - least(a.warmth * turn.old / nullif(cpu_time + client_time, 0), 0.95) *
 									(1 - turn.new / nullif(turn.old, 0)), 1) AS work,
 						   greatest(s.trip_time - round_trips * s.old_rtt, 0) + s.to_round_trips * s.to_rtt AS trips,
 						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
@@ -130,12 +130,12 @@ BEGIN ATOMIC
 									 CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END) AS new_demand
 					OFFSET 0) delay,
 		   -- what the queues admit, of which the longer one has the larger share
-		   LATERAL (SELECT coalesce(CASE WHEN a.locks THEN lock_time ELSE 0 END / nullif(transaction_time - delay.old, 0), 0) AS lock,
+		   LATERAL (SELECT least(coalesce(CASE WHEN a.locks THEN lock_time ELSE 0 END / nullif(transaction_time - delay.old, 0), 0), 1) AS lock,
 						   coalesce(greatest(hold.new, 0) / nullif(greatest(hold.old, 0), 0), 1) AS lock_change,
-						   coalesce(delay.new_demand / nullif(delay.demand, 0), 1) AS processor_change,
+						   coalesce(greatest(delay.new_demand, 0) / nullif(greatest(delay.demand, 0), 0), 1) AS processor_change,
 						   greatest(transaction_time ^ 3 - delay.old ^ 3, 0) AS cubes OFFSET 0) share,
-		   LATERAL (SELECT least(share.cubes * share.lock, (1.25 * (hold.old + lock_time)) ^ 3) AS lock,
-						   least(share.cubes * (1 - share.lock), (1.25 * (cpu_time + queue_time)) ^ 3) AS processor
+		   LATERAL (SELECT least(share.cubes * share.lock, (1.25 * greatest(hold.old + lock_time, 0)) ^ 3) AS lock,
+						   least(share.cubes * (1 - share.lock), (1.25 * greatest(cpu_time + queue_time, 0)) ^ 3) AS processor
 					OFFSET 0) queue,
 		   -- what that does not explain is waiting, too; then 1 / throughput
 		   LATERAL (SELECT (greatest(transaction_time ^ 3 - queue.lock - queue.processor, 0) ^ (1 / 3.0) - delay.old) *

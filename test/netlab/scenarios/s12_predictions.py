@@ -37,7 +37,8 @@ NOISE = 0.6
 LEAST = 0.97                    # of the path
 
 SLOWER = "What turns take depends on how long the server and the client have waited, and on who else keeps the" \
-    " processors warm. The account shows one state of that, and the law in `src/prediction.c` is one machine's." \
+    " processors warm. The account shows one state of that, and what a turn takes in `sql/judgement/what_if.sql` is one" \
+    " machine's." \
     " With many clients the line and pgbench need the processors that the server needs, and for each transaction the" \
     " less of them, the longer their queues are."
 REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
