@@ -32,7 +32,7 @@ sub findings
 
 	return map { "$_->{subject_kind} $_->{verdict}: $_->{evidence}" }
 	  grep {
-		$_->{verdict} ne 'no problem found'
+		$_->{lost_sessions} > 0
 		  && ($_->{subject_kind} eq 'statement'
 			|| ($_->{application_name} // '') eq $application)
 	  } $observer->rows('SELECT * FROM pgnetlat_diagnose()');

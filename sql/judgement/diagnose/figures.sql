@@ -21,8 +21,7 @@ RETURNS SETOF record
 LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
 BEGIN ATOMIC
 WITH
-	-- Figures, each read once.  A test puts tables in their places: it replaces
-	-- what follows FROM in the lines that mention "duration".
+	-- Figures, each read once.  t/diagnose_rules.pl puts tables in their places.
 	c AS MATERIALIZED (SELECT * FROM pgnetlat_clients_last(duration)),
 	s AS MATERIALIZED (SELECT * FROM pgnetlat_sessions_last(duration)),
 	st AS MATERIALIZED (SELECT * FROM pgnetlat_statements_last(duration)),

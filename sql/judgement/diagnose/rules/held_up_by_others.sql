@@ -16,4 +16,6 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
 	   NULL
   FROM accounts a, pgnetlat_thresholds
  WHERE NOT contends AND lock_left >= lock_share * working
-   AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts)
+   AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts
+		-- a holder that comes and goes: long waits among many short ones
+		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)
