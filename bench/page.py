@@ -117,25 +117,6 @@ kernel's scheduler. *Waking up alone* is a process that wakes up as often as a s
 of each share is the machine's (a virtual one takes more). Latency is psql's `\\timing`.
 
 """,
-    "locks": """\
-## Locks
-
-`bench/locks`: nothing shared is written per exchange; what follows is what adding up in batches takes, and
-reading. What sessions take is counted while they are at work: none connects or leaves meanwhile.
-The library is built with counters in its locks. A lock is held from when it was taken to when it is
-released, without the time for which the process loses its processor meanwhile: with two processors that
-happens all the time, with 64 it does not. Locks of a kind are many (*of these*: how many were taken): a
-table has one for each partition, sessions share 64. *Share of the time, busiest* is for what part of a second
-the one of a kind that is held most would be held at 1.5 million exchanges a second, as a server with 64
-processors has them, if each exchange took as many locks as here, and held them as long. On such a server
-fetching what another processor has written takes longer than here: some 0.1 us for each cache line. That is
-not in these figures, and `perf c2c`, which would show it, needs hardware that virtual machines do not have.
-The reset lock is shared by all who accumulate, so that nobody waits for it but a reset.
-
-The largest tables are as large as the settings allow in practice: who reads them, or makes room in them, holds
-one partition's lock at a time.
-
-""",
 }
 
 

@@ -42,7 +42,6 @@ static const struct
 	Size		(*size) (void);
 	void		(*init) (void);
 }			modules[] = {
-	{locks_shmem_size, locks_shmem_init},
 	{slot_shmem_size, slot_shmem_init},
 	{active_shmem_size, active_shmem_init},
 	{recorder_shmem_size, recorder_shmem_init},
@@ -112,6 +111,7 @@ pgnetlat_shmem_startup(void)
 		prev_shmem_startup();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	locks_shmem_init();
 	for (size_t i = 0; i < lengthof(modules); i++)
 		modules[i].init();
 	LWLockRelease(AddinShmemInitLock);

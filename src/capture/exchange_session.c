@@ -173,7 +173,7 @@ attach(int64 now)
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */
 	if (session == 1)
-		persist_server_is_up();
+		persist_remove_file();
 }
 
 /* application_name, or how to read it, may have changed. */

@@ -22,9 +22,6 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* Thousandths of the time for which a pool is to be large enough. */
-#define POOL_PER_MILLE		999
-
 /* NULL if nothing is known. */
 static void
 row_level(RowBuilder *row, const char *column, int64 level)
@@ -36,43 +33,34 @@ row_level(RowBuilder *row, const char *column, int64 level)
 }
 
 static void
-pool_distribution(RowBuilder *row, const PoolCopy *pool)
+pool_distribution(RowBuilder *row, const PoolCounts *pool)
 {
-	static const struct
-	{
-		const char *column;
-		int			per_mille;
-	}			quantiles[] = {
-		{"busy_p50", 500},
-		{"busy_p95", 950},
-		{"busy_p99", 990},
-		{"busy_p999", POOL_PER_MILLE},
-	};
+	static const char *const columns[] = {"busy_p50", "busy_p95", "busy_p99", "busy_p999"};
+	static const int per_mille[] = {500, 950, 990, 999};
 	int			level = -1;
 
-	for (size_t i = 0; i < lengthof(quantiles); i++)
+	for (size_t i = 0; i < lengthof(columns); i++)
 	{
 		if (pool->kind != POOL_EVICTED)
-			level = concurrency_quantile(&pool->distribution, quantiles[i].per_mille,
-										 pool->busy_max);
-		row_level(row, quantiles[i].column, level);
+			level = concurrency_quantile(&pool->distribution, per_mille[i], pool->busy_max);
+		row_level(row, columns[i], level);
 	}
 	row_int64(row, "busy_max", pool->busy_max);
-	/* a pool without connections serves nobody */
+	/* large enough for 99.9 % of the time; without connections it serves nobody */
 	row_level(row, "pool_size", level < 0 ? level : Max(level, 1));
 }
 
 static void
-pool_row(RowBuilder *row, const PoolCopy *pool, bool with_window)
+pool_row(RowBuilder *row, const PoolCounts *pool, bool with_window)
 {
-	row_oid(row, "datid", pool->key.datid);
+	row_oid(row, "datid", pool->datid);
 	row_name(row, "datname", pool->kind == POOL_EVICTED ? "(evicted)" :
-			 get_database_name(pool->key.datid));
-	row_oid(row, "usesysid", pool->key.userid);
+			 get_database_name(pool->datid));
+	row_oid(row, "usesysid", pool->userid);
 	row_name(row, "usename", pool->kind == POOL_OF_ROLE ?
-			 GetUserNameFromId(pool->key.userid, true) : NULL);
+			 GetUserNameFromId(pool->userid, true) : NULL);
 	row_int64(row, "sessions", pool->sessions);
-	if (!rows_may_see(pool->key.userid))
+	if (!rows_may_see(pool->userid))
 	{
 		row_null_rest(row);
 		row_emit(row);
@@ -102,7 +90,7 @@ Datum
 pgnetlat_pools(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
-	PoolCopy   *copies;
+	PoolCounts   *copies;
 	int64		length = POOLS_WHOLE;
 	int			count;
 

@@ -6,9 +6,8 @@
  * A process may take a lock only while it holds none, or only ones of kinds
  * that come before it here; so it holds at most one of each kind.
  *
- * Built with -DPGNETLAT_LOCK_STATS, each lock counts how often it was taken,
- * refused and waited for, and for how long it was held: see
- * pgnetlat_lock_stats() in locks.c.  Only bench/locks builds it that way.
+ * Each kind is a tranche of its own, so that the wait event of a process that
+ * waits for a lock names its kind.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,6 +28,7 @@ typedef enum PgnetlatLock
 	LOCK_BLOCKERS,				/* who held up others */
 	LOCK_POOLS,					/* who is busy, and how many at once */
 	LOCK_FAILED_CONNECTIONS,
+	LOCK_WINDOWS,				/* where windows over sessions begin */
 	LOCK_KINDS
 } PgnetlatLock;
 
@@ -37,20 +37,11 @@ typedef enum PgnetlatLock
 
 /* How many of each kind there are; fixed when the server starts. */
 extern void locks_request(const int counts[LOCK_KINDS]);
-extern Size locks_shmem_size(void);
 extern void locks_shmem_init(void);
 
 #pragma GCC visibility push(hidden)
 extern LWLockPadded *locks_of_kind[LOCK_KINDS];
 #pragma GCC visibility pop
-
-#ifdef PGNETLAT_LOCK_STATS
-
-extern void locks_acquire(PgnetlatLock kind, int number, LWLockMode mode);
-extern bool locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode);
-extern void locks_release(PgnetlatLock kind, int number);
-
-#else
 
 static inline void
 locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
@@ -58,19 +49,10 @@ locks_acquire(PgnetlatLock kind, int number, LWLockMode mode)
 	LWLockAcquire(&locks_of_kind[kind][number].lock, mode);
 }
 
-/* The same, unless that takes waiting; then returns false. */
-static inline bool
-locks_acquire_if_free(PgnetlatLock kind, int number, LWLockMode mode)
-{
-	return LWLockConditionalAcquire(&locks_of_kind[kind][number].lock, mode);
-}
-
 static inline void
 locks_release(PgnetlatLock kind, int number)
 {
 	LWLockRelease(&locks_of_kind[kind][number].lock);
 }
-
-#endif
 
 #endif							/* PGNETLAT_LOCKS_H */

@@ -192,8 +192,8 @@ tick_once(Tick *tick)
 	{
 		if (clock_refresh_offset(&tick->clock_offset))
 			slot_control->clock_steps++;
+		pools_tick(tick->before);
 		sample_sessions(tick);
-		pools_end_tick(tick->before, tick->now);
 		lock_waits_tick(tick->now, tick->before, tick->clock_offset);
 		pooler_clients_tick(tick->now);
 		take_snapshots_if_due(tick);
@@ -315,7 +315,7 @@ sampler_setup(void)
 	pgstat_report_appname("pgnetlat sampler");
 	pgstat_report_activity(STATE_IDLE, NULL);
 
-	persist_server_is_up();
+	persist_remove_file();
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
 	active_sampler_starts();

@@ -291,6 +291,7 @@ clients_restore(const ClientEntry *saved)
 		group = evicted_row_for(partition, saved->key.datid);
 		add_entry(&group->entry, saved);
 	}
+	memset(&group->entry.live, 0, sizeof(group->entry.live));
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		snapshot_add(&group->kept[i], (const ClientSnapshot *) &saved->counters);
 	table_unlock(&table, hash);

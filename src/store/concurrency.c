@@ -9,9 +9,6 @@
  */
 #include "concurrency.h"
 
-/* Each bucket of the first doubling has so many levels: 2 to the power of it. */
-#define FIRST_SHIFT		2
-
 /* The bucket of a level, which is not negative. */
 int
 concurrency_bucket(int level)
@@ -22,39 +19,23 @@ concurrency_bucket(int level)
 		return level;
 	if (level >= CONCURRENCY_LIMIT)
 		return CONCURRENCY_BUCKETS - 1;
-	doubling = 31 - __builtin_clz((unsigned) level / CONCURRENCY_EXACT);
-	return CONCURRENCY_EXACT + doubling * CONCURRENCY_STEPS +
-		(level >> (doubling + FIRST_SHIFT)) - CONCURRENCY_STEPS;
+	/* the five highest bits are told apart, the first of which is always set */
+	doubling = 31 - __builtin_clz((unsigned) level / CONCURRENCY_STEPS);
+	return doubling * CONCURRENCY_STEPS + (level >> doubling);
 }
 
-/* The least level in a bucket. */
-static int
-least(int bucket)
-{
-	int			above = bucket - CONCURRENCY_EXACT;
-
-	if (above < 0)
-		return bucket;
-	return (CONCURRENCY_STEPS + above % CONCURRENCY_STEPS) <<
-		(above / CONCURRENCY_STEPS + FIRST_SHIFT);
-}
-
-/* The greatest one; of the last bucket, that of an int. */
+/* The greatest level in a bucket: what comes before the least one of the next. */
 int
 concurrency_greatest(int bucket)
 {
-	return bucket == CONCURRENCY_BUCKETS - 1 ? INT32_MAX : least(bucket + 1) - 1;
-}
+	int			next = bucket + 1;
+	int			doubling = next / CONCURRENCY_STEPS - 1;
 
-/* The time in all buckets. */
-int64_t
-concurrency_total(const Concurrency *distribution)
-{
-	int64_t		total = 0;
-
-	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
-		total += distribution->weight[i];
-	return total;
+	if (next < CONCURRENCY_EXACT)
+		return bucket;
+	if (next == CONCURRENCY_BUCKETS)
+		return INT32_MAX;
+	return ((next - doubling * CONCURRENCY_STEPS) << doubling) - 1;
 }
 
 /*
@@ -66,44 +47,26 @@ concurrency_total(const Concurrency *distribution)
 int
 concurrency_quantile(const Concurrency *distribution, int per_mille, int highest)
 {
-	int64_t		total = concurrency_total(distribution);
-	int64_t		left = total / 1000 * (1000 - per_mille) +
-		total % 1000 * (1000 - per_mille) / 1000;
+	int64_t		total = 0;
+	int64_t		left;
 	int			bucket = CONCURRENCY_BUCKETS - 1;
 	int			level;
 
+	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
+		total += distribution->weight[i];
 	if (total == 0)
 		return -1;
+	left = total / 1000 * (1000 - per_mille) + total % 1000 * (1000 - per_mille) / 1000;
 	for (; bucket > 0 && distribution->weight[bucket] <= left; bucket--)
 		left -= distribution->weight[bucket];
 	level = concurrency_greatest(bucket);
 	return level < highest ? level : highest;
 }
 
-/*
- * The greatest level of the highest bucket in which there was any time; 0 if there
- * is none.
- */
-int
-concurrency_highest(const Concurrency *distribution)
-{
-	int			bucket = CONCURRENCY_BUCKETS - 1;
-
-	while (bucket > 0 && distribution->weight[bucket] == 0)
-		bucket--;
-	return concurrency_greatest(bucket);
-}
-
+/* Add a distribution to another one, or with sign -1 subtract it. */
 void
-concurrency_sum(Concurrency *sum, const Concurrency *term)
+concurrency_sum(Concurrency *sum, const Concurrency *term, int sign)
 {
 	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
-		sum->weight[i] += term->weight[i];
-}
-
-void
-concurrency_subtract(Concurrency *difference, const Concurrency *term)
-{
-	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
-		difference->weight[i] -= term->weight[i];
+		sum->weight[i] += sign * term->weight[i];
 }

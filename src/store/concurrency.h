@@ -20,9 +20,9 @@
 
 #include <stdint.h>
 
-#define CONCURRENCY_EXACT		64	/* 2^6 */
 #define CONCURRENCY_STEPS		16	/* 2^4 */
-#define CONCURRENCY_DOUBLINGS	6
+#define CONCURRENCY_EXACT		(2 * CONCURRENCY_STEPS)
+#define CONCURRENCY_DOUBLINGS	7
 #define CONCURRENCY_LIMIT		(CONCURRENCY_EXACT << CONCURRENCY_DOUBLINGS)
 #define CONCURRENCY_BUCKETS \
 	(CONCURRENCY_EXACT + CONCURRENCY_STEPS * CONCURRENCY_DOUBLINGS + 1)
@@ -35,18 +35,8 @@ typedef struct Concurrency
 
 extern int	concurrency_bucket(int level);
 extern int	concurrency_greatest(int bucket);
-extern int64_t concurrency_total(const Concurrency *distribution);
 extern int	concurrency_quantile(const Concurrency *distribution, int per_mille,
 								 int highest);
-extern int	concurrency_highest(const Concurrency *distribution);
-extern void concurrency_sum(Concurrency *sum, const Concurrency *term);
-extern void concurrency_subtract(Concurrency *difference, const Concurrency *term);
-
-/* The level has lasted for so long; not negative, either of them. */
-static inline void
-concurrency_add(Concurrency *distribution, int level, int64_t time)
-{
-	distribution->weight[concurrency_bucket(level)] += time;
-}
+extern void concurrency_sum(Concurrency *sum, const Concurrency *term, int sign);
 
 #endif							/* PGNETLAT_CONCURRENCY_H */

@@ -17,11 +17,8 @@
  * The file is a header, each section's entries behind their number, and a
  * checksum over everything before it.  It is for the same library and the same
  * major version on the same machine, as the header says.  One that is foreign,
- * truncated or damaged is logged and discarded.
- *
- * A file with a good checksum is believed, except that nothing in it may make a
- * view raise an error or spoil a table: names are cut to printable ASCII, which is
- * all that core lets into them, and counters to what can be added to.
+ * truncated or damaged is logged and discarded; one with a good checksum is
+ * believed.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,8 +26,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,95 +78,14 @@ was_shut_down(bool by_now)
 					  (!by_now && control->state == DB_IN_ARCHIVE_RECOVERY));
 }
 
-static void
-remove_file(void)
+/*
+ * Remove the file: the server is up, and what was loaded is being added to.
+ */
+void
+persist_remove_file(void)
 {
 	if (access(PERSIST_FILE, F_OK) == 0)
 		(void) durable_unlink(PERSIST_FILE, LOG);
-}
-
-/*
- * The server is up, and what was loaded is being added to.
- */
-void
-persist_server_is_up(void)
-{
-	remove_file();
-}
-
-/* ---------------------------------------------------------------------------
- * The sections: what is saved, and how it is restored
- * ---------------------------------------------------------------------------
- */
-
-/* Structures of nothing but counts and times: none negative, room to add more. */
-static void
-cut_counters(void *counters, size_t size)
-{
-	int64	   *values = counters;
-
-	for (size_t i = 0; i < size / sizeof(int64); i++)
-		values[i] = Min(Max(values[i], 0), PG_INT64_MAX / 2);
-}
-
-static void
-cut_timestamp(TimestampTz *timestamp)
-{
-	if (!IS_VALID_TIMESTAMP(*timestamp))
-		*timestamp = GetCurrentTimestamp();
-}
-
-/* What the entries of all tables have. */
-static void
-cut_entry(double *usage, TimestampTz *since, void *counters, size_t size)
-{
-	if (isnan(*usage) || *usage < 0)
-		*usage = 0;
-	cut_timestamp(since);
-	cut_counters(counters, size);
-}
-
-static void
-cut_name(char *name)
-{
-	size_t		length = strnlen(name, NAMEDATALEN - 1);
-
-	for (size_t i = 0; i < length; i++)
-	{
-		if (name[i] < 0x20 || name[i] > 0x7E)
-			name[i] = '?';
-	}
-	memset(name + length, 0, NAMEDATALEN - length);
-}
-
-static void
-cut_client_key(ClientKey *key)
-{
-	if (key->family != AF_INET && key->family != AF_INET6)
-		key->family = 0;
-	cut_name(key->application_name);
-}
-
-static void
-restore_statement(void *saved)
-{
-	StatementEntry *entry = saved;
-
-	cut_entry(&entry->usage, &entry->since, &entry->counters, sizeof(entry->counters));
-	statements_restore(entry);
-}
-
-/* No session lives on. */
-static void
-restore_client(void *saved)
-{
-	ClientEntry *entry = saved;
-
-	entry->is_evicted = *(uint8 *) &entry->is_evicted != 0 || !OidIsValid(entry->key.datid);
-	cut_client_key(&entry->key);
-	cut_entry(&entry->usage, &entry->since, &entry->counters, sizeof(entry->counters));
-	memset(&entry->live, 0, sizeof(entry->live));
-	clients_restore(entry);
 }
 
 static void *
@@ -180,71 +94,27 @@ copy_history(int *count)
 	return history_copy(GetCurrentTimestamp(), count);
 }
 
-static void
-restore_interval(void *saved)
-{
-	HistoryInterval *interval = saved;
-
-	cut_timestamp(&interval->start);
-	cut_timestamp(&interval->end);
-	interval->end = Max(interval->end, interval->start);
-	for (int i = 0; i <= HISTORY_DATABASES; i++)
-	{
-		HistoryRow *row = &interval->rows[i];
-
-		row->used = *(uint8 *) &row->used != 0;
-		cut_counters(&row->totals, sizeof(*row) - offsetof(HistoryRow, totals));
-	}
-	history_restore(interval);
-}
-
-/* Nobody waits any more. */
-static void
-restore_blocker(void *saved)
-{
-	BlockerEntry *entry = saved;
-
-	cut_client_key(&entry->key.client);
-	cut_name(entry->key.backend_type);
-	cut_entry(&entry->usage, &entry->since, &entry->counters, sizeof(entry->counters));
-	blockers_restore(entry);
-}
-
 static void *
 copy_pools(int *count)
 {
 	return pools_copy(POOLS_WHOLE, count);
 }
 
-/* Nobody is connected any more. */
-static void
-restore_pool(void *saved)
-{
-	PoolCopy   *pool = saved;
-
-	if (pool->kind < POOL_OF_ROLE || pool->kind > POOL_EVICTED)
-		return;
-	cut_entry(&pool->usage, &pool->since, &pool->time, sizeof(*pool) - offsetof(PoolCopy, time));
-	pool->sessions = pool->busy = 0;
-	pool->sessions_max = Min(pool->sessions_max, PG_INT32_MAX / 2);
-	pool->busy_max = Min(pool->busy_max, PG_INT32_MAX / 2);
-	pools_restore(pool);
-}
-
 typedef void *(*CopyFunction) (int *count); /* palloc'd */
+typedef void (*RestoreFunction) (const void *saved);
 
-/* In the order in which they are in the file. */
+/* What is saved, in the order in which it is in the file. */
 static const struct
 {
 	uint32		entry_size;
 	CopyFunction copy;
-	void		(*restore) (void *saved);
+	RestoreFunction restore;
 }			sections[NUM_SECTIONS] = {
-	{sizeof(StatementEntry), (CopyFunction) statements_copy, restore_statement},
-	{sizeof(ClientEntry), (CopyFunction) clients_copy, restore_client},
-	{sizeof(HistoryInterval), copy_history, restore_interval},
-	{sizeof(BlockerEntry), (CopyFunction) blockers_copy, restore_blocker},
-	{sizeof(PoolCopy), copy_pools, restore_pool},
+	{sizeof(StatementEntry), (CopyFunction) statements_copy, (RestoreFunction) statements_restore},
+	{sizeof(ClientEntry), (CopyFunction) clients_copy, (RestoreFunction) clients_restore},
+	{sizeof(HistoryInterval), copy_history, (RestoreFunction) history_restore},
+	{sizeof(BlockerEntry), (CopyFunction) blockers_copy, (RestoreFunction) blockers_restore},
+	{sizeof(PoolCounts), copy_pools, (RestoreFunction) pools_restore},
 };
 
 /* The header that a file of this server has. */
@@ -305,7 +175,7 @@ persist_save(int code, Datum arg)
 		return;
 	if (!pgnetlat_save)
 	{
-		remove_file();
+		persist_remove_file();
 		return;
 	}
 	file = AllocateFile(PERSIST_FILE ".tmp", PG_BINARY_W);
@@ -323,73 +193,56 @@ persist_save(int code, Datum arg)
 	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
 }
 
-#define DAMAGED		"It is truncated or damaged."
-
 /*
- * Restore what is in a file that has been read; "size" is without its checksum.
- * NULL if that is done, or why it is not.
+ * Restore what is in a file.  NULL if that is done, or why it is not.
  */
 static const char *
-use_content(char *content, size_t size, pg_crc32c saved_crc)
+use_file(FILE *file)
 {
-	PersistHeader *header = (PersistHeader *) content;
+	static const char *const damaged = "It is truncated or damaged.";
 	PersistHeader expected;
-	char	   *at = content + sizeof(*header);
-	char	   *end = content + size;
+	PersistHeader *header;
+	struct stat st;
+	char	   *content;
+	char	   *at;
+	char	   *end;
 	pg_crc32c	crc;
 
+	if (fstat(fileno(file), &st) != 0 ||
+		st.st_size < (off_t) (sizeof(PersistHeader) + sizeof(crc)))
+		return damaged;
+	content = palloc_extended(st.st_size, MCXT_ALLOC_HUGE);
+	if (fread(content, st.st_size, 1, file) != 1)
+		return damaged;
+
+	header = (PersistHeader *) content;
 	make_header(&expected);
-	if (header->magic != expected.magic)
-		return "It has a different format, such as that of another version.";
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, content, size);
-	FIN_CRC32C(crc);
-	if (!EQ_CRC32C(crc, saved_crc))
-		return DAMAGED;
-	if (header->major != expected.major)
-		return "It is from another major version of PostgreSQL.";
 	if (memcmp(header, &expected, offsetof(PersistHeader, reset_timestamp)) != 0)
 		return "It has a different format, such as that of another version.";
+	end = content + st.st_size - sizeof(crc);
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, content, end - content);
+	FIN_CRC32C(crc);
+	if (memcmp(&crc, end, sizeof(crc)) != 0)
+		return damaged;
+
+	at = content + sizeof(*header);
 	for (int i = 0; i < NUM_SECTIONS; i++)
 	{
-		Size		entry_size = sections[i].entry_size;
 		int64		count = 0;
 
 		if (end - at >= (ptrdiff_t) sizeof(count))
 			memcpy(&count, at, sizeof(count));
 		at += sizeof(count);
 		/* only a bug of ours can have put another number there */
-		if (count < 0 || at > end || count > (end - at) / (ptrdiff_t) entry_size)
-			return DAMAGED;
-		for (; count > 0; count--, at += entry_size)
+		if (count < 0 || at > end || count > (end - at) / (ptrdiff_t) sections[i].entry_size)
+			return damaged;
+		for (; count > 0; count--, at += sections[i].entry_size)
 			sections[i].restore(at);
 	}
-	cut_timestamp(&header->reset_timestamp);
 	slot_restore_reset_timestamp(header->reset_timestamp);
-	return NULL;
-}
-
-static const char *
-use_file(FILE *file)
-{
-	const char *complaint = "It could not be read.";
-	struct stat st;
-	char	   *content;
-	pg_crc32c	crc;
-	size_t		size;
-
-	if (fstat(fileno(file), &st) != 0)
-		return complaint;
-	if (st.st_size < (off_t) (sizeof(PersistHeader) + sizeof(crc)))
-		return DAMAGED;
-	size = st.st_size - sizeof(crc);
-	content = palloc_extended(size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (content == NULL)
-		return "There is not enough memory to read it.";
-	if (fread(content, size, 1, file) == 1 && fread(&crc, sizeof(crc), 1, file) == 1)
-		complaint = use_content(content, size, crc);
 	pfree(content);
-	return complaint;
+	return NULL;
 }
 
 /*
@@ -427,5 +280,5 @@ persist_load(void)
 			 errmsg("ignoring file \"%s\"", PERSIST_FILE),
 			 errdetail("%s", complaint),
 			 errhint("The statistics of pgnetlat start from zero.")));
-	remove_file();
+	persist_remove_file();
 }

@@ -12,6 +12,6 @@
 
 extern void persist_load(void);
 extern void persist_save(int code, Datum arg);
-extern void persist_server_is_up(void);
+extern void persist_remove_file(void);
 
 #endif							/* PGNETLAT_PERSIST_H */

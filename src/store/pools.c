@@ -3,18 +3,15 @@
  * pools.c
  *	  See pools.h.
  *
- * The pools are an array under one lock, which a session takes when it begins and
- * when it ends, and the sampler at a tick at which somebody became busy or idle.
- * A pool that has sessions stays where it is, so each slot keeps its number.  When
- * the array is full, the pool without sessions that was busy for the least time
- * is evicted: what it has counted goes to a row for all of them, which also counts
- * the sessions of pools for which there is no room.
+ * The pools are an array under one lock.  A pool that has sessions stays where it
+ * is, so each slot keeps its number.  When the array is full, the pool that has
+ * been without sessions for longest is evicted: what it has counted goes to a row
+ * for all of them, which also counts the sessions of pools for which there is no
+ * room.
  *
- * What the sampler sees at a tick is so since the tick before.  A level is booked
- * when it changes, with the time for which it has lasted; so levels that sessions
- * pass through at one tick leave no trace, not even a maximum.  Readers add to
- * their copy the level in progress, up to the latest tick: while the sampler is
- * down, no time is added.
+ * At each tick the time between the two ticks before is added to the level of
+ * each pool.  A tick that follows a sleep first adds the time asleep, at the
+ * levels of before.  While there is no sampler, no time is added.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -22,35 +19,27 @@
  */
 #include "postgres.h"
 
-#include <float.h>
-
 #include "clock.h"
 #include "locks.h"
 #include "pools.h"
-#include "port/atomics.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "storage/shmem.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
-
-#define USAGE_AGING			0.99	/* at each eviction */
 
 typedef struct Pool
 {
-	PoolCopy	counted;		/* the times: before the server's start */
+	PoolCounts	counted;		/* its time: before the server's start */
 	int64		began;			/* monotonic: its time counts from here, too */
-	int64		booked_to;		/* since then the level is counted.busy */
-	pg_atomic_uint64 busy_time; /* from accounts */
 
 	/*
 	 * Snapshots; in each, sessions_max is the most that there were since
 	 * then.
 	 */
-	PoolCopy	kept[SNAPSHOTS_KEPT];
+	PoolCounts	kept[SNAPSHOTS_KEPT];
 } Pool;
 
-/* The first two are always there; in a free place behind them since is zero. */
+/* The first two are always there. */
 #define ALL			0
 #define EVICTED		1
 #define FIRST		2
@@ -59,47 +48,23 @@ typedef struct Pool
 typedef struct PoolMember
 {
 	uint64		session;		/* 0: none */
-	PoolKey		key;
+	Oid			datid;
+	Oid			userid;
 	int			pool;			/* EVICTED if there was no room */
 	bool		busy;			/* at the latest tick */
 } PoolMember;
 
-/* All under the lock, unless stated otherwise. */
+/* All under the lock; the sampler reads members without it: a hint. */
 typedef struct PoolsShared
 {
-	pg_atomic_uint64 known;		/* the latest tick; written by the sampler */
-	volatile bool sampled;		/* there is a sampler */
+	volatile int64 sampled_to;	/* monotonic; 0: there is no sampler */
 	SnapshotTimes times;		/* of all pools' snapshots */
-	PoolMember	members[FLEXIBLE_ARRAY_MEMBER]; /* the sampler reads them
-												 * without the lock: a hint */
+	int			count;			/* pools that there are */
+	PoolMember	members[FLEXIBLE_ARRAY_MEMBER];
 } PoolsShared;
 
-/* What the sampler has found at a tick. */
-typedef struct PoolChange
-{
-	uint64		session;
-	int			slot;
-	bool		busy;
-} PoolChange;
-
 static PoolsShared *shared = NULL;
-static Pool *pools = NULL;
-
-/* the sampler's own */
-static PoolChange *changes = NULL;
-static int	change_count = 0;
-
-static inline int
-pool_count(void)
-{
-	return FIRST + pgnetlat_max_pools;
-}
-
-static inline bool
-is_used(const Pool *pool)
-{
-	return pool->counted.since != 0;
-}
+static Pool *pools = NULL;		/* in shared memory, behind that */
 
 static void
 lock_pools(LWLockMode mode)
@@ -113,7 +78,6 @@ unlock_pools(void)
 	locks_release(LOCK_POOLS, 0);
 }
 
-/* Behind that, the pools. */
 static Size
 shared_size(void)
 {
@@ -124,30 +88,30 @@ shared_size(void)
 Size
 pools_shmem_size(void)
 {
-	return add_size(shared_size(), mul_size(pool_count(), sizeof(Pool)));
+	return add_size(shared_size(), mul_size(FIRST + pgnetlat_max_pools, sizeof(Pool)));
 }
 
 /* A pool begins, in a place that may have been used before. */
 static void
-begin(Pool *pool, PoolKind kind, const PoolKey *key, TimestampTz now)
+begin(int number, PoolKind kind, Oid datid, Oid userid, TimestampTz now)
 {
+	Pool	   *pool = &pools[number];
+
 	memset(pool, 0, sizeof(*pool));
 	pool->counted.kind = kind;
-	pool->counted.key = *key;
-	pool->counted.since = now;
-	pool->began = pool->booked_to = clock_now();
-	pg_atomic_init_u64(&pool->busy_time, 0);
+	pool->counted.datid = datid;
+	pool->counted.userid = userid;
+	pool->counted.since = pool->counted.left = now;
+	pool->began = clock_now();
 }
 
 static void
 begin_all(TimestampTz now)
 {
-	static const PoolKey none = {InvalidOid, InvalidOid};
-
-	memset(pools, 0, pool_count() * sizeof(Pool));
 	memset(&shared->times, 0, sizeof(shared->times));
-	begin(&pools[ALL], POOL_OF_ALL, &none, now);
-	begin(&pools[EVICTED], POOL_EVICTED, &none, now);
+	begin(ALL, POOL_OF_ALL, InvalidOid, InvalidOid, now);
+	begin(EVICTED, POOL_EVICTED, InvalidOid, InvalidOid, now);
+	shared->count = FIRST;
 }
 
 void
@@ -160,7 +124,6 @@ pools_shmem_init(void)
 	if (found)
 		return;
 	memset(shared, 0, shared_size());
-	pg_atomic_init_u64(&shared->known, 0);
 	begin_all(GetCurrentTimestamp());
 }
 
@@ -169,110 +132,64 @@ pools_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
-/* The level has lasted up to then. */
+/* So many more sessions, of which so many more are busy. */
 static void
-book(Pool *pool, int64 to)
+change_pools(const PoolMember *member, int sessions, int busy)
 {
-	PoolCopy   *counted = &pool->counted;
-	int64		time = to - pool->booked_to;
+	Pool	   *changed[] = {&pools[ALL], &pools[member->pool]};
 
-	if (time <= 0)
-		return;
-	concurrency_add(&counted->distribution, (int) counted->busy, time);
-	counted->usage += counted->busy * (time / (double) NS_PER_S);
-	counted->busy_max = Max(counted->busy_max, counted->busy);
-	pool->booked_to = to;
+	for (size_t i = 0; i < lengthof(changed); i++)
+	{
+		PoolCounts *counted = &changed[i]->counted;
+
+		counted->busy += busy;
+		counted->sessions += sessions;
+		counted->sessions_max = Max(counted->sessions_max, counted->sessions);
+		for (int j = 0; sessions > 0 && j < SNAPSHOTS_KEPT; j++)
+			changed[i]->kept[j].sessions_max = Max(changed[i]->kept[j].sessions_max,
+												   counted->sessions);
+	}
 }
 
 static void
-change_pool(Pool *pool, int sessions, int busy, int64 since)
-{
-	PoolCopy   *counted = &pool->counted;
-
-	if (busy != 0)
-		book(pool, since);
-	counted->busy += busy;
-	counted->sessions += sessions;
-	counted->sessions_max = Max(counted->sessions_max, counted->sessions);
-	for (int i = 0; sessions > 0 && i < SNAPSHOTS_KEPT; i++)
-		pool->kept[i].sessions_max = Max(pool->kept[i].sessions_max, counted->sessions);
-}
-
-/* So many more sessions, of which so many more are busy, since then. */
-static void
-change_pools(const PoolMember *member, int sessions, int busy, int64 since)
-{
-	change_pool(&pools[ALL], sessions, busy, since);
-	change_pool(&pools[member->pool], sessions, busy, since);
-}
-
-/* What a pool has counted up to now. */
-static void
-copy_pool(PoolCopy *copy, Pool *pool, int64 now)
-{
-	int64		in_progress = (int64) pg_atomic_read_u64(&shared->known) - pool->booked_to;
-
-	*copy = pool->counted;
-	copy->time += now - pool->began;
-	copy->busy_time += pg_atomic_read_u64(&pool->busy_time);
-	if (in_progress <= 0)
-		return;
-	concurrency_add(&copy->distribution, (int) copy->busy, in_progress);
-	copy->busy_max = Max(copy->busy_max, copy->busy);
-}
-
-static void
-add_up(PoolCopy *sum, const PoolCopy *term)
+add_up(PoolCounts *sum, const PoolCounts *term)
 {
 	sum->busy_time += term->busy_time;
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
 	sum->busy_max = Max(sum->busy_max, term->busy_max);
-	concurrency_sum(&sum->distribution, &term->distribution);
-}
-
-static void
-evict(Pool *pool)
-{
-	Pool	   *evicted = &pools[EVICTED];
-	PoolCopy	copy;
-
-	copy_pool(&copy, pool, clock_now());
-	add_up(&evicted->counted, &copy);
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		add_up(&evicted->kept[i], &pool->kept[i]);
-	/* what was busy long ago goes eventually */
-	for (int i = FIRST; i < pool_count(); i++)
-		pools[i].counted.usage *= USAGE_AGING;
+	concurrency_sum(&sum->distribution, &term->distribution, 1);
 }
 
 /*
- * The number of the pool of a key, which may begin by that: in a free place, or in
- * that of the pool without sessions that was busy least.
+ * The number of the pool of a database and a role, which may begin by that: in a
+ * free place, or in that of the pool that has been without sessions for longest.
  */
 static int
-find_pool(const PoolKey *key, TimestampTz now)
+find_pool(Oid datid, Oid userid, TimestampTz now)
 {
 	int			place = EVICTED;
-	double		least = DBL_MAX;
 
-	for (int i = FIRST; i < pool_count(); i++)
+	for (int i = FIRST; i < shared->count; i++)
 	{
-		PoolCopy   *counted = &pools[i].counted;
-		double		usage = is_used(&pools[i]) ? counted->usage : -1;
+		PoolCounts *counted = &pools[i].counted;
 
-		if (is_used(&pools[i]) && memcmp(&counted->key, key, sizeof(*key)) == 0)
+		if (counted->datid == datid && counted->userid == userid)
 			return i;
-		if (usage < least && counted->sessions == 0)
-		{
+		if (counted->sessions == 0 &&
+			(place == EVICTED || counted->left < pools[place].counted.left))
 			place = i;
-			least = usage;
-		}
 	}
-	if (place == EVICTED)
+	if (shared->count < FIRST + pgnetlat_max_pools)
+		place = shared->count++;
+	else if (place == EVICTED)
 		return place;
-	if (is_used(&pools[place]))
-		evict(&pools[place]);
-	begin(&pools[place], POOL_OF_ROLE, key, now);
+	else
+	{
+		add_up(&pools[EVICTED].counted, &pools[place].counted);
+		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+			add_up(&pools[EVICTED].kept[i], &pools[place].kept[i]);
+	}
+	begin(place, POOL_OF_ROLE, datid, userid, now);
 	return place;
 }
 
@@ -280,20 +197,17 @@ void
 pools_join(int slot, uint64 session, Oid datid, Oid userid)
 {
 	PoolMember *member = &shared->members[slot];
-	PoolKey		key = {datid, userid};
 
 	lock_pools(LW_EXCLUSIVE);
-	member->key = key;
-	member->pool = find_pool(&key, GetCurrentTimestamp());
+	member->datid = datid;
+	member->userid = userid;
+	member->pool = find_pool(datid, userid, GetCurrentTimestamp());
 	member->busy = false;
 	member->session = session;
-	change_pools(member, 1, 0, 0);
+	change_pools(member, 1, 0);
 	unlock_pools();
 }
 
-/*
- * If it was busy, it is not since the latest tick.
- */
 void
 pools_leave(int slot)
 {
@@ -301,7 +215,10 @@ pools_leave(int slot)
 
 	lock_pools(LW_EXCLUSIVE);
 	if (member->session != 0)
-		change_pools(member, -1, -(int) member->busy, pg_atomic_read_u64(&shared->known));
+	{
+		change_pools(member, -1, -(int) member->busy);
+		pools[member->pool].counted.left = GetCurrentTimestamp();
+	}
 	member->session = 0;
 	member->busy = false;
 	unlock_pools();
@@ -315,10 +232,15 @@ pools_add_busy_time(int slot, int64 time)
 {
 	PoolMember *member = &shared->members[slot];
 
-	if (time == 0 || member->session == 0)
+	if (time == 0)
 		return;
-	pg_atomic_fetch_add_u64(&pools[member->pool].busy_time, time);
-	pg_atomic_fetch_add_u64(&pools[ALL].busy_time, time);
+	lock_pools(LW_EXCLUSIVE);
+	if (member->session != 0)
+	{
+		pools[ALL].counted.busy_time += time;
+		pools[member->pool].counted.busy_time += time;
+	}
+	unlock_pools();
 }
 
 /*
@@ -335,8 +257,8 @@ pools_reset(TimestampTz now)
 
 		if (member->session == 0)
 			continue;
-		member->pool = find_pool(&member->key, now);
-		change_pools(member, 1, member->busy, 0);
+		member->pool = find_pool(member->datid, member->userid, now);
+		change_pools(member, 1, member->busy);
 	}
 	unlock_pools();
 }
@@ -347,34 +269,47 @@ pools_reset(TimestampTz now)
  */
 
 /*
- * What was busy while there was no sampler, is not known; nor, before it looks,
- * what is.
+ * Before the sampler has looked, it is not known who is busy.
  */
 void
 pools_sampler_starts(void)
 {
-	int64		now = clock_now();
-
-	changes = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(PoolChange));
-	change_count = 0;
 	lock_pools(LW_EXCLUSIVE);
-	for (int i = 0; i < pool_count(); i++)
-	{
-		book(&pools[i], pg_atomic_read_u64(&shared->known));
-		pools[i].booked_to = now;
+	for (int i = 0; i < shared->count; i++)
 		pools[i].counted.busy = 0;
-	}
 	for (int i = 0; i < slot_count(); i++)
 		shared->members[i].busy = false;
-	pg_atomic_write_u64(&shared->known, now);
-	shared->sampled = true;
+	shared->sampled_to = clock_now();
 	unlock_pools();
 }
 
 void
 pools_sampler_ends(void)
 {
-	shared->sampled = false;
+	shared->sampled_to = 0;
+}
+
+/*
+ * A tick begins: what was seen at the one before was so until "before", from where
+ * on what is seen now is so.
+ */
+void
+pools_tick(int64 before)
+{
+	int64		time = before - shared->sampled_to;
+
+	if (time <= 0)
+		return;
+	lock_pools(LW_EXCLUSIVE);
+	for (int i = 0; i < shared->count; i++)
+	{
+		PoolCounts *counted = &pools[i].counted;
+
+		counted->distribution.weight[concurrency_bucket((int) counted->busy)] += time;
+		counted->busy_max = Max(counted->busy_max, counted->busy);
+	}
+	shared->sampled_to = before;
+	unlock_pools();
 }
 
 /*
@@ -383,38 +318,26 @@ pools_sampler_ends(void)
 void
 pools_see(int slot, uint64 session, bool busy)
 {
-	if (likely(shared->members[slot].busy == busy) || change_count == slot_count())
+	PoolMember *member = &shared->members[slot];
+
+	if (likely(member->busy == busy))
 		return;
-	changes[change_count].slot = slot;
-	changes[change_count].session = session;
-	changes[change_count].busy = busy;
-	change_count++;
+	lock_pools(LW_EXCLUSIVE);
+	/* unless it has ended since, or has not yet joined */
+	if (member->session == session)
+	{
+		member->busy = busy;
+		change_pools(member, 0, busy ? 1 : -1);
+	}
+	unlock_pools();
 }
 
-/*
- * All sessions that were to be looked at have been: what was seen is so since
- * the tick before.
- */
-void
-pools_end_tick(int64 before, int64 now)
+/* What a pool has counted up to now. */
+static void
+copy_pool(PoolCounts *copy, const Pool *pool, int64 now)
 {
-	if (change_count > 0)
-	{
-		lock_pools(LW_EXCLUSIVE);
-		for (int i = 0; i < change_count; i++)
-		{
-			PoolMember *member = &shared->members[changes[i].slot];
-
-			/* unless it has ended since, or has not yet joined */
-			if (member->session != changes[i].session || member->busy == changes[i].busy)
-				continue;
-			member->busy = changes[i].busy;
-			change_pools(member, 0, member->busy ? 1 : -1, before);
-		}
-		unlock_pools();
-		change_count = 0;
-	}
-	pg_atomic_write_u64(&shared->known, now);
+	*copy = pool->counted;
+	copy->time += now - pool->began;
 }
 
 /*
@@ -430,10 +353,8 @@ pools_take_snapshots(SnapshotLevels levels)
 	{
 		int			place = snapshots_place(&shared->times, level);
 
-		for (int i = 0; (levels & (1u << level)) && i < pool_count(); i++)
+		for (int i = 0; (levels & (1u << level)) && i < shared->count; i++)
 		{
-			if (!is_used(&pools[i]))
-				continue;
 			copy_pool(&pools[i].kept[place], &pools[i], now);
 			pools[i].kept[place].sessions_max = pools[i].counted.sessions;
 		}
@@ -451,12 +372,12 @@ pools_take_snapshots(SnapshotLevels levels)
 bool
 pools_are_sampled(void)
 {
-	return shared->sampled;
+	return shared->sampled_to != 0;
 }
 
 /* What a pool has counted since a snapshot, instead of all it has. */
 static void
-subtract(PoolCopy *copy, const PoolCopy *before)
+subtract(PoolCounts *copy, const PoolCounts *before)
 {
 	copy->time -= before->time;
 	/* unless it began in the window */
@@ -464,8 +385,8 @@ subtract(PoolCopy *copy, const PoolCopy *before)
 		copy->since = GetCurrentTimestamp() - copy->time / NS_PER_US;
 	copy->busy_time -= before->busy_time;
 	copy->sessions_max = before->sessions_max;
-	concurrency_subtract(&copy->distribution, &before->distribution);
-	copy->busy_max = Min(copy->busy_max, concurrency_highest(&copy->distribution));
+	concurrency_sum(&copy->distribution, &before->distribution, -1);
+	copy->busy_max = Max(concurrency_quantile(&copy->distribution, 1000, copy->busy_max), 0);
 }
 
 /*
@@ -473,10 +394,10 @@ subtract(PoolCopy *copy, const PoolCopy *before)
  * nanoseconds if there is one, or else the longest there is; or, with POOLS_WHOLE,
  * over all their time.
  */
-PoolCopy *
+PoolCounts *
 pools_copy(int64 length, int *count)
 {
-	PoolCopy   *copies = palloc_extended(pool_count() * sizeof(PoolCopy), MCXT_ALLOC_HUGE);
+	PoolCounts *copies = palloc((FIRST + pgnetlat_max_pools) * sizeof(PoolCounts));
 	int64		now;
 	int			place;
 
@@ -484,12 +405,10 @@ pools_copy(int64 length, int *count)
 	lock_pools(LW_SHARED);
 	now = clock_now();
 	place = snapshots_begin_window(&shared->times, now - length);
-	for (int i = 0; i < pool_count(); i++)
+	for (int i = 0; i < shared->count; i++)
 	{
-		PoolCopy   *copy = &copies[*count];
+		PoolCounts *copy = &copies[*count];
 
-		if (!is_used(&pools[i]))
-			continue;
 		copy_pool(copy, &pools[i], now);
 		if (i == EVICTED && copy->sessions_max == 0)
 			continue;
@@ -502,21 +421,24 @@ pools_copy(int64 length, int *count)
 }
 
 /*
- * Put back a saved pool, which has no sessions.  What was counted before is older
- * than any window.
+ * Put back a saved pool, in which nobody is connected any more.  What was counted
+ * before is older than any window.
  */
 void
-pools_restore(const PoolCopy *saved)
+pools_restore(const PoolCounts *saved)
 {
+	int			number = saved->kind == POOL_OF_ALL ? ALL : EVICTED;
 	Pool	   *pool;
 
 	lock_pools(LW_EXCLUSIVE);
-	pool = &pools[saved->kind == POOL_OF_ALL ? ALL :
-				  saved->kind == POOL_EVICTED ? EVICTED : find_pool(&saved->key, saved->since)];
-	if (saved->kind == POOL_EVICTED)
+	if (saved->kind == POOL_OF_ROLE)
+		number = find_pool(saved->datid, saved->userid, saved->since);
+	pool = &pools[number];
+	if (number == EVICTED)
 		add_up(&pool->counted, saved);
 	else
 		pool->counted = *saved;
+	pool->counted.sessions = pool->counted.busy = 0;
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 	{
 		pool->kept[i] = pool->counted;

@@ -27,15 +27,7 @@
 
 #include "concurrency.h"
 #include "datatype/timestamp.h"
-#include "ledger.h"
 #include "snapshots.h"
-
-/* Compared as bytes; all zero: all sessions, or pools that were evicted. */
-typedef struct PoolKey
-{
-	Oid			datid;
-	Oid			userid;
-} PoolKey;
 
 typedef enum PoolKind
 {
@@ -45,14 +37,14 @@ typedef enum PoolKind
 								 * make up no distribution, only a maximum */
 } PoolKind;
 
-/* A pool as it is shown, over all its time or over a window; saved; and kept. */
-typedef struct PoolCopy
+/* What a pool has counted, in all or over a window; shown, saved and kept. */
+typedef struct PoolCounts
 {
-	PoolKey		key;
-	int32		kind;			/* PoolKind */
-	int32		unused;
-	double		usage;			/* aging seconds that sessions were busy */
+	PoolKind	kind;
+	Oid			datid;
+	Oid			userid;
 	TimestampTz since;			/* when counting began, or the window */
+	TimestampTz left;			/* when the latest session has left */
 	int64		time;			/* ns of it in which the server was up */
 	int64		busy_time;		/* ns that sessions were busy in it, exactly */
 	int64		sessions;		/* now */
@@ -60,7 +52,7 @@ typedef struct PoolCopy
 	int64		busy;			/* at the latest tick */
 	int64		busy_max;		/* as what follows, at ticks */
 	Concurrency distribution;
-} PoolCopy;
+} PoolCounts;
 
 extern Size pools_shmem_size(void);
 extern void pools_shmem_init(void);
@@ -76,15 +68,15 @@ extern void pools_reset(TimestampTz now);
 /* Functions for the sampler */
 extern void pools_sampler_starts(void);
 extern void pools_sampler_ends(void);
+extern void pools_tick(int64 before);
 extern void pools_see(int slot, uint64 session, bool busy);
-extern void pools_end_tick(int64 before, int64 now);
 extern void pools_take_snapshots(SnapshotLevels levels);
 
 /* Functions for readers */
 #define POOLS_WHOLE		INT64CONST(0)	/* no window */
 
 extern bool pools_are_sampled(void);
-extern PoolCopy *pools_copy(int64 length, int *count);
-extern void pools_restore(const PoolCopy *saved);
+extern PoolCounts *pools_copy(int64 length, int *count);
+extern void pools_restore(const PoolCounts *saved);
 
 #endif							/* PGNETLAT_POOLS_H */
