@@ -16,6 +16,7 @@ import contextlib
 import pathlib
 import re
 import sys
+import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,7 +53,7 @@ WEB = "while :; do echo 'SELECT item FROM order_lines WHERE order_id = 3;'; slee
 APPLICATIONS = [
     ("billing", "near", BILLING, 1),
     ("shop", "near", SHOP, 3),
-    ("backoffice", "near", BACKOFFICE, 1),
+    ("backoffice", "far", BACKOFFICE, 1),
     ("mobile", "far", MOBILE, 4),
     ("report", "near", REPORT, 1),
     ("web", "near", WEB, 2),
@@ -63,7 +64,7 @@ QUESTIONS = [
     ("now", "SELECT * FROM pgnetlat_now",
      "What is happening now?"),
     ("diagnose", """
-SELECT subject, verdict, lost_sessions, evidence, advice
+SELECT verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, advice
   FROM pgnetlat_diagnose('20 s') LIMIT 3""",
      "What is wrong, and what to do about it?"),
     ("blockers", """
@@ -100,8 +101,14 @@ def laboratory():
 
 def ask(server, query):
     """The answer as psql prints it."""
-    answer = server.program("psql", "-X", "-P", "footer=off", "-P", "null=", "-c", query)
-    return "\n".join(line.rstrip() for line in str(answer).rstrip().splitlines())
+    answer = server.program("psql", "-X", "-P", "footer=off", *(["-x"] if "advice" in query else []), "-c", query)
+    return "\n".join(short for line in str(answer).rstrip().splitlines() for short in folded(line))
+
+
+def folded(line):
+    """A line of psql's expanded output, with what does not fit below the value's beginning; others as they are."""
+    indent = " " * (line.find("| ") + 2)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent) if len(line) > WIDTH else [line.rstrip()]
 
 
 def show(answers):
