@@ -86,6 +86,12 @@
  */
 #define LATEST_NS				(10 * NS_PER_MS)
 
+/*
+ * A snapshot takes a microsecond or two where there are thousands of them, so all
+ * of them are further apart then: this long for each.
+ */
+#define SNAPSHOT_EACH_NS		(500 * NS_PER_US)
+
 /* Longer than this the sampler does not sleep. */
 #define LONGEST_SLEEP_NS		NS_PER_S
 
@@ -150,7 +156,7 @@ interval_for(int active)
 static void
 take_snapshots_if_due(const Tick *tick)
 {
-	SnapshotLevels due = windows_due(tick->now);
+	SnapshotLevels due = snapshots_due(&status->schedule, tick->now);
 	SlotObservation observation;
 	int			count;
 
@@ -164,7 +170,7 @@ take_snapshots_if_due(const Tick *tick)
 		if (accumulate_and_observe(slot, &observation))
 			windows_add(slot, &observation, due);
 	}
-	windows_were_taken(count);
+	snapshots_keep_apart(&status->schedule, count * SNAPSHOT_EACH_NS);
 	clients_take_snapshots(due);
 	pools_take_snapshots(due);
 	statements_take_snapshots(due);
@@ -223,7 +229,7 @@ longest_sleep(const Tick *tick)
 	int64		until = tick->now + LONGEST_SLEEP_NS;
 
 	until = Min(until, sample_sessions_next_due());
-	until = Min(until, windows_next_due());
+	until = Min(until, snapshots_next_due(&status->schedule));
 	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
 	return until;
 }

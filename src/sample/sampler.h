@@ -11,6 +11,7 @@
 #define PGNETLAT_SAMPLER_H
 
 #include "datatype/timestamp.h"
+#include "snapshots.h"
 
 /* The sampler's health.  Written by the sampler alone, each field whole. */
 typedef struct SamplerStatus
@@ -21,6 +22,8 @@ typedef struct SamplerStatus
 	int64		ticks;			/* since the server started, as the next two */
 	int64		errors;
 	int64		cpu_time;		/* ns */
+	SnapshotSchedule schedule;	/* a sampler that is started anew goes on with
+								 * it */
 } SamplerStatus;
 
 extern Size sampler_shmem_size(void);

@@ -96,13 +96,6 @@ snapshots_place(const SnapshotTimes *kept, int level)
 	return oldest_of(kept, level * SNAPSHOTS_PER_LEVEL, SNAPSHOTS_PER_LEVEL);
 }
 
-/* The oldest one of all levels, if all places are used. */
-int
-snapshots_oldest(const SnapshotTimes *kept)
-{
-	return oldest_of(kept, 0, SNAPSHOTS_KEPT);
-}
-
 /*
  * The snapshot that begins the shortest window with all that was since then:
  * the youngest one of any level that is not after "since"; -1 if there is none.
@@ -122,13 +115,16 @@ snapshots_find(const SnapshotTimes *kept, int64_t since)
 	return best;
 }
 
-/* The same, or where there is none as old as that, the oldest one of all. */
+/*
+ * The same, or where there is none as old as that, the oldest one of all: an unused
+ * place, if there is any.
+ */
 int
 snapshots_begin_window(const SnapshotTimes *kept, int64_t since)
 {
 	int			found = snapshots_find(kept, since);
 
-	return found >= 0 ? found : snapshots_oldest(kept);
+	return found >= 0 ? found : oldest_of(kept, 0, SNAPSHOTS_KEPT);
 }
 
 /* New snapshots of these levels, in their places by now, are as of "now". */

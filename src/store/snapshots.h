@@ -47,7 +47,6 @@ extern SnapshotLevels snapshots_due(SnapshotSchedule *schedule, int64_t now);
 extern int64_t snapshots_next_due(const SnapshotSchedule *schedule);
 extern void snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart);
 extern int	snapshots_place(const SnapshotTimes *kept, int level);
-extern int	snapshots_oldest(const SnapshotTimes *kept);
 extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);
 extern int	snapshots_begin_window(const SnapshotTimes *kept, int64_t since);
 extern void snapshots_date(SnapshotTimes *kept, SnapshotLevels levels, int64_t now);

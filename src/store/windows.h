@@ -22,26 +22,13 @@
 #ifndef PGNETLAT_WINDOWS_H
 #define PGNETLAT_WINDOWS_H
 
-#include "ledger.h"
 #include "session_slot.h"
 #include "snapshots.h"
-#include "tcpinfo.h"
-
-/* All that windows are about. */
-typedef struct WindowAccount
-{
-	LedgerTotals totals;
-	TcpCounters tcp;
-	int64		lock_held_up;
-} WindowAccount;
 
 extern Size windows_shmem_size(void);
 extern void windows_shmem_init(void);
 
-/* Functions for the sampler */
-extern SnapshotLevels windows_due(int64 now);
-extern void windows_were_taken(int sessions);
-extern int64 windows_next_due(void);
+/* Function for the sampler */
 extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */
