@@ -92,6 +92,7 @@ request_locks(void)
 	counts[LOCK_ACCUMULATE] = LOCK_ACCUMULATE_PARTITIONS;
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
+	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
 	locks_request(counts);
 }
 

@@ -14,10 +14,6 @@
  * waits began, and the deadlock detector may have changed it.  Where one leads
  * in a circle (a deadlock that has not been broken yet) the next one is tried.
  *
- * Each wait is followed once, and who waits for the same mode of the same lock
- * skips those that block nobody who does: so a thousand waits for one lock, or a
- * chain of a thousand, take time in proportion to their number.
- *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -25,29 +21,14 @@
 #include "postgres.h"
 
 #include "lock_graph.h"
-
-#define ROOT_NONE		(-1)
-#define ROOT_UNKNOWN	(-2)
-
-/* All who have to do with one lock: holders first, then those who wait longest. */
-typedef struct LockQueue
-{
-	int			first;
-	int			count;
-	int			skip[LOCK_GRAPH_MODES]; /* so many block nobody who awaits
-										 * that mode */
-} LockQueue;
+#include "miscadmin.h"
 
 struct LockGraph
 {
-	LockInstance *instances;
-	LockQueue  *queues;
-	int		   *waits;			/* instances that wait, by process */
+	LockInstance *end;			/* behind the last instance */
+	LockInstance **waits;		/* instances that wait, by process */
 	int			wait_count;
-	int		   *path;			/* work space: a chain of waits */
 };
-
-static LockInstance *sorted;	/* for compare_processes() */
 
 static int
 compare_in_queue(const void *a, const void *b)
@@ -59,16 +40,14 @@ compare_in_queue(const void *a, const void *b)
 		return one->lock < two->lock ? -1 : 1;
 	if ((one->awaited == 0) != (two->awaited == 0))
 		return one->awaited == 0 ? -1 : 1;
-	if (one->since != two->since)
-		return one->since < two->since ? -1 : 1;
-	return 0;
+	return (one->since > two->since) - (one->since < two->since);
 }
 
 static int
 compare_processes(const void *a, const void *b)
 {
-	int			one = sorted[*(const int *) a].process;
-	int			two = sorted[*(const int *) b].process;
+	int			one = (*(LockInstance *const *) a)->process;
+	int			two = (*(LockInstance *const *) b)->process;
 
 	return (one > two) - (one < two);
 }
@@ -78,134 +57,82 @@ compare_processes(const void *a, const void *b)
  * left out.  The instances are sorted, and must last as long as the graph.
  */
 LockGraph *
-lock_graph_build(LockInstance *instances, int count, int locks)
+lock_graph_build(LockInstance *instances, int count)
 {
 	LockGraph  *graph = palloc0(sizeof(LockGraph));
+	LockInstance *queue = instances;
 
-	graph->instances = sorted = instances;
-	graph->queues = palloc0(mul_size(locks + 1, sizeof(LockQueue)));
-	graph->waits = palloc0(mul_size(count + 1, sizeof(int)));
-	graph->path = palloc0(mul_size(count + 1, sizeof(int)));
+	graph->end = instances + count;
+	graph->waits = palloc0(mul_size(count + 1, sizeof(LockInstance *)));
 	qsort(instances, count, sizeof(LockInstance), compare_in_queue);
-	for (int i = 0; i < count; i++)
+	for (LockInstance *instance = instances; instance < graph->end; instance++)
 	{
-		LockQueue  *queue = &graph->queues[instances[i].lock];
-
-		if (queue->count++ == 0)
-			queue->first = i;
-		instances[i].root = ROOT_UNKNOWN;
-		instances[i].next = 0;
-		instances[i].blocked = false;
-		if (instances[i].awaited != 0)
-			graph->waits[graph->wait_count++] = i;
+		if (instance->lock != queue->lock)
+			queue = instance;
+		instance->queue = queue;
+		instance->root = NULL;
+		instance->followed = false;
+		if (instance->awaited != 0)
+			graph->waits[graph->wait_count++] = instance;
 	}
-	qsort(graph->waits, graph->wait_count, sizeof(int), compare_processes);
+	qsort(graph->waits, graph->wait_count, sizeof(LockInstance *), compare_processes);
 	return graph;
 }
 
-/* The place of a process's wait; -1 if it waits for no lock. */
-static int
+/* The wait of a process; NULL if it waits for no lock. */
+static LockInstance *
 wait_of(const LockGraph *graph, int process)
 {
-	int			low = 0;
-	int			high = graph->wait_count;
+	LockInstance sought = {.process = process};
+	LockInstance *key = &sought;
+	LockInstance **found = bsearch(&key, graph->waits, graph->wait_count,
+								   sizeof(LockInstance *), compare_processes);
 
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (graph->instances[graph->waits[middle]].process < process)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == graph->wait_count || graph->instances[graph->waits[low]].process != process)
-		return -1;
-	return graph->waits[low];
+	return found ? *found : NULL;
 }
 
 /*
- * The place of the next one that blocks a wait, -1 if there is no other.  The queue
- * is gone through for who holds the lock, for who has awaited it longer, and if
- * there is nobody for who went ahead: the lock manager lets those do so who hold
- * a lock that others ahead of them wait for.
+ * Follow a wait.  Its queue is gone through for who holds the lock, for who has
+ * awaited it longer, and if there is nobody for who went ahead: the lock manager lets
+ * those do so who hold a lock that others ahead of them wait for.
  */
-static int
-next_blocker(const LockGraph *graph, LockInstance *wait)
+static LockInstance *
+find_root(const LockGraph *graph, LockInstance *wait)
 {
-	LockQueue  *queue = &graph->queues[wait->lock];
-	int		   *skip = &queue->skip[wait->awaited];
+	bool		blocked = false;
 
-	wait->next = Max(wait->next, *skip);
-	while (wait->next < (wait->blocked ? 2 : 3) * queue->count)
+	if (wait->followed)
+		return wait->root;
+	wait->followed = true;
+	check_stack_depth();
+	for (int pass = 0; pass < (blocked ? 2 : 3); pass++)
 	{
-		int			at = wait->next++;
-		int			place = queue->first + at % queue->count;
-		const LockInstance *other = &graph->instances[place];
-		uint32		modes = at < queue->count ? other->held :
-			other->awaited != 0 ? (uint32) 1 << other->awaited : 0;
-
-		if ((modes & wait->conflicts) == 0)
+		for (LockInstance *other = wait->queue;
+			 other < graph->end && other->lock == wait->lock && wait->root == NULL; other++)
 		{
-			if (*skip == at)
-				*skip = at + 1;
-			continue;
+			uint32		modes = pass == 0 ? other->held :
+				other->awaited != 0 ? (uint32) 1 << other->awaited : 0;
+			LockInstance *ahead;
+
+			if ((modes & wait->conflicts) == 0 || other == wait ||
+				(other->process == wait->process && other->process != 0) ||
+				(pass == 1 && other->since >= wait->since))
+				continue;
+			blocked = true;
+			ahead = wait_of(graph, other->process);
+			wait->root = ahead ? find_root(graph, ahead) : other;
 		}
-		if (other == wait || (other->process == wait->process && other->process != 0))
-			continue;
-		if (at >= queue->count && at < 2 * queue->count && other->since >= wait->since)
-			continue;
-		wait->blocked = true;
-		return place;
 	}
-	return -1;
-}
-
-/* Follow a wait; all on the way have the same root. */
-static void
-find_root(LockGraph *graph, int wait)
-{
-	LockInstance *instances = graph->instances;
-	int			depth = 0;
-	int			root;
-
-	graph->path[depth++] = wait;
-	instances[wait].root = ROOT_NONE;
-	while (depth > 0)
-	{
-		int			blocker = next_blocker(graph, &instances[graph->path[depth - 1]]);
-		int			ahead;
-
-		if (blocker < 0)
-		{
-			depth--;
-			continue;
-		}
-		ahead = wait_of(graph, instances[blocker].process);
-		root = ahead < 0 ? blocker : instances[ahead].root;
-		if (root == ROOT_UNKNOWN)
-		{
-			graph->path[depth++] = ahead;
-			instances[ahead].root = ROOT_NONE;
-		}
-		while (root >= 0 && depth > 0)
-			instances[graph->path[--depth]].root = root;
-	}
+	return wait->root;
 }
 
 /*
  * Whom does a process wait for?  NULL if it does not wait, or nobody can tell.
  */
-const LockInstance *
-lock_graph_root(LockGraph *graph, int process)
+LockInstance *
+lock_graph_root(const LockGraph *graph, int process)
 {
-	int			wait = wait_of(graph, process);
+	LockInstance *wait = wait_of(graph, process);
 
-	if (wait < 0)
-		return NULL;
-	if (graph->instances[wait].root == ROOT_UNKNOWN)
-		find_root(graph, wait);
-	if (graph->instances[wait].root == ROOT_NONE)
-		return NULL;
-	return &graph->instances[graph->instances[wait].root];
+	return wait ? find_root(graph, wait) : NULL;
 }

@@ -12,13 +12,10 @@
 #ifndef PGNETLAT_LOCK_GRAPH_H
 #define PGNETLAT_LOCK_GRAPH_H
 
-/* No more lock modes than this, 0 (none) included. */
-#define LOCK_GRAPH_MODES	10
-
 /* What one process has to do with one lock. */
 typedef struct LockInstance
 {
-	int			lock;			/* number of the lock: 0, 1, ... */
+	int			lock;			/* number of the lock */
 	int			process;		/* leader of the process's lock group; 0: a
 								 * prepared transaction */
 	uint32		held;			/* mask of the modes that it holds */
@@ -26,17 +23,20 @@ typedef struct LockInstance
 								 * one it awaits */
 	int			awaited;		/* that mode; 0: it awaits none */
 	int64		since;			/* when that wait began */
-	int			source;			/* for the caller */
+
+	/* for the caller */
+	int			source;
+	void	   *holder;
 
 	/* set by lock_graph.c */
-	int			root;			/* of a wait: the place of the holder */
-	int			next;			/* what may block it is tried from here on */
-	bool		blocked;		/* something does */
+	struct LockInstance *queue; /* the first one of this lock */
+	struct LockInstance *root;	/* of a wait; NULL: none, or not known yet */
+	bool		followed;		/* root has been looked for */
 } LockInstance;
 
 typedef struct LockGraph LockGraph;
 
-extern LockGraph *lock_graph_build(LockInstance *instances, int count, int locks);
-extern const LockInstance *lock_graph_root(LockGraph *graph, int process);
+extern LockGraph *lock_graph_build(LockInstance *instances, int count);
+extern LockInstance *lock_graph_root(const LockGraph *graph, int process);
 
 #endif							/* PGNETLAT_LOCK_GRAPH_H */

@@ -9,9 +9,9 @@
  * to ask it about all takes time in proportion to the square of their number,
  * and it does not say when their waits began.)
  *
- * Everything here is the worker's own memory.  PGPROCs and core's entries of
- * backends' status are in shared memory for good, so those of processes that
- * have ended may be looked at; whose they are is checked.
+ * All here is the worker's own memory.  PGPROCs and core's entries of backends' status
+ * are in shared memory for good, so those of processes that have ended may be looked
+ * at; whose they are is checked.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -22,6 +22,7 @@
 #include "access/twophase.h"
 #include "blockers.h"
 #include "compat.h"
+#include "lib/ilist.h"
 #include "lock_graph.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
@@ -40,24 +41,20 @@
 /* Time that is attributed to nobody is forgotten if nobody waits for so long. */
 #define UNATTRIBUTED_NS			(10 * NS_PER_S)
 
-StaticAssertDecl(MAX_LOCKMODES <= LOCK_GRAPH_MODES, "all lock modes are known");
-
 /* A process, or a prepared transaction, that others wait for. */
 typedef struct Holder
 {
-	bool		used;			/* this place is taken */
+	PGPROC	   *proc;			/* must be first: the key */
 	int			pid;			/* 0: a prepared transaction */
-	PGPROC	   *proc;
 	volatile PgBackendStatus *status;	/* NULL: there is none */
 	int			status_changecount; /* as of when the key was made */
 	int			slot;			/* -1: not a session of ours */
 	uint64		session;
 	BlockerKey	key;
-	uint32		key_number;		/* counts the keys that it has had */
 	int64		looked_at;		/* the latest tick at which it was looked at */
+	int64		sessions;		/* so many waited for it at that tick */
 	int64	   *part;			/* of "fresh", what it was doing; NULL: not
 								 * known */
-	int64		sessions;		/* so many waited for it at that tick */
 	BlockerCounters fresh;		/* not flushed yet, under this key ... */
 	int64		held_up;		/* ... and in all */
 } Holder;
@@ -65,28 +62,23 @@ typedef struct Holder
 /* The wait for a lock of the session in a slot. */
 typedef struct LockWait
 {
+	dlist_node	node;			/* of all that wait */
+	bool		listed;
+	bool		noted;			/* seen waiting in this tick */
 	uint64		session;
 	TimestampTz started;		/* as in PGPROC; 0: it does not wait */
 	int64		booked;			/* up to here it is, on whoever held the lock */
-	int64		seen_at;		/* the latest tick at which it was seen */
+	int64		blamed_from;	/* since then, on this holder: */
 	Holder	   *holder;			/* NULL: not known */
 	LocalTransactionId lxid;	/* of the transaction in which it holds the
 								 * lock */
 	bool		outlives;		/* a lock that may outlive that */
-	bool		is_new;			/* its holder was found by this round, and
-								 * none was known before */
-	uint32		key_number;		/* of the holder's key, ... */
-	int64		on_key;			/* ... under which so much is booked */
 } LockWait;
 
 static LockWait *waits = NULL;	/* by slot */
-static Holder *holders = NULL;	/* no more than there are waits */
-static int	holder_count = 0;	/* places that have ever been taken */
-static int *noted = NULL;		/* slots of those seen waiting in this tick,
-								 * ... */
-static int	noted_count = 0;
-static int *waiting = NULL;		/* ... and in the tick before */
-static int	waiting_count = 0;
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);
+static HTAB *holders = NULL;
+static int	unknown = 0;		/* so many wait for nobody knows whom */
 static int64 unattributed = 0;	/* waited for somebody who is not known */
 static int64 latest_tick = 0;	/* at which somebody waited */
 static int64 next_round = 0;
@@ -111,13 +103,13 @@ tell_session(int slot, uint64 session, int blocked_by)
 }
 
 /* What the worker before this one has told is over. */
-static void
-start(void)
+void
+lock_waits_init(void)
 {
+	HASHCTL		info = {.keysize = sizeof(PGPROC *),.entrysize = sizeof(Holder)};
+
 	waits = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(LockWait));
-	holders = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(Holder));
-	noted = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
-	waiting = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
+	holders = hash_create("pgnetlat holders", 64, &info, HASH_ELEM | HASH_BLOBS);
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgnetlat lock waits",
 										  ALLOCSET_DEFAULT_SIZES);
 	generation = slot_generation();
@@ -132,10 +124,13 @@ start(void)
 void
 lock_waits_note(int slot)
 {
-	if (waits == NULL)
-		start();
-	if (noted_count < slot_count())
-		noted[noted_count++] = slot;
+	LockWait   *wait = &waits[slot];
+
+	wait->noted = true;
+	if (wait->listed)
+		return;
+	wait->listed = true;
+	dlist_push_tail(&waiting, &wait->node);
 }
 
 /* ---------------------------------------------------------------------------
@@ -160,7 +155,6 @@ set_key(Holder *holder, const BlockerKey *key)
 		return;
 	flush_counters(holder, 0);
 	holder->key = *key;
-	holder->key_number++;
 }
 
 /*
@@ -210,34 +204,29 @@ describe_process(Holder *holder)
 	set_key(holder, &key);
 }
 
-/* Which part of what is waited for it does a session account for now? */
+/* Which part of what is waited for it does a session account for at this tick? */
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {
-	SessionSlot *slot = slot_get(holder->slot);
-	LedgerBlocked blocked = slot_blocked_in(*(volatile uint32 *) &holder->proc->wait_event_info);
+	const SessionSlot *slot = slot_get(holder->slot);
+	const Ledger *ledger = &slot->published.ledger;
 	BlockerCounters *fresh = &holder->fresh;
-	uint32		changecount = seqlock_read_begin(&slot->lock);
-	LedgerPhase phase = slot->published.ledger.phase;
-	int64		round_trip_ends = slot->published.ledger.since + slot->published.ledger.wait.rtt;
 
-	/* as at the tick before, then */
-	if (!seqlock_read_valid(&slot->lock, changecount))
-		return holder->part;
-	switch (phase)
+	if (slot->sampled.session != holder->session)
+		return NULL;
+	switch (slot->sampled.doing.state)
 	{
-		case LEDGER_SENDING:
+		case LEDGER_STATE_EXECUTING:
+			return &fresh->exec;
+		case LEDGER_STATE_SENDING:
 			return &fresh->send;
-		case LEDGER_TURNING:
+		case LEDGER_STATE_RECEIVING:
 			return &fresh->recv;
-		case LEDGER_EXECUTING:
-			return blocked == LEDGER_BLOCKED_READING ? &fresh->recv :
-				blocked == LEDGER_BLOCKED_WRITING ? &fresh->send : &fresh->exec;
-		case LEDGER_WAITING:
-			/* or has it read a request, and nothing has been sent yet? */
-			return blocked != LEDGER_BLOCKED_READING ? &fresh->exec :
-				now < round_trip_ends ? &fresh->network : &fresh->client;
-		case LEDGER_OFF:
+		case LEDGER_STATE_WAITING:
+		case LEDGER_STATE_WAITING_IN_XACT:
+		case LEDGER_STATE_IDLE:
+			return now < ledger->since + ledger->wait.rtt ? &fresh->network : &fresh->client;
+		case LEDGER_STATE_DISABLED:
 			break;
 	}
 	return NULL;
@@ -262,17 +251,6 @@ add_time(Holder *holder, int64 time)
 	holder->held_up += time;
 	if (holder->part)
 		*holder->part += time;
-}
-
-static bool
-is_process(const Holder *holder, int pid, const PGPROC *proc)
-{
-	if (!holder->used || holder->pid != pid)
-		return false;
-	if (pid == 0)
-		return holder->proc == proc;
-	return ((volatile PGPROC *) holder->proc)->pid == pid &&
-		(holder->slot < 0 || slot_get(holder->slot)->published.session == holder->session);
 }
 
 /* Core's status of a process; NULL if there is none. */
@@ -313,33 +291,26 @@ find_proc(const LockInstanceData *lock)
 static Holder *
 find_holder(const LockInstanceData *lock)
 {
-	int			pid = lock->leaderPid;
-	PGPROC	   *proc = pid == 0 ? find_proc(lock) : NULL;
-	int			place = 0;
+	PGPROC	   *proc = find_proc(lock);
 	Holder	   *holder;
+	bool		found;
 
-	for (int i = 0; i < holder_count; i++)
-	{
-		if (is_process(&holders[i], pid, proc))
-			return &holders[i];
-	}
-	proc = find_proc(lock);
-	while (place < holder_count && holders[place].used)
-		place++;
-	if (proc == NULL || place == slot_count())
+	if (proc == NULL)
 		return NULL;
-	holder_count = Max(holder_count, place + 1);
-	holder = &holders[place];
+	holder = hash_search(holders, &proc, HASH_ENTER, &found);
+	if (found && holder->pid == lock->leaderPid)
+		return holder;
+	if (found)
+		flush_counters(holder, 0);
 	memset(holder, 0, sizeof(*holder));
-	holder->used = true;
-	holder->pid = pid;
 	holder->proc = proc;
-	holder->status = pid == 0 ? NULL : find_status(pid);
+	holder->pid = lock->leaderPid;
+	holder->status = holder->pid == 0 ? NULL : find_status(holder->pid);
 	holder->status_changecount = -1;
-	holder->slot = pid == 0 ? -1 : slot_find_pid(pid);
+	holder->slot = holder->pid == 0 ? -1 : slot_find_pid(holder->pid);
 	if (holder->slot >= 0)
 		holder->session = slot_get(holder->slot)->published.session;
-	strlcpy(holder->key.backend_type, pid == 0 ? "prepared transaction" : "unknown",
+	strlcpy(holder->key.backend_type, holder->pid == 0 ? "prepared transaction" : "unknown",
 			NAMEDATALEN);
 	return holder;
 }
@@ -349,16 +320,15 @@ find_holder(const LockInstanceData *lock)
  * ---------------------------------------------------------------------------
  */
 
+/* It was seen for the last time at the tick before. */
 static void
-end_wait(int slot)
+end_wait(LockWait *wait, int64 seen_at)
 {
-	LockWait   *wait = &waits[slot];
-
 	if (wait->started == 0)
 		return;
 	if (wait->holder == NULL)
-		unattributed += Max(wait->seen_at - wait->booked, 0);
-	tell_session(slot, wait->session, SLOT_NOT_BLOCKED);
+		unattributed += Max(seen_at - wait->booked, 0);
+	tell_session(wait - waits, wait->session, SLOT_NOT_BLOCKED);
 	wait->started = 0;
 	wait->holder = NULL;
 }
@@ -369,7 +339,7 @@ is_held(const LockWait *wait)
 {
 	const Holder *holder = wait->holder;
 
-	return holder && is_process(holder, holder->pid, holder->proc) &&
+	return holder && ((volatile PGPROC *) holder->proc)->pid == holder->pid &&
 		(wait->outlives || compat_lxid(holder->proc) == wait->lxid);
 }
 
@@ -378,17 +348,12 @@ static void
 book_wait(LockWait *wait, int64 now)
 {
 	Holder	   *holder = wait->holder;
-	int64		time = Max(now - wait->booked, 0);
 
 	look_at_holder(holder, now);
-	if (wait->key_number != holder->key_number)
-		wait->on_key = 0;
-	wait->key_number = holder->key_number;
-	wait->on_key += time;
+	add_time(holder, Max(now - wait->booked, 0));
 	wait->booked = now;
-	add_time(holder, time);
 	holder->sessions++;
-	holder->fresh.blocked_max = Max(holder->fresh.blocked_max, wait->on_key);
+	holder->fresh.blocked_max = Max(holder->fresh.blocked_max, now - wait->blamed_from);
 	holder->fresh.sessions_max = Max(holder->fresh.sessions_max, holder->sessions);
 }
 
@@ -399,35 +364,33 @@ book_wait(LockWait *wait, int64 now)
  * the wall clock believes.)  False if it waits no more.
  */
 static bool
-go_on_waiting(int slot, int64 now, int64 before, int64 clock_offset)
+go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
 {
-	LockWait   *wait = &waits[slot];
-	const SlotPublished *published = &slot_get(slot)->published;
+	const SlotPublished *published = &slot_get(wait - waits)->published;
 	uint64		session = published->session;
 	PGPROC	   *proc = published->proc;
 	TimestampTz started;
 	int64		began;
 
-	if (session == 0 || proc == NULL || wait->seen_at == now)
+	if (session == 0 || proc == NULL)
 		return false;
 	started = (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
 	if (started == 0)
 		return false;
 	if (wait->session != session || wait->started != started)
 	{
-		end_wait(slot);
+		end_wait(wait, before);
 		began = clock_from_timestamp(clock_offset, started);
 		began = Min(Max(began, published->ledger.since), before);
 		wait->session = session;
 		wait->started = started;
 		wait->booked = Max(began, slot_control->reset_at);
-		wait->on_key = 0;
 	}
-	wait->seen_at = now;
 	if (is_held(wait))
 		book_wait(wait, now);
 	else
 		wait->holder = NULL;
+	unknown += wait->holder == NULL;
 	return true;
 }
 
@@ -486,28 +449,34 @@ build_graph(const LockData *data)
 		/* not set yet: it has just begun */
 		instance->since = source->waitStart == 0 ? PG_INT64_MAX : source->waitStart;
 		instance->source = i;
+		instance->holder = NULL;
 	}
-	return lock_graph_build(instances, count, hash_get_num_entries(awaited));
+	return lock_graph_build(instances, count);
 }
 
-/* A wait has a root, which may be the holder that is known. */
+/*
+ * A wait has a root, which may be the holder that is known.  If none was, it gets its
+ * share of what others have waited for nobody knows whom.
+ */
 static void
-set_holder(LockWait *wait, const LockInstanceData *lock, int64 now)
+set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 share, int64 now)
 {
-	Holder	   *holder = find_holder(lock);
+	bool		was_unknown = wait->holder == NULL;
 
-	if (holder == NULL)
-		return;
 	wait->outlives = lock->locktag.locktag_type == LOCKTAG_ADVISORY;
 	/* that of a parallel worker is its leader's */
 	wait->lxid = lock->pid == lock->leaderPid ? COMPAT_LOCK_LXID(lock) :
 		compat_lxid(holder->proc);
-	wait->is_new = wait->holder == NULL;
+	tell_session(wait - waits, wait->session, holder->pid);
 	if (wait->holder == holder)
 		return;
 	wait->holder = holder;
-	wait->on_key = 0;
+	wait->blamed_from = wait->booked;
 	book_wait(wait, now);
+	if (!was_unknown)
+		return;
+	add_time(holder, share);
+	unattributed -= share;
 }
 
 static void
@@ -515,34 +484,26 @@ make_round(int64 now)
 {
 	MemoryContext old = MemoryContextSwitchTo(round_context);
 	int64		cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID);
+	int64		share = unknown > 0 ? unattributed / unknown : 0;
 	LockData   *data;
 	LockGraph  *graph;
-	int64		new = 0;
-	int64		share;
+	dlist_iter	iter;
 
 	next_round = now + ROUND_INTERVAL_NS;	/* also after an error */
 	data = GetLockStatusData();
 	graph = build_graph(data);
-	for (int i = 0; i < waiting_count; i++)
+	dlist_foreach(iter, &waiting)
 	{
-		LockWait   *wait = &waits[waiting[i]];
-		const LockInstance *root =
-			lock_graph_root(graph, slot_get(waiting[i])->published.pid);
+		LockWait   *wait = dlist_container(LockWait, node, iter.cur);
+		LockInstance *root = lock_graph_root(graph, slot_get(wait - waits)->published.pid);
 
-		wait->is_new = false;
-		if (root)
-			set_holder(wait, &data->locks[root->source], now);
-		new += wait->is_new;
-		if (root && wait->holder)
-			tell_session(waiting[i], wait->session, wait->holder->pid);
+		if (root == NULL)
+			continue;
+		if (root->holder == NULL)
+			root->holder = find_holder(&data->locks[root->source]);
+		if (root->holder)
+			set_holder(wait, root->holder, &data->locks[root->source], share, now);
 	}
-	share = new > 0 ? unattributed / new : 0;
-	for (int i = 0; i < waiting_count && new > 0; i++)
-	{
-		if (waits[waiting[i]].is_new)
-			add_time(waits[waiting[i]].holder, share);
-	}
-	unattributed -= share * new;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(round_context);
 	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
@@ -558,28 +519,27 @@ make_round(int64 now)
 static void
 flush(int64 now)
 {
-	blockers_begin_pass();
-	for (int i = 0; i < holder_count; i++)
-	{
-		Holder	   *holder = &holders[i];
-		SlotSampled *sampled;
+	HASH_SEQ_STATUS scan;
+	Holder	   *holder;
 
-		if (!holder->used)
-			continue;
-		holder->used = holder->looked_at == now && holder->sessions > 0;
-		flush_counters(holder, holder->used ? holder->sessions : 0);
-		if (holder->slot < 0 || holder->held_up == 0)
-			continue;
-		sampled = slot_sampled_begin(holder->slot, holder->session, generation);
+	blockers_begin_pass();
+	hash_seq_init(&scan, holders);
+	while ((holder = hash_seq_search(&scan)) != NULL)
+	{
+		int64		sessions = holder->looked_at == now ? holder->sessions : 0;
+		SlotSampled *sampled = holder->slot >= 0 && holder->held_up != 0 ?
+			slot_sampled_begin(holder->slot, holder->session, generation) : NULL;
+
 		if (sampled)
 		{
 			sampled->held_up += holder->held_up;
 			slot_sampled_end(holder->slot);
 		}
+		flush_counters(holder, sessions);
 		holder->held_up = 0;
+		if (sessions == 0)
+			hash_search(holders, &holder->proc, HASH_REMOVE, NULL);
 	}
-	while (holder_count > 0 && !holders[holder_count - 1].used)
-		holder_count--;
 	next_flush = now + FLUSH_INTERVAL_NS;
 }
 
@@ -588,18 +548,24 @@ static void
 apply_reset(void)
 {
 	int64		reset_at = slot_control->reset_at;
+	HASH_SEQ_STATUS scan;
+	Holder	   *holder;
+	dlist_iter	iter;
 
 	generation = slot_generation();
 	unattributed = 0;
-	for (int i = 0; i < holder_count; i++)
+	hash_seq_init(&scan, holders);
+	while ((holder = hash_seq_search(&scan)) != NULL)
 	{
-		memset(&holders[i].fresh, 0, sizeof(holders[i].fresh));
-		holders[i].held_up = 0;
+		memset(&holder->fresh, 0, sizeof(holder->fresh));
+		holder->held_up = 0;
 	}
-	for (int i = 0; i < waiting_count; i++)
+	dlist_foreach(iter, &waiting)
 	{
-		waits[waiting[i]].booked = Max(waits[waiting[i]].booked, reset_at);
-		waits[waiting[i]].on_key = 0;
+		LockWait   *wait = dlist_container(LockWait, node, iter.cur);
+
+		wait->booked = Max(wait->booked, reset_at);
+		wait->blamed_from = Max(wait->blamed_from, reset_at);
 	}
 }
 
@@ -610,34 +576,29 @@ apply_reset(void)
 void
 lock_waits_tick(int64 now, int64 before, int64 clock_offset)
 {
-	int		   *slots = noted;
-	int			count = 0;
+	dlist_mutable_iter iter;
 
-	if (waits == NULL)
-		start();
-	if (noted_count == 0 && waiting_count == 0)
+	if (dlist_is_empty(&waiting))
 		return;
 	if (latest_tick < now - UNATTRIBUTED_NS)
 		unattributed = 0;
 	latest_tick = now;
 	if (generation != slot_generation())
 		apply_reset();
-	for (int i = 0; i < noted_count; i++)
+	unknown = 0;
+	dlist_foreach_modify(iter, &waiting)
 	{
-		if (go_on_waiting(noted[i], now, before, clock_offset))
-			noted[count++] = noted[i];
+		LockWait   *wait = dlist_container(LockWait, node, iter.cur);
+
+		wait->listed = wait->noted && go_on_waiting(wait, now, before, clock_offset);
+		wait->noted = false;
+		if (wait->listed)
+			continue;
+		end_wait(wait, before);
+		dlist_delete(&wait->node);
 	}
-	for (int i = 0; i < waiting_count; i++)
-	{
-		if (waits[waiting[i]].seen_at != now)
-			end_wait(waiting[i]);
-	}
-	noted = waiting;
-	waiting = slots;
-	waiting_count = count;
-	noted_count = 0;
-	if (waiting_count > 0 && now >= next_round)
+	if (!dlist_is_empty(&waiting) && now >= next_round)
 		make_round(now);
-	if (now >= next_flush || waiting_count == 0)
+	if (now >= next_flush || dlist_is_empty(&waiting))
 		flush(now);
 }

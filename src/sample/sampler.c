@@ -364,6 +364,7 @@ pgnetlat_sampler_main(Datum arg)
 	cpu_time_before = status->cpu_time;
 	tcpinfo_diag_init(&tick.diag);
 	sample_sessions_init();
+	lock_waits_init();
 	attached = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();

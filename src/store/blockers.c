@@ -3,12 +3,9 @@
  * blockers.c
  *	  See blockers.h.
  *
- * One lightweight lock protects the table.  Its only writers are the worker, a
- * few times a second and only while sessions wait for locks, and resets.
- *
- * When the table is full, the entry for which others waited least is removed,
- * and its counters are added to one that has no key, so that the sums stay
- * true.  An entry for which sessions wait now stays: it would come back at
+ * A bounded table (table.h), whose only writers are the worker, a few times a second
+ * and only while sessions wait for locks, and resets.  Evicted are those for which
+ * others waited least, but none for which sessions wait now: it would come back at
  * once, from zero.
  *
  * How many sessions wait for a holder now is counted anew in each pass of the
@@ -21,53 +18,18 @@
 #include "postgres.h"
 
 #include "blockers.h"
-#include "compat.h"
-#include "locks.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "storage/shmem.h"
+#include "table.h"
 #include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(BlockerKey) ==
 				 sizeof(ClientKey) + NAMEDATALEN + sizeof(uint32) + sizeof(uint64),
 				 "BlockerKey must not have padding: it is hashed as bytes");
 
-/* By how much the usage of all entries falls when one is evicted. */
-#define USAGE_DECREASE_FACTOR	0.99
-
-/* All of it, and the table, is protected by the lock of blockers. */
-typedef struct BlockersControl
-{
-	uint64		pass;
-	int64		evicted_count;
-	BlockerEntry evicted;		/* what evicted entries had; since 0: nothing */
-} BlockersControl;
-
-static BlockersControl *control = NULL;
-static HTAB *table = NULL;
-
-Size
-blockers_shmem_size(void)
-{
-	return add_size(MAXALIGN(sizeof(BlockersControl)),
-					hash_estimate_size(pgnetlat_max_blockers, sizeof(BlockerEntry)));
-}
-
-void
-blockers_shmem_init(void)
-{
-	bool		found;
-	HASHCTL		info = {.keysize = sizeof(BlockerKey),.entrysize = sizeof(BlockerEntry)};
-
-	control = ShmemInitStruct("pgnetlat blockers control", sizeof(BlockersControl), &found);
-	if (!found)
-	{
-		memset(control, 0, sizeof(*control));
-		control->pass = 2;		/* entries that are restored are of pass 0 */
-	}
-	table = compat_shmem_hash("pgnetlat blockers", pgnetlat_max_blockers, &info,
-							  HASH_ELEM | HASH_BLOBS);
-}
+/* The present pass.  Only the worker writes it; entries that are restored are of 0. */
+static volatile uint64 *current_pass = NULL;
 
 static void
 add_counters(BlockerEntry *entry, const BlockerCounters *term, TimestampTz since)
@@ -82,48 +44,54 @@ add_counters(BlockerEntry *entry, const BlockerCounters *term, TimestampTz since
 	sum->recv += term->recv;
 	sum->network += term->network;
 	sum->client += term->client;
-	sum->blocked_max = Max(sum->blocked_max, term->blocked_max);
+	sum->blocked_max = Min(Max(sum->blocked_max, term->blocked_max), sum->blocked);
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
 }
 
-/* False if sessions wait for each of the holders. */
+/* Does nobody wait for it?  The present pass may not have come to it yet. */
 static bool
-evict_one(void)
+may_go(const void *entry)
 {
-	HASH_SEQ_STATUS scan;
-	BlockerEntry *entry;
-	BlockerEntry *least = NULL;
-
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-	{
-		entry->usage *= USAGE_DECREASE_FACTOR;
-		/* the present pass may not have come to it yet */
-		if (entry->pass + 1 < control->pass && (least == NULL || entry->usage < least->usage))
-			least = entry;
-	}
-	if (least == NULL)
-		return false;
-	add_counters(&control->evicted, &least->counters, least->since);
-	control->evicted_count++;
-	hash_search(table, &least->key, HASH_REMOVE, NULL);
-	return true;
+	return ((const BlockerEntry *) entry)->pass + 1 < *current_pass;
 }
 
-/* The entry of a key; NULL if there is no room for it. */
-static BlockerEntry *
-find_or_add(const BlockerKey *key)
+static void
+evict_entry(void *evicted, const void *entry)
 {
-	BlockerEntry *entry = hash_search(table, key, HASH_FIND, NULL);
+	const BlockerEntry *source = entry;
 
-	if (entry)
-		return entry;
-	if (hash_get_num_entries(table) >= pgnetlat_max_blockers && !evict_one())
-		return NULL;
-	entry = hash_search(table, key, HASH_ENTER_NULL, NULL);
-	if (entry)
-		memset((char *) entry + sizeof(entry->key), 0, sizeof(*entry) - sizeof(entry->key));
-	return entry;
+	add_counters(evicted, &source->counters, source->since);
+}
+
+static const TableSpec spec = {
+	.name = "pgnetlat blockers",
+	.lock = LOCK_BLOCKERS,
+	.key_size = sizeof(BlockerKey),
+	.entry_size = sizeof(BlockerEntry),
+	.usage_offset = offsetof(BlockerEntry, usage),
+	.since_offset = offsetof(BlockerEntry, since),
+	.own_size = sizeof(BlockerEntry),	/* what evicted entries had */
+	.may_go = may_go,
+	.evict = evict_entry,
+};
+
+static Table table;
+
+Size
+blockers_shmem_size(void)
+{
+	return add_size(MAXALIGN(sizeof(uint64)), table_shmem_size(&spec, pgnetlat_max_blockers));
+}
+
+void
+blockers_shmem_init(void)
+{
+	bool		found;
+
+	current_pass = ShmemInitStruct("pgnetlat blockers pass", sizeof(uint64), &found);
+	if (!found)
+		*current_pass = 2;
+	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
 }
 
 /*
@@ -132,9 +100,7 @@ find_or_add(const BlockerKey *key)
 void
 blockers_begin_pass(void)
 {
-	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
-	control->pass++;
-	locks_release(LOCK_BLOCKERS, 0);
+	++*current_pass;
 }
 
 /*
@@ -147,38 +113,30 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 			 uint32 generation)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	uint32		hash = table_hash(&table, key);
 	BlockerEntry *entry;
 
-	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
+	table_lock(&table, hash);
 	if (generation == slot_generation())
 	{
-		entry = find_or_add(key);
+		entry = table_find_or_add(&table, hash, key, now);
 		if (entry == NULL)
-			entry = &control->evicted;
+			entry = table_own(&table, hash);
 		add_counters(entry, new, now);
 		entry->usage += (double) new->blocked;
-		if (entry->pass != control->pass)
+		if (entry->pass != *current_pass)
 			entry->sessions = 0;
-		entry->pass = control->pass;
+		entry->pass = *current_pass;
 		entry->sessions += sessions;
 		entry->counters.sessions_max = Max(entry->counters.sessions_max, entry->sessions);
 	}
-	locks_release(LOCK_BLOCKERS, 0);
+	table_unlock(&table, hash);
 }
 
 void
 blockers_reset(void)
 {
-	HASH_SEQ_STATUS scan;
-	BlockerEntry *entry;
-
-	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		hash_search(table, &entry->key, HASH_REMOVE, NULL);
-	control->evicted_count = 0;
-	memset(&control->evicted, 0, sizeof(control->evicted));
-	locks_release(LOCK_BLOCKERS, 0);
+	table_clear(&table);
 }
 
 /*
@@ -187,12 +145,12 @@ blockers_reset(void)
 void
 blockers_restore(const BlockerEntry *saved)
 {
+	uint32		hash = table_hash(&table, &saved->key);
 	BlockerEntry *entry = NULL;
 
-	locks_acquire(LOCK_BLOCKERS, 0, LW_EXCLUSIVE);
-	if (saved->key.backend_type[0] != '\0' &&
-		hash_get_num_entries(table) < pgnetlat_max_blockers)
-		entry = find_or_add(&saved->key);
+	table_lock(&table, hash);
+	if (saved->key.backend_type[0] != '\0')
+		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
 	if (entry)
 	{
 		*entry = *saved;
@@ -200,16 +158,30 @@ blockers_restore(const BlockerEntry *saved)
 		entry->sessions = 0;
 	}
 	else
-		add_counters(&control->evicted, &saved->counters, saved->since);
-	locks_release(LOCK_BLOCKERS, 0);
+		add_counters(table_own(&table, hash), &saved->counters, saved->since);
+	table_unlock(&table, hash);
 }
 
 static void
-copy_entry(BlockerEntry *copy, const BlockerEntry *entry)
+copy_entry(void *copy, const void *entry, const void *own, void *arg)
 {
-	*copy = *entry;
-	if (copy->pass != control->pass)
-		copy->sessions = 0;
+	BlockerEntry *target = copy;
+
+	*target = *(const BlockerEntry *) entry;
+	if (target->pass != *current_pass)
+		target->sessions = 0;
+}
+
+static void
+read_evicted(const void *own, void *sum)
+{
+	BlockerEntry evicted;
+
+	copy_entry(&evicted, own, NULL, NULL);
+	if (evicted.since == 0)
+		return;
+	add_counters(sum, &evicted.counters, evicted.since);
+	((BlockerEntry *) sum)->sessions += evicted.sessions;
 }
 
 /*
@@ -219,26 +191,23 @@ copy_entry(BlockerEntry *copy, const BlockerEntry *entry)
 BlockerEntry *
 blockers_copy(int *count)
 {
-	BlockerEntry *copies = palloc(mul_size(pgnetlat_max_blockers + 1, sizeof(BlockerEntry)));
-	HASH_SEQ_STATUS scan;
-	BlockerEntry *entry;
+	static const TableReader reader = {
+		.copy_size = sizeof(BlockerEntry),
+		.copy = copy_entry,
+		.own = read_evicted,
+		.extra = 1,
+	};
+	BlockerEntry evicted = {0};
+	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
 
-	*count = 0;
-	locks_acquire(LOCK_BLOCKERS, 0, LW_SHARED);
-	hash_seq_init(&scan, table);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		copy_entry(&copies[(*count)++], entry);
-	if (control->evicted.since != 0)
-		copy_entry(&copies[(*count)++], &control->evicted);
-	locks_release(LOCK_BLOCKERS, 0);
+	if (evicted.since != 0)
+		copies[(*count)++] = evicted;
 	return copies;
 }
 
 void
 blockers_counts(int64 *entries, int64 *evicted)
 {
-	locks_acquire(LOCK_BLOCKERS, 0, LW_SHARED);
-	*entries = hash_get_num_entries(table);
-	*evicted = control->evicted_count;
-	locks_release(LOCK_BLOCKERS, 0);
+	*entries = table_entries(&table);
+	*evicted = table_evicted(&table);
 }

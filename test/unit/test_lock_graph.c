@@ -52,7 +52,7 @@ root_of(int process)
 	const LockInstance *root;
 
 	memcpy(copy, table, sizeof(copy));
-	root = lock_graph_root(lock_graph_build(copy, count, MOST), process);
+	root = lock_graph_root(lock_graph_build(copy, count), process);
 	return root ? root->process : -1;
 }
 
