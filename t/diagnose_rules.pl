@@ -184,6 +184,15 @@ $observer->run(q{UPDATE figures.activity SET query = 'CREATE INDEX ON t (v)' WHE
 @found = expect('holds up others', qr/2 sessions wait now: shop/, 'a pile-up behind DDL');
 like($found[0]{advice}, qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/, 'what to do');
 
+# one that has disconnected
+group(application_name => 'batch', requests => 2, client_time => 45000, in_xact_wait_time => 45000, ended_sessions => 1, sessions => 0);
+group(%victims);
+add('b', datid => 5, usesysid => 10, application_name => "'batch'", blocked_time => 54000, blocked_by_client_time => 54000,
+	stats_since => 'clock_timestamp()');
+@found = expect('holds up others', qr/^others waited 54 s for its locks, mostly while its client was thinking$/, 'a holder that has ended');
+unlike($found[0]{advice}, qr/pg_terminate_backend/, 'there is nothing to end');
+is(scalar(@found), 1, 'is still the only story') or diag(explain(\@found));
+
 # nobody to be blamed: the lock of a prepared transaction
 group(%victims);
 session(%victims, pid => 201, state => 'executing', blocked_by => 0);
@@ -289,6 +298,8 @@ group(rtt => 0.1, requests => 1, exec_time => 2900, send_time => 55700, send_blo
 expect('slow reader', qr/^the client was not reading for 55\.7 of 58\.6 s; it read 5 MB at /, 'a client that does not read');
 group(requests => 1, exec_time => 1000, recv_time => 40000, bytes_received => 40e6);
 expect('slow loader', qr/^waited 40 of 41 s for more data .*; 40 MB came at 1 MB\/s$/, 'a client that does not send');
+group(requests => 1, exec_time => 1000, recv_time => 40000, bytes_received => undef);
+expect('slow loader', qr/COPY FROM STDIN$/, 'over a Unix-domain socket');
 
 # ---------------------------------------------------------------------------
 # Statements
@@ -317,6 +328,9 @@ like($found[0]{advice}, qr/^Fetch more rows at a time/, 'what to do');
 statement(calls => 2000, repeats => 15, network_time => 4000, repeat_network_time => 30);
 group(requests => 2000, rtt => 2, network_time => 4000, exec_time => 1000, client_time => 30000, idle_time => 20000);
 healthy('hardly any repeats');
+statement(calls => 4760, repeats => 2370, network_time => 4760, repeat_network_time => 2370, in_xact_wait_time => 4000, exec_time => 10000);
+group(rtt => 1, requests => 9520, transactions => 2390, network_time => 9520, exec_time => 40000, client_time => 10000, in_xact_wait_time => 7000);
+healthy('two calls in each transaction');
 
 session(pid => 11, state => 'executing', age => 190, exec_time => 60000, exec_cpu_time => 59000, query => 'SELECT count(*) FROM a, b', query_id => 42);
 group(exec_time => 60000, exec_cpu_time => 59000);
@@ -349,6 +363,8 @@ group(%starved);
 group(application_name => 'waits', requests => 100, exec_time => 900000, exec_lock_time => 100, exec_cpu_time => 800000, client_time => 1e6);
 @found = found();
 is(join(', ', map { "$_->{application_name} $_->{verdict}" } grep { $_->{verdict} eq 'starved' } @found), 'app starved', 'or of one group');
+group(exec_time => 34000, exec_cpu_time => 34000, run_queue_time => 30600);
+expect('starved', qr/without a processor for 30\.6 of 34 s$/, 'a statement that has not completed');
 group(application_name => 'idle', requests => 140, exec_time => 35, run_queue_time => 1330, idle_time => 8e6, sessions => 140);
 healthy('idle connections, for which the machine had no time');
 group(application_name => 'idle', requests => 140, exec_time => 35, idle_time => 8e6, sessions => 140, connections => 140, connect_time => 60000);

@@ -61,8 +61,12 @@ WITH
 		   AND (st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
 				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
 					 OR client_time <= calls * repeat_think)
-				-- single calls of others are bursts as well
-				OR repeat_network_time >= repeat_share * role_network)),
+				-- Single calls of other clients are bursts as well.  Two calls in a
+				-- transaction are no loop; outside of one, only loops count as repeats.
+				OR repeat_network_time >= repeat_share * role_network
+				   AND (in_xact_wait_time < 0.5 * repeat_network_time
+						OR EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
+									  AND c.round_trips >= chatty_trips * greatest(c.transactions, 1))))),
 	explained AS (
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
 		  FROM repeated GROUP BY dbid, userid),
@@ -96,22 +100,29 @@ WITH
 		SELECT o.*,
 			   CASE kind WHEN 'session' THEN o.rtt
 				ELSE coalesce(min(o.rtt) FILTER (WHERE kind = 'session') OVER same, o.rtt) END AS path,
-			   coalesce(o.blocking_time, sum(o.blocking_time) OVER same, 0) AS blocking,
-			   sum(o.blocking_time) OVER same AS group_blocking,
+			   CASE kind WHEN 'session' THEN coalesce(o.blocking_time, 0)
+			   ELSE greatest(sum(o.blocking_time) OVER same, ended.blocking, 0) END AS blocking,
+			   coalesce(sum(o.blocking_time) OVER same, max(ended.blocking) OVER same) AS group_blocking,
 			   max(o.blocking_time) OVER same AS blocking_most,
 			   max(exec_lock_time) FILTER (WHERE kind = 'client') OVER same AS group_lock,
 			   greatest(max(network_time / nullif(total_time, 0)) OVER same, 0) AS network_of_life,
 			   greatest(max(client_time / nullif(total_time, 0)) OVER same, 0) AS client_of_life,
 			   network_time / nullif(sum(network_time) FILTER (WHERE kind = 'client')
-									 OVER (PARTITION BY datid, usesysid), 0) AS share
+									 OVER (PARTITION BY o.datid, o.usesysid), 0) AS share
 		  FROM observed o
-		 WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr)),
+		  -- holders that have ended, as far as they are known to be of this window
+		  LEFT JOIN (SELECT datid, usesysid, application_name, client_addr, sum(blocked_time) AS blocking
+					   FROM b, me WHERE stats_since >= now - window_time * interval '1 ms'
+					  GROUP BY 1, 2, 3, 4) ended
+			ON kind = 'client' AND ended.datid = o.datid AND ended.usesysid = o.usesysid
+			   AND ended.application_name = o.application_name AND ended.client_addr IS NOT DISTINCT FROM o.client_addr
+		 WINDOW same AS (PARTITION BY o.datid, o.usesysid, o.application_name, o.client_addr)),
 
 	-- Lock waits whose holders are shown are the holders' findings.  Sessions of
 	-- one group that wait for one another, none of them much more than others,
 	-- contend.  "unexplained" is the part of all other waits without a holder.
 	contention AS (
-		SELECT g.*, (group_blocking > 0 AND blocking_most < one_holder * group_blocking
+		SELECT g.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
 					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
 		  FROM grouped g, pgnetlat_thresholds),
 	locks AS MATERIALIZED (

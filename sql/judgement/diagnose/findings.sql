@@ -39,8 +39,8 @@ SELECT f.kind,
 	   CASE f.kind WHEN 'server' THEN 'server' WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
 	   ELSE concat(coalesce(nullif(f.application_name, ''), f.usename), '@' || host(f.client_addr), ', pid ' || f.pid) END,
 	   f.verdict,
-	   concat(f.evidence, CASE WHEN f.kind = 'statement' THEN ': ' ELSE '; statement ' || f.queryid || ': ' END
-			  || coalesce(pgnetlat_query_start(x.query), '')),
+	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '; statement ' || f.queryid END,
+			  ': ' || pgnetlat_query_start(x.query)),
 	   f.advice,
 	   coalesce(f.lost / nullif(window_time, 0), 0),
 	   f.saving / nullif(window_time, 0),

@@ -59,6 +59,7 @@ SELECT 250::float8 AS min_lost,
 	   60000::float8 AS long_statement,
 	   20::float8 AS lock_xact,
 	   0.2::float8 AS lock_share,
+	   0.05::float8 AS holder_sessions,
 	   0.7::float8 AS one_holder,
 	   0.8::float8 AS locks_explained,
 	   2::float8 AS starved_request,
@@ -113,6 +114,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby o
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: has been executing for this long';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what they lost, as a part of one session''s time, if nobody waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'part of what a client group''s sessions hold others up that makes one of them the holder';
 COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'part of lock waits whose holders are shown that explains them all';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: without a processor per request';
@@ -134,8 +136,8 @@ CREATE FUNCTION pgnetlat_time_text(whole float8, part float8 DEFAULT NULL)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN whole >= 10000
-			THEN concat(pgnetlat_figure_text(part / 1000) || ' of ', pgnetlat_figure_text(whole / 1000), ' s')
-			ELSE concat(pgnetlat_figure_text(part) || ' of ', pgnetlat_figure_text(whole), ' ms') END;
+			THEN coalesce(pgnetlat_figure_text(part / 1000) || ' of ', '') || pgnetlat_figure_text(whole / 1000) || ' s'
+			ELSE coalesce(pgnetlat_figure_text(part) || ' of ', '') || pgnetlat_figure_text(whole) || ' ms' END;
 
 CREATE FUNCTION pgnetlat_count_text(count float8, singular text, plural text)
 RETURNS text

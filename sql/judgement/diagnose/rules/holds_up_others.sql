@@ -11,12 +11,13 @@ SELECT n, 'holds up others', 'others', blocking,
 								   WHEN nullif(network, 0) THEN 'it waited for round trips'
 								   WHEN nullif(send, 0) THEN 'it was sending a result'
 								   WHEN nullif(recv, 0) THEN 'it waited for data from its client' END,
-			  format('; %s now: %s', pgnetlat_count_text(w.sessions, 'session waits', 'sessions wait'), w.names),
+			  CASE WHEN w.sessions > 0
+			  THEN format('; %s now: %s', pgnetlat_count_text(w.sessions, 'session waits', 'sessions wait'), w.names) END,
 			  CASE a.state WHEN 'waiting in transaction'
 			  THEN format('; idle in transaction for %s', pgnetlat_age(greatest(a.state_age, 50))) END,
-			  format(CASE a.state WHEN 'executing' THEN '; executes %s' ELSE '; its last statement: %s' END,
-					 pgnetlat_query_start(nullif(q.query, '')))),
-	   concat(format('To end it now: SELECT pg_terminate_backend(%s).  ', a.pid),
+			  CASE a.state WHEN 'executing' THEN '; executes ' ELSE '; its last statement: ' END
+			  || pgnetlat_query_start(nullif(q.query, ''))),
+	   concat('To end it now: SELECT pg_terminate_backend(' || a.pid || ').  ',
 			  CASE WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
 				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
 				   WHEN client >= greatest(executing, network) AND client > 0
@@ -29,6 +30,7 @@ SELECT n, 'holds up others', 'others', blocking,
 			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
 	   NULL
   FROM accounts a
+ CROSS JOIN pgnetlat_thresholds
   LEFT JOIN waiting w ON w.blocked_by = a.pid
   LEFT JOIN activity q ON q.pid = a.pid
  CROSS JOIN LATERAL (
@@ -39,4 +41,5 @@ SELECT n, 'holds up others', 'others', blocking,
 	  FROM b
 	 WHERE b.datid = a.datid AND b.usesysid = a.usesysid AND b.application_name = a.application_name
 	   AND b.client_addr IS NOT DISTINCT FROM a.client_addr) held
- WHERE a.kind IN ('session', 'client') AND blocking > 0 AND NOT contends
+ WHERE a.kind IN ('session', 'client') AND NOT contends
+   AND (blocking >= holder_sessions * (SELECT window_time FROM me) OR blocking > 0 AND w.sessions > 0)

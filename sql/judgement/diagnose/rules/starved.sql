@@ -4,7 +4,7 @@
  UNION ALL
 SELECT n, 'starved', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
-			  ', ' || pgnetlat_time_text(wanted / requests, lost / requests) || ' per request'),
+			  ', ' || pgnetlat_time_text(wanted / nullif(requests, 0), lost / nullif(requests, 0)) || ' per request'),
 	   'The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors.',
 	   NULL
   FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
