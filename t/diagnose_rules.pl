@@ -388,5 +388,32 @@ is(scalar(@found), 1, 'who may see nothing gets one row');
 is("$found[0]{verdict}: $found[0]{evidence}", 'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them', 'which says so');
 like($found[0]{advice}, qr/^GRANT pg_read_all_stats TO plain/, 'and which role shows them');
 
+# ---------------------------------------------------------------------------
+# Somebody else's operators
+# ---------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE DATABASE trapped');
+foreach my $trap (
+	[
+		'operator',
+		'CREATE FUNCTION public.f(float8, int) RETURNS float8 LANGUAGE sql RETURN 1; '
+		  . 'CREATE OPERATOR public.* (LEFTARG = float8, RIGHTARG = int, FUNCTION = public.f)',
+		'DROP FUNCTION public.f CASCADE'
+	],
+	[
+		'function',
+		q{CREATE FUNCTION public.concat(text, text, text) RETURNS text LANGUAGE sql RETURN ''},
+		'DROP FUNCTION public.concat'
+	])
+{
+	my ($what, $plant, $remove) = @$trap;
+
+	$node->safe_psql('trapped', $plant);
+	my ($code, $out, $err) = $node->psql('trapped', 'CREATE EXTENSION pgnetlat');
+	like($err, qr/extension "pgnetlat" would use $what/, "somebody's $what: no extension");
+	$node->safe_psql('trapped', $remove);
+}
+$node->safe_psql('trapped', 'CREATE EXTENSION pgnetlat');
+
 $node->stop;
 done_testing();

@@ -178,9 +178,9 @@ EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
 END
 $$;
 
-COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'a figure in three digits or so, for sentences';
-COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'milliseconds for sentences, or a part and the whole of it';
-COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'a number with its noun';
-COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'the beginning of a statement, on one line';
+COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure in three digits or so, for sentences';
+COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part and the whole of it';
+COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'internal: number with its noun';
+COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line';
 COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS
 	'the text of a statement where pg_stat_statements has it and the caller may read it; NULL elsewhere';
