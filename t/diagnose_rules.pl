@@ -212,6 +212,19 @@ session((map { $_ => $tpcb{$_} =~ /^\d+$/ && $_ ne 'rtt' ? $tpcb{$_} / 4 : $tpcb
 @found = expect('lock contention', qr/waited 119 of 2\d\d s for one another's locks, 47\.6 of/, 'contention');
 is(join(', ', map { $_->{verdict} } @found), 'lock contention, chatty', 'and why it lasts');
 
+sub contending
+{
+	my ($wait) = @_;
+
+	group(requests => 80000, transactions => 12000, exec_time => 12000 * ($wait + 1), exec_lock_time => 12000 * $wait, sessions => 16);
+	session(pid => 400 + $_, requests => 5000, exec_time => 800 * ($wait + 1), exec_lock_time => 800 * $wait, blocking_time => 750 * $wait) foreach 1 .. 16;
+	return;
+}
+contending(7);
+expect('lock contention', qr/, 7 of 8 ms per transaction$/, 'most of short transactions');
+contending(1);
+healthy('a little contention');
+
 # ---------------------------------------------------------------------------
 # Clients that think
 # ---------------------------------------------------------------------------

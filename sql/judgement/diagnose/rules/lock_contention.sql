@@ -11,4 +11,6 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
 			ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
 	   NULL
   FROM accounts a, pgnetlat_thresholds
- WHERE kind = 'client' AND contends AND lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
+ WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
+		-- or most of what transactions take
+		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)
