@@ -406,6 +406,9 @@ class Conversation:
                     if event.in_block != in_block:
                         burst, run = set(), Run()
                     in_block = event.in_block
+                    if re.match(r"(?i)fetch\b", event.text):       # a portion of the same answer
+                        think = None
+                        continue
                     key = event.exact if certainly else event.text
                     event.perhaps = key in burst if in_block else run.repeats(key, event.rows, think)
                     if certainly:

@@ -137,13 +137,16 @@ def held_up(lab, results, count):
         time.sleep(0.01)
     for _ in range(count):
         holder.query("SELECT 1")
-    row = lab.admin.query("SELECT sum(blocked_time), sum(blocked_by_network_time) FROM pgnetlat_blockers"
-                         " WHERE application_name = 'round trips'")[0]
     holder.query("COMMIT")
     victim.until_ready()
+    # the worker adds up what it has booked when nobody waits any more, or four times a second
+    time.sleep(0.5)
+    row = lab.admin.query("SELECT sum(blocked_time), sum(blocked_by_network_time) FROM pgnetlat_blockers"
+                         " WHERE application_name = 'round trips'")[0]
     holder.close()
     victim.close()
     blocked, network = (float(value) for value in row)
     # the first request came after a longer pause, the last one has not been followed by another
-    results.at_least("blocked_by_network_time", 0.98 * (count - 1) * rtt * 1000, network, required=True)
+    # sampled: right to a tick at the beginning, and at the end
+    results.at_least("blocked_by_network_time", 0.9 * (count - 1) * rtt * 1000, network, required=True)
     results.at_least("blocked_time", network, blocked, required=True)
