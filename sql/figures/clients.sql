@@ -5,7 +5,9 @@
 
 CREATE FUNCTION pgnetlat_clients(
 	OUT datid oid,
+	OUT datname name,
 	OUT usesysid oid,
+	OUT usename name,
 	OUT application_name text,
 	OUT client_addr inet,
 	OUT sessions bigint,
@@ -46,13 +48,13 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT exec_other_time double precision,
 	OUT exec_unsampled_time double precision,
 	OUT connections bigint,
+	OUT failed_connections bigint,
 	OUT connect_round_trips bigint,
 	OUT connect_time double precision,
 	OUT connect_tls_time double precision,
 	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
-	OUT pooler_addr inet,
-	OUT failed_connections bigint)
+	OUT pooler_addr inet)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -61,60 +63,7 @@ COMMENT ON FUNCTION pgnetlat_clients() IS
 	'account by database, role, application and address, over live and ended sessions; usesysid is NULL in a database''s row of evicted groups';
 
 CREATE VIEW pgnetlat_clients AS
-SELECT c.datid,
-	   d.datname,
-	   c.usesysid,
-	   u.rolname AS usename,
-	   c.application_name,
-	   c.client_addr,
-	   c.sessions,
-	   c.ended_sessions,
-	   c.requests,
-	   c.statements,
-	   c.transactions,
-	   c.pipelined,
-	   c.round_trips,
-	   c.total_time,
-	   c.exec_time,
-	   c.send_time,
-	   c.recv_time,
-	   c.network_time,
-	   c.client_time,
-	   c.idle_time,
-	   c.pending_time,
-	   c.in_xact_wait_time,
-	   c.send_blocked_time,
-	   c.send_client_time,
-	   c.server_share,
-	   c.network_share,
-	   c.client_share,
-	   c.rtt,
-	   c.retransmits,
-	   c.bytes_sent,
-	   c.bytes_received,
-	   c.packets_sent,
-	   c.packets_received,
-	   c.stats_since,
-	   c.run_queue_time,
-	   c.run_queue_wait_time,
-	   c.exec_cpu_time,
-	   c.exec_io_time,
-	   c.exec_lock_time,
-	   c.exec_replication_time,
-	   c.exec_remote_time,
-	   c.exec_other_time,
-	   c.exec_unsampled_time,
-	   c.connections,
-	   c.failed_connections,
-	   c.connect_round_trips,
-	   c.connect_time,
-	   c.connect_tls_time,
-	   c.connect_auth_time,
-	   c.pooler_requests,
-	   c.pooler_addr
-  FROM pgnetlat_clients() c
-  LEFT JOIN pg_catalog.pg_database d ON d.oid = c.datid
-  LEFT JOIN pg_catalog.pg_roles u ON u.oid = c.usesysid;
+SELECT * FROM pgnetlat_clients();
 
 COMMENT ON VIEW pgnetlat_clients IS
 	'where time went, by database, role, application and address, over live and ended sessions; without pg_read_all_stats, other roles'' groups have only datid, datname, usesysid, usename and application_name';
@@ -224,7 +173,7 @@ CREATE FUNCTION pgnetlat_clients_last(
 	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'pgnetlat_clients'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
@@ -232,7 +181,9 @@ COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
 
 CREATE FUNCTION pgnetlat_histogram(
 	OUT datid oid,
+	OUT datname name,
 	OUT usesysid oid,
+	OUT usename name,
 	OUT application_name text,
 	OUT client_addr inet,
 	OUT metric text,
@@ -248,32 +199,18 @@ COMMENT ON FUNCTION pgnetlat_histogram() IS
 	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
 
 CREATE VIEW pgnetlat_histogram AS
-SELECT g.datid,
-	   g.datname,
-	   g.usesysid,
-	   g.usename,
-	   g.application_name,
-	   g.client_addr,
-	   g.metric,
-	   pg_catalog.unnest(g.le) AS le,
-	   pg_catalog.unnest(g.bucket) AS bucket,
-	   g.sum,
-	   g.count
-  FROM (SELECT (h.r).datid,
-			   d.datname,
-			   (h.r).usesysid,
-			   u.rolname AS usename,
-			   (h.r).application_name,
-			   (h.r).client_addr,
-			   (h.r).metric,
-			   (h.r).le,
-			   (h.r).bucket,
-			   (h.r).sum,
-			   (h.r).count
-		  FROM (SELECT pgnetlat_histogram() AS r) h
-		  LEFT JOIN pg_catalog.pg_database d ON d.oid = (h.r).datid
-		  LEFT JOIN pg_catalog.pg_roles u ON u.oid = (h.r).usesysid
-		OFFSET 0) g;			-- once for each group and metric
+SELECT h.datid,
+	   h.datname,
+	   h.usesysid,
+	   h.usename,
+	   h.application_name,
+	   h.client_addr,
+	   h.metric,
+	   pg_catalog.unnest(h.le) AS le,
+	   pg_catalog.unnest(h.bucket) AS bucket,
+	   h.sum,
+	   h.count
+  FROM pgnetlat_histogram() h;
 
 COMMENT ON VIEW pgnetlat_histogram IS
 	'cumulative histograms by client group, in the form of Prometheus, in seconds; without pg_read_all_stats, no rows of other roles';

@@ -6,7 +6,9 @@
 CREATE FUNCTION pgnetlat_sessions(
 	OUT pid integer,
 	OUT datid oid,
+	OUT datname name,
 	OUT usesysid oid,
+	OUT usename name,
 	OUT application_name text,
 	OUT client_addr inet,
 	OUT client_port integer,
@@ -68,67 +70,7 @@ COMMENT ON FUNCTION pgnetlat_sessions() IS
 	'account of every connected client backend, times in milliseconds; all but the session''s identity is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_sessions AS
-SELECT s.pid,
-	   s.datid,
-	   d.datname,
-	   s.usesysid,
-	   u.rolname AS usename,
-	   s.application_name,
-	   s.client_addr,
-	   s.client_port,
-	   s.backend_start,
-	   s.transport,
-	   s.state,
-	   s.state_change,
-	   s.stats_since,
-	   s.requests,
-	   s.statements,
-	   s.transactions,
-	   s.pipelined,
-	   s.round_trips,
-	   s.total_time,
-	   s.exec_time,
-	   s.send_time,
-	   s.recv_time,
-	   s.network_time,
-	   s.client_time,
-	   s.idle_time,
-	   s.pending_time,
-	   s.in_xact_wait_time,
-	   s.send_blocked_time,
-	   s.send_client_time,
-	   s.server_share,
-	   s.network_share,
-	   s.client_share,
-	   s.rtt,
-	   s.srtt,
-	   s.rtt_at,
-	   s.retransmits,
-	   s.bytes_sent,
-	   s.bytes_received,
-	   s.packets_sent,
-	   s.packets_received,
-	   s.run_queue_time,
-	   s.run_queue_wait_time,
-	   s.exec_cpu_time,
-	   s.exec_io_time,
-	   s.exec_lock_time,
-	   s.exec_replication_time,
-	   s.exec_remote_time,
-	   s.exec_other_time,
-	   s.exec_unsampled_time,
-	   s.blocking_time,
-	   s.blocked_by,
-	   s.connect_round_trips,
-	   s.connect_time,
-	   s.connect_tls_time,
-	   s.connect_auth_time,
-	   s.pooler_requests,
-	   s.client_rtt,
-	   s.pooler_addr
-  FROM pgnetlat_sessions() s
-  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
-  LEFT JOIN pg_catalog.pg_roles u ON u.oid = s.usesysid;
+SELECT * FROM pgnetlat_sessions();
 
 COMMENT ON VIEW pgnetlat_sessions IS
 	'each connected client backend: where its wall-clock time went; without pg_read_all_stats, other roles'' sessions have only pid, datid, datname, usesysid, usename and application_name';
@@ -253,7 +195,7 @@ CREATE FUNCTION pgnetlat_sessions_last(
 	OUT pooler_addr inet,
 	OUT window_time double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'pgnetlat_sessions'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_sessions_last(interval) IS

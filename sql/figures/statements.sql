@@ -79,7 +79,7 @@ CREATE FUNCTION pgnetlat_statements_last(
 	OUT repeat_network_time double precision,
 	OUT window_time double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'pgnetlat_statements'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS

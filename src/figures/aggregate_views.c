@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * aggregate_views.c
- *	  SQL functions about statements, client groups, histograms and history.
+ *	  SQL functions about statements, client groups, failed connections, histograms
+ *	  and history.
  *
- * Each of them accumulates all sessions before it reads.
+ * Whoever reads sums over sessions accumulates all sessions first.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,17 +14,19 @@
 
 #include <sys/socket.h>
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
 #include "settings.h"
-#include "failed_views.h"
+#include "failed_connections.h"
 #include "history.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "statements.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inet.h"
@@ -49,103 +52,65 @@ row_statement_parts(RowBuilder *row, const StatementCounters *counters)
 	row_exec_parts(row, &totals);
 }
 
-/*
- * Whose statement it is; false if nothing else of it is for the caller's eyes.
- */
-static bool
-statement_identity(RowBuilder *row, const StatementKey *key)
+static void
+statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 {
-	row_oid(row, "userid", key->userid);
-	row_oid(row, "dbid", key->dbid);
-	if (!rows_may_see(key->userid))
+	const StatementTotals *totals = &entry->counters.totals;
+
+	row_oid(row, "userid", entry->key.userid);
+	row_oid(row, "dbid", entry->key.dbid);
+	if (rows_may_see(entry->key.userid))
 	{
-		row_null_rest(row);
-		return false;
+		row_int64(row, "queryid", (int64) entry->key.queryid);
+		if (entry->key.queryid == 0)
+			row_null_last(row, 1);
+		row_int64(row, "calls", totals->calls);
+		row_int64(row, "rows", totals->rows);
+		row_ms(row, "exec_time", totals->exec);
+		row_ms(row, "send_time", totals->send);
+		row_ms(row, "recv_time", totals->recv);
+		row_ms(row, "network_time", totals->network);
+		row_ms(row, "client_time", totals->client);
+		row_ms(row, "in_xact_wait_time", totals->in_xact_wait);
+		row_int64(row, "bytes_sent", totals->bytes);
+		row_int64(row, "repeats", totals->repeats);
+		row_ms(row, "repeat_network_time", totals->repeat_network);
+		if (is_window)
+			row_window_time(row, entry->since);
+		else
+		{
+			row_timestamp(row, "stats_since", entry->since);
+			row_statement_parts(row, &entry->counters);
+		}
 	}
-	if (key->queryid == 0)
-		row_null(row, "queryid");
 	else
-		row_int64(row, "queryid", (int64) key->queryid);
-	return true;
-}
-
-static void
-statement_totals(RowBuilder *row, const StatementTotals *totals)
-{
-	row_int64(row, "calls", totals->calls);
-	row_int64(row, "rows", totals->rows);
-	row_ms(row, "exec_time", totals->exec);
-	row_ms(row, "send_time", totals->send);
-	row_ms(row, "recv_time", totals->recv);
-	row_ms(row, "network_time", totals->network);
-	row_ms(row, "client_time", totals->client);
-	row_ms(row, "in_xact_wait_time", totals->in_xact_wait);
-	row_int64(row, "bytes_sent", totals->bytes);
-	row_int64(row, "repeats", totals->repeats);
-	row_ms(row, "repeat_network_time", totals->repeat_network);
-}
-
-static void
-statement_row(RowBuilder *row, const StatementEntry *entry)
-{
-	if (statement_identity(row, &entry->key))
-	{
-		statement_totals(row, &entry->counters.totals);
-		row_timestamp(row, "stats_since", entry->since);
-		row_statement_parts(row, &entry->counters);
-	}
+		row_null_rest(row);
 	row_emit(row);
 }
 
 /*
  * One row per role, database and query identifier; one more without any of
- * them for what was evicted.
+ * them for what was evicted.  pgnetlat_statements_last() is this, too, with the
+ * length of a window, in which nothing is known of what was evicted.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_statements);
 
 Datum
 pgnetlat_statements(PG_FUNCTION_ARGS)
 {
+	bool		is_window = PG_NARGS() > 0;
+	int64		length = 0;
 	RowBuilder	row;
 	StatementEntry *entries;
 	int			count;
 
 	rows_begin(fcinfo, &row);
+	if (is_window)
+		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
-	entries = statements_copy(&count);
+	entries = statements_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		statement_row(&row, &entries[i]);
-	return (Datum) 0;
-}
-
-/*
- * The same over a window, without what was evicted.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_statements_last);
-
-Datum
-pgnetlat_statements_last(PG_FUNCTION_ARGS)
-{
-	RowBuilder	row;
-	StatementWindow *windows;
-	TimestampTz ends;
-	int64		length;
-	int			count;
-
-	rows_begin(fcinfo, &row);
-	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	accumulate_all();
-	windows = statements_copy_window(length, &count);
-	ends = GetCurrentTimestamp();
-	for (int i = 0; i < count; i++)
-	{
-		if (statement_identity(&row, &windows[i].key))
-		{
-			statement_totals(&row, &windows[i].totals);
-			row_ms(&row, "window_time", Max(ends - windows[i].since, 0) * NS_PER_US);
-		}
-		row_emit(&row);
-	}
+		statement_row(&row, &entries[i], is_window);
 	return (Datum) 0;
 }
 
@@ -163,8 +128,25 @@ client_is_visible(const ClientEntry *entry)
 	return rows_may_see(entry->is_evicted ? InvalidOid : entry->key.userid);
 }
 
+/*
+ * datid to client_addr.  A row of evicted groups has no role, and its application_name
+ * says what it is.
+ */
 static void
-client_account(RowBuilder *row, const ClientEntry *entry)
+client_identity(RowBuilder *row, const ClientEntry *entry)
+{
+	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
+
+	row_database_and_role(row, entry->key.datid, role);
+	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
+	row_address(row, "client_addr", entry->key.family, entry->key.address);
+	if (!client_is_visible(entry))
+		row_null_last(row, 1);
+}
+
+/* The row of a window has no failed connections. */
+static void
+client_account(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 failed)
 {
 	const ClientCounters *counters = &entry->counters;
 	const LedgerTotals *totals = &counters->totals;
@@ -172,10 +154,7 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_int64(row, "sessions", entry->live.sessions);
 	row_int64(row, "ended_sessions", counters->ended_sessions);
 	row_account(row, totals, &entry->live.pending);
-	if (counters->rtt > 0)
-		row_ms(row, "rtt", counters->rtt);
-	else
-		row_null(row, "rtt");
+	row_rtt(row, "rtt", counters->rtt);
 	row_int64(row, "retransmits", counters->tcp.retransmits);
 	row_int64(row, "bytes_sent", totals->bytes_sent);
 	row_int64(row, "bytes_received", counters->tcp.bytes_received);
@@ -184,83 +163,124 @@ client_account(RowBuilder *row, const ClientEntry *entry)
 	row_timestamp(row, "stats_since", entry->since);
 	row_run_queue(row, totals);
 	row_exec_parts(row, totals);
-	row_connect_cost(row, &counters->connect);
+	row_int64(row, "connections", counters->connect.connections);
+	if (!is_window)
+		row_int64(row, "failed_connections", failed);
+	row_int64(row, "connect_round_trips", counters->connect.round_trips);
+	row_ms(row, "connect_time", counters->connect.time);
+	row_ms(row, "connect_tls_time", counters->connect.tls);
+	row_ms(row, "connect_auth_time", counters->connect.auth);
 	row_int64(row, "pooler_requests", totals->pooler_requests);
-	if (entry->is_evicted)
-		row_null(row, "pooler_addr");
-	else
-		row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
+	row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
+	if (is_window)
+		row_window_time(row, entry->since);
 }
 
 static void
-client_row(RowBuilder *row, const ClientEntry *entry, int64 failed)
+client_row(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 failed)
 {
-	row_client_identity(row, entry, false);
+	client_identity(row, entry);
 	if (client_is_visible(entry))
-	{
-		client_account(row, entry);
-		row_int64(row, "failed_connections", failed);
-	}
+		client_account(row, entry, is_window, failed);
 	else
 		row_null_rest(row);
 	row_emit(row);
 }
 
 /*
+ * Connections that failed, where the names that were asked for exist: rows in which
+ * nothing else is counted.
+ */
+static void
+failed_rows(RowBuilder *row)
+{
+	int			count;
+	FailedConnections *failed = failed_connections_copy(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		ClientEntry entry = {.since = failed[i].since};
+
+		entry.key.datid = get_database_oid(failed[i].database, true);
+		entry.key.userid = get_role_oid(failed[i].role, true);
+		entry.key.family = failed[i].family;
+		memcpy(entry.key.address, failed[i].address, sizeof(failed[i].address));
+		strlcpy(entry.key.application_name, "(failed)", NAMEDATALEN);
+		if (OidIsValid(entry.key.datid) && OidIsValid(entry.key.userid))
+			client_row(row, &entry, false, failed[i].count);
+	}
+}
+
+/*
  * One row per client group; and one per role, database and address of failed
- * connections.
+ * connections.  pgnetlat_clients_last() is this, too, with the length of a window, but
+ * without the latter.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_clients);
 
 Datum
 pgnetlat_clients(PG_FUNCTION_ARGS)
 {
+	bool		is_window = PG_NARGS() > 0;
+	int64		length = 0;
 	RowBuilder	row;
 	ClientEntry *entries;
-	FailedGroup *failed;
 	int			count;
 
 	rows_begin(fcinfo, &row);
+	if (is_window)
+		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
-	entries = clients_copy(&count);
+	entries = clients_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		client_row(&row, &entries[i], 0);
-	failed = failed_connection_groups(&count);
-	for (int i = 0; i < count; i++)
-		client_row(&row, &failed[i].group, failed[i].count);
+		client_row(&row, &entries[i], is_window, 0);
+	if (!is_window)
+		failed_rows(&row);
 	return (Datum) 0;
 }
 
+/* Nobody has looked at the encoding of what came with a start-up packet. */
+static void
+row_typed_name(RowBuilder *row, const char *column, char *name)
+{
+	if (!pg_verifymbstr(name, strlen(name), true))
+	{
+		for (char *c = name; *c != '\0'; c++)
+		{
+			if (IS_HIGHBIT_SET(*c))
+				*c = '?';
+		}
+	}
+	row_text(row, column, name);
+}
+
 /*
- * The same over a window, with its length, and with names; a group that is
- * younger than the window has one that begins with it.
+ * One row per names and address; one more without any for those that found no
+ * place.  What strangers have typed is not for everybody.
  */
-PG_FUNCTION_INFO_V1(pgnetlat_clients_last);
+PG_FUNCTION_INFO_V1(pgnetlat_failed_connections);
 
 Datum
-pgnetlat_clients_last(PG_FUNCTION_ARGS)
+pgnetlat_failed_connections(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
-	ClientEntry *entries;
-	TimestampTz ends;
-	int64		length;
+	FailedConnections *failed;
 	int			count;
 
 	rows_begin(fcinfo, &row);
-	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	accumulate_all();
-	entries = clients_copy_window(length, &count);
-	ends = GetCurrentTimestamp();
+	if (!rows_may_see(InvalidOid))
+		return (Datum) 0;
+	failed = failed_connections_copy(&count);
 	for (int i = 0; i < count; i++)
 	{
-		row_client_identity(&row, &entries[i], true);
-		if (client_is_visible(&entries[i]))
-		{
-			client_account(&row, &entries[i]);
-			row_ms(&row, "window_time", Max(ends - entries[i].since, 0) * NS_PER_US);
-		}
-		else
-			row_null_rest(&row);
+		row_typed_name(&row, "datname", failed[i].database);
+		row_typed_name(&row, "usename", failed[i].role);
+		if (i == FAILED_CONNECTIONS_ENTRIES)
+			row_null_last(&row, 2);
+		row_address(&row, "client_addr", failed[i].family, failed[i].address);
+		row_int64(&row, "failed_connections", failed[i].count);
+		row_timestamp(&row, "first_failed", failed[i].since);
+		row_timestamp(&row, "last_failed", failed[i].latest);
 		row_emit(&row);
 	}
 	return (Datum) 0;
@@ -306,108 +326,27 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }
 
-/*
- * Where we are in the histograms.  They are many rows, so they are returned
- * one by one, for a caller that needs no more than one at a time: the view
- * calls the function in its target list, where nobody collects its rows.
- */
-typedef struct HistogramScan
-{
-	ClientEntry *groups;
-	int			count;
-	int			group;			/* the next row's */
-	int			metric;
-	Datum		metric_text[NUM_METRICS];
-	Datum		le_text[HISTOGRAM_BUCKETS];
-	Datum		le_array;
-	TupleDesc	desc;
-	RowBuilder	row;			/* begins with the group's identity, */
-	int			identity_columns;	/* so many columns ... */
-	MemoryContext identity_context; /* ... with values here */
-} HistogramScan;
-
-/* In a context that lives as long as the scan. */
-static HistogramScan *
-histogram_begin(FunctionCallInfo fcinfo)
-{
-	HistogramScan *scan = palloc0(sizeof(HistogramScan));
-	int			count;
-
-	rows_require_preload();
-	if (get_call_result_type(fcinfo, NULL, &scan->desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	scan->desc = BlessTupleDesc(scan->desc);
-	accumulate_all();
-	scan->groups = clients_copy(&count);
-	for (int i = 0; i < count; i++)
-	{
-		if (client_is_visible(&scan->groups[i]))
-			scan->groups[scan->count++] = scan->groups[i];
-	}
-	scan->identity_context = AllocSetContextCreate(CurrentMemoryContext,
-												   "pgnetlat histogram group",
-												   ALLOCSET_SMALL_SIZES);
-	for (int i = 0; i < NUM_METRICS; i++)
-		scan->metric_text[i] = CStringGetTextDatum(metric_names[i]);
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		scan->le_text[i] = CStringGetTextDatum(histogram_le(i));
-	scan->le_array = PointerGetDatum(construct_array(scan->le_text, HISTOGRAM_BUCKETS,
-													 TEXTOID, -1, false, TYPALIGN_INT));
-	return scan;
-}
-
-/* Identities are the same for all rows of a group, and kept in between. */
 static void
-histogram_begin_group(HistogramScan *scan)
+histogram_row(RowBuilder *row, const ClientEntry *group, ClientMetric metric, Datum les)
 {
-	MemoryContext old;
-
-	MemoryContextReset(scan->identity_context);
-	old = MemoryContextSwitchTo(scan->identity_context);
-	scan->row.column = 0;
-	row_client_identity(&scan->row, &scan->groups[scan->group], false);
-	scan->identity_columns = scan->row.column;
-	MemoryContextSwitchTo(old);
-}
-
-static void
-histogram_step(HistogramScan *scan)
-{
-	if (++scan->metric < NUM_METRICS)
-		return;
-	scan->metric = 0;
-	scan->group++;
-}
-
-/* The next row, and one step further. */
-static Datum
-histogram_next(HistogramScan *scan)
-{
-	RowBuilder *row = &scan->row;
-	const Histogram *values =
-		&scan->groups[scan->group].counters.histogram[scan->metric];
+	const Histogram *values = &group->counters.histogram[metric];
 	Datum		cumulative[HISTOGRAM_BUCKETS];
 	int64		count = 0;
 
-	if (scan->metric == 0)
-		histogram_begin_group(scan);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 	{
 		count += values->bucket[i];
 		cumulative[i] = Int64GetDatum(count);
 	}
-
-	row->column = scan->identity_columns;
-	row_datum(row, "metric", scan->metric_text[scan->metric]);
-	row_datum(row, "le", scan->le_array);
+	client_identity(row, group);
+	row_text(row, "metric", metric_names[metric]);
+	row_datum(row, "le", les);
 	row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
 															 INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
 															 TYPALIGN_DOUBLE)));
 	row_float8(row, "sum", values->sum / (double) NS_PER_S);
 	row_int64(row, "count", count);
-	rows_check_columns(row, scan->desc);
-	histogram_step(scan);
-	return HeapTupleGetDatum(heap_form_tuple(scan->desc, row->values, row->nulls));
+	row_emit(row);
 }
 
 /*
@@ -419,23 +358,32 @@ PG_FUNCTION_INFO_V1(pgnetlat_histogram);
 Datum
 pgnetlat_histogram(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *call;
-	HistogramScan *scan;
+	RowBuilder	row;
+	Datum		les[HISTOGRAM_BUCKETS];
+	Datum		le_array;
+	ClientEntry *groups;
+	int			count;
+	MemoryContext per_group;
+	MemoryContext old;
 
-	if (SRF_IS_FIRSTCALL())
+	rows_begin(fcinfo, &row);
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		les[i] = CStringGetTextDatum(histogram_le[i]);
+	le_array = PointerGetDatum(construct_array(les, HISTOGRAM_BUCKETS, TEXTOID, -1, false,
+											   TYPALIGN_INT));
+	accumulate_all();
+	groups = clients_copy(&count);
+	per_group = AllocSetContextCreate(CurrentMemoryContext, "pgnetlat histograms",
+									  ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(per_group);
+	for (int i = 0; i < count; i++)
 	{
-		MemoryContext old;
-
-		call = SRF_FIRSTCALL_INIT();
-		old = MemoryContextSwitchTo(call->multi_call_memory_ctx);
-		call->user_fctx = histogram_begin(fcinfo);
-		MemoryContextSwitchTo(old);
+		for (int metric = 0; metric < NUM_METRICS && client_is_visible(&groups[i]); metric++)
+			histogram_row(&row, &groups[i], metric, le_array);
+		MemoryContextReset(per_group);
 	}
-	call = SRF_PERCALL_SETUP();
-	scan = call->user_fctx;
-	if (scan->group == scan->count)
-		SRF_RETURN_DONE(call);
-	SRF_RETURN_NEXT(call, histogram_next(scan));
+	MemoryContextSwitchTo(old);
+	return (Datum) 0;
 }
 
 static void

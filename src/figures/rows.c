@@ -106,6 +106,13 @@ row_null(RowBuilder *row, const char *column)
 	row->nulls[row->column++] = true;
 }
 
+/* The columns filled in last turn out to be unknown. */
+void
+row_null_last(RowBuilder *row, int columns)
+{
+	memset(&row->nulls[row->column - columns], true, columns);
+}
+
 /* Nothing more in this row is for the caller's eyes. */
 void
 row_null_rest(RowBuilder *row)
@@ -192,6 +199,22 @@ row_ms(RowBuilder *row, const char *column, int64 nanoseconds)
 	row_float8(row, column, nanoseconds / (double) NS_PER_MS);
 }
 
+/* A round trip; NULL where none is known. */
+void
+row_rtt(RowBuilder *row, const char *column, int64 nanoseconds)
+{
+	row_ms(row, column, nanoseconds);
+	if (nanoseconds <= 0)
+		row_null_last(row, 1);
+}
+
+/* How long ago a window began. */
+void
+row_window_time(RowBuilder *row, TimestampTz since)
+{
+	row_ms(row, "window_time", Max(GetCurrentTimestamp() - since, 0) * NS_PER_US);
+}
+
 /* An address; NULL on a Unix-domain socket, as in pg_stat_activity. */
 void
 row_address(RowBuilder *row, const char *column, int family, const uint8 *address)
@@ -212,40 +235,14 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	row_datum(row, column, InetPGetDatum(result));
 }
 
-/* How a client is connected. */
+/* datid, datname, usesysid, usename; NULL where there is none by now. */
 void
-row_transport(RowBuilder *row, const char *column, SessionTransport transport)
+row_database_and_role(RowBuilder *row, Oid datid, Oid role)
 {
-	static const char *const names[] = {
-		[TRANSPORT_UNIX] = "unix",
-		[TRANSPORT_TCP] = "tcp",
-		[TRANSPORT_TLS] = "tls",
-		[TRANSPORT_GSS] = "gss",
-	};
-
-	row_text(row, column, names[transport]);
-}
-
-/*
- * datid, usesysid, application_name, client_addr; names of the first two where
- * the caller wants them.  A row of evicted groups has no role.
- */
-void
-row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names)
-{
-	Oid			role = entry->is_evicted ? InvalidOid : entry->key.userid;
-
-	row_oid(row, "datid", entry->key.datid);
-	if (with_names)
-		row_name(row, "datname", get_database_name(entry->key.datid));
+	row_oid(row, "datid", datid);
+	row_name(row, "datname", get_database_name(datid));
 	row_oid(row, "usesysid", role);
-	if (with_names)
-		row_name(row, "usename", GetUserNameFromId(role, true));
-	row_text(row, "application_name", entry->is_evicted ? "(evicted)" : entry->key.application_name);
-	if (!entry->is_evicted && rows_may_see(role))
-		row_address(row, "client_addr", entry->key.family, entry->key.address);
-	else
-		row_null(row, "client_addr");
+	row_name(row, "usename", GetUserNameFromId(role, true));
 }
 
 /*
@@ -257,16 +254,11 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 {
 	double		whole = ledger_busy_total(totals);
 
-	if (whole <= 0)
-	{
-		row_null(row, "server_share");
-		row_null(row, "network_share");
-		row_null(row, "client_share");
-		return;
-	}
 	row_float8(row, "server_share", ledger_server_part(totals) / whole);
 	row_float8(row, "network_share", ledger_network_part(totals) / whole);
 	row_float8(row, "client_share", ledger_client_part(totals) / whole);
+	if (whole <= 0)
+		row_null_last(row, 3);
 }
 
 /*
@@ -282,19 +274,6 @@ row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 	row_ms(row, "exec_remote_time", totals->exec_part[EXEC_REMOTE]);
 	row_ms(row, "exec_other_time", totals->exec_part[EXEC_OTHER]);
 	row_ms(row, "exec_unsampled_time", ledger_exec_unsampled(totals));
-}
-
-/*
- * connections to connect_auth_time: what setting them up has cost.
- */
-void
-row_connect_cost(RowBuilder *row, const ConnectTotals *totals)
-{
-	row_int64(row, "connections", totals->connections);
-	row_int64(row, "connect_round_trips", totals->round_trips);
-	row_ms(row, "connect_time", totals->time);
-	row_ms(row, "connect_tls_time", totals->tls);
-	row_ms(row, "connect_auth_time", totals->auth);
 }
 
 /*

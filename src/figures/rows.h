@@ -11,13 +11,10 @@
 #ifndef PGNETLAT_ROWS_H
 #define PGNETLAT_ROWS_H
 
-#include "clients.h"
-#include "connect_cost.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "ledger.h"
-#include "session_slot.h"
 
 #define ROW_MAX_COLUMNS		80
 
@@ -42,6 +39,7 @@ extern void row_emit(RowBuilder *row);
 
 extern void row_datum(RowBuilder *row, const char *column, Datum value);
 extern void row_null(RowBuilder *row, const char *column);
+extern void row_null_last(RowBuilder *row, int columns);
 extern void row_null_rest(RowBuilder *row);
 extern void row_bool(RowBuilder *row, const char *column, bool value);
 extern void row_char(RowBuilder *row, const char *column, char value);
@@ -53,11 +51,11 @@ extern void row_name(RowBuilder *row, const char *column, const char *value);	/*
 extern void row_text(RowBuilder *row, const char *column, const char *value);	/* NULL if NULL */
 extern void row_timestamp(RowBuilder *row, const char *column, TimestampTz value);	/* NULL if 0 */
 extern void row_ms(RowBuilder *row, const char *column, int64 nanoseconds);
+extern void row_rtt(RowBuilder *row, const char *column, int64 nanoseconds);	/* NULL if 0 */
+extern void row_window_time(RowBuilder *row, TimestampTz since);
 extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
-extern void row_transport(RowBuilder *row, const char *column, SessionTransport transport);
-extern void row_client_identity(RowBuilder *row, const ClientEntry *entry, bool with_names);
+extern void row_database_and_role(RowBuilder *row, Oid datid, Oid role);
 extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
-extern void row_connect_cost(RowBuilder *row, const ConnectTotals *totals);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
 extern int64 rows_window_length(const Interval *duration);

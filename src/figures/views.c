@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "commands/dbcommands.h"
 #include "compat.h"
 #include "accumulate.h"
 #include "blockers.h"
@@ -42,28 +41,12 @@ static const char *const state_names[LEDGER_NUM_STATES] = {
 	[LEDGER_STATE_IDLE] = "idle",
 };
 
-/* The application_name in core's status, copied by core's protocol. */
-static void
-copy_application_name(const SlotObservation *observation, char *name)
-{
-	volatile PgBackendStatus *status = observation->status;
-
-	for (;;)
-	{
-		int			before;
-		int			after;
-
-		pgstat_begin_read_activity(status, before);
-		if (status->st_procpid == observation->pid)
-			strlcpy(name, (char *) status->st_appname, NAMEDATALEN);
-		else
-			name[0] = '\0';
-		pgstat_end_read_activity(status, after);
-		if (pgstat_read_activity_complete(before, after))
-			break;
-		CHECK_FOR_INTERRUPTS();
-	}
-}
+static const char *const transport_names[] = {
+	[TRANSPORT_UNIX] = "unix",
+	[TRANSPORT_TCP] = "tcp",
+	[TRANSPORT_TLS] = "tls",
+	[TRANSPORT_GSS] = "gss",
+};
 
 /* Who uses the session, and through which pooler. */
 typedef struct SessionUser
@@ -76,43 +59,23 @@ typedef struct SessionUser
 static void
 session_user_of(const SlotObservation *observation, SessionUser *user)
 {
-	char		name[NAMEDATALEN];
+	SlotStatus	status;
 
-	copy_application_name(observation, name);
+	slot_copy_status(observation, &status);
 	clients_set_connection(&user->key, &observation->endpoints);
-	clients_set_name(&user->key, name, &user->pooler, &user->client);
+	clients_set_name(&user->key, status.application_name, &user->pooler, &user->client);
 }
 
-/*
- * What pg_stat_activity shows to everybody, but for a pooler's suffix; names
- * where the caller wants them.
- */
-static void
-session_identity(RowBuilder *row, const SlotObservation *observation,
-				 const SessionUser *user, bool with_names)
-{
-	row_int32(row, "pid", observation->pid);
-	row_oid(row, "datid", observation->datid);
-	if (with_names)
-		row_name(row, "datname", get_database_name(observation->datid));
-	row_oid(row, "usesysid", observation->userid);
-	if (with_names)
-		row_name(row, "usename", GetUserNameFromId(observation->userid, true));
-	row_text(row, "application_name", user->key.application_name);
-}
-
-/* As in pg_stat_activity, but for a pooler's client. */
+/* As in pg_stat_activity, but for a pooler's client, whose port is not always known. */
 static void
 session_port(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	if (user->key.family == 0)
-		row_int32(row, "client_port", -1);
-	else if (!user->pooler.known)
-		row_int32(row, "client_port", pg_ntoh16(observation->endpoints.remote_port));
-	else if (user->client.port != 0)
-		row_int32(row, "client_port", user->client.port);
-	else
-		row_null(row, "client_port");
+	int			port = user->pooler.known ? user->client.port :
+		pg_ntoh16(observation->endpoints.remote_port);
+
+	row_int32(row, "client_port", user->key.family == 0 ? -1 : port);
+	if (user->key.family != 0 && port == 0)
+		row_null_last(row, 1);
 }
 
 /* Where from, since when, doing what. */
@@ -122,7 +85,7 @@ session_state(RowBuilder *row, const SlotObservation *observation, const Session
 	row_address(row, "client_addr", user->key.family, user->key.address);
 	session_port(row, observation, user);
 	row_timestamp(row, "backend_start", observation->backend_start);
-	row_transport(row, "transport", observation->transport);
+	row_text(row, "transport", transport_names[observation->transport]);
 	row_text(row, "state", state_names[observation->account.state]);
 	row_timestamp(row, "state_change", clock_to_timestamp(observation->clock_offset, observation->account.state_since));
 	row_timestamp(row, "stats_since", observation->stats_since);
@@ -132,174 +95,101 @@ session_state(RowBuilder *row, const SlotObservation *observation, const Session
 static void
 session_connection(RowBuilder *row, const SlotObservation *observation)
 {
+	const TcpCounters *counters = &observation->tcp_counters;
 	bool		known = observation->tcp.measured_at != 0;
 
-	if (known && observation->tcp.rtt > 0)
-		row_ms(row, "rtt", observation->tcp.rtt);
-	else
-		row_null(row, "rtt");
-	if (known)
-	{
-		row_ms(row, "srtt", observation->tcp.srtt);
-		row_timestamp(row, "rtt_at", clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
-		row_int64(row, "retransmits", observation->tcp_counters.retransmits);
-	}
-	else
-	{
-		row_null(row, "srtt");
-		row_null(row, "rtt_at");
-		row_null(row, "retransmits");
-	}
+	row_rtt(row, "rtt", known ? observation->tcp.rtt : 0);
+	row_ms(row, "srtt", observation->tcp.srtt);
+	row_timestamp(row, "rtt_at", clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
+	row_int64(row, "retransmits", counters->retransmits);
+	if (!known)
+		row_null_last(row, 3);
 	row_int64(row, "bytes_sent", observation->account.totals.bytes_sent);
-	if (known)
-	{
-		row_int64(row, "bytes_received", observation->tcp_counters.bytes_received);
-		row_int64(row, "packets_sent", observation->tcp_counters.packets_sent);
-		row_int64(row, "packets_received", observation->tcp_counters.packets_received);
-	}
-	else
-	{
-		row_null(row, "bytes_received");
-		row_null(row, "packets_sent");
-		row_null(row, "packets_received");
-	}
-	if (observation->run_queue_known)
-		row_ms(row, "run_queue_time", observation->account.totals.run_queue);
-	else
-		row_null(row, "run_queue_time");
-	if (observation->run_queue_known)
-		row_ms(row, "run_queue_wait_time", observation->account.totals.run_queue_wait);
-	else
-		row_null(row, "run_queue_wait_time");
+	row_int64(row, "bytes_received", counters->bytes_received);
+	row_int64(row, "packets_sent", counters->packets_sent);
+	row_int64(row, "packets_received", counters->packets_received);
+	if (!known)
+		row_null_last(row, 3);
+	row_ms(row, "run_queue_time", observation->account.totals.run_queue);
+	row_ms(row, "run_queue_wait_time", observation->account.totals.run_queue_wait);
+	if (!observation->run_queue_known)
+		row_null_last(row, 2);
 	row_exec_parts(row, &observation->account.totals);
 }
 
-/*
- * What it has waited for locks and others for it; and whom it waits for now.
- */
+/* Whom it holds up and waits for, what its connection has cost, and its pooler. */
 static void
-session_locks(RowBuilder *row, const SlotObservation *observation)
+session_surroundings(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	row_ms(row, "blocking_time", observation->held_up);
-	if (observation->blocked_by != SLOT_NOT_BLOCKED)
-		row_int32(row, "blocked_by", observation->blocked_by);
-	else
-		row_null(row, "blocked_by");
-}
+	const ConnectTotals *cost = &observation->connect;
 
-/* What its connection has cost. */
-static void
-session_connect(RowBuilder *row, const ConnectTotals *cost)
-{
-	if (cost->connections == 0)
-	{
-		row_null(row, "connect_round_trips");
-		row_null(row, "connect_time");
-		row_null(row, "connect_tls_time");
-		row_null(row, "connect_auth_time");
-		return;
-	}
+	row_ms(row, "blocking_time", observation->held_up);
+	row_int32(row, "blocked_by", observation->blocked_by);
+	if (observation->blocked_by == SLOT_NOT_BLOCKED)
+		row_null_last(row, 1);
 	row_int64(row, "connect_round_trips", cost->round_trips);
 	row_ms(row, "connect_time", cost->time);
 	row_ms(row, "connect_tls_time", cost->tls);
 	row_ms(row, "connect_auth_time", cost->auth);
-}
-
-/* The pooler, if the session comes from one that says for whom. */
-static void
-session_pooler(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
-{
-	int64		rtt = pooler_clients_rtt(observation->userid, &user->client, &observation->endpoints,
-										 clock_now(), NULL);
-
+	if (cost->connections == 0)
+		row_null_last(row, 4);
 	row_int64(row, "pooler_requests", observation->account.totals.pooler_requests);
-	if (rtt > 0)
-		row_ms(row, "client_rtt", rtt);
-	else
-		row_null(row, "client_rtt");
+	row_rtt(row, "client_rtt", pooler_clients_rtt(observation->userid, &user->client,
+												  &observation->endpoints, clock_now(), NULL));
 	row_address(row, "pooler_addr", user->pooler.family, user->pooler.address);
 }
 
 /*
- * The account is for some eyes only: who polls its times and bytes, learns
- * when each query ran, for how long, and how much it returned.
+ * Everybody sees what pg_stat_activity shows to everybody.  The account is for some
+ * eyes only: who polls its times and bytes learns when each query ran, for how long,
+ * and how much it returned.
  */
 static void
-session_account(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
+session_row(RowBuilder *row, const SlotObservation *observation, bool is_window)
 {
-	session_state(row, observation, user);
-	row_account(row, &observation->account.totals, &observation->account.pending);
-	session_connection(row, observation);
-	session_locks(row, observation);
-	session_connect(row, &observation->connect);
-	session_pooler(row, observation, user);
-}
-
-static void
-session_row(RowBuilder *row, const SlotObservation *observation)
-{
+	const LedgerAccount *account = &observation->account;
 	SessionUser user;
 
 	session_user_of(observation, &user);
-	session_identity(row, observation, &user, false);
+	row_int32(row, "pid", observation->pid);
+	row_database_and_role(row, observation->datid, observation->userid);
+	row_text(row, "application_name", user.key.application_name);
 	if (rows_may_see(observation->userid))
-		session_account(row, observation, &user);
+	{
+		session_state(row, observation, &user);
+		row_account(row, &account->totals, &account->pending);
+		session_connection(row, observation);
+		session_surroundings(row, observation, &user);
+		if (is_window)
+			row_ms(row, "window_time", ledger_busy_total(&account->totals) +
+				   account->totals.idle + account->pending);
+	}
 	else
 		row_null_rest(row);
 	row_emit(row);
 }
 
 /*
- * One row per connected client backend.
+ * One row per connected client backend.  pgnetlat_sessions_last() is this, too, with
+ * the length of a window.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_sessions);
 
 Datum
 pgnetlat_sessions(PG_FUNCTION_ARGS)
 {
+	bool		is_window = PG_NARGS() > 0;
+	int64		length = WINDOW_WHOLE;
 	RowBuilder	row;
 	SlotObservation observation;
 
 	rows_begin(fcinfo, &row);
+	if (is_window)
+		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe(i, WINDOW_WHOLE, &observation) && !observation.closed)
-			session_row(&row, &observation);
-	}
-	return (Datum) 0;
-}
-
-/*
- * The same over a window, with its length, and with the names that the view
- * pgnetlat_sessions looks up.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_sessions_last);
-
-Datum
-pgnetlat_sessions_last(PG_FUNCTION_ARGS)
-{
-	RowBuilder	row;
-	SlotObservation observation;
-	SessionUser user;
-	int64		length;
-
-	rows_begin(fcinfo, &row);
-	length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	for (int i = 0; i < slot_count(); i++)
-	{
-		if (!windows_observe(i, length, &observation) || observation.closed)
-			continue;
-		session_user_of(&observation, &user);
-		session_identity(&row, &observation, &user, true);
-		if (rows_may_see(observation.userid))
-		{
-			session_account(&row, &observation, &user);
-			row_ms(&row, "window_time", ledger_busy_total(&observation.account.totals) +
-				   observation.account.totals.idle + observation.account.pending);
-		}
-		else
-			row_null_rest(&row);
-		row_emit(&row);
+		if (windows_observe(i, length, &observation) && !observation.closed)
+			session_row(&row, &observation, is_window);
 	}
 	return (Datum) 0;
 }
@@ -418,10 +308,9 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 	row_ms(row, "network_time", exchange->network);
 	row_ms(row, "client_time", exchange->client);
 	row_ms(row, "idle_time", exchange->idle);
-	if (exchange->queryid != 0)
-		row_int64(row, "queryid", (int64) exchange->queryid);
-	else
-		row_null(row, "queryid");
+	row_int64(row, "queryid", (int64) exchange->queryid);
+	if (exchange->queryid == 0)
+		row_null_last(row, 1);
 	row_int64(row, "statements", exchange->statements);
 	row_int64(row, "rows", exchange->rows);
 	row_int64(row, "bytes_sent", exchange->bytes);
@@ -490,10 +379,9 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row.checked = false;
 	sampler_get_status(&sampler);
 	row_text(&row, "version", PGNETLAT_VERSION);
-	if (sampler.pid != 0)
-		row_int32(&row, "sampler_pid", sampler.pid);
-	else
-		row_null(&row, "sampler_pid");
+	row_int32(&row, "sampler_pid", sampler.pid);
+	if (sampler.pid == 0)
+		row_null_last(&row, 1);
 	row_timestamp(&row, "sampler_start", sampler.pid != 0 ? sampler.started : 0);
 	row_timestamp(&row, "sampler_last_tick", sampler.last_tick);
 	row_int64(&row, "sampler_ticks", sampler.ticks);

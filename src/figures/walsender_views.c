@@ -22,10 +22,7 @@
 static void
 row_socket(RowBuilder *row, const TcpInfo *info)
 {
-	if (info->rtt > 0)
-		row_ms(row, "rtt", info->rtt);
-	else
-		row_null(row, "rtt");
+	row_rtt(row, "rtt", info->rtt);
 	row_ms(row, "srtt", info->srtt);
 	row_int64(row, "retransmits", info->counters.retransmits);
 	row_int64(row, "bytes_acked", info->bytes_acked);

@@ -31,7 +31,7 @@ const HistogramScale histogram_scale = {
  * The bounds in seconds, as Prometheus spells them: shortest form, exponent
  * below 0.0001, ".0" on whole numbers.
  */
-static const char *const les[HISTOGRAM_BUCKETS] = {
+const char *const histogram_le[HISTOGRAM_BUCKETS] = {
 	"1e-05", "2.5e-05", "5e-05",
 	"0.0001", "0.00025", "0.0005",
 	"0.001", "0.0025", "0.005",
@@ -56,11 +56,4 @@ histogram_add(Histogram *sum, const Histogram *term)
 	if (term->sum == 0)
 		return;
 	sum->sum += term->sum;
-}
-
-/* The upper bound of a bucket in seconds, as text. */
-const char *
-histogram_le(int bucket)
-{
-	return les[bucket];
 }

@@ -50,21 +50,14 @@ histogram_bucket(int64_t nanoseconds)
 	return bucket + ((uint64_t) histogram_scale.bound[bucket] < duration);
 }
 
-/* Count a duration whose bucket is known. */
-static inline void
-histogram_count(Histogram *histogram, unsigned bucket, int64_t nanoseconds)
-{
-	histogram->bucket[bucket]++;
-	histogram->sum += nanoseconds;
-}
-
 static inline void
 histogram_observe(Histogram *histogram, int64_t nanoseconds)
 {
-	histogram_count(histogram, histogram_bucket(nanoseconds), nanoseconds);
+	histogram->bucket[histogram_bucket(nanoseconds)]++;
+	histogram->sum += nanoseconds;
 }
 
 extern void histogram_add(Histogram *sum, const Histogram *term);
-extern const char *histogram_le(int bucket);
+extern const char *const histogram_le[HISTOGRAM_BUCKETS];
 
 #endif							/* PGNETLAT_HISTOGRAM_H */

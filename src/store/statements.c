@@ -273,32 +273,6 @@ statements_restore(const StatementEntry *saved)
  */
 
 static void
-read_evicted(const void *own, void *sum)
-{
-	add_entry(sum, own);
-}
-
-/*
- * A palloc'd copy of all entries; the one of evicted entries (all zero key), if
- * there is any, is the last.
- */
-StatementEntry *
-statements_copy(int *count)
-{
-	static const TableReader reader = {
-		.copy_size = sizeof(StatementEntry),
-		.own = read_evicted,
-		.extra = 1,
-	};
-	StatementEntry evicted = {0};
-	StatementEntry *copies = table_copy(&table, &reader, &evicted, count);
-
-	if (evicted.since != 0)
-		copies[(*count)++] = evicted;
-	return copies;
-}
-
-static void
 take_snapshot(void *entry, void *own, void *arg)
 {
 	SharedStatement *shared = entry;
@@ -330,42 +304,67 @@ statements_take_snapshots(SnapshotLevels levels)
 	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
 }
 
-typedef struct WindowReading
+typedef struct StatementsReading
 {
-	int64		length;
+	int64		length;			/* of the window, ns; 0: all that was counted */
 	int64		now;			/* monotonic, and ... */
 	TimestampTz timestamp;		/* ... the same moment */
-} WindowReading;
+	StatementEntry evicted;		/* of all partitions */
+} StatementsReading;
 
 static void
-copy_window(void *copy, const void *entry, const void *own, void *arg)
+copy_statement(void *copy, const void *entry, const void *own, void *arg)
 {
-	StatementWindow *window = copy;
+	StatementEntry *result = copy;
 	const SharedStatement *shared = entry;
-	const WindowReading *reading = arg;
+	const StatementsReading *reading = arg;
 	const SnapshotTimes *times = &((const StatementsPartition *) own)->times;
-	int			place = snapshots_begin_window(times, reading->now - reading->length);
+	int			place;
 
-	window->key = shared->entry.key;
-	window->since = Max(shared->entry.since, reading->timestamp -
+	*result = shared->entry;
+	if (reading->length == 0)
+		return;
+	place = snapshots_begin_window(times, reading->now - reading->length);
+	result->since = Max(result->since, reading->timestamp -
 						(reading->now - times->at[place]) / NS_PER_US);
 	for (size_t i = 0; i < sizeof(StatementTotals) / sizeof(int64); i++)
-		((int64 *) &window->totals)[i] = ((const int64 *) &shared->entry.counters.totals)[i] -
-			((const int64 *) &shared->kept[place])[i];
+		((int64 *) &result->counters.totals)[i] -= ((const int64 *) &shared->kept[place])[i];
+}
+
+static void
+read_evicted(const void *own, void *arg)
+{
+	add_entry(&((StatementsReading *) arg)->evicted, own);
 }
 
 /*
- * A palloc'd copy of all statements, without those that were evicted, over the
- * window that clients_copy_window() has for that length.
+ * A palloc'd copy of all entries with the totals over the window that
+ * clients_copy_window() has for that length; of evicted entries there is none.
  */
-StatementWindow *
+StatementEntry *
 statements_copy_window(int64 length, int *count)
 {
 	static const TableReader reader = {
-		.copy_size = sizeof(StatementWindow),
-		.copy = copy_window,
+		.copy_size = sizeof(StatementEntry),
+		.copy = copy_statement,
+		.own = read_evicted,
+		.extra = 1,
 	};
-	WindowReading reading = {length, clock_now(), GetCurrentTimestamp()};
+	StatementsReading reading = {
+		.length = length,
+		.now = clock_now(),
+		.timestamp = GetCurrentTimestamp()
+	};
+	StatementEntry *copies = table_copy(&table, &reader, &reading, count);
 
-	return table_copy(&table, &reader, &reading, count);
+	if (length == 0 && reading.evicted.since != 0)
+		copies[(*count)++] = reading.evicted;
+	return copies;
+}
+
+/* The same of all that was counted, evicted entries (all zero key) as the last one. */
+StatementEntry *
+statements_copy(int *count)
+{
+	return statements_copy_window(0, count);
 }

@@ -58,14 +58,6 @@ typedef struct StatementEntry
 										 * totals.exec yet */
 } StatementEntry;
 
-/* What of a statement was counted in a window, which began at "since". */
-typedef struct StatementWindow
-{
-	StatementKey key;
-	TimestampTz since;
-	StatementTotals totals;
-} StatementWindow;
-
 /* What a session has counted of a statement, to be added to its entry. */
 typedef struct CountedStatement
 {
@@ -90,7 +82,7 @@ extern void statements_restore(const StatementEntry *saved);
 
 /* Windows: what was counted since a moment that is kept */
 extern void statements_take_snapshots(SnapshotLevels levels);
-extern StatementWindow *statements_copy_window(int64 length, int *count);
+extern StatementEntry *statements_copy_window(int64 length, int *count);
 
 static inline void
 statements_totals_add(StatementTotals *sum, const StatementTotals *term)

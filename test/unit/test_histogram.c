@@ -16,13 +16,13 @@ test_bounds(void)
 	CHECK_EQUAL(histogram_bucket(10000), 0, "a bound belongs to its bucket");
 	CHECK_EQUAL(histogram_bucket(10001), 1, "what is above goes to the next");
 	CHECK_EQUAL(histogram_bucket(INT64_MAX), HISTOGRAM_BUCKETS - 1, "the last one is open");
-	CHECK(strcmp(histogram_le(HISTOGRAM_BUCKETS - 1), "+Inf") == 0, "last le");
+	CHECK(strcmp(histogram_le[HISTOGRAM_BUCKETS - 1], "+Inf") == 0, "last le");
 	for (int i = 0; i + 1 < HISTOGRAM_BUCKETS; i++)
 	{
-		double		le = atof(histogram_le(i));
+		double		le = atof(histogram_le[i]);
 
-		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5)), i, histogram_le(i));
-		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5) + 1), i + 1, histogram_le(i));
+		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5)), i, histogram_le[i]);
+		CHECK_EQUAL((int) histogram_bucket((int64_t) (le * 1e9 + 0.5) + 1), i + 1, histogram_le[i]);
 	}
 }
 
