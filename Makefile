@@ -58,7 +58,8 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 		$(addprefix rules/, $(addsuffix .sql, holds_up_others held_up_by_others lock_contention hidden_path \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
 			reconnects client_bound long_statement server_bound starved too_many_connections not_visible \
-			no_problem_found)) findings.sql) judgement/bound_operators.sql)
+			no_problem_found)) findings.sql) \
+	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 
 pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
 	cat $^ >$@

@@ -1,0 +1,1 @@
+SELECT datname, usename, application_name, client_addr, backend_type, queryid, since, members, blocked_sessions, blocked_seconds_total, blocked_by_exec_seconds_total, blocked_by_send_seconds_total, blocked_by_recv_seconds_total, blocked_by_network_seconds_total, blocked_by_client_seconds_total FROM public.pgnetlat_metrics_blocker;

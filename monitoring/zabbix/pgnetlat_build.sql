@@ -1,0 +1,1 @@
+SELECT version, info FROM public.pgnetlat_metrics_build;

@@ -1,0 +1,1 @@
+SELECT worker_up, worker_tick_age_seconds, worker_cpu_seconds_total, worker_errors_total, statements_evicted_total, clients_evicted_total, blockers_evicted_total, shared_memory_bytes, stats_reset_timestamp_seconds FROM public.pgnetlat_metrics_health;

@@ -1,0 +1,1 @@
+SELECT datname, usename, sessions, busy_max, needed FROM public.pgnetlat_metrics_pool;

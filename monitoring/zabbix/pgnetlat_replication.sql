@@ -1,0 +1,1 @@
+SELECT application_name, client_addr, walsenders, flush_lag_seconds, rtt_seconds, queued_bytes, retransmits_total, acked_bytes_total, sender_seconds_total, network_limited_seconds_total, receiver_limited_seconds_total, buffer_limited_seconds_total FROM public.pgnetlat_metrics_replication;

@@ -1,0 +1,1 @@
+SELECT processors, exec_seconds_total, send_seconds_total, recv_seconds_total, network_seconds_total, client_seconds_total, run_queue_seconds_total FROM public.pgnetlat_metrics_server;

@@ -1,0 +1,1 @@
+SELECT datname, usename, queryid, since, members, calls_total, rows_total, exec_seconds_total, send_seconds_total, recv_seconds_total, network_seconds_total, client_seconds_total, transaction_wait_seconds_total, sent_bytes_total, repeats_total, repeat_network_seconds_total FROM public.pgnetlat_metrics_statement;

@@ -1,0 +1,396 @@
+
+-- The twenty that matter most, and the others added up, so that sums stay true.
+--
+-- Who is among the twenty is decided by the power of two that the time has reached,
+-- the older one first: a place changes hands when something has doubled, not at
+-- every scrape.  When it does, the sum of the others falls, which Prometheus would
+-- take for a reset; so that row has a label, members, made from who has a row of
+-- its own, and since when, and becomes a new series instead.  So it does when one of
+-- them is evicted, and what it has counted joins the others.  One that was evicted
+-- and comes back counts from zero: with another "since" it is another series.
+CREATE VIEW pgnetlat_metrics_client AS
+WITH entry AS (
+	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
+		   coalesce(usename::text, 'oid:' || usesysid::text, 'other') AS usename,
+		   coalesce(application_name, 'other') AS application_name,
+		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
+		   datid IS NULL OR usesysid IS NULL AS evicted,
+		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
+		   exec_time + send_time + recv_time + network_time + client_time AS busy,
+		   sessions, rtt, requests, transactions, round_trips,
+		   exec_time, send_time, recv_time, network_time, client_time, idle_time,
+		   in_xact_wait_time, send_blocked_time, send_client_time, run_queue_wait_time,
+		   retransmits, packets_sent, bytes_sent, connections, failed_connections, connect_time
+	  FROM pgnetlat_clients
+	 WHERE coalesce(application_name, '') = '' OR
+		   application_name <> pg_catalog.current_setting('application_name')
+), ranked AS (
+	SELECT *,
+		   NOT evicted AND pg_catalog.row_number() OVER (
+			   ORDER BY evicted,
+						pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+						since, datname, usename, application_name, client_addr) <= 20::bigint AS own
+	  FROM entry
+), named AS (
+	SELECT *,
+		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, since), ',')
+				FILTER (WHERE own)
+				OVER (ORDER BY datname, usename, application_name, client_addr, since
+					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
+	  FROM ranked
+)
+SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
+	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
+	   CASE WHEN own THEN application_name ELSE 'other' END AS application_name,
+	   CASE WHEN own THEN client_addr ELSE 'other' END AS client_addr,
+	   CASE WHEN own THEN since ELSE '' END AS since,
+	   CASE WHEN own THEN '' ELSE others END AS members,
+	   pg_catalog.sum(sessions)::bigint AS sessions,
+	   coalesce(pg_catalog.max(rtt), 0::float8) * 0.001::float8 AS rtt_seconds,
+	   pg_catalog.sum(requests)::bigint AS requests_total,
+	   pg_catalog.sum(transactions)::bigint AS transactions_total,
+	   pg_catalog.sum(round_trips)::bigint AS round_trips_total,
+	   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_seconds_total,
+	   (pg_catalog.sum(send_time::numeric) * 0.001)::float8 AS send_seconds_total,
+	   (pg_catalog.sum(recv_time::numeric) * 0.001)::float8 AS recv_seconds_total,
+	   (pg_catalog.sum(network_time::numeric) * 0.001)::float8 AS network_seconds_total,
+	   (pg_catalog.sum(client_time::numeric) * 0.001)::float8 AS client_seconds_total,
+	   (pg_catalog.sum(idle_time::numeric) * 0.001)::float8 AS idle_seconds_total,
+	   (pg_catalog.sum(in_xact_wait_time::numeric) * 0.001)::float8 AS transaction_wait_seconds_total,
+	   (pg_catalog.sum(send_blocked_time::numeric) * 0.001)::float8 AS send_blocked_seconds_total,
+	   (pg_catalog.sum(send_client_time::numeric) * 0.001)::float8 AS send_client_seconds_total,
+	   (pg_catalog.sum(run_queue_wait_time::numeric) * 0.001)::float8 AS run_queue_wait_seconds_total,
+	   pg_catalog.sum(retransmits)::bigint AS retransmits_total,
+	   pg_catalog.sum(packets_sent)::bigint AS sent_packets_total,
+	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
+	   pg_catalog.sum(connections)::bigint AS connections_total,
+	   pg_catalog.sum(failed_connections)::bigint AS failed_connections_total,
+	   (pg_catalog.sum(connect_time::numeric) * 0.001)::float8 AS connect_seconds_total
+  FROM named
+ GROUP BY 1, 2, 3, 4, 5, 6;
+
+COMMENT ON VIEW pgnetlat_metrics_client IS 'collector pgnetlat_clients; at most 21 rows: the 20 client groups that matter most, and the others';
+COMMENT ON COLUMN pgnetlat_metrics_client.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.usename IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.application_name IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.client_addr IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.since IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.members IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_client.sessions IS 'gauge: The group''s sessions that are connected now.';
+COMMENT ON COLUMN pgnetlat_metrics_client.rtt_seconds IS 'gauge: Round-trip time as measured; the greatest among the others; 0 where unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_client.requests_total IS 'counter: Exchanges: requests read and answered.';
+COMMENT ON COLUMN pgnetlat_metrics_client.transactions_total IS 'counter: Transactions ended.';
+COMMENT ON COLUMN pgnetlat_metrics_client.round_trips_total IS 'counter: Round trips of the conversation.';
+COMMENT ON COLUMN pgnetlat_metrics_client.exec_seconds_total IS 'counter: The group''s wall-clock time: the server executes.';
+COMMENT ON COLUMN pgnetlat_metrics_client.send_seconds_total IS 'counter: The group''s wall-clock time: the server sends results.';
+COMMENT ON COLUMN pgnetlat_metrics_client.recv_seconds_total IS 'counter: The group''s wall-clock time: the rest of a request arrives.';
+COMMENT ON COLUMN pgnetlat_metrics_client.network_seconds_total IS 'counter: The group''s wall-clock time: the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_client.client_seconds_total IS 'counter: The group''s wall-clock time: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_client.idle_seconds_total IS 'counter: The group''s wall-clock time: idle.';
+COMMENT ON COLUMN pgnetlat_metrics_client.transaction_wait_seconds_total IS 'counter: Part of network and client: spent inside a transaction, with its locks held.';
+COMMENT ON COLUMN pgnetlat_metrics_client.send_blocked_seconds_total IS 'counter: Part of send: sends that took longer than a mere system call.';
+COMMENT ON COLUMN pgnetlat_metrics_client.send_client_seconds_total IS 'counter: Part of send_blocked: the client would accept no more data.';
+COMMENT ON COLUMN pgnetlat_metrics_client.run_queue_wait_seconds_total IS 'counter: Part of client, estimated: a request had arrived, and no processor was free.';
+COMMENT ON COLUMN pgnetlat_metrics_client.retransmits_total IS 'counter: TCP segments sent again.';
+COMMENT ON COLUMN pgnetlat_metrics_client.sent_packets_total IS 'counter: TCP segments sent.';
+COMMENT ON COLUMN pgnetlat_metrics_client.sent_bytes_total IS 'counter: Bytes handed to the socket.';
+COMMENT ON COLUMN pgnetlat_metrics_client.connections_total IS 'counter: Connections that were set up.';
+COMMENT ON COLUMN pgnetlat_metrics_client.failed_connections_total IS 'counter: Connections that ended before they were.';
+COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Setting up connections, beside the time of sessions.';
+
+CREATE VIEW pgnetlat_metrics_statement AS
+WITH entry AS (
+	SELECT coalesce(d.datname::text, 'oid:' || s.dbid::text, 'other') AS datname,
+		   coalesce(r.rolname::text, 'oid:' || s.userid::text, 'other') AS usename,
+		   coalesce(s.queryid::text, 'none') AS queryid,
+		   s.dbid IS NULL AS evicted,
+		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
+		   s.exec_time + s.send_time + s.recv_time + s.network_time + s.client_time AS busy,
+		   s.calls, s.rows, s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time,
+		   s.in_xact_wait_time, s.bytes_sent, s.repeats, s.repeat_network_time
+	  FROM pgnetlat_statements s
+	  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid
+	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid
+), ranked AS (
+	SELECT *,
+		   NOT evicted AND pg_catalog.row_number() OVER (
+			   ORDER BY evicted,
+						pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+						since, datname, usename, queryid) <= 20::bigint AS own
+	  FROM entry
+), named AS (
+	SELECT *,
+		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, queryid, since), ',')
+				FILTER (WHERE own)
+				OVER (ORDER BY datname, usename, queryid, since
+					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
+	  FROM ranked
+)
+SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
+	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
+	   CASE WHEN own THEN queryid ELSE 'other' END AS queryid,
+	   CASE WHEN own THEN since ELSE '' END AS since,
+	   CASE WHEN own THEN '' ELSE others END AS members,
+	   pg_catalog.sum(calls)::bigint AS calls_total,
+	   pg_catalog.sum(rows)::bigint AS rows_total,
+	   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_seconds_total,
+	   (pg_catalog.sum(send_time::numeric) * 0.001)::float8 AS send_seconds_total,
+	   (pg_catalog.sum(recv_time::numeric) * 0.001)::float8 AS recv_seconds_total,
+	   (pg_catalog.sum(network_time::numeric) * 0.001)::float8 AS network_seconds_total,
+	   (pg_catalog.sum(client_time::numeric) * 0.001)::float8 AS client_seconds_total,
+	   (pg_catalog.sum(in_xact_wait_time::numeric) * 0.001)::float8 AS transaction_wait_seconds_total,
+	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
+	   pg_catalog.sum(repeats)::bigint AS repeats_total,
+	   (pg_catalog.sum(repeat_network_time::numeric) * 0.001)::float8 AS repeat_network_seconds_total
+  FROM named
+ GROUP BY 1, 2, 3, 4, 5;
+
+COMMENT ON VIEW pgnetlat_metrics_statement IS 'collector pgnetlat_statements; at most 21 rows: the 20 statements that matter most, and the others';
+COMMENT ON COLUMN pgnetlat_metrics_statement.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_statement.usename IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_statement.queryid IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_statement.since IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_statement.members IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_statement.calls_total IS 'counter: Executions.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.rows_total IS 'counter: Rows returned or affected.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.exec_seconds_total IS 'counter: Wall-clock time: the server executes.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.send_seconds_total IS 'counter: Wall-clock time: the server sends results.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.recv_seconds_total IS 'counter: Wall-clock time: the rest of a request arrives.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.network_seconds_total IS 'counter: Wall-clock time: the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.client_seconds_total IS 'counter: Wall-clock time: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.transaction_wait_seconds_total IS 'counter: Part of network and client, the wait after it: inside a transaction.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.sent_bytes_total IS 'counter: Bytes of its responses.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.repeats_total IS 'counter: Executions that repeat an earlier one of the same burst: one statement could do.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'counter: Network time that those repetitions cost.';
+
+CREATE VIEW pgnetlat_metrics_blocker AS
+WITH entry AS (
+	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
+		   coalesce(usename::text, 'oid:' || usesysid::text, 'none') AS usename,
+		   coalesce(application_name, 'other') AS application_name,
+		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
+		   coalesce(backend_type, 'other') AS backend_type,
+		   coalesce(queryid::text, 'none') AS queryid,
+		   backend_type IS NULL AS evicted,
+		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
+		   coalesce(blocked_time, 0::float8) AS blocked_time,
+		   coalesce(blocked_sessions, 0::bigint) AS blocked_sessions,
+		   coalesce(blocked_by_exec_time, 0::float8) AS blocked_by_exec_time,
+		   coalesce(blocked_by_send_time, 0::float8) AS blocked_by_send_time,
+		   coalesce(blocked_by_recv_time, 0::float8) AS blocked_by_recv_time,
+		   coalesce(blocked_by_network_time, 0::float8) AS blocked_by_network_time,
+		   coalesce(blocked_by_client_time, 0::float8) AS blocked_by_client_time
+	  FROM pgnetlat_blockers
+), ranked AS (
+	SELECT *,
+		   NOT evicted AND pg_catalog.row_number() OVER (
+			   ORDER BY evicted,
+						pg_catalog.floor(pg_catalog.ln(greatest(blocked_time, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+						since, datname, usename, application_name, client_addr, backend_type, queryid) <= 20::bigint AS own
+	  FROM entry
+), named AS (
+	SELECT *,
+		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, backend_type, queryid, since), ',')
+				FILTER (WHERE own)
+				OVER (ORDER BY datname, usename, application_name, client_addr, backend_type, queryid, since
+					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
+	  FROM ranked
+)
+SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
+	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
+	   CASE WHEN own THEN application_name ELSE 'other' END AS application_name,
+	   CASE WHEN own THEN client_addr ELSE 'other' END AS client_addr,
+	   CASE WHEN own THEN backend_type ELSE 'other' END AS backend_type,
+	   CASE WHEN own THEN queryid ELSE 'other' END AS queryid,
+	   CASE WHEN own THEN since ELSE '' END AS since,
+	   CASE WHEN own THEN '' ELSE others END AS members,
+	   pg_catalog.sum(blocked_sessions)::bigint AS blocked_sessions,
+	   (pg_catalog.sum(blocked_time::numeric) * 0.001)::float8 AS blocked_seconds_total,
+	   (pg_catalog.sum(blocked_by_exec_time::numeric) * 0.001)::float8 AS blocked_by_exec_seconds_total,
+	   (pg_catalog.sum(blocked_by_send_time::numeric) * 0.001)::float8 AS blocked_by_send_seconds_total,
+	   (pg_catalog.sum(blocked_by_recv_time::numeric) * 0.001)::float8 AS blocked_by_recv_seconds_total,
+	   (pg_catalog.sum(blocked_by_network_time::numeric) * 0.001)::float8 AS blocked_by_network_seconds_total,
+	   (pg_catalog.sum(blocked_by_client_time::numeric) * 0.001)::float8 AS blocked_by_client_seconds_total
+  FROM named
+ GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+
+COMMENT ON VIEW pgnetlat_metrics_blocker IS 'collector pgnetlat_blockers; at most 21 rows: the 20 clients and statements that held up others most, and the others';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.usename IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.application_name IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.client_addr IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.backend_type IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.queryid IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.since IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.members IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_sessions IS 'gauge: Sessions that wait for their locks now.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_seconds_total IS 'counter: Time that sessions waited for their locks.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_exec_seconds_total IS 'counter: Part of that: meanwhile the holder executed.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_send_seconds_total IS 'counter: Part of that: meanwhile it sent results.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_recv_seconds_total IS 'counter: Part of that: meanwhile it received a request.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_network_seconds_total IS 'counter: Part of that: meanwhile it waited for the network.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'counter: Part of that: meanwhile it waited for its client.';
+
+-- For exporters that know histograms: arrays.
+CREATE VIEW pgnetlat_metrics_histogram AS
+WITH part AS (
+	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
+		   pg_catalog.sum(bucket)::bigint AS bucket,
+		   pg_catalog.sum(sum::numeric)::float8 AS sum,
+		   pg_catalog.sum(count)::bigint AS count
+	  FROM pgnetlat_histogram
+	 WHERE coalesce(application_name, '') = '' OR
+		   application_name <> pg_catalog.current_setting('application_name')
+	 GROUP BY 1, 2, 3)
+SELECT datname,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'request' AND le <> '+Inf') AS request_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'request' AND le <> '+Inf') AS request_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'request' AND le = '+Inf'), 0::float8) AS request_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'request' AND le = '+Inf'), 0::bigint) AS request_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'wait' AND le <> '+Inf') AS wait_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'wait' AND le <> '+Inf') AS wait_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'wait' AND le = '+Inf'), 0::float8) AS wait_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'wait' AND le = '+Inf'), 0::bigint) AS wait_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'network' AND le <> '+Inf') AS wait_network_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'network' AND le <> '+Inf') AS wait_network_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'network' AND le = '+Inf'), 0::float8) AS wait_network_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'network' AND le = '+Inf'), 0::bigint) AS wait_network_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'client' AND le <> '+Inf') AS wait_client_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'client' AND le <> '+Inf') AS wait_client_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'client' AND le = '+Inf'), 0::float8) AS wait_client_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'client' AND le = '+Inf'), 0::bigint) AS wait_client_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'rtt' AND le <> '+Inf') AS rtt_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'rtt' AND le <> '+Inf') AS rtt_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'rtt' AND le = '+Inf'), 0::float8) AS rtt_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'rtt' AND le = '+Inf'), 0::bigint) AS rtt_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'connect' AND le <> '+Inf') AS connect_seconds,
+	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'connect' AND le <> '+Inf') AS connect_seconds_bucket,
+	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'connect' AND le = '+Inf'), 0::float8) AS connect_seconds_sum,
+	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'connect' AND le = '+Inf'), 0::bigint) AS connect_seconds_count
+  FROM part
+ GROUP BY datname;
+
+COMMENT ON VIEW pgnetlat_metrics_histogram IS 'collector pgnetlat_histograms; 1 row per database: distributions';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds IS 'histogram: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds IS 'histogram: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_count IS 'part: of the histogram.';
+
+-- For exporters that know counters only: the same names, a row for each bucket; what
+-- is of all buckets is in the row of the last one.
+CREATE VIEW pgnetlat_metrics_bucket AS
+WITH part AS (
+	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
+		   pg_catalog.sum(bucket)::bigint AS bucket,
+		   pg_catalog.sum(sum::numeric)::float8 AS sum,
+		   pg_catalog.sum(count)::bigint AS count
+	  FROM pgnetlat_histogram
+	 WHERE coalesce(application_name, '') = '' OR
+		   application_name <> pg_catalog.current_setting('application_name')
+	 GROUP BY 1, 2, 3)
+SELECT datname,
+	   le,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'request') AS request_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'request' AND le = '+Inf') AS request_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'request' AND le = '+Inf') AS request_seconds_count,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'wait') AS wait_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'wait' AND le = '+Inf') AS wait_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'wait' AND le = '+Inf') AS wait_seconds_count,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'network') AS wait_network_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'network' AND le = '+Inf') AS wait_network_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'network' AND le = '+Inf') AS wait_network_seconds_count,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'client') AS wait_client_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'client' AND le = '+Inf') AS wait_client_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'client' AND le = '+Inf') AS wait_client_seconds_count,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'rtt') AS rtt_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'rtt' AND le = '+Inf') AS rtt_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'rtt' AND le = '+Inf') AS rtt_seconds_count,
+	   pg_catalog.max(bucket) FILTER (WHERE metric = 'connect') AS connect_seconds_bucket,
+	   pg_catalog.max(sum) FILTER (WHERE metric = 'connect' AND le = '+Inf') AS connect_seconds_sum,
+	   pg_catalog.max(count) FILTER (WHERE metric = 'connect' AND le = '+Inf') AS connect_seconds_count
+  FROM part
+ GROUP BY datname, le;
+
+COMMENT ON VIEW pgnetlat_metrics_bucket IS 'collector pgnetlat_histograms; 20 rows per database: distributions';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.le IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_sum IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_count IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_sum IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_count IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_sum IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_count IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_sum IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_count IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_sum IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Setting up connections.';
+
+-- Over Unix-domain sockets there are no figures.
+CREATE VIEW pgnetlat_metrics_replication AS
+SELECT application_name,
+	   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
+	   pg_catalog.sum(walsenders)::bigint AS walsenders,
+	   coalesce(pg_catalog.max(flush_lag), 0::float8) * 0.001::float8 AS flush_lag_seconds,
+	   coalesce(pg_catalog.min(rtt), 0::float8) * 0.001::float8 AS rtt_seconds,
+	   coalesce(pg_catalog.sum(bytes_queued), 0::numeric)::bigint AS queued_bytes,
+	   coalesce(pg_catalog.sum(retransmits), 0::numeric)::bigint AS retransmits_total,
+	   coalesce(pg_catalog.sum(bytes_acked), 0::numeric)::bigint AS acked_bytes_total,
+	   (pg_catalog.sum(sender_time::numeric) * 0.001)::float8 AS sender_seconds_total,
+	   (pg_catalog.sum(network_limited_time::numeric) * 0.001)::float8 AS network_limited_seconds_total,
+	   (pg_catalog.sum(receiver_limited_time::numeric) * 0.001)::float8 AS receiver_limited_seconds_total,
+	   (pg_catalog.sum(buffer_limited_time::numeric) * 0.001)::float8 AS buffer_limited_seconds_total
+  FROM pgnetlat_replication
+ WHERE sender_time IS NOT NULL
+ GROUP BY 1, 2
+ ORDER BY 3 DESC, 1, 2
+ LIMIT 10;
+
+COMMENT ON VIEW pgnetlat_metrics_replication IS 'collector pgnetlat_replication; at most 10 rows: walsenders, by application and address';
+COMMENT ON COLUMN pgnetlat_metrics_replication.application_name IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_replication.client_addr IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_replication.walsenders IS 'gauge: Walsenders that are connected.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.flush_lag_seconds IS 'gauge: From when WAL was sent until its flush was confirmed; 0 where unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.rtt_seconds IS 'gauge: The round-trip time of the path; 0 where unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.queued_bytes IS 'gauge: Bytes handed over that the receiver''s kernel has not acknowledged.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.retransmits_total IS 'counter: TCP segments sent again.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.acked_bytes_total IS 'counter: Bytes that the receiver''s kernel has acknowledged.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.sender_seconds_total IS 'counter: Time of walsenders'' connections: nothing was under way.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.network_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the path.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.receiver_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the receiver.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the send buffer.';
+
+-- Who reads metrics sees all sessions; that of what is missing is for everybody.
+GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;
+GRANT SELECT ON pgnetlat_metrics_build, pgnetlat_metrics_health, pgnetlat_metrics_server, pgnetlat_metrics_connections,
+	pgnetlat_metrics_database, pgnetlat_metrics_holder, pgnetlat_metrics_pool, pgnetlat_metrics_finding,
+	pgnetlat_metrics_client, pgnetlat_metrics_statement, pgnetlat_metrics_blocker,
+	pgnetlat_metrics_histogram, pgnetlat_metrics_bucket, pgnetlat_metrics_replication TO pg_read_all_stats;
