@@ -5,9 +5,9 @@
   dashboard.py --check    write nothing; fail if it is not what would be written
 
 Needs what requirements.txt says.  The rows follow the order in which somebody
-asks: is it the network, the client or the server; what to do about it; who;
-which statement; since when; what of replication; and can the figures be
-trusted.  Panels read the exporters' metrics, not the recording rules, so that
+asks: what is wrong, and who holds up others; is it the network, the client or the
+server; since when; can the figures be trusted.  Rows that need an opt-in collector
+come after that and are folded, so that nothing empty is in sight.  Panels read the exporters' metrics, not the recording rules, so that
 the dashboard works without them.
 """
 
@@ -25,10 +25,13 @@ PATH = pathlib.Path(__file__).resolve().parent / 'pgnetlat.json'
 
 SERVER = 'job=~"$job", instance=~"$instance"'
 DATABASE = SERVER + ', datname=~"$datname"'
-# the row of those outside the top has no database
-TOP = SERVER + ', datname=~"$datname|other"'
 # what is about the whole server has a name of its own for it
-ANY = SERVER + r', datname=~"$datname|other|\\(all\\)"'
+ANY = SERVER + r', datname=~"$datname|\\(all\\)"'
+# holders of locks need not be in a database
+ANY_HOLDER = SERVER + r', datname=~"$datname|\\(none\\)"'
+# the row of those outside the top has no names
+ROLE = SERVER + ', datname=~"$datname|other", usename=~"$usename|other"'
+CLIENT = ROLE + ', application_name=~"$application|other"'
 
 SOURCE = models.DataSourceRef(type_val='prometheus', uid='${datasource}')
 
@@ -45,37 +48,35 @@ def total(metric, labels=DATABASE, by='', offset=''):
     return f'sum{by} ({rate(metric, labels, offset)})'
 
 
-def parts(pattern, family='database', labels=DATABASE, by='', offset=''):
-    return total(f'pgnetlat_{family}_time_seconds_total', f'{labels}, part=~"{pattern}"', by, offset)
+def seconds(names, family='database', labels=DATABASE, by='', offset=''):
+    """Seconds per second of these parts, that is sessions kept busy."""
+    return ' + '.join(total(f'pgnetlat_{family}_{name}_seconds_total', labels, by, offset) for name in names.split())
 
 
 def side(name, family='database', labels=DATABASE, by='', offset=''):
-    """Seconds per second, that is sessions kept busy, by one of the three.
+    """Sessions kept busy by one of the three.
 
     As the view's shares have it: a send is the server's work, but where it was
     blocked the network's, but where the client would take no more the client's.
     Where a request had come and there was no processor to read it, the server's.
     """
-    blocked = total(f'pgnetlat_{family}_blocked_send_seconds_total', labels, by, offset)
-    limited = total(f'pgnetlat_{family}_client_limited_send_seconds_total', labels, by, offset)
-    queued = total(f'pgnetlat_{family}_run_queue_wait_seconds_total', labels, by, offset)
+    blocked, limited, queued = (seconds(part, family, labels, by, offset)
+                                for part in ('send_blocked', 'send_client', 'run_queue_wait'))
     if name == 'server':
-        return f'clamp_min({parts("exec|send", family, labels, by, offset)} - {blocked} + {queued}, 0)'
+        return f'clamp_min({seconds("exec send", family, labels, by, offset)} - {blocked} + {queued}, 0)'
     if name == 'network':
-        return f'clamp_min({parts("network", family, labels, by, offset)} + {blocked} - {limited}, 0)'
-    return f'clamp_min({parts("client|recv", family, labels, by, offset)} + {limited} - {queued}, 0)'
-
-
-def busy(family='database', labels=DATABASE, by='', offset=''):
-    return parts('exec|send|recv|network|client', family, labels, by, offset)
+        return f'clamp_min({seconds("network", family, labels, by, offset)} + {blocked} - {limited}, 0)'
+    return f'clamp_min({seconds("client recv", family, labels, by, offset)} + {limited} - {queued}, 0)'
 
 
 def share(name, by='', offset=''):
-    return f'{side(name, by=by, offset=offset)} / ({busy(by=by, offset=offset)} > 0)'
+    """Of the sum of the three, so that no share is above 1."""
+    whole = ' + '.join(side(other, by=by, offset=offset) for other in ('server', 'network', 'client'))
+    return f'{side(name, by=by, offset=offset)} / (({whole}) > 0)'
 
 
 def per(numerator, denominator):
-    return f'{numerator} / ({denominator} > 0)'
+    return f'({numerator}) / (({denominator}) > 0)'
 
 
 def quantile(q, metric):
@@ -141,6 +142,87 @@ def listing(title, description, unit, targets, units, hidden=(), width=24):
     return panel
 
 
+def folded(title):
+    return builders.Row(title).collapsed(True)
+
+
+def fold(panels):
+    """Into folded rows what follows them, which come below all that is in sight."""
+    result, row = [], None
+    for panel in panels:
+        if panel.type_val == 'row':
+            if row:
+                panel.grid_pos.y = row.grid_pos.y + 1
+            row = panel if panel.collapsed else None
+            result.append(panel)
+        elif row:
+            row.panels.append(panel)
+        else:
+            result.append(panel)
+    return result
+
+
+def link(panel, title, url):
+    """From a row's label to the same dashboard, narrowed to it."""
+    panel.override_by_name(title, [models.DynamicConfigValue(
+        'links', [{'title': f'Only this {title}', 'url': url}])])
+    return panel
+
+
+def narrowed(variable, label):
+    return f'/d/pgnetlat?${{__url_time_range}}&var-{variable}=${{__data.fields.{label}}}'
+
+
+def what_now(board):
+    finding = f'pgnetlat_finding_lost_sessions{{{ANY}}}'
+    whole = SERVER + ', datname="(all)"'
+    board.with_row(builders.Row('What is wrong?'))
+    board.with_panel(number(
+        'Worst finding',
+        'The verdict of pgnetlat_diagnose() that costs most, and how many sessions it keeps from their work; nothing '
+        'wrong is 0.',
+        'suffix: sessions',
+        [(f'topk(1, sum by (verdict) ({finding})) or on () vector(0)', '{{verdict}}')], width=6, height=8,
+        thresholds=((None, 'green'), (0.5, 'orange'), (2, 'red'))))
+    findings = listing(
+        'The three costliest findings',
+        'What pgnetlat_diagnose() finds of the last minute, and whom it is about: sessions that this keeps from their work. '
+        'Evidence and advice: SELECT * FROM pgnetlat_diagnose(). Nothing wrong is one row of 0.',
+        'suffix: sessions',
+        [(f'topk(3, sum by (verdict, subject, datname) ({finding})) or on () vector(0)', '')],
+        [('lost', 'suffix: sessions')], width=18)
+    board.with_panel(link(findings, 'datname', narrowed('datname', 'datname')))
+    holders = listing(
+        'Who holds up others now',
+        'Holders of locks that others wait for at this moment, and how long the holder itself has been waiting for its '
+        'client inside the transaction. Nobody is one row of 0.',
+        'short',
+        [(f'sum by (datname, usename, application_name, client_addr) (pgnetlat_holder_blocked_sessions{{{ANY_HOLDER}}}) '
+          'or on () vector(0)', ''),
+         (f'max by (datname, usename, application_name, client_addr) (pgnetlat_holder_client_wait_seconds{{{ANY_HOLDER}}}) '
+          'or on () vector(0)', '')],
+        [('sessions that wait', 'short'), ('waits for its client', 's')], width=12)
+    board.with_panel(link(holders, 'datname', narrowed('datname', 'datname')))
+    board.with_panel(graph(
+        'Time lost, by verdict',
+        'What pgnetlat_diagnose() found, over time. Nothing wrong is 0.',
+        'suffix: sessions', [(f'sum by (verdict) ({finding}) or on () vector(0)', '{{verdict}}')], width=12))
+    board.with_panel(graph(
+        'Sessions held up',
+        'Sessions that wait for locks, by who holds them.',
+        'suffix: sessions',
+        [(f'sum by (application_name, usename, client_addr) (pgnetlat_holder_blocked_sessions{{{ANY_HOLDER}}}) '
+          'or on () vector(0)', '{{application_name}} {{usename}}@{{client_addr}}')], width=12))
+    board.with_panel(graph(
+        'Connections, and how many are needed',
+        'Sessions that are connected, the most that were busy at a time, and with how many server connections a pooler '
+        'would have served all of them without a wait for 99.9 % of the last minute; and how many the server allows.',
+        'suffix: sessions',
+        [(f'max by (instance) (pgnetlat_pool_{metric}{{{whole}}})', f'{name} {{{{instance}}}}')
+         for metric, name in (('sessions', 'connected'), ('busy_max', 'busy'), ('needed', 'needed'))] +
+        [(f'max by (instance) (pgnetlat_connections_maximum{{{SERVER}}})', 'allowed {{instance}}')], width=12))
+
+
 def is_it(board):
     board.with_row(builders.Row('Is it the network, the client or the server?'))
     names = {'server': 'Server', 'network': 'Network', 'client': 'Client'}
@@ -160,24 +242,24 @@ def is_it(board):
         'Open transactions that wait',
         'How many transactions, on average, were open and waiting for their client, with their locks held. Above a few: '
         'look for applications that do something else between BEGIN and COMMIT.',
-        'suffix: waiting', [(total('pgnetlat_database_in_xact_wait_seconds_total'), 'waiting')], width=6,
+        'suffix: waiting', [(seconds('transaction_wait'), 'waiting')], width=6,
         thresholds=((None, 'green'), (5, 'orange'), (50, 'red'))))
     board.with_panel(graph(
         'Where sessions spend their time',
         'Sessions kept busy on average, by what they did: 2 means that two sessions did nothing else. A wait between '
         'statements is network for one round trip and client for the rest.',
-        'suffix: sessions', [(parts('exec|send|recv|network|client', by=' by (part)'), '{{part}}')],
+        'suffix: sessions', [(seconds(part), part) for part in ('exec', 'send', 'recv', 'network', 'client')],
         stacked=True, axis='busy sessions',
         colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
     board.with_panel(graph(
         'What the server does meanwhile',
         'The part "exec" of it, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a standby '
-        '(replication), as a client of another server (remote), for anything else (other), or not sampled. And beside it '
-        'how long sessions were ready to run and got no processor.',
+        '(replication), as a client of another server (remote), for anything else (other). And beside it how long sessions '
+        'were ready to run and got no processor.',
         'suffix: sessions',
-        [(total('pgnetlat_database_exec_time_seconds_total', by=' by (part)'), '{{part}}'),
-         (total('pgnetlat_database_run_queue_seconds_total'), 'no processor')],
-        stacked=False, axis='executing sessions'))
+        [(seconds('exec_' + part), part) for part in ('cpu', 'io', 'lock', 'replication', 'remote', 'other')] +
+        [(seconds('run_queue'), 'no processor')],
+        axis='executing sessions'))
     board.with_panel(graph(
         'What one request costs',
         'Mean time per request and answer, by where it went. Compare the network with the server: where it is several '
@@ -185,141 +267,31 @@ def is_it(board):
         's', [(per(side(name), total('pgnetlat_database_requests_total')), title) for name, title in names.items()],
         colours={title: COLOURS[name] for name, title in names.items()}))
     board.with_panel(graph(
-        'Sessions by state',
-        'Client sessions that are connected, by what they are doing at the moment of the scrape.',
+        'Sessions',
+        'Client sessions that are connected, by database.',
         'suffix: sessions',
-        [(f'sum by (state) (pgnetlat_sessions_connected{{{DATABASE}}})', '{{state}}')], stacked=True))
+        [(f'sum by (instance, datname) (pgnetlat_database_sessions{{{DATABASE}}})', '{{instance}} {{datname}}')], stacked=True))
     board.with_panel(graph(
         'Longest wait inside a transaction',
         'How long the transaction that has been waiting longest for its client has waited, up to now. It keeps locks '
         'and holds back vacuum.',
-        's', [(f'max by (instance, datname) (pgnetlat_sessions_longest_seconds{{{DATABASE}, '
-               'state="waiting in transaction"})', '{{instance}} {{datname}}')]))
-
-
-def what_to_do(board):
-    subject = ' by (verdict, subject_kind, datname, usename, application_name, client_addr)'
-    client = ' by (datname, usename, application_name, client_addr)'
-    whole = SERVER + ', datname="(all)"'
-    board.with_row(builders.Row('What to do about it?'))
-    board.with_panel(listing(
-        'Findings',
-        'What pgnetlat_diagnose() finds of the last 15 minutes, and whom it is about: sessions that this keeps from their '
-        'work, on average, and how many of these the cure would give back; 0 where the figures do not tell. One cause may '
-        'appear under two verdicts. Evidence and advice: SELECT * FROM pgnetlat_diagnose(). Needs the collector '
-        'pgnetlat_findings.',
-        'short',
-        [(f'sum{subject} (pgnetlat_finding_{name}{{{ANY}}})', '')
-         for name in ('lost_seconds_per_second', 'saving_seconds_per_second', 'findings')],
-        [('lost', 'suffix: sessions'), ('saving', 'suffix: sessions'), ('findings', 'short')]))
+        's', [(f'max by (instance, datname) (pgnetlat_database_longest_transaction_wait_seconds{{{DATABASE}}})',
+               '{{instance}} {{datname}}')]))
     board.with_panel(graph(
-        'Time lost, by verdict',
-        'The same over time. Needs the collector pgnetlat_findings.',
-        'suffix: sessions',
-        [(f'sum by (verdict) (pgnetlat_finding_lost_seconds_per_second{{{ANY}}})', '{{verdict}}')], width=8))
-    board.with_panel(listing(
-        'What a change would bring',
-        'How many times as many transactions the busiest client groups would make, as pgnetlat_what_if() predicts from the '
-        'last 15 minutes: with a round trip of 0.5 ms, with ten statements in each round trip, on a server twice as fast. '
-        'Needs the collector pgnetlat_predictions.',
-        'short',
-        [(f'max{client} (pgnetlat_prediction_{name}_throughput_ratio{{{DATABASE}}})', '')
-         for name in ('near', 'batch', 'fast')],
-        [('at 0.5 ms', 'suffix: x'), ('ten at a time', 'suffix: x'), ('faster server', 'suffix: x')], width=8))
-    board.with_panel(graph(
-        'Connections, and how many are needed',
-        'Sessions that are connected, sessions that are busy on average, and with how many server connections a pooler '
-        'would have served all of them without a wait for 99.9 % of the last 15 minutes. Needs the collector '
-        'pgnetlat_pools.',
-        'suffix: sessions',
-        [(f'max by (instance) (pgnetlat_pool_{metric}{{{whole}}})', f'{name} {{{{instance}}}}')
-         for metric, name in (('sessions', 'connected'), ('busy_avg', 'busy'), ('size', 'needed'))], width=8))
-
-
-def who(board):
-    by = ' by (datname, usename, application_name, client_addr)'
-    legend = '{{application_name}} {{usename}}@{{client_addr}} {{datname}}'
-    board.with_row(builders.Row('Who?'))
-    board.with_panel(graph(
-        'Network share by database',
-        'Part of each database\'s busy time that is round trips and blocked sending.',
-        'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')], width=8))
-    board.with_panel(graph(
-        'Network time by client',
-        'Sessions that each group of clients kept waiting for the network, the ten greatest. Needs the collector '
-        'pgnetlat_clients; groups outside its top are "other".',
-        'suffix: sessions', [(f'topk(10, {side("network", "client", TOP, by)})', legend)], width=8))
-    board.with_panel(graph(
-        'Think time by client',
-        'Sessions that each group of clients kept waiting while it thought, the ten greatest. Needs the collector '
-        'pgnetlat_clients.',
-        'suffix: sessions', [(f'topk(10, {side("client", "client", TOP, by)})', legend)], width=8))
-    board.with_panel(listing(
-        'Clients',
-        'Each group of clients: sessions kept busy by the network, by the client, by the server; transactions open and '
-        'waiting; latest round trip; round trips per transaction. Needs the collector pgnetlat_clients.',
-        'short',
-        [(side('network', 'client', TOP, by), ''),
-         (side('client', 'client', TOP, by), ''),
-         (side('server', 'client', TOP, by), ''),
-         (total('pgnetlat_client_in_xact_wait_seconds_total', TOP, by), ''),
-         (f'max{by} (pgnetlat_client_rtt_seconds{{{TOP}}})', ''),
-         (per(total('pgnetlat_client_round_trips_total', TOP, by),
-              total('pgnetlat_client_transactions_total', TOP, by)), '')],
-        [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
-         ('waiting in transaction', 'suffix: sessions'), ('round trip', 's'), ('round trips per transaction', 'short')]))
-    holder = ' by (datname, usename, application_name, client_addr, backend_type, queryid)'
-    board.with_panel(listing(
-        'Who holds up others',
-        'Sessions that wait for the locks of each group of clients, on average, and what the holder did meanwhile: waited '
-        'for its client to go on, for round trips, or executed; and after which statement. Needs the collector '
-        'pgnetlat_blockers.',
-        'short',
-        [(total('pgnetlat_blocker_blocked_seconds_total', TOP, holder), ''),
-         (parts('client|recv', 'blocker', TOP, holder), ''),
-         (parts('network|send', 'blocker', TOP, holder), ''),
-         (parts('exec', 'blocker', TOP, holder), '')],
-        [('held up', 'suffix: sessions'), ('its client', 'suffix: sessions'), ('network', 'suffix: sessions'),
-         ('executes', 'suffix: sessions')]))
-
-
-def which(board):
-    by = ' by (datname, usename, queryid)'
-    legend = '{{queryid}} {{usename}} {{datname}}'
-    board.with_row(builders.Row('Which statement?'))
-    board.with_panel(graph(
-        'Network time by statement',
-        'Sessions kept waiting for the network by each statement, the ten greatest: sending its result, and the round '
-        'trip after it. Its text: SELECT query FROM pg_stat_statements WHERE queryid = ... Needs the collector '
-        'pgnetlat_statements.',
-        'suffix: sessions',
-        [(f'topk(10, {parts("network|send", "statement", TOP, by)})', legend)]))
-    board.with_panel(graph(
-        'Network time of repetitions',
-        'What repeating the same statement within one piece of work costs in round trips: what a join, an array '
-        'parameter or a batch would save. Needs the collector pgnetlat_statements.',
-        'suffix: sessions',
-        [(f'topk(10, {total("pgnetlat_statement_repeat_network_seconds_total", TOP, by)})', legend)]))
-    board.with_panel(listing(
-        'Statements',
-        'Each statement: sessions kept busy by network and sending, by the client\'s thinking after it, by execution; '
-        'calls and rows. Needs the collector pgnetlat_statements.',
-        'short',
-        [(parts('network|send', 'statement', TOP, by), ''),
-         (parts('client|recv', 'statement', TOP, by), ''),
-         (parts('exec', 'statement', TOP, by), ''),
-         (total('pgnetlat_statement_calls_total', TOP, by), ''),
-         (per(total('pgnetlat_statement_rows_total', TOP, by), total('pgnetlat_statement_calls_total', TOP, by)), ''),
-         (total('pgnetlat_statement_repeats_total', TOP, by), '')],
-        [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
-         ('calls', 'ops'), ('rows per call', 'short'), ('repetitions', 'ops')]))
+        'Connecting',
+        'Connections that are set up, and that fail (wrong password, rejected, too many), per second.',
+        'ops', [(total('pgnetlat_connections_opened_total', SERVER), 'opened'),
+                (total('pgnetlat_connections_failed_total', SERVER), 'failed')]))
 
 
 def since(board):
     past = ' offset $past'
-    mean = per(total('pgnetlat_rtt_seconds_sum'), total('pgnetlat_rtt_seconds_count'))
-    mean_past = per(total('pgnetlat_rtt_seconds_sum', offset=past), total('pgnetlat_rtt_seconds_count', offset=past))
+    trip = ('pgnetlat_database_network_seconds_total', 'pgnetlat_database_round_trips_total')
     trips = ('pgnetlat_database_round_trips_total', 'pgnetlat_database_transactions_total')
+
+    def now_and_then(a, b):
+        return [(per(total(a), total(b)), 'now'), (per(total(a, offset=past), total(b, offset=past)), '$past before')]
+
     board.with_row(builders.Row('Since when?'))
     board.with_panel(graph(
         'Network share, now and then',
@@ -327,35 +299,122 @@ def since(board):
         'percentunit', [(share('network'), 'now'), (share('network', offset=past), '$past before')], width=8,
         colours={'now': 'orange', '$past before': 'light-orange'}))
     board.with_panel(graph(
-        'Round trip, now and then',
-        'Mean round-trip time of the connections as the kernel measures it, and what it was before. A step up: the path '
-        'has changed, or clients connect from elsewhere. Behind a pooler this is the way to the pooler.',
-        's', [(mean, 'now'), (mean_past, '$past before')], width=8))
+        'Network time per round trip, now and then',
+        'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler this is the way to the pooler.',
+        's', now_and_then(*trip), width=8))
     board.with_panel(graph(
         'Round trips per transaction, now and then',
         'How often a transaction goes back and forth. A step up after a release: the application asks more often.',
-        'short',
-        [(per(*(total(metric) for metric in trips)), 'now'),
-         (per(*(total(metric, offset=past) for metric in trips)), '$past before')], width=8))
+        'short', now_and_then(*trips), width=8))
     board.with_panel(graph(
-        'Round trip, distribution',
-        'Quantiles of the measured round-trip times, from buckets: steps in them are the buckets\'.',
-        's', [(quantile(q, 'pgnetlat_rtt_seconds'), name) for q, name in
-              ((0.5, 'median'), (0.95, '95 %'), (0.99, '99 %'))], width=8))
-    board.with_panel(graph(
-        'Requests and think time, distribution',
-        '95 % of the requests were answered, 95 % of the waits\' thinking was over, within this time.',
-        's', [(quantile(0.95, 'pgnetlat_request_seconds'), 'request, in the server'),
-              (quantile(0.95, 'pgnetlat_wait_client_seconds'), 'client thinks'),
-              (quantile(0.95, 'pgnetlat_wait_network_seconds'), 'network'),
-              (quantile(0.95, 'pgnetlat_wait_seconds'), 'wait as a whole')], width=8))
+        'Network share by database',
+        'Part of each database\'s busy time that is round trips and blocked sending.',
+        'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')]))
     board.with_panel(graph(
         'Segments sent again',
         'Retransmitted part of the TCP segments sent. Above a per cent: the path loses packets.',
         'percentunit',
-        [(per(total('pgnetlat_database_retransmits_total', by=' by (instance, datname)'),
-              total('pgnetlat_database_sent_packets_total', by=' by (instance, datname)')),
-          '{{instance}} {{datname}}')], width=8))
+        [(f'clamp_max({per(*(total(metric, by=" by (instance, datname)") for metric in packets))}, 1)',
+          '{{instance}} {{datname}}')
+         for packets in (('pgnetlat_database_retransmits_total', 'pgnetlat_database_sent_packets_total'),)]))
+
+
+def who(board):
+    by = ' by (datname, usename, application_name, client_addr)'
+    legend = '{{application_name}} {{usename}}@{{client_addr}} {{datname}}'
+    board.with_row(folded('Who? (collector pgnetlat_clients)'))
+    board.with_panel(graph(
+        'Network time by client',
+        'Sessions that each group of clients kept waiting for the network, the ten greatest. Needs the collector '
+        'pgnetlat_clients; groups outside its top are "other".',
+        'suffix: sessions', [(f'topk(10, {side("network", "client", CLIENT, by)})', legend)]))
+    board.with_panel(graph(
+        'Think time by client',
+        'Sessions that each group of clients kept waiting while it thought, the ten greatest. Needs the collector '
+        'pgnetlat_clients.',
+        'suffix: sessions', [(f'topk(10, {side("client", "client", CLIENT, by)})', legend)]))
+    clients = listing(
+        'Clients',
+        'Each group of clients: sessions kept busy by the network, by the client, by the server; transactions open and '
+        'waiting; latest round trip; round trips per transaction. Needs the collector pgnetlat_clients.',
+        'short',
+        [(side('network', 'client', CLIENT, by), ''),
+         (side('client', 'client', CLIENT, by), ''),
+         (side('server', 'client', CLIENT, by), ''),
+         (seconds('transaction_wait', 'client', CLIENT, by), ''),
+         (f'max{by} (pgnetlat_client_rtt_seconds{{{CLIENT}}})', ''),
+         (per(total('pgnetlat_client_round_trips_total', CLIENT, by),
+              total('pgnetlat_client_transactions_total', CLIENT, by)), '')],
+        [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
+         ('waiting in transaction', 'suffix: sessions'), ('round trip', 's'), ('round trips per transaction', 'short')])
+    link(clients, 'usename', narrowed('usename', 'usename'))
+    board.with_panel(link(clients, 'application_name', narrowed('application', 'application_name')))
+
+
+def held_up(board):
+    by = ' by (datname, usename, application_name, client_addr, backend_type, queryid)'
+    board.with_row(folded('Who held up others? (collector pgnetlat_blockers)'))
+    board.with_panel(listing(
+        'Who held up others',
+        'Sessions that wait for the locks of each group of clients, on average, and what the holder did meanwhile: waited '
+        'for its client to go on, for round trips, or executed; and after which statement. Needs the collector '
+        'pgnetlat_blockers.',
+        'short',
+        [(seconds('blocked', 'blocker', CLIENT, by), ''),
+         (seconds('blocked_by_client blocked_by_recv', 'blocker', CLIENT, by), ''),
+         (seconds('blocked_by_network blocked_by_send', 'blocker', CLIENT, by), ''),
+         (seconds('blocked_by_exec', 'blocker', CLIENT, by), '')],
+        [('held up', 'suffix: sessions'), ('its client', 'suffix: sessions'), ('network', 'suffix: sessions'),
+         ('executes', 'suffix: sessions')]))
+
+
+def which(board):
+    by = ' by (datname, usename, queryid)'
+    legend = '{{queryid}} {{usename}} {{datname}}'
+    board.with_row(folded('Which statement? (collector pgnetlat_statements)'))
+    board.with_panel(graph(
+        'Network time by statement',
+        'Sessions kept waiting for the network by each statement, the ten greatest: sending its result, and the round '
+        'trip after it. Its text: SELECT query FROM pg_stat_statements WHERE queryid = ... Needs the collector '
+        'pgnetlat_statements.',
+        'suffix: sessions',
+        [(f'topk(10, {seconds("network send", "statement", ROLE, by)})', legend)]))
+    board.with_panel(graph(
+        'Network time of repetitions',
+        'What repeating the same statement within one piece of work costs in round trips: what a join, an array '
+        'parameter or a batch would save. Needs the collector pgnetlat_statements.',
+        'suffix: sessions',
+        [(f'topk(10, {seconds("repeat_network", "statement", ROLE, by)})', legend)]))
+    board.with_panel(listing(
+        'Statements',
+        'Each statement: sessions kept busy by network and sending, by the client\'s thinking after it, by execution; '
+        'calls and rows. Needs the collector pgnetlat_statements.',
+        'short',
+        [(seconds('network send', 'statement', ROLE, by), ''),
+         (seconds('client recv', 'statement', ROLE, by), ''),
+         (seconds('exec', 'statement', ROLE, by), ''),
+         (total('pgnetlat_statement_calls_total', ROLE, by), ''),
+         (per(total('pgnetlat_statement_rows_total', ROLE, by), total('pgnetlat_statement_calls_total', ROLE, by)), ''),
+         (total('pgnetlat_statement_repeats_total', ROLE, by), '')],
+        [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
+         ('calls', 'ops'), ('rows per call', 'short'), ('repetitions', 'ops')]))
+
+
+def distributions(board):
+    board.with_row(folded('How are they distributed? (collector pgnetlat_histograms)'))
+    board.with_panel(graph(
+        'Round trip, distribution',
+        'Quantiles of the measured round-trip times, from buckets: steps in them are the buckets\'. Needs the collector '
+        'pgnetlat_histograms.',
+        's', [(quantile(q, 'pgnetlat_distribution_rtt_seconds'), name) for q, name in
+              ((0.5, 'median'), (0.95, '95 %'), (0.99, '99 %'))]))
+    board.with_panel(graph(
+        'Requests and think time, distribution',
+        '95 % of the requests were answered, 95 % of the waits\' thinking was over, within this time. Needs the collector '
+        'pgnetlat_histograms.',
+        's', [(quantile(0.95, f'pgnetlat_distribution_{metric}_seconds'), name) for metric, name in
+              (('request', 'request, in the server'), ('wait_client', 'client thinks'), ('wait_network', 'network'),
+               ('wait', 'wait as a whole'))]))
 
 
 def replication(board):
@@ -366,9 +425,9 @@ def replication(board):
         return f'max{by} (pgnetlat_replication_{name}{{{SERVER}}})', f'{legend} {what}'.strip()
 
     def limited(part):
-        return parts(part + '_limited', 'replication', SERVER, by), f'{legend} {part}'
+        return seconds(part + '_limited', 'replication', SERVER, by), f'{legend} {part}'
 
-    board.with_row(builders.Row('Replication: the network, or the standby?'))
+    board.with_row(folded('Replication: the network, or the standby? (collector pgnetlat_replication)'))
     board.with_panel(graph(
         'What limits walsenders',
         'Connections that had something under way, on average, by what limited them: the path, a receiver that took no '
@@ -394,14 +453,13 @@ def trust(board):
     good = ((None, 'red'), (1, 'green'))
     board.with_row(builders.Row('Can the figures be trusted?'))
     board.with_panel(number(
-        'All in place', 'Extension installed, library loaded, counting enabled, role sees all sessions, sampler runs: 1 '
-        'each. The least over the chosen instances.',
+        'All in place', 'Library loaded, counting enabled, role sees all sessions, worker runs: 1 each. The least over the '
+        'chosen instances.',
         'none',
-        [(f'min(pgnetlat_exporter_extension_installed{{{SERVER}}})', 'extension'),
-         (f'min(pgnetlat_exporter_library_loaded{{{SERVER}}})', 'library'),
+        [(f'min(pgnetlat_exporter_library_loaded{{{SERVER}}})', 'library'),
          (f'min(pgnetlat_exporter_counting_enabled{{{SERVER}}})', 'counting'),
          (f'min(pgnetlat_exporter_role_sees_all{{{SERVER}}})', 'role'),
-         (f'min(pgnetlat_health_sampler_up{{{SERVER}}})', 'sampler')], width=12, thresholds=good))
+         (f'min(pgnetlat_health_worker_up{{{SERVER}}})', 'worker')], width=12, thresholds=good))
     board.with_panel(number(
         'Counting since', 'The latest reset, or the start of the server: the most recent of the chosen instances.',
         'dateTimeFromNow', [(f'1000 * max(pgnetlat_health_stats_reset_timestamp_seconds{{{SERVER}}})', 'since')],
@@ -410,25 +468,18 @@ def trust(board):
         'Shared memory', 'What the extension occupies, all chosen instances together.',
         'bytes', [(f'sum(pgnetlat_health_shared_memory_bytes{{{SERVER}}})', 'shared memory')], width=6))
     board.with_panel(graph(
-        'Tables in use',
-        'Part of the room for statements and client groups that is taken. At 100 % the least used are added to one.',
-        'percentunit',
-        [(f'max by (instance) (pgnetlat_health_statement_entries{{{SERVER}}} / '
-          f'pgnetlat_health_statement_entries_limit{{{SERVER}}})', 'statements {{instance}}'),
-         (f'max by (instance) (pgnetlat_health_client_entries{{{SERVER}}} / '
-          f'pgnetlat_health_client_entries_limit{{{SERVER}}})', 'clients {{instance}}')], width=8))
-    board.with_panel(graph(
         'Evicted',
         'Entries added to one for want of room.',
         'ops',
-        [(total('pgnetlat_health_statements_evicted_total', SERVER), 'statements evicted'),
-         (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups evicted')], width=8))
+        [(total('pgnetlat_health_statements_evicted_total', SERVER), 'statements'),
+         (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups'),
+         (total('pgnetlat_health_blockers_evicted_total', SERVER), 'holders of locks')]))
     board.with_panel(graph(
-        'Sampler', 'Processor time that the sampler takes, and the age of its latest tick at the scrape.',
+        'Worker', 'Processor time that the worker takes, and the age of its latest sample at the scrape.',
         's',
-        [(total('pgnetlat_health_sampler_cpu_seconds_total', SERVER, ' by (instance)'), 'processor s/s {{instance}}'),
-         (f'max by (instance) (pgnetlat_health_sampler_last_tick_age_seconds{{{SERVER}}})',
-          'latest tick {{instance}}')], width=8))
+        [(total('pgnetlat_health_worker_cpu_seconds_total', SERVER, ' by (instance)'), 'processor s/s {{instance}}'),
+         (f'max by (instance) (pgnetlat_health_worker_tick_age_seconds{{{SERVER}}})',
+          'latest sample {{instance}}')]))
 
 
 # --- the whole ----------------------------------------------------------
@@ -436,7 +487,7 @@ def trust(board):
 def query_variable(name, label, metric_labels, target):
     return (builders.QueryVariable(name).label(label).datasource(SOURCE)
             .query(f'label_values({metric_labels}, {target})')
-            .multi(True).include_all(True).all_value('.+')
+            .multi(True).include_all(True).all_value('.*')
             .current(models.VariableOption(text='All', value='$__all'))
             .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
             .sort(models.VariableSort.ALPHABETICAL_ASC))
@@ -449,22 +500,27 @@ def build():
              .timezone('browser').time('now-3h', 'now').refresh('1m')
              .tooltip(models.DashboardCursorSync.CROSSHAIR)
              .with_variable(builders.DatasourceVariable('datasource').label('Data source').type('prometheus'))
-             .with_variable(query_variable('job', 'Job', 'pgnetlat_exporter_extension_installed', 'job'))
+             .with_variable(query_variable('job', 'Job', 'pgnetlat_exporter_library_loaded', 'job'))
              .with_variable(query_variable(
-                 'instance', 'Instance', 'pgnetlat_exporter_extension_installed{job=~"$job"}', 'instance'))
+                 'instance', 'Instance', 'pgnetlat_exporter_library_loaded{job=~"$job"}', 'instance'))
              .with_variable(query_variable(
                  'datname', 'Database', f'pgnetlat_database_requests_total{{{SERVER}}}', 'datname'))
+             .with_variable(query_variable(
+                 'usename', 'Role', f'pgnetlat_client_requests_total{{{DATABASE}}}', 'usename'))
+             .with_variable(query_variable(
+                 'application', 'Client', f'pgnetlat_client_requests_total{{{DATABASE}}}', 'application_name'))
              .with_variable(builders.CustomVariable('past').label('Compare with')
                             .values('1h,1d,1w,4w')
                             .current(models.VariableOption(text='1d', value='1d')))
              .annotation(builders.AnnotationQuery().name('Alerts').datasource(SOURCE).enable(True).hide(False)
                          .icon_color('red')
                          .expr(f'ALERTS{{alertstate="firing", alertname=~"Pgnetlat.*", {SERVER}}}')))
-    for row in (is_it, what_to_do, who, which, since, replication, trust):
+    for row in (what_now, is_it, since, trust, who, held_up, which, distributions, replication):
         row(board)
     dashboard = board.build()
     for place, panel in enumerate(dashboard.panels, start=1):
         panel.id_val = place       # links to panels survive regeneration
+    dashboard.panels = fold(dashboard.panels)
     return JSONEncoder(sort_keys=True, indent=2).encode(dashboard) + '\n'
 
 

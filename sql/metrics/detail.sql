@@ -232,7 +232,7 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_network_seconds_total IS '
 COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'counter: Part of that: meanwhile it waited for its client.';
 
 -- For exporters that know histograms: arrays.
-CREATE VIEW pgnetlat_metrics_histogram AS
+CREATE VIEW pgnetlat_metrics_distribution AS
 WITH part AS (
 	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
 		   pg_catalog.sum(bucket)::bigint AS bucket,
@@ -270,32 +270,32 @@ SELECT datname,
   FROM part
  GROUP BY datname;
 
-COMMENT ON VIEW pgnetlat_metrics_histogram IS 'collector pgnetlat_histograms; 1 row per database: distributions';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.datname IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.request_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds IS 'histogram: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_network_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.wait_client_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.rtt_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds IS 'histogram: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_histogram.connect_seconds_count IS 'part: of the histogram.';
+COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
 
 -- For exporters that know counters only: the same names, a row for each bucket; what
 -- is of all buckets is in the row of the last one.
@@ -393,4 +393,4 @@ GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;
 GRANT SELECT ON pgnetlat_metrics_build, pgnetlat_metrics_health, pgnetlat_metrics_server, pgnetlat_metrics_connections,
 	pgnetlat_metrics_database, pgnetlat_metrics_holder, pgnetlat_metrics_pool, pgnetlat_metrics_finding,
 	pgnetlat_metrics_client, pgnetlat_metrics_statement, pgnetlat_metrics_blocker,
-	pgnetlat_metrics_histogram, pgnetlat_metrics_bucket, pgnetlat_metrics_replication TO pg_read_all_stats;
+	pgnetlat_metrics_distribution, pgnetlat_metrics_bucket, pgnetlat_metrics_replication TO pg_read_all_stats;
