@@ -35,17 +35,17 @@
 
 /*
  * After so many times the sample_interval the sampler should have answered a
- * question, unless very many sessions ask.
+ * question.  If nothing is known then, it is asked again after a pause.
  */
 #define ANSWER_TICKS		2
+#define ASK_AGAIN_NS		NS_PER_S
 
 typedef struct Pooler
 {
 	PoolerClient client;		/* whom the connection is used for */
 	bool		handed_on;		/* from one client to the next */
 	bool		released;		/* cleaned up, and nobody uses it since */
-	bool		asked;			/* for this client's round trip */
-	TcpBackoff	backoff;		/* of a client that was not found */
+	int64		ask_again;		/* for this client's round trip; monotonic */
 } Pooler;
 
 static Pooler pooler;
@@ -161,8 +161,7 @@ pooler_ends_exchange(bool renamed, bool in_block)
 		return false;
 	if (!pooler_suffix_same(&before, &pooler.client))
 	{
-		pooler.asked = false;
-		tcpstate_got_reply(&pooler.backoff);
+		pooler.ask_again = 0;
 		return client_changed(&before);
 	}
 	if (pooler_is_watched() && was_check())
@@ -179,7 +178,8 @@ pooler_has_wait(char xact_status)
 	return xact_status == 'I' && pooler_is_watched();
 }
 
-static void
+/* Ask for this client's round trip; false if somebody else asks right now. */
+static bool
 ask_for_rtt(const TcpEndpoints *connection)
 {
 	PoolerQuestion question = {.client = pooler.client,.connection = *connection};
@@ -191,8 +191,7 @@ ask_for_rtt(const TcpEndpoints *connection)
 	question.owner_known = connection->family == 0 &&
 		getpeereid(MyProcPort->sock, &uid, &gid) == 0;
 	question.owner = (uint32) uid;
-	pooler_clients_ask(&question);
-	pooler.asked = true;
+	return pooler_clients_ask(&question);
 }
 
 /*
@@ -204,39 +203,23 @@ int64
 pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again)
 {
 	const PoolerClient *client = &pooler.client;
-	int64		answer_due = now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
 	int64		measured_at;
 	int64		rtt;
-	int64		due = PG_INT64_MAX;
 
 	*again = PG_INT64_MAX;
 	if (likely(client->poolers == 0) || pgnetlat_rtt_interval < 0)
 		return 0;
 	rtt = pooler_clients_rtt(MyProc->roleId, client, connection, now, &measured_at);
-	if (client->poolers != 1 || client->port == 0)
+	if (client->poolers != 1 || client->port == 0 ||
+		(rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS))
 		return rtt;
-	if (rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS)
+	if (now >= pooler.ask_again)
 	{
-		pooler.asked = false;
-		tcpstate_got_reply(&pooler.backoff);
-		return rtt;
+		if (ask_for_rtt(connection))
+			pooler.ask_again = now + ASK_AGAIN_NS;
+		*again = now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
 	}
-	if (pooler_clients_is_asked())
-		due = answer_due;
-	else
-	{
-		/* the answer is there, and it was that nothing is known */
-		if (pooler.asked)
-			tcpstate_was_refused(&pooler.backoff, now);
-		pooler.asked = false;
-		due = pooler.backoff.until;
-		if (tcpstate_may_ask(&pooler.backoff, now))
-		{
-			ask_for_rtt(connection);
-			due = answer_due;
-		}
-	}
-	if (rtt == 0)
-		*again = due;
+	else if (rtt == 0)
+		*again = pooler.ask_again;
 	return rtt;
 }

@@ -41,9 +41,8 @@ PG_FUNCTION_INFO_V1(pgnetlat_walsender_sockets);
 Datum
 pgnetlat_walsender_sockets(PG_FUNCTION_ARGS)
 {
-	static const TcpInfo nothing = {.measured_at = 0};
 	RowBuilder	row;
-	TcpDiag		diag;
+	TcpDiag		diag = {.sock = -1};
 	WalsenderSocket *sockets;
 	TcpInfo    *infos;
 	int			count;
@@ -54,11 +53,10 @@ pgnetlat_walsender_sockets(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	sockets = walsenders_all(&count);
 	infos = palloc0(Max(count, 1) * sizeof(TcpInfo));
-	tcpinfo_diag_init(&diag);
 	for (int i = 0; i < count; i++)
 	{
 		if (sockets[i].endpoints.family != 0)
-			(void) tcpinfo_diag_query(&diag, &sockets[i].endpoints, &nothing,
+			(void) tcpinfo_diag_query(&diag, &sockets[i].endpoints, NULL,
 									  clock_now(), &infos[i]);
 	}
 	tcpinfo_diag_close(&diag);

@@ -97,6 +97,8 @@ tcpinfo_unsent(pgsocket sock)
 }
 
 #if defined(__linux__) && defined(TCP_INFO)
+#define KERNEL_TELLS
+#endif
 
 /*
  * Ask the kernel about a connection of this process, of which "known" is known
@@ -106,16 +108,18 @@ tcpinfo_unsent(pgsocket sock)
 bool
 tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 {
+#ifdef KERNEL_TELLS
 	struct tcp_info kernel;
 	socklen_t	length = sizeof(kernel);
-	TcpInfo		fresh;
 
-	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) != 0 ||
-		!tcpstate_read(&kernel, length, now, &fresh) ||
-		!tcpstate_continue(&fresh, known))
-		return false;
-	*info = fresh;
-	return true;
+	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) == 0 &&
+		tcpstate_read(&kernel, length, now, info))
+	{
+		tcpstate_continue(info, known);
+		return true;
+	}
+#endif
+	return false;
 }
 
 /*
@@ -125,35 +129,23 @@ tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 bool
 tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
 {
-	struct tcp_info kernel;
-	socklen_t	length = sizeof(kernel);
+	TcpInfo		nothing = {.measured_at = 0};
+	TcpInfo		info;
 	int			waiting = 0;
 
-	if (getsockopt(sock, IPPROTO_TCP, TCP_INFO, &kernel, &length) != 0 ||
-		length < offsetof(struct tcp_info, tcpi_bytes_received) +
-		sizeof(kernel.tcpi_bytes_received) ||
+	if (!tcpinfo_of_socket(sock, &nothing, 0, &info) || info.counters.packets_received == 0 ||
 		ioctl(sock, FIONREAD, &waiting) != 0)
 		return false;
-	*read = (int64) kernel.tcpi_bytes_received - waiting;
-	*acknowledged = kernel.tcpi_bytes_acked;
+	*read = info.counters.bytes_received - waiting;
+	*acknowledged = info.bytes_acked;
 	return true;
 }
 
-/* Longest time to wait for a reply; the kernel gives it at once. */
-#define DIAG_TIMEOUT_US		20000
+/* ---------------------------------------------------------------------------
+ * The connections of others
+ * ---------------------------------------------------------------------------
+ */
 
-/* Datagrams to look at in search of the reply to one question. */
-#define DIAG_DATAGRAMS		8
-
-/* Before the first question; the socket is opened when there is one. */
-void
-tcpinfo_diag_init(TcpDiag *diag)
-{
-	memset(diag, 0, sizeof(*diag));
-	diag->sock = -1;
-}
-
-/* The next question opens it again. */
 void
 tcpinfo_diag_close(TcpDiag *diag)
 {
@@ -162,200 +154,130 @@ tcpinfo_diag_close(TcpDiag *diag)
 	diag->sock = -1;
 }
 
-static bool
-diag_open(TcpDiag *diag)
-{
-	struct timeval timeout = {.tv_sec = 0,.tv_usec = DIAG_TIMEOUT_US};
+#ifdef KERNEL_TELLS
 
-	if (diag->sock >= 0)
-		return true;
-	diag->replied = false;
-	diag->sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	if (diag->sock < 0)
-		return false;
-	return setsockopt(diag->sock, SOL_SOCKET, SO_RCVTIMEO, &timeout,
-					  sizeof(timeout)) == 0;
-}
+/* Longest time to wait for a reply; the kernel gives it at once. */
+#define DIAG_TIMEOUT_US		20000
 
+/* The kernel fills datagrams of up to 32 kB, as long as it is asked for more. */
+#define DIAG_BYTES			32768
+
+/* Datagrams to look at in search of the reply to one question. */
+#define DIAG_DATAGRAMS		16
+
+/* Put a question, on a socket that takes messages from the kernel only. */
 static bool
-diag_send_bytes(TcpDiag *diag, const uint8 *question, size_t size)
+diag_send(TcpDiag *diag, const uint8 question[TCP_QUESTION_SIZE])
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	struct timeval timeout = {.tv_sec = 0,.tv_usec = DIAG_TIMEOUT_US};
 
-	return sendto(diag->sock, question, size, 0, (struct sockaddr *) &kernel,
-				  sizeof(kernel)) == (ssize_t) size;
-}
-
-static bool
-diag_send(TcpDiag *diag, const TcpEndpoints *endpoints)
-{
-	uint8		question[TCP_QUESTION_SIZE];
-
-	tcpstate_question(endpoints, ++diag->sequence, question);
-	return diag_send_bytes(diag, question, sizeof(question));
-}
-
-/* One datagram from the kernel; its length, or -1. */
-static ssize_t
-diag_receive(TcpDiag *diag, uint8 *bytes, size_t size)
-{
-	for (int i = 0; i < DIAG_DATAGRAMS; i++)
+	if (diag->sock < 0)
 	{
-		struct sockaddr_nl sender;
-		socklen_t	length = sizeof(sender);
-		ssize_t		received;
-
-		memset(&sender, 0, sizeof(sender));
-		received = recvfrom(diag->sock, bytes, size, MSG_TRUNC,
-							(struct sockaddr *) &sender, &length);
-		if (received < 0 && errno == EINTR)
-			continue;
-		if (received < 0 || received > (ssize_t) size)
-			return -1;
-		/* other processes have other numbers */
-		if (length >= sizeof(sender) && sender.nl_family == AF_NETLINK &&
-			sender.nl_pid == 0)
-			return received;
+		diag->sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+		if (diag->sock < 0 ||
+			connect(diag->sock, (struct sockaddr *) &kernel, sizeof(kernel)) != 0 ||
+			setsockopt(diag->sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0)
+			return false;
 	}
-	return -1;
+	return send(diag->sock, question, TCP_QUESTION_SIZE, 0) == TCP_QUESTION_SIZE;
+}
+
+/* A datagram in search of the reply; NULL if there is none. */
+static const uint8 *
+diag_receive(TcpDiag *diag, ssize_t *length)
+{
+	static uint8 bytes[DIAG_BYTES];
+
+	do
+		*length = recv(diag->sock, bytes, sizeof(bytes), MSG_TRUNC);
+	while (*length < 0 && errno == EINTR);
+	return *length < 0 || *length > (ssize_t) sizeof(bytes) ? NULL : bytes;
 }
 
 static TcpReply
-diag_ask(TcpDiag *diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
+ask_about_connection(TcpDiag *diag, const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
 {
-	uint8		bytes[4096];
+	uint8		question[TCP_QUESTION_SIZE];
+	TcpReply	reply = TCP_REPLY_FOREIGN;
 
-	if (!diag_open(diag) || !diag_send(diag, endpoints))
+	tcpstate_question(endpoints, ++diag->sequence, question);
+	if (!diag_send(diag, question))
 		return TCP_REPLY_REFUSED;
-	for (int i = 0; i < DIAG_DATAGRAMS; i++)
+	for (int i = 0; i < DIAG_DATAGRAMS && reply == TCP_REPLY_FOREIGN; i++)
 	{
-		ssize_t		length = diag_receive(diag, bytes, sizeof(bytes));
-		TcpReply	reply;
+		ssize_t		length;
+		const uint8 *bytes = diag_receive(diag, &length);
 
-		if (length < 0)
-			break;
+		if (bytes == NULL)
+			return TCP_REPLY_REFUSED;
 		reply = tcpstate_reply(bytes, length, endpoints, diag->sequence, now, info);
-		if (reply != TCP_REPLY_FOREIGN)
-			return reply;
 	}
-	return TCP_REPLY_REFUSED;
+	return reply;
 }
-
-/*
- * Ask the kernel about a connection of any process in this network namespace,
- * of which "known" is known already.  "info" is set if it replies.
- *
- * Whoever is refused gets a new socket, and not before a pause.  A kernel
- * without tcp_diag says of each connection that there is none, so at first
- * that is a refusal too.
- */
-TcpReply
-tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
-				   int64 now, TcpInfo *info)
-{
-	TcpInfo		fresh;
-	TcpReply	reply;
-
-	if (!tcpstate_may_ask(&diag->backoff, now))
-		return TCP_REPLY_REFUSED;
-	reply = diag_ask(diag, endpoints, now, &fresh);
-	if (reply == TCP_REPLY_VALID)
-	{
-		diag->replied = true;
-		tcpstate_got_reply(&diag->backoff);
-		if (!tcpstate_continue(&fresh, known))
-			return TCP_REPLY_GONE;
-		*info = fresh;
-		return reply;
-	}
-	if (reply == TCP_REPLY_GONE && diag->replied)
-		return reply;
-	tcpstate_was_refused(&diag->backoff, now);
-	tcpinfo_diag_close(diag);
-	return TCP_REPLY_REFUSED;
-}
-
-/* The kernel fills datagrams of up to 32 kB, as long as it is asked for more. */
-#define LISTENERS_BYTES		32768
-#define LISTENERS_DATAGRAMS	16
 
 static bool
 ask_for_listeners(TcpDiag *diag, int family, uint32 owner, TcpListeners *found)
 {
-	static uint8 bytes[LISTENERS_BYTES];
 	uint8		question[TCP_QUESTION_SIZE];
 	TcpReply	reply = TCP_REPLY_FOREIGN;
 
 	tcpstate_listeners_question(family, ++diag->sequence, question);
-	if (!diag_open(diag) || !diag_send_bytes(diag, question, sizeof(question)))
+	if (!diag_send(diag, question))
 		return false;
-	for (int i = 0; i < LISTENERS_DATAGRAMS && reply == TCP_REPLY_FOREIGN; i++)
+	for (int i = 0; i < DIAG_DATAGRAMS && reply == TCP_REPLY_FOREIGN; i++)
 	{
-		ssize_t		length = diag_receive(diag, bytes, sizeof(bytes));
+		ssize_t		length;
+		const uint8 *bytes = diag_receive(diag, &length);
 
-		if (length < 0)
+		if (bytes == NULL)
 			return false;
 		reply = tcpstate_listeners_reply(bytes, length, owner, diag->sequence, found);
 	}
 	return reply == TCP_REPLY_VALID;
 }
 
+#endif							/* KERNEL_TELLS */
+
+/*
+ * Ask the kernel about a connection of any process in this network namespace,
+ * of which "known" is known already, or NULL.  "info" is set if it replies.
+ *
+ * Whoever is refused gets a new socket, and not before a pause.
+ */
+TcpReply
+tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
+				   int64 now, TcpInfo *info)
+{
+#ifdef KERNEL_TELLS
+	TcpReply	reply;
+
+	if (now < diag->ask_again)
+		return TCP_REPLY_REFUSED;
+	reply = ask_about_connection(diag, endpoints, now, info);
+	if (reply == TCP_REPLY_VALID && known)
+		tcpstate_continue(info, known);
+	if (reply == TCP_REPLY_VALID || reply == TCP_REPLY_GONE)
+		return reply;
+	diag->ask_again = now + TCP_PAUSE_NS;
+	tcpinfo_diag_close(diag);
+#endif
+	return TCP_REPLY_REFUSED;
+}
+
 /*
  * Where do processes of this user listen?  False where the kernel does not say.
- * Where it does, it has tcp_diag: see tcpinfo_diag_query().
  */
 bool
 tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
 {
 	found->count = 0;
-	if (!ask_for_listeners(diag, AF_INET, owner, found) ||
-		!ask_for_listeners(diag, AF_INET6, owner, found))
-	{
-		/* what is left of a reply is in nobody's way */
-		tcpinfo_diag_close(diag);
-		return false;
-	}
-	diag->replied = true;
-	return true;
-}
-
-#else							/* no TCP_INFO */
-
-bool
-tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
-{
-	return false;
-}
-
-bool
-tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
-{
-	return false;
-}
-
-bool
-tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
-{
-	return false;
-}
-
-void
-tcpinfo_diag_init(TcpDiag *diag)
-{
-	memset(diag, 0, sizeof(*diag));
-	diag->sock = -1;
-}
-
-void
-tcpinfo_diag_close(TcpDiag *diag)
-{
-}
-
-TcpReply
-tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
-				   int64 now, TcpInfo *info)
-{
-	return TCP_REPLY_REFUSED;
-}
-
+#ifdef KERNEL_TELLS
+	if (ask_for_listeners(diag, AF_INET, owner, found) &&
+		ask_for_listeners(diag, AF_INET6, owner, found))
+		return true;
+	/* what is left of a reply is in nobody's way */
+	tcpinfo_diag_close(diag);
 #endif
+	return false;
+}

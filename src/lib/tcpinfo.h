@@ -32,10 +32,9 @@ struct sockaddr_storage;
 /* Somebody who asks about the connections of others. */
 typedef struct TcpDiag
 {
-	int			sock;			/* -1: not open */
+	int			sock;			/* -1: not open; the next question opens it */
 	uint32		sequence;		/* of the latest question */
-	bool		replied;		/* some question, on this socket */
-	TcpBackoff	backoff;
+	int64		ask_again;		/* monotonic: not before */
 } TcpDiag;
 
 extern void tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *local,
@@ -64,7 +63,6 @@ tcpinfo_has_input(pgsocket sock)
 #endif
 }
 
-extern void tcpinfo_diag_init(TcpDiag *diag);
 extern void tcpinfo_diag_close(TcpDiag *diag);
 extern TcpReply tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints,
 								   const TcpInfo *known, int64 now, TcpInfo *info);

@@ -7,8 +7,8 @@
  * was reset, and its process has not noticed yet), what is found instead may
  * be the listening socket, all of whose figures mean something else, or a
  * later connection from the same port.  So the question names the socket
- * itself by its cookie, if the kernel has cookies, and the reply is checked
- * against everything that is known of the connection.
+ * itself by its cookie, if the kernel has cookies, and the reply must have that
+ * cookie and the state of a connection.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -24,73 +24,35 @@
  */
 
 /*
- * Of two readings of a counter of 32 bits, the later one may be lower because
- * the counter has wrapped around, or because it is not the later one.  What
- * would be a gain of nearly everything is taken for the latter: two questions
- * that cross each other are not this far apart, while many packets may pass
- * between one question and the next.
+ * A counter's wide value, continued to a fresh reading of its lower 32 bits.  What
+ * would be a gain of nearly everything is none: two questions have crossed each
+ * other.
  */
-#define STEP_BACK	(UINT32_C(1) << 28)
-
-/* A counter's wide value, continued to a fresh reading of its lower 32 bits. */
 static int64_t
 continue_counter(int64_t known, int64_t fresh)
 {
 	uint32_t	gain = (uint32_t) fresh - (uint32_t) known;
 
-	return gain <= UINT32_MAX - STEP_BACK ? known + gain : known;
+	return gain < UINT32_C(0xf0000000) ? known + gain : known;
 }
 
 /*
  * Make a fresh measurement, as tcpstate_read() returns it, the continuation of
- * what is known of the same connection: no counter falls.  False if it cannot
- * be one; then it must not be used.
+ * what is known of the same connection.
  */
-bool
+void
 tcpstate_continue(TcpInfo *fresh, const TcpInfo *known)
 {
 	TcpCounters *counters = &fresh->counters;
 
 	if (known->measured_at == 0)
-		return true;
-	/* the one that is 64 bits wide */
-	if (counters->bytes_received < known->counters.bytes_received)
-		return false;
+		return;
 	counters->retransmits = continue_counter(known->counters.retransmits,
 											 counters->retransmits);
 	counters->packets_sent = continue_counter(known->counters.packets_sent,
 											  counters->packets_sent);
 	counters->packets_received = continue_counter(known->counters.packets_received,
 												  counters->packets_received);
-	return true;
-}
-
-static void
-raise_to(int64_t *counter, int64_t value)
-{
-	if (*counter < value)
-		*counter = value;
-}
-
-/*
- * Two measurements of one connection, both continued: the later one, with
- * counters that are not below the other's.  Their times say less than their
- * counters which is the later one, for a time is taken some moments before the
- * kernel is asked.
- */
-void
-tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
-{
-	TcpCounters counters = latest->counters;
-
-	if (other->measured_at > latest->measured_at)
-		*latest = *other;
-	else
-		counters = other->counters;
-	raise_to(&latest->counters.retransmits, counters.retransmits);
-	raise_to(&latest->counters.bytes_received, counters.bytes_received);
-	raise_to(&latest->counters.packets_sent, counters.packets_sent);
-	raise_to(&latest->counters.packets_received, counters.packets_received);
 }
 
 void
@@ -102,13 +64,21 @@ tcpstate_counters_add(TcpCounters *sum, const TcpCounters *term)
 	sum->packets_received += term->packets_received;
 }
 
+static int64_t
+gain_of(int64_t now, int64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* What has been counted since; nothing, where questions have crossed each other. */
 void
 tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term)
 {
-	difference->retransmits -= term->retransmits;
-	difference->bytes_received -= term->bytes_received;
-	difference->packets_sent -= term->packets_sent;
-	difference->packets_received -= term->packets_received;
+	difference->retransmits = gain_of(difference->retransmits, term->retransmits);
+	difference->bytes_received = gain_of(difference->bytes_received, term->bytes_received);
+	difference->packets_sent = gain_of(difference->packets_sent, term->packets_sent);
+	difference->packets_received = gain_of(difference->packets_received,
+										   term->packets_received);
 }
 
 #ifdef __linux__
@@ -212,6 +182,19 @@ typedef struct Question
 
 _Static_assert(sizeof(Question) == TCP_QUESTION_SIZE, "size of a question");
 
+static void
+begin_question(Question *out, int family, uint16_t flags, uint32_t states, uint32_t sequence)
+{
+	memset(out, 0, sizeof(*out));
+	out->header.nlmsg_len = sizeof(*out);
+	out->header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	out->header.nlmsg_flags = NLM_F_REQUEST | flags;
+	out->header.nlmsg_seq = sequence;
+	out->body.sdiag_family = (uint8_t) family;
+	out->body.sdiag_protocol = IPPROTO_TCP;
+	out->body.idiag_states = states;
+}
+
 /* Put together a question about one connection. */
 void
 tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
@@ -221,15 +204,8 @@ tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 	struct inet_diag_sockid *id = &out.body.id;
 	uint64_t	cookie = endpoints->cookie != 0 ? endpoints->cookie : UINT64_MAX;
 
-	memset(&out, 0, sizeof(out));
-	out.header.nlmsg_len = sizeof(out);
-	out.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-	out.header.nlmsg_flags = NLM_F_REQUEST;
-	out.header.nlmsg_seq = sequence;
-	out.body.sdiag_family = (uint8_t) endpoints->family;
-	out.body.sdiag_protocol = IPPROTO_TCP;
+	begin_question(&out, endpoints->family, 0, UINT32_MAX, sequence);
 	out.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-	out.body.idiag_states = UINT32_MAX;
 	id->idiag_sport = endpoints->local_port;
 	id->idiag_dport = endpoints->remote_port;
 	memcpy(id->idiag_src, endpoints->local_address, sizeof(id->idiag_src));
@@ -240,33 +216,34 @@ tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 	memcpy(question, &out, sizeof(out));
 }
 
-/* An address as IPv6 has it, where that of IPv4 is ::ffff:a.b.c.d. */
+/*
+ * The next message of a datagram that belongs to the question with this sequence
+ * number; false if there is no more.
+ */
 static bool
-widen_address(int family, const void *address, uint8_t wide[16])
+next_message(const uint8_t **bytes, size_t *length, uint32_t sequence, int *type,
+			 const uint8_t **body, size_t *body_length)
 {
-	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (family == AF_INET6)
-		memcpy(wide, address, 16);
-	else if (family == AF_INET)
+	while (*length >= NLMSG_HDRLEN)
 	{
-		memcpy(wide, prefix, sizeof(prefix));
-		memcpy(wide + sizeof(prefix), address, 4);
+		struct nlmsghdr header;
+		size_t		step;
+
+		memcpy(&header, *bytes, sizeof(header));
+		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > *length)
+			return false;
+		*type = header.nlmsg_type;
+		*body = *bytes + NLMSG_HDRLEN;
+		*body_length = header.nlmsg_len - NLMSG_HDRLEN;
+		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
+		if (step > *length)
+			step = *length;
+		*bytes += step;
+		*length -= step;
+		if (header.nlmsg_seq == sequence)
+			return true;
 	}
-	else
-		return false;
-	return true;
-}
-
-static bool
-same_address(const TcpEndpoints *endpoints, const uint8_t *known, int family,
-			 const void *address)
-{
-	uint8_t		a[16];
-	uint8_t		b[16];
-
-	return widen_address(endpoints->family, known, a) &&
-		widen_address(family, address, b) && memcmp(a, b, sizeof(a)) == 0;
+	return false;
 }
 
 /*
@@ -284,20 +261,22 @@ is_connection(const struct inet_diag_msg *socket, const TcpEndpoints *endpoints)
 			socket->idiag_state == STATE_CLOSE_WAIT) &&
 		id->idiag_sport == endpoints->local_port &&
 		id->idiag_dport == endpoints->remote_port &&
-		same_address(endpoints, endpoints->local_address, socket->idiag_family,
-					 id->idiag_src) &&
-		same_address(endpoints, endpoints->remote_address, socket->idiag_family,
-					 id->idiag_dst) &&
 		(endpoints->cookie == 0 || cookie == endpoints->cookie);
 }
 
-/* Read the figures that are told of a socket, behind "socket" in its message. */
+/* Read what is told of a socket: the body of a message. */
 static TcpReply
-read_figures(const struct inet_diag_msg *socket, const uint8_t *body, size_t length,
-			 int64_t now, TcpInfo *info)
+read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
+			int64_t now, TcpInfo *info)
 {
-	size_t		at = NLMSG_ALIGN(sizeof(*socket));
+	struct inet_diag_msg socket;
+	size_t		at = NLMSG_ALIGN(sizeof(socket));
 
+	if (length < sizeof(socket))
+		return TCP_REPLY_REFUSED;
+	memcpy(&socket, body, sizeof(socket));
+	if (!is_connection(&socket, endpoints))
+		return TCP_REPLY_GONE;
 	while (at + NLA_HDRLEN <= length)
 	{
 		struct nlattr attribute;
@@ -310,40 +289,13 @@ read_figures(const struct inet_diag_msg *socket, const uint8_t *body, size_t len
 			if (!tcpstate_read(body + at + NLA_HDRLEN, attribute.nla_len - NLA_HDRLEN,
 							   now, info))
 				break;
-			info->unsent = socket->idiag_wqueue;
-			info->owner = socket->idiag_uid;
+			info->unsent = socket.idiag_wqueue;
+			info->owner = socket.idiag_uid;
 			return TCP_REPLY_VALID;
 		}
 		at += NLA_ALIGN(attribute.nla_len);
 	}
 	return TCP_REPLY_REFUSED;
-}
-
-/* Read what is told of a socket: the body of a message. */
-static TcpReply
-read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
-			int64_t now, TcpInfo *info)
-{
-	struct inet_diag_msg socket;
-
-	if (length < sizeof(socket))
-		return TCP_REPLY_REFUSED;
-	memcpy(&socket, body, sizeof(socket));
-	if (!is_connection(&socket, endpoints))
-		return TCP_REPLY_GONE;
-	return read_figures(&socket, body, length, now, info);
-}
-
-/* The kernel's own word for it: a negative errno. */
-static TcpReply
-read_error(const uint8_t *body, size_t length)
-{
-	int32_t		error;
-
-	if (length < sizeof(error))
-		return TCP_REPLY_REFUSED;
-	memcpy(&error, body, sizeof(error));
-	return error == -ENOENT || error == -ESTALE ? TCP_REPLY_GONE : TCP_REPLY_REFUSED;
 }
 
 /*
@@ -356,36 +308,22 @@ TcpReply
 tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoints,
 			   uint32_t sequence, int64_t now, TcpInfo *info)
 {
-	while (length >= NLMSG_HDRLEN)
+	const uint8_t *body;
+	size_t		left;
+	int			type;
+	int32_t		error = 0;
+
+	while (next_message(&bytes, &length, sequence, &type, &body, &left))
 	{
-		struct nlmsghdr header;
-		size_t		step;
-
-		memcpy(&header, bytes, sizeof(header));
-		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length)
-			break;
-		if (header.nlmsg_seq == sequence)
+		if (type == SOCK_DIAG_BY_FAMILY)
+			return read_socket(body, left, endpoints, now, info);
+		if (type == NLMSG_DONE)
+			return TCP_REPLY_GONE;
+		if (type == NLMSG_ERROR)
 		{
-			const uint8_t *body = bytes + NLMSG_HDRLEN;
-			size_t		left = header.nlmsg_len - NLMSG_HDRLEN;
-
-			switch (header.nlmsg_type)
-			{
-				case SOCK_DIAG_BY_FAMILY:
-					return read_socket(body, left, endpoints, now, info);
-				case NLMSG_ERROR:
-					return read_error(body, left);
-				case NLMSG_DONE:
-					return TCP_REPLY_GONE;
-				default:
-					break;
-			}
+			memcpy(&error, body, left < sizeof(error) ? 0 : sizeof(error));
+			return error == -ENOENT || error == -ESTALE ? TCP_REPLY_GONE : TCP_REPLY_REFUSED;
 		}
-		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
-		if (step >= length)
-			break;
-		bytes += step;
-		length -= step;
 	}
 	return TCP_REPLY_FOREIGN;
 }
@@ -402,14 +340,7 @@ tcpstate_listeners_question(int family, uint32_t sequence, uint8_t question[TCP_
 {
 	Question	out;
 
-	memset(&out, 0, sizeof(out));
-	out.header.nlmsg_len = sizeof(out);
-	out.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-	out.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	out.header.nlmsg_seq = sequence;
-	out.body.sdiag_family = (uint8_t) family;
-	out.body.sdiag_protocol = IPPROTO_TCP;
-	out.body.idiag_states = 1 << STATE_LISTEN;
+	begin_question(&out, family, NLM_F_DUMP, 1 << STATE_LISTEN, sequence);
 	memcpy(question, &out, sizeof(out));
 }
 
@@ -441,29 +372,18 @@ TcpReply
 tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner, uint32_t sequence,
 						 TcpListeners *found)
 {
-	while (length >= NLMSG_HDRLEN)
-	{
-		struct nlmsghdr header;
-		size_t		step;
+	const uint8_t *body;
+	size_t		left;
+	int			type;
 
-		memcpy(&header, bytes, sizeof(header));
-		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length)
-			break;
-		if (header.nlmsg_seq == sequence)
-		{
-			if (header.nlmsg_type == NLMSG_DONE)
-				return TCP_REPLY_VALID;
-			if (header.nlmsg_type == NLMSG_ERROR)
-				return TCP_REPLY_REFUSED;
-			if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY)
-				add_listener(bytes + NLMSG_HDRLEN, header.nlmsg_len - NLMSG_HDRLEN, owner,
-							 found);
-		}
-		step = NLMSG_ALIGN((size_t) header.nlmsg_len);
-		if (step >= length)
-			break;
-		bytes += step;
-		length -= step;
+	while (next_message(&bytes, &length, sequence, &type, &body, &left))
+	{
+		if (type == NLMSG_DONE)
+			return TCP_REPLY_VALID;
+		if (type == NLMSG_ERROR)
+			return TCP_REPLY_REFUSED;
+		if (type == SOCK_DIAG_BY_FAMILY)
+			add_listener(body, left, owner, found);
 	}
 	return TCP_REPLY_FOREIGN;
 }

@@ -90,23 +90,14 @@ typedef enum TcpReply
 	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, reply */
 } TcpReply;
 
-/* When to ask somebody again who did not reply. */
-typedef struct TcpBackoff
-{
-	int64_t		pause;			/* ns; 0: the latest question got a reply */
-	int64_t		until;			/* monotonic: do not ask before */
-} TcpBackoff;
-
-/* The pause doubles from the first to the last of these. */
-#define TCP_FIRST_PAUSE		INT64_C(100000000)
-#define TCP_LONGEST_PAUSE	INT64_C(60000000000)
+/* So long after a question without a useful reply, the next one is asked. */
+#define TCP_PAUSE_NS		INT64_C(1000000000)
 
 /* Of a question to the kernel's socket diagnosis, in bytes. */
 #define TCP_QUESTION_SIZE	72
 
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
-extern bool tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
-extern void tcpstate_latest(TcpInfo *latest, const TcpInfo *other);
+extern void tcpstate_continue(TcpInfo *fresh, const TcpInfo *known);
 extern void tcpstate_counters_add(TcpCounters *sum, const TcpCounters *term);
 extern void tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term);
 
@@ -120,25 +111,12 @@ extern void tcpstate_listeners_question(int family, uint32_t sequence,
 extern TcpReply tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner,
 										 uint32_t sequence, TcpListeners *found);
 
-static inline bool
-tcpstate_may_ask(const TcpBackoff *backoff, int64_t now)
-{
-	return now >= backoff->until;
-}
-
+/* Of two measurements of one connection, the later one. */
 static inline void
-tcpstate_got_reply(TcpBackoff *backoff)
+tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
 {
-	backoff->pause = backoff->until = 0;
-}
-
-static inline void
-tcpstate_was_refused(TcpBackoff *backoff, int64_t now)
-{
-	backoff->pause = backoff->pause == 0 ? TCP_FIRST_PAUSE : 2 * backoff->pause;
-	if (backoff->pause > TCP_LONGEST_PAUSE)
-		backoff->pause = TCP_LONGEST_PAUSE;
-	backoff->until = now + backoff->pause;
+	if (other->measured_at > latest->measured_at)
+		*latest = *other;
 }
 
 #endif							/* PGNETLAT_TCPSTATE_H */

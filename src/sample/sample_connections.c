@@ -26,7 +26,7 @@
 typedef struct GoneConnection
 {
 	uint64		session;
-	TcpBackoff	backoff;
+	int64		ask_again;		/* monotonic: not before */
 } GoneConnection;
 
 static GoneConnection *gone = NULL; /* by slot */
@@ -87,19 +87,15 @@ ask_about_connection(int index, const SessionView *view, const TcpEndpoints *end
 	int64		now = clock_now();
 	TcpReply	reply;
 
-	if (own->session != view->session)
-	{
-		own->session = view->session;
-		tcpstate_got_reply(&own->backoff);
-	}
-	if (!tcpstate_may_ask(&tick->diag.backoff, now) ||
-		!tcpstate_may_ask(&own->backoff, now) || !is_next())
+	if ((own->session == view->session && now < own->ask_again) ||
+		now < tick->diag.ask_again || !is_next())
 		return false;
 	reply = tcpinfo_diag_query(&tick->diag, endpoints, known, now, info);
-	if (reply == TCP_REPLY_VALID)
-		tcpstate_got_reply(&own->backoff);
-	else if (reply == TCP_REPLY_GONE)
-		tcpstate_was_refused(&own->backoff, now);
+	if (reply == TCP_REPLY_GONE)
+	{
+		own->session = view->session;
+		own->ask_again = now + TCP_PAUSE_NS;
+	}
 	return reply == TCP_REPLY_VALID;
 }
 

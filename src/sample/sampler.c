@@ -353,7 +353,7 @@ own_wait_event(void)
 void
 pgnetlat_sampler_main(Datum arg)
 {
-	Tick		tick = {0};
+	Tick		tick = {.diag = {.sock = -1}};
 	uint32		wait_event;
 	int64		due;
 	int64		cpu_time_before;
@@ -362,7 +362,6 @@ pgnetlat_sampler_main(Datum arg)
 	sampler_setup();
 	wait_event = own_wait_event();
 	cpu_time_before = status->cpu_time;
-	tcpinfo_diag_init(&tick.diag);
 	sample_sessions_init();
 	lock_waits_init();
 	attached = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));

@@ -8,8 +8,8 @@
  * at one of the host's addresses: both can be listed without a look at all
  * connections that there are.
  *
- * Each slot has a place for its session's question, which is handed over by a
- * flag.  The table of round trips has one writer, the sampler, and a change count.
+ * There is one place for a question, in which sessions put theirs if it is free.
+ * The table of round trips has one writer, the sampler, and a change count.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,11 +23,9 @@
 #include "common/hashfn.h"
 #include "libpq/ifaddr.h"
 #include "pooler_clients.h"
-#include "port/atomics.h"
 #include "port/pg_bswap.h"
 #include "postmaster/postmaster.h"
 #include "seqlock.h"
-#include "session_slot.h"
 #include "storage/shmem.h"
 
 /* The table has places in sets; what is in one set replaces the oldest there. */
@@ -36,13 +34,6 @@
 
 /* A path is not what it was so long ago: the kernel's own window. */
 #define TRIP_LIFE_NS		(300 * NS_PER_S)
-
-/* Where a user listens: so many addresses with a port each, known for so long. */
-#define MAX_DOORS			32
-#define DOORS_LIFE_NS		NS_PER_S
-
-/* Whoever copies from the table tries it so many times, and then does without. */
-#define MAX_TRIES			100
 
 /* Hashed and compared as bytes: no padding, and what is unused is zero. */
 typedef struct TripKey
@@ -61,41 +52,30 @@ typedef struct Trip
 	int64		measured_at;	/* 0: the place is free */
 } Trip;
 
+typedef enum QuestionState
+{
+	QUESTION_NONE,
+	QUESTION_BEING_WRITTEN,
+	QUESTION_ASKED
+} QuestionState;
+
 typedef struct PoolerClientsShared
 {
 	SeqLock		lock;			/* protects trips */
 	Trip		trips[SETS][PLACES_IN_SET];
-	pg_atomic_uint32 waiting;	/* so many questions */
-	PoolerQuestion questions[FLEXIBLE_ARRAY_MEMBER];
+	pg_atomic_uint32 state;		/* QuestionState */
+	PoolerQuestion question;
 } PoolerClientsShared;
-
-/* Where a system user listens. */
-typedef struct Doors
-{
-	uint32		owner;
-	int64		listed_at;		/* 0: never */
-	int			count;
-	TcpEndpoints door[MAX_DOORS];	/* the local end */
-} Doors;
 
 static PoolerClientsShared *shared = NULL;
 
-/*
- * By slot: 1 if there is a question.  Set by the session, cleared by the sampler;
- * in shared memory, behind the questions.
- */
-static volatile uint8 *asked = NULL;
-
 /* the sampler's own */
 static TcpDiag diag = {.sock = -1};
-static Doors doors;
-static int	next_slot = 0;
 
 Size
 pooler_clients_shmem_size(void)
 {
-	return add_size(offsetof(PoolerClientsShared, questions),
-					add_size(mul_size(slot_count(), sizeof(PoolerQuestion)), slot_count()));
+	return MAXALIGN(sizeof(PoolerClientsShared));
 }
 
 void
@@ -104,18 +84,11 @@ pooler_clients_shmem_init(void)
 	bool		found;
 
 	shared = ShmemInitStruct("pgnetlat pooler clients", pooler_clients_shmem_size(), &found);
-	if (!found)
-	{
-		memset(shared, 0, pooler_clients_shmem_size());
-		pg_atomic_init_u32(&shared->waiting, 0);
-	}
-	asked = (uint8 *) &shared->questions[slot_count()];
+	if (found)
+		return;
+	memset(shared, 0, sizeof(*shared));
+	pg_atomic_init_u32(&shared->state, QUESTION_NONE);
 }
-
-/* ---------------------------------------------------------------------------
- * The table
- * ---------------------------------------------------------------------------
- */
 
 static Trip *
 set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *connection)
@@ -130,45 +103,142 @@ set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *c
 	return shared->trips[hash_bytes((const unsigned char *) key, sizeof(*key)) % SETS];
 }
 
-static bool
-copy_trip(const Trip *set, const TripKey *key, Trip *copy)
-{
-	for (int try = 0; try < MAX_TRIES; try++)
-	{
-		uint32		changecount = seqlock_read_begin(&shared->lock);
-		bool		found = false;
-
-		for (int i = 0; i < PLACES_IN_SET && !found; i++)
-		{
-			*copy = set[i];
-			found = copy->measured_at != 0 && memcmp(&copy->key, key, sizeof(*key)) == 0;
-		}
-		if (seqlock_read_valid(&shared->lock, changecount))
-			return found;
-	}
-	return false;
-}
-
 /*
  * The round trip between the pooler at the other end of a connection and that
- * client of a session, in nanoseconds, and when it was measured; 0 if it is not
- * known.
+ * client of a session, in nanoseconds, and when it was measured (unless that is
+ * NULL); 0 if it is not known.
  */
 int64
 pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *connection,
 				   int64 now, int64 *measured_at)
 {
 	TripKey		key;
-	Trip		trip;
+	Trip		set[PLACES_IN_SET];
+	uint32		changecount;
 
 	/* behind several poolers, the nearest one's client is another pooler */
 	if (client->poolers != 1 || client->family == 0 ||
-		!copy_trip(set_of(&key, role, client, connection), &key, &trip) ||
-		now - trip.measured_at >= TRIP_LIFE_NS)
+		!seqlock_copy(&shared->lock, set, set_of(&key, role, client, connection), sizeof(set),
+					  &changecount))
 		return 0;
-	if (measured_at)
-		*measured_at = trip.measured_at;
-	return trip.rtt;
+	for (int i = 0; i < PLACES_IN_SET; i++)
+	{
+		if (set[i].measured_at == 0 || now - set[i].measured_at >= TRIP_LIFE_NS ||
+			memcmp(&set[i].key, &key, sizeof(key)) != 0)
+			continue;
+		if (measured_at)
+			*measured_at = set[i].measured_at;
+		return set[i].rtt;
+	}
+	return 0;
+}
+
+/*
+ * Ask for a client's round trip.  False if another question waits: try again later.
+ */
+bool
+pooler_clients_ask(const PoolerQuestion *question)
+{
+	uint32		none = QUESTION_NONE;
+
+	if (!pg_atomic_compare_exchange_u32(&shared->state, &none, QUESTION_BEING_WRITTEN))
+		return false;
+	shared->question = *question;
+	pg_write_barrier();
+	pg_atomic_write_u32(&shared->state, QUESTION_ASKED);
+	return true;
+}
+
+/* ---------------------------------------------------------------------------
+ * The sampler
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * To whom does the other end of the connection belong?  False if it is not on
+ * this host, or not in this network namespace.
+ */
+static bool
+find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
+{
+	const TcpEndpoints *ours = &question->connection;
+	TcpEndpoints other = {.family = ours->family,.scope = ours->scope};
+	TcpInfo		info;
+
+	*owner = question->owner;
+	if (ours->family == 0)
+		return question->owner_known;
+	memcpy(other.local_address, ours->remote_address, sizeof(other.local_address));
+	memcpy(other.remote_address, ours->local_address, sizeof(other.remote_address));
+	other.local_port = ours->remote_port;
+	other.remote_port = ours->local_port;
+	if (tcpinfo_diag_query(&diag, &other, NULL, now, &info) != TCP_REPLY_VALID)
+		return false;
+	*owner = info.owner;
+	return true;
+}
+
+/* Where a client's connection is looked for. */
+typedef struct Search
+{
+	const PoolerClient *client;
+	uint32		owner;			/* of the pooler's end */
+	uint16		port;			/* at which the pooler listens */
+	int64		now;
+	int64		rtt;			/* 0: not found yet */
+} Search;
+
+static void
+try_address(Search *search, int family, const void *address)
+{
+	const PoolerClient *client = search->client;
+	TcpEndpoints endpoints = {.family = family,.local_port = search->port};
+	TcpInfo		info;
+
+	if (search->rtt > 0 || family != client->family)
+		return;
+	memcpy(endpoints.local_address, address, family == AF_INET ? 4 : 16);
+	memcpy(endpoints.remote_address, client->address, sizeof(endpoints.remote_address));
+	endpoints.remote_port = pg_hton16((uint16) client->port);
+	if (tcpinfo_diag_query(&diag, &endpoints, NULL, search->now, &info) == TCP_REPLY_VALID &&
+		info.owner == search->owner)
+		search->rtt = info.rtt;
+}
+
+static void
+try_interface(struct sockaddr *address, struct sockaddr *netmask, void *search)
+{
+	if (address->sa_family == AF_INET)
+		try_address(search, AF_INET, &((struct sockaddr_in *) address)->sin_addr);
+	else if (address->sa_family == AF_INET6)
+		try_address(search, AF_INET6, &((struct sockaddr_in6 *) address)->sin6_addr);
+}
+
+/* The round trip of the client that a question is about; 0 if it is not known. */
+static int64
+find_rtt(const PoolerQuestion *question, int64 now)
+{
+	static const uint8 any[16] = {0};
+	Search		search = {.client = &question->client,.now = now};
+	TcpListeners listeners;
+
+	if (!find_owner(question, now, &search.owner) ||
+		!tcpinfo_diag_listeners(&diag, search.owner, &listeners))
+		return 0;
+	for (int i = 0; i < listeners.count; i++)
+	{
+		TcpEndpoints *listener = &listeners.sockets[i];
+
+		search.port = listener->local_port;
+		/* the server itself has other clients */
+		if (search.port == pg_hton16((uint16) PostPortNumber))
+			continue;
+		if (memcmp(listener->local_address, any, sizeof(any)) == 0)
+			(void) pg_foreach_ifaddr(try_interface, &search);
+		else
+			try_address(&search, listener->family, listener->local_address);
+	}
+	return search.rtt;
 }
 
 /* In the place of the same key, or else of the oldest in its set. */
@@ -194,181 +264,20 @@ store(const PoolerQuestion *question, int64 rtt, int64 now)
 	seqlock_write_end(&shared->lock);
 }
 
-/* ---------------------------------------------------------------------------
- * Questions
- * ---------------------------------------------------------------------------
- */
-
 /*
- * Does this session's question, or that of the one before it in its slot, wait for
- * its answer?
- */
-bool
-pooler_clients_is_asked(void)
-{
-	return asked[slot_my_index()] != 0;
-}
-
-/*
- * Ask for a client's round trip; no question waits.
- */
-void
-pooler_clients_ask(const PoolerQuestion *question)
-{
-	shared->questions[slot_my_index()] = *question;
-	pg_write_barrier();
-	asked[slot_my_index()] = 1;
-	pg_atomic_fetch_add_u32(&shared->waiting, 1);
-}
-
-/* ---------------------------------------------------------------------------
- * The sampler
- * ---------------------------------------------------------------------------
- */
-
-/* The kernel's reply about a connection of somebody's. */
-static bool
-ask_kernel(const TcpEndpoints *endpoints, int64 now, TcpInfo *info)
-{
-	static const TcpInfo nothing = {.measured_at = 0};
-
-	return tcpinfo_diag_query(&diag, endpoints, &nothing, now, info) == TCP_REPLY_VALID;
-}
-
-/*
- * To whom does the other end of the connection belong?  False if it is not on
- * this host, or not in this network namespace.
- */
-static bool
-find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
-{
-	const TcpEndpoints *ours = &question->connection;
-	TcpEndpoints other;
-	TcpInfo		info;
-
-	*owner = question->owner;
-	if (ours->family == 0)
-		return question->owner_known;
-
-	/* of this one there is a reply, so that "there is none" is one as well */
-	if (!diag.replied && !ask_kernel(ours, now, &info))
-		return false;
-	memset(&other, 0, sizeof(other));
-	other.family = ours->family;
-	memcpy(other.local_address, ours->remote_address, sizeof(other.local_address));
-	memcpy(other.remote_address, ours->local_address, sizeof(other.remote_address));
-	other.local_port = ours->remote_port;
-	other.remote_port = ours->local_port;
-	other.scope = ours->scope;
-	if (!ask_kernel(&other, now, &info))
-		return false;
-	*owner = info.owner;
-	return true;
-}
-
-static void
-add_door(int family, const void *address, uint16 port)
-{
-	TcpEndpoints *door = &doors.door[doors.count];
-
-	if (doors.count == MAX_DOORS)
-		return;
-	memset(door, 0, sizeof(*door));
-	door->family = family;
-	memcpy(door->local_address, address, family == AF_INET ? 4 : 16);
-	door->local_port = port;
-	doors.count++;
-}
-
-/* A socket that listens at any address does so at this one of the host's. */
-static void
-add_door_at(struct sockaddr *address, struct sockaddr *netmask, void *listener)
-{
-	const TcpEndpoints *socket = listener;
-
-	if (address->sa_family == AF_INET)
-		add_door(AF_INET, &((struct sockaddr_in *) address)->sin_addr, socket->local_port);
-	else if (address->sa_family == AF_INET6 && socket->family == AF_INET6)
-		add_door(AF_INET6, &((struct sockaddr_in6 *) address)->sin6_addr, socket->local_port);
-}
-
-/* Where does that user listen?  Not the server itself, which has other clients. */
-static void
-list_doors(uint32 owner, int64 now)
-{
-	static const uint8 any[16] = {0};
-	TcpListeners listeners;
-
-	if (doors.owner == owner && now - doors.listed_at < DOORS_LIFE_NS)
-		return;
-	doors.owner = owner;
-	doors.listed_at = now;
-	doors.count = 0;
-	if (!tcpinfo_diag_listeners(&diag, owner, &listeners))
-		return;
-	for (int i = 0; i < listeners.count; i++)
-	{
-		TcpEndpoints *socket = &listeners.sockets[i];
-
-		if (socket->local_port == pg_hton16((uint16) PostPortNumber))
-			continue;
-		if (memcmp(socket->local_address, any, sizeof(any)) == 0)
-			(void) pg_foreach_ifaddr(add_door_at, socket);
-		else
-			add_door(socket->family, socket->local_address, socket->local_port);
-	}
-}
-
-static void
-answer(const PoolerQuestion *question, int64 now)
-{
-	const PoolerClient *client = &question->client;
-	uint32		owner;
-
-	if (!find_owner(question, now, &owner))
-		return;
-	list_doors(owner, now);
-	for (int i = 0; i < doors.count; i++)
-	{
-		TcpEndpoints endpoints = doors.door[i];
-		TcpInfo		info;
-
-		if (endpoints.family != client->family)
-			continue;
-		memcpy(endpoints.remote_address, client->address, sizeof(endpoints.remote_address));
-		endpoints.remote_port = pg_hton16((uint16) client->port);
-		if (!ask_kernel(&endpoints, now, &info) || info.owner != owner)
-			continue;
-		if (info.rtt > 0)
-			store(question, info.rtt, now);
-		return;
-	}
-}
-
-/*
- * Answer a question, if there is one: of one slot after the other, so that nobody
- * who asks often keeps others waiting.
+ * Answer the question, if there is one.
  */
 void
 pooler_clients_tick(int64 now)
 {
-	PoolerQuestion question;
+	int64		rtt;
 
-	if (likely(pg_atomic_read_u32(&shared->waiting) == 0))
-		return;
-	for (int i = 0; i < slot_count(); i++)
-	{
-		next_slot = (next_slot + 1) % slot_count();
-		if (asked[next_slot] != 0)
-			break;
-	}
-	if (asked[next_slot] == 0)
+	if (likely(pg_atomic_read_u32(&shared->state) != QUESTION_ASKED))
 		return;
 	pg_read_barrier();
-	question = shared->questions[next_slot];
-	answer(&question, now);
-	/* behind what was stored */
+	rtt = find_rtt(&shared->question, now);
+	if (rtt > 0)
+		store(&shared->question, rtt, now);
 	pg_memory_barrier();
-	asked[next_slot] = 0;
-	pg_atomic_fetch_sub_u32(&shared->waiting, 1);
+	pg_atomic_write_u32(&shared->state, QUESTION_NONE);
 }

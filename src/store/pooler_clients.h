@@ -14,10 +14,10 @@
  * user that the pooler runs as.  And what was measured is known only to sessions of
  * the same role.
  *
- * A session has one question at a time, which the sampler answers at one of its
- * next ticks.  Round trips are kept by the client's address: a client's connections
- * all take the same path, so one that is new, and may be gone before anybody could
- * have looked at it, is known by those before it.
+ * Sessions ask, and the sampler answers one question at each tick.  Round trips are
+ * kept by the client's address: a client's connections all take the same path, so
+ * one that is new, and may be gone before anybody could have looked at it, is known
+ * by those before it.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,7 +29,7 @@
 #include "pooler_suffix.h"
 #include "tcpinfo.h"
 
-/* The client of a session of whom it wants to know the round trip. */
+/* The client of a session that wants to know its round trip. */
 typedef struct PoolerQuestion
 {
 	PoolerClient client;
@@ -48,8 +48,7 @@ extern int64 pooler_clients_rtt(Oid role, const PoolerClient *client,
 								const TcpEndpoints *connection, int64 now, int64 *measured_at);
 
 /* For the session itself */
-extern bool pooler_clients_is_asked(void);
-extern void pooler_clients_ask(const PoolerQuestion *question);
+extern bool pooler_clients_ask(const PoolerQuestion *question);
 
 /* For the sampler */
 extern void pooler_clients_tick(int64 now);

