@@ -43,6 +43,8 @@
 --		held_up			what is waited for becomes faster as the server does
 --		beside			the client's turns need the server's processors
 --		newcomers		more sessions wait for each other, fewer do not
+--
+-- and by a twentieth if a transaction takes e times as long, or less in proportion.
 CREATE FUNCTION pgnetlat_predict(
 	IN transaction_time double precision,
 	IN busy_sessions double precision,
@@ -72,8 +74,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 	SELECT 1000 * s.to_sessions / max(x.throughput) FILTER (WHERE a.likely),
 		   max(x.throughput) FILTER (WHERE a.likely),
-		   min(x.least),
-		   max(x.most)
+		   min(x.least) * (1 - 0.05 * least(abs(ln(max(x.throughput) FILTER (WHERE a.likely) * transaction_time / (1000 * s.to_sessions))), 1)),
+		   max(x.most) * (1 + 0.05 * least(abs(ln(max(x.throughput) FILTER (WHERE a.likely) * transaction_time / (1000 * s.to_sessions))), 1))
 	  FROM (SELECT true, true, stream_time >= rtt, 1.0, false, false
 			 UNION ALL
 			SELECT false, l.yes, t.yes, w.degree, h.yes, b.yes
@@ -117,7 +119,7 @@ BEGIN ATOMIC
 		   LATERAL (SELECT within.server * (cpu_time + io_time + queue_time) + in_xact_wait_time +
 						   greatest(s.held_up_time - other_time, 0) AS old,
 						   within.server * n.work * (cpu_time + io_time + queue_time) / s.to_speed +
-						   in_xact_wait_time - waits.known +
+						   n.work * (in_xact_wait_time - waits.known) +
 						   greatest(n.held_up - other_time, 0) +
 						   n.trips * within.new * coalesce(waits.known / nullif(waits.trips, 0), 1) AS new
 					) hold,

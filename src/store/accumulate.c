@@ -147,7 +147,9 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	ClientCounters *counters;
 
 	make_histograms(tally, &histograms);
-	group = clients_acquire(&state->key, &state->member, now);
+	/* a group that begins with this gain began when the gain did */
+	group = clients_acquire(&state->key, &state->member,
+							now - (attributed(gain) + pending) / NS_PER_US);
 	counters = &group->counters;
 	group->usage += gain->requests;
 	ledger_totals_add(&counters->totals, gain);
