@@ -20,9 +20,11 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "request_log.h"
 #include "storage/shmem.h"
+#include "utils/builtins.h"
 
 /* Lines in a second, of a session and of the server. */
 #define SESSION_LINES		10
@@ -71,22 +73,6 @@ count_line(LineCount *count, int64 second, int most)
 	return count->lines < most && ++count->lines > 0;
 }
 
-/* As pg_size_pretty() has it. */
-static void
-format_bytes(char *buffer, size_t size, int64 bytes)
-{
-	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-	int			unit = 0;
-	int64		value = bytes;
-
-	while (value >= INT64CONST(10240) && unit < (int) lengthof(units) - 1)
-	{
-		value = (value + 512) / 1024;
-		unit++;
-	}
-	snprintf(buffer, size, INT64_FORMAT " %s", value, units[unit]);
-}
-
 static double
 ms(int64 time)
 {
@@ -106,31 +92,29 @@ reason_of_send(const RequestLine *line)
 static void
 write_line(const RequestLine *line)
 {
-	char		network[40] = "";
-	char		bytes[40];
-	char		rtt[40] = "";
-	char		queryid[60] = "";
-	char		others[60] = "";
+	StringInfoData message;
+	text	   *bytes = DatumGetTextPP(DirectFunctionCall1(pg_size_pretty,
+														   Int64GetDatum(line->bytes)));
 
-	format_bytes(bytes, sizeof(bytes), line->bytes);
+	initStringInfo(&message);
+	appendStringInfo(&message, "duration %.1f ms: exec %.1f, send %.1f%s, recv %.1f",
+					 ms(line->duration), ms(line->exec), ms(line->send), reason_of_send(line),
+					 ms(line->recv));
 	if (line->network > 0)
-		snprintf(network, sizeof(network), ", network %.1f", ms(line->network));
+		appendStringInfo(&message, ", network %.1f", ms(line->network));
+	appendStringInfo(&message, ", %s; wait before it %.1f ms%s", text_to_cstring(bytes),
+					 ms(line->wait), line->wait_in_xact ? " in transaction" : "");
 	if (line->rtt > 0)
-		snprintf(rtt, sizeof(rtt), "; rtt %.1f ms", ms(line->rtt));
+		appendStringInfo(&message, "; rtt %.1f ms", ms(line->rtt));
 	if (line->queryid != 0)
-		snprintf(queryid, sizeof(queryid), "; query identifier " INT64_FORMAT,
-				 (int64) line->queryid);
+		appendStringInfo(&message, "; query identifier " INT64_FORMAT, (int64) line->queryid);
 	if (left_out > 0)
-		snprintf(others, sizeof(others), "; " INT64_FORMAT " more were not logged",
-				 left_out);
+		appendStringInfo(&message, "; " INT64_FORMAT " more were not logged", left_out);
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("duration %.1f ms: exec %.1f, send %.1f%s, recv %.1f%s, %s; wait before it %.1f ms%s%s%s%s",
-					ms(line->duration), ms(line->exec), ms(line->send),
-					reason_of_send(line), ms(line->recv), network, bytes,
-					ms(line->wait), line->wait_in_xact ? " in transaction" : "",
-					rtt, queryid, others),
+			(errmsg_internal("%s", message.data),
 			 errhidestmt(true),
 			 errhidecontext(true)));
+	pfree(message.data);
 }
 
 /*

@@ -104,26 +104,22 @@ process_times_blocked(void)
 }
 
 #ifdef __linux__
-/* Processors to which the server is bound, of machines of any size; 0: unknown. */
+/* Linux can have 8,192 processors. */
+#define MOST_PROCESSORS		8192
+
+/* Processors to which the server is bound; 0: unknown. */
 static int
 bound_processors(void)
 {
-	for (int most = 1024; most <= 1024 * 1024; most *= 4)
-	{
-		cpu_set_t  *set = CPU_ALLOC(most);
-		size_t		size = CPU_ALLOC_SIZE(most);
-		int			count = 0;
+	cpu_set_t  *set = CPU_ALLOC(MOST_PROCESSORS);
+	size_t		size = CPU_ALLOC_SIZE(MOST_PROCESSORS);
+	int			count = 0;
 
-		if (set == NULL)
-			return 0;
-		/* this backend may have been bound otherwise than all others */
-		if (sched_getaffinity(PostmasterPid, size, set) == 0)
-			count = CPU_COUNT_S(size, set);
-		CPU_FREE(set);
-		if (count > 0 || errno != EINVAL)
-			return count;
-	}
-	return 0;
+	/* this backend may have been bound otherwise than all others */
+	if (set != NULL && sched_getaffinity(PostmasterPid, size, set) == 0)
+		count = CPU_COUNT_S(size, set);
+	CPU_FREE(set);
+	return count;
 }
 
 /*

@@ -64,34 +64,21 @@ history_shmem_init(void)
 }
 
 /*
- * The row of a database: its own, or an unused one, or that of all others; of
- * none that is known, too.
+ * The row of a database in the interval in progress: its own, or an unused one, or
+ * that of all others; of none that is known, too.
  */
 static HistoryRow *
-row_for(HistoryInterval *interval, Oid datid)
+row_for(Oid datid)
 {
-	for (int i = 0; OidIsValid(datid) && i < HISTORY_DATABASES; i++)
-	{
-		HistoryRow *row = &interval->rows[i];
+	HistoryRow *rows = interval_get(shared->current)->rows;
+	int			i = OidIsValid(datid) ? 0 : HISTORY_DATABASES;
 
-		if (!row->used || row->datid == datid)
-			return row;
-	}
-	return &interval->rows[HISTORY_DATABASES];
-}
-
-static HistoryRow *
-row_for_adding(HistoryInterval *interval, Oid datid)
-{
-	HistoryRow *row = row_for(interval, datid);
-
-	if (!row->used)
-	{
-		row->used = true;
-		if (row != &interval->rows[HISTORY_DATABASES])
-			row->datid = datid;
-	}
-	return row;
+	while (i < HISTORY_DATABASES && rows[i].used && rows[i].datid != datid)
+		i++;
+	rows[i].used = true;
+	if (i < HISTORY_DATABASES)
+		rows[i].datid = datid;
+	return &rows[i];
 }
 
 /*
@@ -103,7 +90,7 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 	HistoryRow *row;
 
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
-	row = row_for_adding(interval_get(shared->current), datid);
+	row = row_for(datid);
 	ledger_totals_add(&row->totals, totals);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
@@ -119,7 +106,7 @@ history_add_connect(Oid datid, const ConnectTotals *connect)
 	HistoryRow *row;
 
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
-	row = row_for_adding(interval_get(shared->current), datid);
+	row = row_for(datid);
 	row->connections += connect->connections;
 	row->connect += connect->time;
 	locks_release(LOCK_HISTORY, 0);
@@ -176,72 +163,41 @@ history_reset(TimestampTz now)
 	locks_release(LOCK_HISTORY, 0);
 }
 
-/* How many intervals are copied while the lock is held: some microseconds. */
-#define COPY_STEP		16
-
-typedef struct HistoryCopies
-{
-	HistoryInterval *at;		/* room for as many as are kept */
-	int64		first;			/* number of the first one there */
-	int64		next;			/* ... of the next one to be copied */
-} HistoryCopies;
-
-/* Copy some more; false if the last one of these was the one in progress. */
-static bool
-copy_some(HistoryCopies *copies)
-{
-	int64		first;
-	int64		to;
-	bool		more;
-
-	locks_acquire(LOCK_HISTORY, 0, LW_SHARED);
-	first = shared->first;
-	if (first > copies->next)
-		copies->first = copies->next = first;
-	to = Min(copies->next + COPY_STEP, copies->first + pgnetlat_history_size);
-	to = Min(to, shared->current + 1);
-	for (int64 i = copies->next; i < to; i++)
-		copies->at[i - copies->first] = *interval_get(i);
-	more = to <= shared->current;
-	locks_release(LOCK_HISTORY, 0);
-
-	/* what is not kept any more, after all */
-	if (first > copies->first)
-		memmove(copies->at, copies->at + (first - copies->first),
-				(to - first) * sizeof(HistoryInterval));
-	copies->first = first;
-	copies->next = to;
-	return more;
-}
-
 /*
  * A palloc'd copy of the intervals, oldest first; the last is in progress and
  * shown as ending now.
  *
- * It is made in steps, between which others may add.  They add to the interval
- * in progress, which is copied last, and with it the copy ends: all others have
- * been copied when they were complete.
+ * The lock is held for one interval at a time.  Others add to the interval in
+ * progress, which is copied last: those before it have been copied when they were
+ * complete.
  */
 HistoryInterval *
 history_copy(TimestampTz now, int *count)
 {
-	HistoryCopies copies = {0};
-	HistoryInterval *last;
+	HistoryInterval *copies = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
+											  MCXT_ALLOC_HUGE);
+	int64		number = 0;
+	bool		more = true;
 
-	copies.at = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
-								MCXT_ALLOC_HUGE);
-	while (copy_some(&copies))
-		;
-	*count = (int) (copies.next - copies.first);
-	last = &copies.at[*count - 1];
-	last->end = Max(now, last->start);
+	for (*count = 0; more; (*count)++)
+	{
+		/* an interval has begun meanwhile: the oldest one is not kept any more */
+		if (*count == pgnetlat_history_size)
+			memmove(copies, copies + 1, --(*count) * sizeof(HistoryInterval));
+		locks_acquire(LOCK_HISTORY, 0, LW_SHARED);
+		number = Max(number, shared->first);
+		copies[*count] = *interval_get(number);
+		more = number++ < shared->current;
+		locks_release(LOCK_HISTORY, 0);
+	}
+	copies[*count - 1].end = Max(now, copies[*count - 1].start);
 	/* what was known late may be of the interval before */
 	for (int i = 0; i < *count; i++)
 	{
 		for (int j = 0; j <= HISTORY_DATABASES; j++)
-			ledger_totals_fit(&copies.at[i].rows[j].totals);
+			ledger_totals_fit(&copies[i].rows[j].totals);
 	}
-	return copies.at;
+	return copies;
 }
 
 /*

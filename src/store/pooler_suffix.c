@@ -21,15 +21,12 @@
 #define LOCAL_LENGTH		(sizeof(LOCAL) - 1)
 
 #define DIGITS				"0123456789"
-#define OF_HOST_NAMES		DIGITS ".-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Digits of a port, and of a process ID (a suffix may give more bits than Linux). */
 #define PORT_DIGITS			5
-#define PID_DIGITS			20
 #define MAX_PORT			65535
 
-/* No suffix is longer, zero byte included. */
-#define LONGEST_SUFFIX		128
+/* No application_name is longer, zero byte included. */
+#define LONGEST_NAME		256
 
 /*
  * A colon and a port are all that is left of a suffix.  Of one that may have been
@@ -112,40 +109,12 @@ read_local(const char *text, bool cut)
 	text += LOCAL_LENGTH;
 	if (*text == '(')
 	{
-		size_t		digits = strspn(++text, DIGITS);
-
-		text += digits;
-		if (digits == 0 || digits > PID_DIGITS || *text++ != '@')
-			return false;
-		text += strspn(text, OF_HOST_NAMES);
-		if (cut && *text == '\0')
-			return true;
-		if (*text++ != ')')
-			return false;
+		text += strcspn(text, ")");
+		text += *text == ')';
 		if (cut && *text == '\0')
 			return true;
 	}
 	return read_port(text, cut, &port);
-}
-
-/* The last suffix of a name, with a zero byte behind it; false if there is none. */
-static bool
-find_suffix(const char *name, size_t length, size_t *at, char *suffix)
-{
-	for (size_t left = SEPARATOR_LENGTH; left <= length; left++)
-	{
-		size_t		behind = left - SEPARATOR_LENGTH;
-
-		if (memcmp(name + length - left, SEPARATOR, SEPARATOR_LENGTH) != 0)
-			continue;
-		*at = length - left;
-		if (behind >= LONGEST_SUFFIX)
-			return false;
-		memcpy(suffix, name + length - behind, behind);
-		suffix[behind] = '\0';
-		return strlen(suffix) == behind;
-	}
-	return false;
 }
 
 /*
@@ -157,23 +126,29 @@ size_t
 pooler_suffix_read(const char *name, size_t length, size_t longest, PoolerClient *client)
 {
 	bool		cut = length >= longest;
-	char		suffix[LONGEST_SUFFIX];
-	size_t		at;
+	char		rest[LONGEST_NAME];
 	int			poolers = 0;
 
 	memset(client, 0, sizeof(*client));
-	while (find_suffix(name, length, &at, suffix))
+	if (length >= sizeof(rest) || memchr(name, '\0', length) != NULL)
+		return length;
+	memcpy(rest, name, length);
+	rest[length] = '\0';
+	for (;;)
 	{
 		PoolerClient found = {0};
+		char	   *last = NULL;
 
-		if (!read_local(suffix, cut) && !read_tcp(suffix, cut, &found))
-			break;
+		for (char *at = rest; (at = strstr(at, SEPARATOR)) != NULL; at++)
+			last = at;
+		if (last == NULL || (!read_local(last + SEPARATOR_LENGTH, cut) &&
+							 !read_tcp(last + SEPARATOR_LENGTH, cut, &found)))
+			return strlen(rest);
+		*last = '\0';
 		*client = found;
 		client->poolers = ++poolers;
-		length = at;
 		cut = false;
 	}
-	return length;
 }
 
 /* Is it the same connection, as far as that is known? */

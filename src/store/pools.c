@@ -66,18 +66,6 @@ typedef struct PoolsShared
 static PoolsShared *shared = NULL;
 static Pool *pools = NULL;		/* in shared memory, behind that */
 
-static void
-lock_pools(LWLockMode mode)
-{
-	locks_acquire(LOCK_POOLS, 0, mode);
-}
-
-static void
-unlock_pools(void)
-{
-	locks_release(LOCK_POOLS, 0);
-}
-
 static Size
 shared_size(void)
 {
@@ -198,14 +186,14 @@ pools_join(int slot, uint64 session, Oid datid, Oid userid)
 {
 	PoolMember *member = &shared->members[slot];
 
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	member->datid = datid;
 	member->userid = userid;
 	member->pool = find_pool(datid, userid, GetCurrentTimestamp());
 	member->busy = false;
 	member->session = session;
 	change_pools(member, 1, 0);
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 void
@@ -213,7 +201,7 @@ pools_leave(int slot)
 {
 	PoolMember *member = &shared->members[slot];
 
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	if (member->session != 0)
 	{
 		change_pools(member, -1, -(int) member->busy);
@@ -221,7 +209,7 @@ pools_leave(int slot)
 	}
 	member->session = 0;
 	member->busy = false;
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /*
@@ -234,13 +222,13 @@ pools_add_busy_time(int slot, int64 time)
 
 	if (time == 0)
 		return;
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	if (member->session != 0)
 	{
 		pools[ALL].counted.busy_time += time;
 		pools[member->pool].counted.busy_time += time;
 	}
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /*
@@ -249,7 +237,7 @@ pools_add_busy_time(int slot, int64 time)
 void
 pools_reset(TimestampTz now)
 {
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	begin_all(now);
 	for (int i = 0; i < slot_count(); i++)
 	{
@@ -260,7 +248,7 @@ pools_reset(TimestampTz now)
 		member->pool = find_pool(member->datid, member->userid, now);
 		change_pools(member, 1, member->busy);
 	}
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /* ---------------------------------------------------------------------------
@@ -274,13 +262,13 @@ pools_reset(TimestampTz now)
 void
 pools_sampler_starts(void)
 {
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	for (int i = 0; i < shared->count; i++)
 		pools[i].counted.busy = 0;
 	for (int i = 0; i < slot_count(); i++)
 		shared->members[i].busy = false;
 	shared->sampled_to = clock_now();
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 void
@@ -300,7 +288,7 @@ pools_tick(int64 before)
 
 	if (time <= 0)
 		return;
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	for (int i = 0; i < shared->count; i++)
 	{
 		PoolCounts *counted = &pools[i].counted;
@@ -309,7 +297,7 @@ pools_tick(int64 before)
 		counted->busy_max = Max(counted->busy_max, counted->busy);
 	}
 	shared->sampled_to = before;
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /*
@@ -322,14 +310,14 @@ pools_see(int slot, uint64 session, bool busy)
 
 	if (likely(member->busy == busy))
 		return;
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	/* unless it has ended since, or has not yet joined */
 	if (member->session == session)
 	{
 		member->busy = busy;
 		change_pools(member, 0, busy ? 1 : -1);
 	}
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /* What a pool has counted up to now. */
@@ -348,7 +336,7 @@ pools_take_snapshots(SnapshotLevels levels)
 {
 	int64		now = clock_now();
 
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
 		int			place = snapshots_place(&shared->times, level);
@@ -360,7 +348,7 @@ pools_take_snapshots(SnapshotLevels levels)
 		}
 	}
 	snapshots_date(&shared->times, levels, now);
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }
 
 /* ---------------------------------------------------------------------------
@@ -402,7 +390,7 @@ pools_copy(int64 length, int *count)
 	int			place;
 
 	*count = 0;
-	lock_pools(LW_SHARED);
+	locks_acquire(LOCK_POOLS, 0, LW_SHARED);
 	now = clock_now();
 	place = snapshots_begin_window(&shared->times, now - length);
 	for (int i = 0; i < shared->count; i++)
@@ -416,7 +404,7 @@ pools_copy(int64 length, int *count)
 			subtract(copy, &pools[i].kept[place]);
 		(*count)++;
 	}
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 	return copies;
 }
 
@@ -430,7 +418,7 @@ pools_restore(const PoolCounts *saved)
 	int			number = saved->kind == POOL_OF_ALL ? ALL : EVICTED;
 	Pool	   *pool;
 
-	lock_pools(LW_EXCLUSIVE);
+	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	if (saved->kind == POOL_OF_ROLE)
 		number = find_pool(saved->datid, saved->userid, saved->since);
 	pool = &pools[number];
@@ -444,5 +432,5 @@ pools_restore(const PoolCounts *saved)
 		pool->kept[i] = pool->counted;
 		pool->kept[i].sessions_max = 0;
 	}
-	unlock_pools();
+	locks_release(LOCK_POOLS, 0);
 }

@@ -73,10 +73,8 @@ test_others(void)
 		"shop - [2001:db8::7]51034", "shop - [2001:DB8::7]:51034",
 		"shop - [2001:0db8::7]:51034", "shop - [fe80::1%eth0]:51034", "shop - []:51034",
 		"shop - [", "shop - [::1", "shop - [::1]:", "shop - localhost:51034",
-		"shop - unix", "shop - unix:", "shop - unix()", "shop - unix(x@host):6432",
-		"shop - unix(4711):6432", "shop - unix(4711@ho st):6432", "shop - unix(4711@host)",
+		"shop - unix", "shop - unix:", "shop - unix()", "shop - unix(4711@host)",
 		"shop - unix(4711@host)6432", "shop - unix(4711@host):6432)", "shop - unixes:6432",
-		"shop - unix(123456789012345678901@h):1",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -105,7 +103,7 @@ test_cut(void)
 	check_suffix("a name of thirty-two characters. - unix(4711@some-host.example.", 32, "unix", 0);
 	check_suffix("a name of thirty-two characters. - unix(4711@some-host.example)", 32, "unix", 0);
 	check_suffix("a name of thirty-two characters. - unix(4711@some-host.exampl):", 32, "unix", 0);
-	check_none("a name of forty-eight characters, which are many - unix(47111111");
+	check_suffix("a name of forty-eight characters, which are many - unix(47111111", 48, "unix", 0);
 }
 
 static void
