@@ -167,7 +167,7 @@ exchange_refresh_kernel_info(int64 now)
 	}
 	again = exchange_refresh_client_rtt(now);
 	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS, again);
-	known = process_run_queue(&run_queue, &runs, &on_cpu);
+	known = process_run_queue(MyProcPid, &run_queue, &runs, &on_cpu);
 	asked = exchange_ask_kernel(now, &info);
 	exchange_write_begin();
 	if (asked && my_session.record_counts && info.rtt > 0)

@@ -63,7 +63,7 @@ stop_counting(void)
 		return;
 	if (my_session.record_counts && phase != LEDGER_WAITING)
 		(void) exchange_find_statement();
-	known = pgnetlat_rtt_interval >= 0 && process_run_queue(&run_queue, &runs, &on_cpu);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue, &runs, &on_cpu);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)

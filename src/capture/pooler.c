@@ -69,27 +69,13 @@ pooler_attach(void)
 	read_name(&pooler.client);
 }
 
-/* Does the pool have the connection between two transactions? */
-static bool
-is_handed_on(void)
-{
-	switch (pgnetlat_pooler_mode)
-	{
-		case POOLER_MODE_SESSION:
-			return false;
-		case POOLER_MODE_TRANSACTION:
-			return true;
-		case POOLER_MODE_AUTO:
-			break;
-	}
-	return pooler.handed_on;
-}
-
 /* Must each exchange be looked at, and each wait? */
 bool
 pooler_is_watched(void)
 {
-	return is_handed_on() || pooler.released;
+	if (pgnetlat_pooler_mode == POOLER_MODE_AUTO)
+		return pooler.handed_on || pooler.released;
+	return pgnetlat_pooler_mode == POOLER_MODE_TRANSACTION || pooler.released;
 }
 
 /* The text of the statement that was run last, as others see it; or NULL. */
@@ -127,25 +113,6 @@ was_check(void)
 				   pgstat_track_activity_query_size - 1) == 0;
 }
 
-/* application_name has changed in an exchange outside of transaction blocks. */
-static bool
-client_changed(const PoolerClient *before)
-{
-	if (pooler.client.poolers > 0)
-	{
-		bool		same = pooler_suffix_same(before, &pooler.client);
-
-		if (before->poolers > 0 && !same)
-			pooler.handed_on = true;
-		pooler.released = false;
-		return !same;
-	}
-	pooler.released = before->poolers > 0 && was_cleanup();
-	if (pooler.released)
-		pooler.handed_on = false;
-	return pooler.released;
-}
-
 /*
  * An exchange has ended: was it the pooler's own?  "in_block": it began or ended
  * in a transaction block; "renamed": application_name may have changed in it.
@@ -159,16 +126,21 @@ pooler_ends_exchange(bool renamed, bool in_block)
 		read_name(&pooler.client);
 	if (in_block || (before.poolers == 0 && pooler.client.poolers == 0 && !pooler.released))
 		return false;
-	if (!pooler_suffix_same(&before, &pooler.client))
+	if (pooler_suffix_same(&before, &pooler.client))
 	{
-		pooler.ask_again = 0;
-		return client_changed(&before);
+		if (pooler_is_watched() && was_check())
+			return true;
+		/* it was a client who has cleaned up */
+		pooler.released = false;
+		return false;
 	}
-	if (pooler_is_watched() && was_check())
-		return true;
-	/* it was a client who has cleaned up */
-	pooler.released = false;
-	return false;
+	pooler.ask_again = 0;
+	pooler.released = pooler.client.poolers == 0 && was_cleanup();
+	if (pooler.released)
+		pooler.handed_on = false;
+	else if (before.poolers > 0 && pooler.client.poolers > 0)
+		pooler.handed_on = true;
+	return pooler.released || pooler.client.poolers > 0;
 }
 
 /* Is the wait that begins the pool's? */

@@ -20,7 +20,6 @@
 #include "process.h"
 #include "utils/float.h"
 
-#ifdef __linux__
 /* The first line of a small file, without its end; false if there is none. */
 static bool
 read_line(const char *path, char *line, size_t size)
@@ -38,55 +37,21 @@ read_line(const char *path, char *line, size_t size)
 	line[strcspn(line, "\n")] = '\0';
 	return true;
 }
-#endif
-
-/* What the scheduler says of a process; false where it does not. */
-static bool
-read_schedstat(const char *process, int64 *time, int64 *runs, int64 *on_cpu)
-{
-#ifdef __linux__
-	char		path[64];
-	char		line[96];
-	long long	running;
-	long long	waiting;
-	long long	count;
-
-	snprintf(path, sizeof(path), "/proc/%s/schedstat", process);
-	if (read_line(path, line, sizeof(line)) &&
-		sscanf(line, "%lld %lld %lld", &running, &waiting, &count) == 3)
-	{
-		*time = waiting;
-		*runs = count;
-		*on_cpu = running;
-		return true;
-	}
-#endif
-	return false;
-}
 
 /*
- * The time for which this process was ready to run and did not get a
+ * The time for which a process of this server was ready to run and did not get a
  * processor, since it started, how often it got one, and for how long; false
  * where the kernel does not say.
  */
 bool
-process_run_queue(int64 *time, int64 *runs, int64 *on_cpu)
+process_run_queue(int pid, int64 *time, int64 *runs, int64 *on_cpu)
 {
-	return read_schedstat("self", time, runs, on_cpu);
-}
+	char		path[64];
+	char		line[96];
 
-/*
- * The same time of another process of this server.
- */
-bool
-process_run_queue_of(int pid, int64 *time)
-{
-	char		process[16];
-	int64		runs;
-	int64		on_cpu;
-
-	snprintf(process, sizeof(process), "%d", pid);
-	return read_schedstat(process, time, &runs, &on_cpu);
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	return read_line(path, line, sizeof(line)) &&
+		sscanf(line, INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT, on_cpu, time, runs) == 3;
 }
 
 /*
@@ -103,22 +68,19 @@ process_times_blocked(void)
 	return usage.ru_nvcsw;
 }
 
-#ifdef __linux__
-/* Linux can have 8,192 processors. */
-#define MOST_PROCESSORS		8192
-
 /* Processors to which the server is bound; 0: unknown. */
 static int
 bound_processors(void)
 {
-	cpu_set_t  *set = CPU_ALLOC(MOST_PROCESSORS);
-	size_t		size = CPU_ALLOC_SIZE(MOST_PROCESSORS);
 	int			count = 0;
+#ifdef __linux__
+	/* Linux can have 8,192 processors */
+	cpu_set_t	set[8192 / CPU_SETSIZE];
 
 	/* this backend may have been bound otherwise than all others */
-	if (set != NULL && sched_getaffinity(PostmasterPid, size, set) == 0)
-		count = CPU_COUNT_S(size, set);
-	CPU_FREE(set);
+	if (sched_getaffinity(PostmasterPid, sizeof(set), set) == 0)
+		count = CPU_COUNT_S(sizeof(set), set);
+#endif
 	return count;
 }
 
@@ -154,28 +116,15 @@ quota_of_processors(void)
 		*end = '\0';
 	}
 }
-#endif
-
 /*
  * How many processors the server may use: not necessarily a whole number.
  */
 double
 process_processors(void)
 {
-#ifdef __linux__
-	int			bound = bound_processors();
-	double		quota = quota_of_processors();
+	int			count = bound_processors();
 
-	if (bound > 0)
-		return Min(bound, quota);
-#endif
-#ifdef _SC_NPROCESSORS_ONLN
-	{
-		long		online = sysconf(_SC_NPROCESSORS_ONLN);
-
-		if (online > 0)
-			return online;
-	}
-#endif
-	return 1;
+	if (count <= 0)
+		count = (int) sysconf(_SC_NPROCESSORS_ONLN);
+	return Min(Max(count, 1), quota_of_processors());
 }

@@ -13,8 +13,7 @@
 #ifndef PGNETLAT_PROCESS_H
 #define PGNETLAT_PROCESS_H
 
-extern bool process_run_queue(int64 *time, int64 *runs, int64 *on_cpu); /* ns, times, ns */
-extern bool process_run_queue_of(int pid, int64 *time);
+extern bool process_run_queue(int pid, int64 *time, int64 *runs, int64 *on_cpu);	/* ns, times, ns */
 extern long process_times_blocked(void);
 extern double process_processors(void);
 

@@ -387,9 +387,11 @@ sample_run_queue(int index, const Seen *seen, const Tick *tick)
 {
 	SlotSampled *sampled;
 	int64		time;
+	int64		runs;
+	int64		on_cpu;
 
 	if (seen->doing.event != 0 || !seen->view.run_queue_known ||
-		!process_run_queue_of(seen->view.pid, &time))
+		!process_run_queue(seen->view.pid, &time, &runs, &on_cpu))
 		return;
 	sampled = slot_sampled_begin(index, seen->view.session, tick->generation);
 	if (sampled == NULL)
