@@ -78,7 +78,8 @@ def watched(lab, results, seconds):
     pgbench = lab.start("tun", [lab.program("pgbench"), "-n", "-c", 4, "-T", 600], stdout=log, stderr=log)
     columns = ["total_time", *measure.COUNTS]
     sums = [name for name in (*measure.TIMES, *measure.COUNTS) if name != "pending_time"]
-    query = f"SELECT {', '.join(sums)} FROM pgnetlat_clients WHERE application_name = 'pgbench' AND client_addr IS NOT NULL"
+    query = (f"SELECT {', '.join(f'sum({name}::numeric) AS {name}' for name in sums)}"
+             " FROM pgnetlat_clients WHERE application_name = 'pgbench'")
     seen, group, readings, fallen = {}, {}, 0, []
     until = time.monotonic() + seconds
     while time.monotonic() < until or readings < READINGS and time.monotonic() < until + PATIENCE:
