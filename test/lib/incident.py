@@ -96,7 +96,7 @@ def laboratory():
         with workspace.Workspace("incident") as space, \
                 postgres.Server(space, settings={"shared_preload_libraries": "pgnetlat"}).initialise() as server:
             yield server, lambda command, distance, **environment: space.start(
-                command, environment=server.environment(**environment), start_new_session=True)
+                command, environment={**server.environment(), **environment}, start_new_session=True)
 
 
 def ask(server, query):
@@ -107,6 +107,8 @@ def ask(server, query):
 
 def folded(line):
     """A line of psql's expanded output, with what does not fit below the value's beginning; others as they are."""
+    if line.startswith("-[ RECORD"):
+        return [line[:WIDTH]]
     indent = " " * (line.find("| ") + 2)
     return textwrap.wrap(line, WIDTH, subsequent_indent=indent) if len(line) > WIDTH else [line.rstrip()]
 
@@ -135,10 +137,12 @@ def main():
     options.add_argument("--readme", type=pathlib.Path)
     options = options.parse_args()
     with laboratory() as (server, start):
-        server.sql("CREATE EXTENSION pgnetlat", TABLES)
+        roles = sorted({name for name, *_ in APPLICATIONS})
+        server.sql("CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
+                   "GRANT ALL ON ALL TABLES IN SCHEMA public TO " + ", ".join(roles))
         for name, distance, command, number in APPLICATIONS:
             for _ in range(number):
-                start(["bash", "-c", "exec 2>/dev/null; " + command], distance, PGAPPNAME=name)
+                start(["bash", "-c", "exec 2>/dev/null; " + command], distance, PGAPPNAME=name, PGUSER=name)
             time.sleep(0.5)
         time.sleep(DURATION)
         answers = {name: ask(server, query) for name, query, _ in QUESTIONS}
