@@ -45,6 +45,24 @@ socket_cookie(pgsocket sock)
 	return cookie;
 }
 
+/* One end of a connection; false if it is not TCP. */
+static bool
+read_end(const struct sockaddr_storage *end, uint8 *address, uint16 *port, uint32 *scope)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *) end;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *) end;
+
+	if (end->ss_family != AF_INET && end->ss_family != AF_INET6)
+		return false;
+	if (end->ss_family == AF_INET)
+		memcpy(address, &v4->sin_addr, sizeof(v4->sin_addr));
+	else
+		memcpy(address, &v6->sin6_addr, sizeof(v6->sin6_addr));
+	*port = end->ss_family == AF_INET ? v4->sin_port : v6->sin6_port;
+	*scope = end->ss_family == AF_INET ? 0 : v6->sin6_scope_id;
+	return true;
+}
+
 /*
  * Fill in both ends of a client connection; family 0 if it is not TCP.
  */
@@ -53,33 +71,10 @@ tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *local,
 				  const struct sockaddr_storage *remote, TcpEndpoints *endpoints)
 {
 	memset(endpoints, 0, sizeof(*endpoints));
-	if (local->ss_family != remote->ss_family)
+	if (!read_end(local, endpoints->local_address, &endpoints->local_port, &endpoints->scope) ||
+		!read_end(remote, endpoints->remote_address, &endpoints->remote_port, &endpoints->scope))
 		return;
-	if (local->ss_family == AF_INET)
-	{
-		const struct sockaddr_in *l = (const struct sockaddr_in *) local;
-		const struct sockaddr_in *r = (const struct sockaddr_in *) remote;
-
-		endpoints->family = AF_INET;
-		memcpy(endpoints->local_address, &l->sin_addr, sizeof(l->sin_addr));
-		memcpy(endpoints->remote_address, &r->sin_addr, sizeof(r->sin_addr));
-		endpoints->local_port = l->sin_port;
-		endpoints->remote_port = r->sin_port;
-	}
-	else if (local->ss_family == AF_INET6)
-	{
-		const struct sockaddr_in6 *l = (const struct sockaddr_in6 *) local;
-		const struct sockaddr_in6 *r = (const struct sockaddr_in6 *) remote;
-
-		endpoints->family = AF_INET6;
-		memcpy(endpoints->local_address, &l->sin6_addr, sizeof(l->sin6_addr));
-		memcpy(endpoints->remote_address, &r->sin6_addr, sizeof(r->sin6_addr));
-		endpoints->local_port = l->sin6_port;
-		endpoints->remote_port = r->sin6_port;
-		endpoints->scope = r->sin6_scope_id;
-	}
-	else
-		return;
+	endpoints->family = local->ss_family;
 	endpoints->cookie = socket_cookie(sock);
 }
 

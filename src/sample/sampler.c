@@ -92,7 +92,7 @@
  */
 #define SNAPSHOT_EACH_NS		(500 * NS_PER_US)
 
-/* Longer than this the sampler does not sleep. */
+/* Longer than this the sampler does not sleep: snapshots may be as late. */
 #define LONGEST_SLEEP_NS		NS_PER_S
 
 static SamplerStatus *status = NULL;
@@ -229,7 +229,6 @@ longest_sleep(const Tick *tick)
 	int64		until = tick->now + LONGEST_SLEEP_NS;
 
 	until = Min(until, sample_sessions_next_due());
-	until = Min(until, snapshots_next_due(&status->schedule));
 	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
 	return until;
 }

@@ -18,17 +18,6 @@ static const int64_t lengths[SNAPSHOT_LEVELS] = {
 	SNAPSHOTS_LONGEST_NS,
 };
 
-/* When the next snapshot of a level is due; 0: at once. */
-static int64_t
-level_next_due(const SnapshotSchedule *schedule, int level)
-{
-	int64_t		after = lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
-
-	if (schedule->taken[level] == 0)
-		return 0;
-	return schedule->taken[level] + (after > schedule->apart ? after : schedule->apart);
-}
-
 /* From now on snapshots are at least so far apart, within bounds. */
 void
 snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart)
@@ -51,28 +40,16 @@ snapshots_due(SnapshotSchedule *schedule, int64_t now)
 
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
-		if (now < level_next_due(schedule, level))
+		int64_t		apart = lengths[level] / (SNAPSHOTS_PER_LEVEL - 1);
+
+		if (apart < schedule->apart)
+			apart = schedule->apart;
+		if (schedule->taken[level] != 0 && now < schedule->taken[level] + apart)
 			continue;
 		schedule->taken[level] = now;
 		due |= 1u << level;
 	}
 	return due;
-}
-
-/* When snapshots are due next, of any level; 0: at once. */
-int64_t
-snapshots_next_due(const SnapshotSchedule *schedule)
-{
-	int64_t		next = level_next_due(schedule, 0);
-
-	for (int level = 1; level < SNAPSHOT_LEVELS; level++)
-	{
-		int64_t		due = level_next_due(schedule, level);
-
-		if (due < next)
-			next = due;
-	}
-	return next;
 }
 
 /* The oldest one of so many, unused places counting as the oldest. */

@@ -44,7 +44,6 @@ typedef struct SnapshotTimes
 } SnapshotTimes;
 
 extern SnapshotLevels snapshots_due(SnapshotSchedule *schedule, int64_t now);
-extern int64_t snapshots_next_due(const SnapshotSchedule *schedule);
 extern void snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart);
 extern int	snapshots_place(const SnapshotTimes *kept, int level);
 extern int	snapshots_find(const SnapshotTimes *kept, int64_t since);

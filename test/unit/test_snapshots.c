@@ -62,7 +62,6 @@ test_apart(void)
 	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "first of all levels");
 	snapshots_keep_apart(&schedule, 5 * SECOND);
 	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 0, "they cost too much");
-	CHECK_EQUAL(snapshots_next_due(&schedule), 1005 * SECOND, "later, then");
 	CHECK_EQUAL(snapshots_due(&schedule, 1005 * SECOND), 1, "after 5 seconds");
 	snapshots_keep_apart(&schedule, 60 * SECOND);
 	CHECK_EQUAL(snapshots_due(&schedule, 1014 * SECOND), 0, "they cost much more");
@@ -150,32 +149,11 @@ test_gap(void)
 	CHECK(window(now, 10 * SECOND) < 14 * SECOND, "as if nothing had happened");
 }
 
-/* Who sleeps until the next ones are due misses none, and is not up too early. */
-static void
-test_next_due(void)
-{
-	SnapshotSchedule schedule = {.apart = 0};
-	int64_t		now = 1000 * SECOND;
-
-	CHECK_EQUAL(snapshots_next_due(&schedule), 0, "none was taken: at once");
-	CHECK(snapshots_due(&schedule, now) != 0, "that is so");
-	for (int i = 0; i < 1000; i++)
-	{
-		int64_t		next = snapshots_next_due(&schedule);
-
-		CHECK(next > now, "they were taken");
-		CHECK_EQUAL(snapshots_due(&schedule, next - 1), 0, "not before");
-		CHECK(snapshots_due(&schedule, next) != 0, "but then");
-		now = next;
-	}
-}
-
 int
 main(void)
 {
 	test_schedule();
 	test_apart();
-	test_next_due();
 	test_young();
 	test_windows();
 	test_pending();
