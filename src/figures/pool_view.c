@@ -46,7 +46,7 @@ pool_distribution(RowBuilder *row, const PoolCounts *pool)
 		row_level(row, columns[i], level);
 	}
 	row_int64(row, "busy_max", pool->busy_max);
-	/* large enough for 99.9 % of the time; without connections it serves nobody */
+	/* for 99.9 % of the time; no connections serve nobody */
 	row_level(row, "pool_size", level < 0 ? level : Max(level, 1));
 }
 
@@ -90,7 +90,7 @@ Datum
 pgnetlat_pools(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
-	PoolCounts   *copies;
+	PoolCounts *copies;
 	int64		length = POOLS_WHOLE;
 	int			count;
 

@@ -116,6 +116,7 @@ quota_of_processors(void)
 		*end = '\0';
 	}
 }
+
 /*
  * How many processors the server may use: not necessarily a whole number.
  */

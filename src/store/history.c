@@ -181,7 +181,10 @@ history_copy(TimestampTz now, int *count)
 
 	for (*count = 0; more; (*count)++)
 	{
-		/* an interval has begun meanwhile: the oldest one is not kept any more */
+		/*
+		 * an interval has begun meanwhile: the oldest one is not kept any
+		 * more
+		 */
 		if (*count == pgnetlat_history_size)
 			memmove(copies, copies + 1, --(*count) * sizeof(HistoryInterval));
 		locks_acquire(LOCK_HISTORY, 0, LW_SHARED);
