@@ -135,7 +135,7 @@ session_exit(int code, Datum arg)
 	stop_counting();
 	accumulate_detach(my_session.index);
 	slot_detach(my_session.slot);
-	active_detach(my_session.index);
+	active_leave(my_session.index);
 	my_session.slot = NULL;
 }
 
@@ -168,7 +168,7 @@ attach(int64 now)
 	else
 		memset(&cost, 0, sizeof(cost));
 	session = slot_open(my_session.slot);
-	active_attach(my_session.index);
+	active_enter(my_session.index);
 	accumulate_attach(my_session.index, session, &cost);
 	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first one: there may be no sampler to say so */

@@ -14,8 +14,7 @@
  * at least as new as what any reader wrote that saw the count from before.
  *
  * Other barriers are where something is handed over without a change count:
- * records (recorder.[ch]), profiles that begin anew (wait_events.c), and the
- * sampler's sleep (active_sessions.h).
+ * records (recorder.[ch]) and the sampler's sleep (active_sessions.h).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

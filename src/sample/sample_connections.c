@@ -12,7 +12,6 @@
 #include "sample_connections.h"
 #include "settings.h"
 #include "tcpinfo.h"
-#include "utils/memutils.h"
 
 /*
  * At most this many questions to the kernel per sample_interval.  One takes 1 to
@@ -22,81 +21,23 @@
  */
 #define QUERIES_PER_INTERVAL	32
 
-/* Of this session the kernel knew no connection. */
-typedef struct GoneConnection
-{
-	uint64		session;
-	int64		ask_again;		/* monotonic: not before */
-} GoneConnection;
-
-static GoneConnection *gone = NULL; /* by slot */
-
 /*
- * Where there are more connections to ask about than questions, these go round:
+ * Where there are more connections to ask about than questions, they take turns:
  * connections are numbered within a tick.
  */
-static int	queries_most;
 static int	number = 0;			/* of connections in this tick, so far */
-static int	count_before = 0;	/* of them in the tick before */
-static int	first = 0;			/* number of the first one to ask about */
-
-void
-sample_connections_init(void)
-{
-	gone = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(GoneConnection));
-}
+static int	turns = 1;			/* ticks until each has been asked about */
+static int	turn = 0;
 
 void
 sample_connections_begin_tick(const Tick *tick)
 {
-	queries_most = QUERIES_PER_INTERVAL * tick->interval /
+	int			most = QUERIES_PER_INTERVAL * tick->interval /
 		(pgnetlat_sample_interval * NS_PER_MS);
-	count_before = number;
-	first = count_before > queries_most ? (first + queries_most) % count_before : 0;
+
+	turns = number / most + 1;
+	turn = (turn + 1) % turns;
 	number = 0;
-}
-
-/* Is it the turn of the next connection? */
-static bool
-is_next(void)
-{
-	int			place = number++ - first;
-
-	return place + (place < 0 ? count_before : 0) < queries_most;
-}
-
-/* The session's connection; false if the session has moved on since "view". */
-static bool
-copy_connection(SessionSlot *slot, const SessionView *view, TcpEndpoints *endpoints,
-				TcpInfo *published_info)
-{
-	*endpoints = slot->published.endpoints;
-	*published_info = slot->published.tcp;
-	return seqlock_read_valid(&slot->lock, view->changecount);
-}
-
-/*
- * Ask the kernel about the connection of the session in a slot.  False if it
- * was not asked, or did not reply.
- */
-static bool
-ask_about_connection(int index, const SessionView *view, const TcpEndpoints *endpoints,
-					 const TcpInfo *known, Tick *tick, TcpInfo *info)
-{
-	GoneConnection *own = &gone[index];
-	int64		now = clock_now();
-	TcpReply	reply;
-
-	if ((own->session == view->session && now < own->ask_again) ||
-		now < tick->diag.ask_again || !is_next())
-		return false;
-	reply = tcpinfo_diag_query(&tick->diag, endpoints, known, now, info);
-	if (reply == TCP_REPLY_GONE)
-	{
-		own->session = view->session;
-		own->ask_again = now + TCP_PAUSE_NS;
-	}
-	return reply == TCP_REPLY_VALID;
 }
 
 /*
@@ -104,39 +45,37 @@ ask_about_connection(int index, const SessionView *view, const TcpEndpoints *end
  * the kernel how it gets on.
  */
 void
-sample_connection(int index, const SessionView *view, Tick *tick)
+sample_connection(int index, const SlotPublished *view, Tick *tick)
 {
-	SessionSlot *slot = slot_get(index);
-	TcpEndpoints endpoints;
-	TcpInfo		before;
-	TcpInfo		known;
+	SlotSampled *sampled = &slot_get(index)->sampled;
+	const TcpInfo *before = &view->tcp;
+	TcpInfo		known = view->tcp;
 	TcpInfo		info;
 	int64		closed;
 	LedgerSampled *ledger;
 
-	if (!copy_connection(slot, view, &endpoints, &before) || endpoints.family == 0)
+	if (view->endpoints.family == 0 || number++ % turns != turn)
 		return;
-	known = before;
-	if (slot->sampled.tcp_session == view->session)
-		tcpstate_latest(&known, &slot->sampled.tcp);
-	if (!ask_about_connection(index, view, &endpoints, &known, tick, &info))
+	if (sampled->tcp_session == view->session)
+		tcpstate_latest(&known, &sampled->tcp);
+	if (tcpinfo_diag_query(&tick->diag, &view->endpoints, &known, clock_now(), &info) !=
+		TCP_REPLY_VALID)
 		return;
-
 	ledger = sampled_begin(index, view, tick);
 	if (ledger == NULL)
 		return;
-	slot->sampled.tcp = info;
-	slot->sampled.tcp_session = view->session;
-	closed = Max(info.rwnd_limited - before.rwnd_limited, 0);
-	if (before.measured_at != 0 && view->phase == LEDGER_SENDING)
+	sampled->tcp = info;
+	sampled->tcp_session = view->session;
+	closed = Max(info.rwnd_limited - before->rwnd_limited, 0);
+	if (before->measured_at != 0 && view->ledger.phase == LEDGER_SENDING)
 	{
 		ledger->send_client = closed;
-		ledger->send_began = view->since;
+		ledger->send_began = view->ledger.since;
 	}
-	else if (before.measured_at != 0 && info.unsent == 0)
+	else if (before->measured_at != 0 && info.unsent == 0)
 	{
 		ledger->drained = true;
-		ledger->drain.total = Max(info.busy - before.busy, 0);
+		ledger->drain.total = Max(info.busy - before->busy, 0);
 		ledger->drain.client = closed;
 	}
 	slot_sampled_end(index);

@@ -16,8 +16,7 @@
 
 #include "sample_sessions.h"
 
-extern void sample_connections_init(void);
 extern void sample_connections_begin_tick(const Tick *tick);
-extern void sample_connection(int index, const SessionView *view, Tick *tick);
+extern void sample_connection(int index, const SlotPublished *view, Tick *tick);
 
 #endif							/* PGNETLAT_SAMPLE_CONNECTIONS_H */

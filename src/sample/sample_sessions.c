@@ -33,14 +33,10 @@
 
 /*
  * So often quiet sessions are looked at: this far apart, and where there are many
- * of them, so much for each, up to the longest time.
+ * of them, so much for each.
  */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
-#define QUIET_LOOK_LONGEST_NS	NS_PER_S
-
-/* So many sessions ahead memory is asked for. */
-#define PREFETCH_AHEAD			4
 
 /* What the worker remembers of a session. */
 typedef struct Seen
@@ -49,13 +45,12 @@ typedef struct Seen
 	PGPROC	   *proc;			/* NULL: none has been seen */
 	SlotDoing	doing;
 	uint32		generation;		/* of resets */
-	bool		busy;			/* in an exchange or a transaction */
 	bool		quiet;			/* looked at now and then */
 	bool		recorded;		/* the record is of what it executes */
 	bool		record_is_sure; /* it has been looked for twice */
 	int64		due;			/* when it is to be attended to */
 
-	SessionView view;
+	SlotPublished view;
 	uint64		record;			/* number of the one in progress */
 	StatementKey statement;		/* of it these parts were sampled: */
 	int64		part[NUM_EXEC_PARTS];
@@ -77,34 +72,14 @@ wait_event_of(const PGPROC *proc)
 
 /* False if the slot is free, or its owner is just writing: next time then. */
 static bool
-view_session(SessionSlot *slot, SessionView *view)
+view_session(const SessionSlot *slot, SlotPublished *view, uint32 *changecount)
 {
-	const SlotPublished *published = &slot->published;
-	const Ledger *ledger = &published->ledger;
-
 	for (int i = 0; i < 3; i++)
 	{
-		uint32		changecount = seqlock_read_begin(&slot->lock);
-
-		if (published->session == 0)
-			return false;
-		view->session = published->session;
-		view->changecount = changecount;
-		view->generation = published->generation;
-		view->exchange_number = ledger->exchange_number;
-		view->phase = ledger->phase;
-		view->wait = ledger->wait;
-		view->since = ledger->since;
-		view->exec = ledger->totals.exec + ledger->exec;
-		view->counted_from = ledger->counted_from;
-		view->proc = published->proc;
-		view->pid = published->pid;
-		view->datid = published->datid;
-		view->userid = published->userid;
-		view->clock_offset = published->clock_offset;
-		view->run_queue_known = published->run_queue_known;
-		if (seqlock_read_valid(&slot->lock, changecount))
-			return true;
+		*changecount = seqlock_read_begin(&slot->lock);
+		*view = slot->published;
+		if (seqlock_read_valid(&slot->lock, *changecount))
+			return view->session != 0;
 	}
 	return false;
 }
@@ -119,9 +94,9 @@ goes_on(int index, const Seen *seen, const Tick *tick)
 }
 
 static LedgerState
-state_of(const SessionView *view, uint32 event)
+state_of(const SlotPublished *view, uint32 event)
 {
-	switch (view->phase)
+	switch (view->ledger.phase)
 	{
 		case LEDGER_OFF:
 			return LEDGER_STATE_DISABLED;
@@ -137,23 +112,23 @@ state_of(const SessionView *view, uint32 event)
 	/* not waiting for its client: a request was read, nothing sent yet */
 	if (event != WAIT_EVENT_CLIENT_READ)
 		return LEDGER_STATE_EXECUTING;
-	return view->wait.in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING;
+	return view->ledger.wait.in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING;
 }
 
 /* What a session of which this is seen has been doing since then. */
 static SlotDoing
-doing_since(const SessionView *view, uint32 event, int64 from)
+doing_since(const SlotPublished *view, uint32 changecount, uint32 event, int64 from)
 {
 	SlotDoing	doing;
 
 	doing.from = Max(from, slot_control->reset_at);
-	doing.changecount = view->changecount;
+	doing.changecount = changecount;
 	doing.event = event;
 	doing.state = state_of(view, event);
 	doing.part = doing.state == LEDGER_STATE_EXECUTING ? wait_event_part(event) :
 		NUM_EXEC_PARTS;
 	doing.idle_from = doing.state == LEDGER_STATE_WAITING ?
-		view->since + view->wait.idle_threshold : PG_INT64_MAX;
+		view->ledger.since + view->ledger.wait.idle_threshold : PG_INT64_MAX;
 	return doing;
 }
 
@@ -162,16 +137,16 @@ doing_since(const SessionView *view, uint32 event, int64 from)
  * slot_sampled_end(); NULL if the session is gone.
  */
 LedgerSampled *
-sampled_begin(int index, const SessionView *view, const Tick *tick)
+sampled_begin(int index, const SlotPublished *view, const Tick *tick)
 {
 	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
 
 	if (sampled == NULL)
 		return NULL;
-	if (sampled->exchange_number != view->exchange_number)
+	if (sampled->exchange_number != view->ledger.exchange_number)
 	{
 		memset(&sampled->ledger, 0, sizeof(sampled->ledger));
-		sampled->exchange_number = view->exchange_number;
+		sampled->exchange_number = view->ledger.exchange_number;
 	}
 	return &sampled->ledger;
 }
@@ -222,24 +197,24 @@ book_statement(int index, Seen *seen, int64 time)
  * is older.
  */
 static void
-find_record(int index, Seen *seen, const SessionView *view)
+find_record(int index, Seen *seen, const SlotPublished *view)
 {
 	FlightRecord record;
 	uint64		number = recorder_number(index);
 
 	/* of a request of which nothing is published: that will be the next one */
-	if (view->phase == LEDGER_WAITING)
+	if (view->ledger.phase == LEDGER_WAITING)
 	{
 		seen->record = number + 1;
 		seen->recorded = true;
 		return;
 	}
 	if (seen->recorded && number == seen->record &&
-		view->exchange_number == seen->view.exchange_number)
+		view->ledger.exchange_number == seen->view.ledger.exchange_number)
 		return;
 	seen->record = number;
 	seen->recorded = recorder_read(index, number, &record) &&
-		record.start >= Max(view->since, slot_control->reset_at);
+		record.start >= Max(view->ledger.since, slot_control->reset_at);
 }
 
 /*
@@ -250,14 +225,14 @@ find_record(int index, Seen *seen, const SessionView *view)
 static int64
 execution_to_add(int index, const Seen *seen, const Tick *tick)
 {
-	const SessionView *view = &seen->view;
+	const SlotPublished *view = &seen->view;
 	FlightRecord record;
 	SlotSampled *sampled;
 	int64		exec;
 	int64		before;
 
 	/* before it is planned nobody knows which one it is */
-	if (!seen->recorded || view->phase != LEDGER_EXECUTING ||
+	if (!seen->recorded || view->ledger.phase != LEDGER_EXECUTING ||
 		view->generation != tick->generation ||
 		!recorder_read(index, seen->record, &record) || record.queryid == 0 ||
 		sampled_begin(index, view, tick) == NULL)
@@ -273,7 +248,7 @@ execution_to_add(int index, const Seen *seen, const Tick *tick)
 	slot_sampled_end(index);
 
 	pg_memory_barrier();
-	if (seqlock_count(&slot_get(index)->lock) == view->changecount)
+	if (seqlock_count(&slot_get(index)->lock) == seen->doing.changecount)
 		return exec - before;
 	if (sampled_begin(index, view, tick) != NULL)
 	{
@@ -293,21 +268,22 @@ execution_to_add(int index, const Seen *seen, const Tick *tick)
  * "sampled" is of that.
  */
 static int64
-execution(int index, const Seen *seen, const SessionView *view, const SlotSampled *sampled,
+execution(int index, const Seen *seen, const SlotPublished *view, const SlotSampled *sampled,
 		  const Tick *tick)
 {
-	int64		exec = view->generation == tick->generation ? view->exec : 0;
-	int64		from = view->since;
+	int64		exec = view->generation == tick->generation ?
+		view->ledger.totals.exec + view->ledger.exec : 0;
+	int64		from = view->ledger.since;
 
 	/* a request may have been read of which nothing is published, for long */
-	if (view->phase == LEDGER_EXECUTING ||
-		(view->phase == LEDGER_WAITING && seen->view.phase == LEDGER_WAITING &&
+	if (view->ledger.phase == LEDGER_EXECUTING ||
+		(view->ledger.phase == LEDGER_WAITING && seen->view.ledger.phase == LEDGER_WAITING &&
 		 slot_request_began(index, &from)))
 	{
-		from = Max(from, Max(view->counted_from, slot_control->reset_at));
+		from = Max(from, Max(view->ledger.counted_from, slot_control->reset_at));
 		exec += Max(tick->now - from, 0);
 	}
-	if (view->phase != LEDGER_WAITING && sampled->exchange_number == view->exchange_number)
+	if (view->ledger.phase != LEDGER_WAITING && sampled->exchange_number == view->ledger.exchange_number)
 		exec -= Min(sampled->ledger.recv, exec);
 	return exec;
 }
@@ -318,7 +294,7 @@ execution(int index, const Seen *seen, const SessionView *view, const SlotSample
  * session that executes often but briefly is seen in proportion.
  */
 static void
-book(int index, Seen *seen, const SessionView *view, const SlotDoing *next, const Tick *tick)
+book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, const Tick *tick)
 {
 	SlotSampled *sampled = slot_sampled_begin(index, view->session, tick->generation);
 	SlotDoing  *doing = &seen->doing;
@@ -331,11 +307,11 @@ book(int index, Seen *seen, const SessionView *view, const SlotDoing *next, cons
 	if (same && doing->part != NUM_EXEC_PARTS)
 		time = exec_parts_book(sampled->exec_part, execution(index, seen, view, sampled, tick),
 							   doing->part, next->from - doing->from);
+	if (same)
+		wait_events_add(index, sampled, next->from, tick->interval);
 	sampled->doing = *next;
 	slot_sampled_end(index);
 
-	if (same)
-		wait_events_add(index, view->session, tick->generation, doing, next->from, tick->interval);
 	if (time > 0)
 		book_statement(index, seen, time);
 	*doing = *next;
@@ -343,13 +319,13 @@ book(int index, Seen *seen, const SessionView *view, const SlotDoing *next, cons
 
 /* In an exchange: the backend has been blocked reading from its client since then. */
 static void
-book_receiving(int index, const SessionView *view, int64 from, const Tick *tick)
+book_receiving(int index, const SlotPublished *view, int64 from, const Tick *tick)
 {
 	LedgerSampled *ledger = sampled_begin(index, view, tick);
 
 	if (ledger == NULL)
 		return;
-	from = Max(Max(from, view->since), Max(ledger->visited, slot_control->reset_at));
+	from = Max(Max(from, view->ledger.since), Max(ledger->visited, slot_control->reset_at));
 	ledger->recv += Max(tick->now - from, 0);
 	ledger->visited = tick->now;
 	slot_sampled_end(index);
@@ -362,11 +338,11 @@ book_receiving(int index, const SessionView *view, int64 from, const Tick *tick)
 
 /* Has the session's response left the kernel, as far as that is known? */
 static bool
-has_drained(const SessionSlot *slot, const SessionView *view)
+has_drained(const SessionSlot *slot, const SlotPublished *view)
 {
-	return !view->wait.draining ||
+	return !view->ledger.wait.draining ||
 		(slot->sampled.session == view->session &&
-		 slot->sampled.exchange_number == view->exchange_number &&
+		 slot->sampled.exchange_number == view->ledger.exchange_number &&
 		 slot->sampled.ledger.drained);
 }
 
@@ -430,7 +406,7 @@ attend_execution(int index, Seen *seen, Tick *tick)
 static void
 attend(int index, Seen *seen, Tick *tick)
 {
-	const SessionView *view = &seen->view;
+	const SlotPublished *view = &seen->view;
 
 	switch (seen->doing.state)
 	{
@@ -438,11 +414,11 @@ attend(int index, Seen *seen, Tick *tick)
 			attend_execution(index, seen, tick);
 			break;
 		case LEDGER_STATE_RECEIVING:
-			if (view->phase == LEDGER_EXECUTING)
+			if (view->ledger.phase == LEDGER_EXECUTING)
 				book_receiving(index, view, 0, tick);
 			break;
 		case LEDGER_STATE_SENDING:
-			if (view->phase == LEDGER_SENDING)
+			if (view->ledger.phase == LEDGER_SENDING)
 				sample_connection(index, view, tick);
 			break;
 		default:
@@ -455,13 +431,13 @@ attend(int index, Seen *seen, Tick *tick)
 
 /* When is a session to be attended to, if it goes on? */
 static int64
-first_due(const SessionView *view, const SlotDoing *doing)
+first_due(const SlotPublished *view, const SlotDoing *doing)
 {
 	switch (doing->state)
 	{
 		case LEDGER_STATE_WAITING:
 		case LEDGER_STATE_WAITING_IN_XACT:
-			return view->wait.draining ? 0 : view->since + view->wait.rtt + QUIET_AFTER_NS;
+			return view->ledger.wait.draining ? 0 : view->ledger.since + view->ledger.wait.rtt + QUIET_AFTER_NS;
 		default:
 			return 0;
 	}
@@ -493,16 +469,16 @@ leave_empty(int index, Seen *seen)
  * long it has waited for a lock is known.
  */
 static int64
-began_at(int index, const Seen *seen, const SessionView *view, uint32 event, const Tick *tick)
+began_at(int index, const Seen *seen, const SlotPublished *view, uint32 event, const Tick *tick)
 {
 	bool		same = seen->view.session == view->session;
 	int64		from = tick->before;
-	int64		began = view->since;
+	int64		began = view->ledger.since;
 	TimestampTz lock_since = 0;
 
 	if (same && seen->quiet)
 	{
-		if (view->phase == LEDGER_WAITING && event != WAIT_EVENT_CLIENT_READ &&
+		if (view->ledger.phase == LEDGER_WAITING && event != WAIT_EVENT_CLIENT_READ &&
 			!slot_request_began(index, &began))
 			began = tick->now;
 		from = Min(from, began);
@@ -515,10 +491,11 @@ began_at(int index, const Seen *seen, const SessionView *view, uint32 event, con
 }
 
 static void
-see_change(int index, Seen *seen, const SessionView *view, Tick *tick)
+see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount, Tick *tick)
 {
 	uint32		event = wait_event_of(view->proc);
-	SlotDoing	doing = doing_since(view, event, began_at(index, seen, view, event, tick));
+	SlotDoing	doing = doing_since(view, changecount, event,
+									began_at(index, seen, view, event, tick));
 
 	if (seen->view.session != view->session)
 	{
@@ -530,12 +507,11 @@ see_change(int index, Seen *seen, const SessionView *view, Tick *tick)
 		flush_statement(seen, 0);
 	if (doing.state == LEDGER_STATE_EXECUTING)
 		find_record(index, seen, view);
-	if (doing.state == LEDGER_STATE_RECEIVING && view->phase == LEDGER_EXECUTING)
+	if (doing.state == LEDGER_STATE_RECEIVING && view->ledger.phase == LEDGER_EXECUTING)
 		book_receiving(index, view, doing.from, tick);
 	seen->proc = view->proc;
 	seen->doing = doing;
 	seen->generation = tick->generation;
-	seen->busy = ledger_state_is_busy(doing.state);
 	seen->quiet = false;
 	seen->record_is_sure = false;
 	seen->view = *view;
@@ -551,19 +527,20 @@ sample_session(int index, Tick *tick)
 {
 	SessionSlot *slot = slot_get(index);
 	Seen	   *seen = &all_seen[index];
-	SessionView view;
+	SlotPublished view;
+	uint32		changecount;
 
 	if (!goes_on(index, seen, tick))
 	{
 		if (slot->published.session == 0)
 			leave_empty(index, seen);
-		if (!view_session(slot, &view))
+		if (!view_session(slot, &view, &changecount))
 			return;
-		see_change(index, seen, &view, tick);
+		see_change(index, seen, &view, changecount, tick);
 	}
 	else if (tick->now >= seen->due)
 		attend(index, seen, tick);
-	pools_see(index, seen->view.session, seen->busy);
+	pools_see(index, seen->view.session, ledger_state_is_busy(seen->doing.state));
 	if (slot_waits_for_lock(seen->doing.event))
 		lock_waits_note(index);
 }
@@ -573,46 +550,28 @@ sample_session(int index, Tick *tick)
  * ---------------------------------------------------------------------------
  */
 
-/*
- * What is looked at lies in several places for each session, and most of a tick
- * would be spent waiting for memory: so that is asked for some sessions ahead.
- */
-static inline void
-prefetch_behind(int place, int count)
-{
-	if (place + 2 * PREFETCH_AHEAD < count)
-		__builtin_prefetch(&all_seen[slots[place + 2 * PREFETCH_AHEAD]]);
-	if (place + PREFETCH_AHEAD < count)
-	{
-		int			index = slots[place + PREFETCH_AHEAD];
-
-		__builtin_prefetch(&slot_get(index)->lock);
-		if (all_seen[index].proc)
-			__builtin_prefetch(&all_seen[index].proc->wait_event_info);
-	}
-}
-
 /* Quiet sessions that are not any more are sampled with the active ones. */
 static void
 look_at_quiet(const Tick *tick)
 {
-	int			count = active_list(SESSIONS_QUIET, slots);
+	int			count = 0;
 
-	quiet_look_due = tick->now +
-		Min(Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS), QUIET_LOOK_LONGEST_NS);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < slot_count(); i++)
 	{
-		prefetch_behind(i, count);
-		if (!goes_on(slots[i], &all_seen[slots[i]], tick))
-			active_enter(slots[i]);
+		if (active_is(i) || slot_get(i)->published.session == 0)
+			continue;
+		count++;
+		if (!goes_on(i, &all_seen[i], tick))
+			active_enter(i);
 	}
+	quiet_look_due = tick->now + Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS);
 }
 
 /* When are quiet sessions to be looked at? */
 int64
 sample_sessions_next_due(void)
 {
-	return active_nobody_attached() ? PG_INT64_MAX : quiet_look_due;
+	return quiet_look_due;
 }
 
 void
@@ -621,50 +580,32 @@ sample_sessions(Tick *tick)
 	tick->generation = slot_generation();
 	if (tick->now >= quiet_look_due)
 		look_at_quiet(tick);
-	tick->active = active_list(SESSIONS_ACTIVE, slots);
+	tick->active = active_list(slots);
 	attended = 0;
 	sample_connections_begin_tick(tick);
 	for (int i = 0; i < tick->active; i++)
-	{
-		prefetch_behind(i, tick->active);
 		sample_session(slots[i], tick);
-	}
 	slot_control->tick_interval = tick->interval;
 	pg_write_barrier();
 	slot_control->last_tick = tick->now;
 }
 
 /*
- * A worker begins: what the one before it saw a session doing, it did up to the last
- * tick.
+ * What the worker before this one saw a session doing goes on until now.
  */
-static void
-take_over(int index, Tick *tick)
-{
-	SessionSlot *slot = slot_get(index);
-	Seen	   *seen = &all_seen[index];
-	SlotDoing	unknown = {.from = slot_control->last_tick,.part = NUM_EXEC_PARTS};
-	SessionView view;
-
-	if (!view_session(slot, &view) || slot->sampled.session != view.session ||
-		slot->sampled.doing.from == 0)
-		return;
-	seen->view = view;
-	seen->generation = slot->sampled.generation;
-	seen->doing = slot->sampled.doing;
-	book(index, seen, &view, &unknown, tick);
-	memset(seen, 0, sizeof(*seen));
-}
-
 void
 sample_sessions_init(void)
 {
-	Tick		tick = {.now = slot_control->last_tick,.generation = slot_generation(),
-		.interval = Max(slot_control->tick_interval, 1)};
-
 	all_seen = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(Seen));
 	slots = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
-	sample_connections_init();
 	for (int i = 0; i < slot_count(); i++)
-		take_over(i, &tick);
+	{
+		const SlotSampled *sampled = &slot_get(i)->sampled;
+
+		if (sampled->doing.from == 0)
+			continue;
+		all_seen[i].view.session = sampled->session;
+		all_seen[i].generation = sampled->generation;
+		all_seen[i].doing = sampled->doing;
+	}
 }

@@ -36,27 +36,7 @@ typedef struct Tick
 	TcpDiag		diag;
 } Tick;
 
-/* What is needed of what a session has published, consistent in itself. */
-typedef struct SessionView
-{
-	uint64		session;
-	uint32		changecount;	/* nothing is published that is not in here */
-	uint32		generation;
-	uint64		exchange_number;
-	LedgerPhase phase;
-	LedgerWaitTerms wait;
-	int64		since;
-	int64		exec;			/* all execution before that */
-	int64		counted_from;	/* nothing before this counts */
-	PGPROC	   *proc;
-	int			pid;
-	Oid			datid;
-	Oid			userid;
-	int64		clock_offset;
-	bool		run_queue_known;
-} SessionView;
-
-extern LedgerSampled *sampled_begin(int index, const SessionView *view, const Tick *tick);
+extern LedgerSampled *sampled_begin(int index, const SlotPublished *view, const Tick *tick);
 
 extern void sample_sessions_init(void);
 extern void sample_sessions(Tick *tick);

@@ -92,11 +92,7 @@
  */
 #define SNAPSHOT_EACH_NS		(500 * NS_PER_US)
 
-/* Longer than this the sampler does not sleep: snapshots may be as late. */
-#define LONGEST_SLEEP_NS		NS_PER_S
-
 static SamplerStatus *status = NULL;
-static int *attached = NULL;	/* slots that have a session */
 
 Size
 sampler_shmem_size(void)
@@ -158,17 +154,16 @@ take_snapshots_if_due(const Tick *tick)
 {
 	SnapshotLevels due = snapshots_due(&status->schedule, tick->now);
 	SlotObservation observation;
-	int			count;
+	int			count = 0;
 
 	if (due == 0)
 		return;
-	count = active_list(SESSIONS_ALL, attached);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < slot_count(); i++)
 	{
-		int			slot = attached[i];
-
-		if (accumulate_and_observe(slot, &observation))
-			windows_add(slot, &observation, due);
+		if (!accumulate_and_observe(i, &observation))
+			continue;
+		windows_add(i, &observation, due);
+		count++;
 	}
 	snapshots_keep_apart(&status->schedule, count * SNAPSHOT_EACH_NS);
 	clients_take_snapshots(due);
@@ -220,17 +215,14 @@ tick_once(Tick *tick)
 }
 
 /*
- * When nothing is to be done but what the clock asks for: until when may the
- * sampler sleep?
+ * Nobody is active: until when may the sampler sleep?  Snapshots may be as late as
+ * quiet sessions are looked at.
  */
 static int64
 longest_sleep(const Tick *tick)
 {
-	int64		until = tick->now + LONGEST_SLEEP_NS;
-
-	until = Min(until, sample_sessions_next_due());
-	until = Min(until, clock_from_timestamp(tick->clock_offset, history_next_due()));
-	return until;
+	return Min(sample_sessions_next_due(),
+			   clock_from_timestamp(tick->clock_offset, history_next_due()));
 }
 
 /* The first tick of the grid that is not before "at"; "due" is one of them. */
@@ -363,7 +355,6 @@ pgnetlat_sampler_main(Datum arg)
 	cpu_time_before = status->cpu_time;
 	sample_sessions_init();
 	lock_waits_init();
-	attached = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(int));
 	tick.before = due = clock_now();
 	tick.clock_offset = clock_measure_offset();
 

@@ -27,12 +27,12 @@ typedef struct ActiveShared
 {
 	Latch	   *volatile sampler;	/* NULL: there is none */
 	pg_atomic_uint32 asleep;	/* it is to be woken by whoever becomes active */
-	ActiveWord	words[FLEXIBLE_ARRAY_MEMBER] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+	pg_atomic_uint64 words[FLEXIBLE_ARRAY_MEMBER];
 } ActiveShared;
 
 static ActiveShared *shared = NULL;
 
-ActiveWord *active_words = NULL;
+pg_atomic_uint64 *active_words = NULL;
 
 static int
 word_count(void)
@@ -43,27 +43,23 @@ word_count(void)
 Size
 active_shmem_size(void)
 {
-	return add_size(offsetof(ActiveShared, words) + PG_CACHE_LINE_SIZE,
-					mul_size(word_count(), sizeof(ActiveWord)));
+	return add_size(offsetof(ActiveShared, words),
+					mul_size(word_count(), sizeof(pg_atomic_uint64)));
 }
 
 void
 active_shmem_init(void)
 {
 	bool		found;
-	char	   *base = ShmemInitStruct("pgnetlat active sessions", active_shmem_size(), &found);
 
-	shared = (ActiveShared *) CACHELINEALIGN(base);
+	shared = ShmemInitStruct("pgnetlat active sessions", active_shmem_size(), &found);
 	active_words = shared->words;
 	if (found)
 		return;
 	shared->sampler = NULL;
 	pg_atomic_init_u32(&shared->asleep, 0);
 	for (int i = 0; i < word_count(); i++)
-	{
-		pg_atomic_init_u64(&active_words[i].attached, 0);
-		pg_atomic_init_u64(&active_words[i].active, 0);
-	}
+		pg_atomic_init_u64(&active_words[i], 0);
 }
 
 static inline uint64
@@ -81,7 +77,7 @@ active_enter(int slot)
 {
 	Latch	   *sampler;
 
-	pg_atomic_fetch_or_u64(&active_words[slot / 64].active, bit_of(slot));
+	pg_atomic_fetch_or_u64(&active_words[slot / 64], bit_of(slot));
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&shared->asleep) == 0 ||
 		pg_atomic_exchange_u32(&shared->asleep, 0) == 0)
@@ -89,22 +85,6 @@ active_enter(int slot)
 	sampler = shared->sampler;
 	if (sampler)
 		SetLatch(sampler);
-}
-
-/* A session has opened its slot. */
-void
-active_attach(int slot)
-{
-	pg_atomic_fetch_or_u64(&active_words[slot / 64].attached, bit_of(slot));
-	active_enter(slot);
-}
-
-/* A session has left its slot. */
-void
-active_detach(int slot)
-{
-	pg_atomic_fetch_and_u64(&active_words[slot / 64].attached, ~bit_of(slot));
-	active_leave(slot);
 }
 
 void
@@ -120,32 +100,19 @@ active_sampler_ends(void)
 	shared->sampler = NULL;
 }
 
-/* Put the slots of a word's bits behind the others; how many there are then. */
-static int
-list_word(uint64 bits, int word, int *slots, int count)
-{
-	for (; bits != 0; bits &= bits - 1)
-		slots[count++] = word * 64 + pg_rightmost_one_pos64(bits);
-	return count;
-}
-
 /*
- * The slots of sessions, in order.  There is room for slot_count() of them in
+ * The slots of active sessions, in order.  There is room for slot_count() of them in
  * "slots"; how many there are is returned.
  */
 int
-active_list(ActiveKind kind, int *slots)
+active_list(int *slots)
 {
 	int			count = 0;
 
 	for (int i = 0; i < word_count(); i++)
 	{
-		uint64		attached = pg_atomic_read_u64(&active_words[i].attached);
-		uint64		active = pg_atomic_read_u64(&active_words[i].active);
-
-		count = list_word(kind == SESSIONS_ACTIVE ? active :
-						  kind == SESSIONS_QUIET ? attached & ~active : attached,
-						  i, slots, count);
+		for (uint64 bits = pg_atomic_read_u64(&active_words[i]); bits != 0; bits &= bits - 1)
+			slots[count++] = i * 64 + pg_rightmost_one_pos64(bits);
 	}
 	return count;
 }
@@ -157,19 +124,8 @@ active_list(ActiveKind kind, int *slots)
 void
 active_leave(int slot)
 {
-	pg_atomic_fetch_and_u64(&active_words[slot / 64].active, ~bit_of(slot));
+	pg_atomic_fetch_and_u64(&active_words[slot / 64], ~bit_of(slot));
 	pg_memory_barrier();
-}
-
-bool
-active_nobody_attached(void)
-{
-	for (int i = 0; i < word_count(); i++)
-	{
-		if (pg_atomic_read_u64(&active_words[i].attached) != 0)
-			return false;
-	}
-	return true;
 }
 
 /*
@@ -183,7 +139,7 @@ active_fall_asleep(void)
 	pg_memory_barrier();
 	for (int i = 0; i < word_count(); i++)
 	{
-		if (pg_atomic_read_u64(&active_words[i].active) == 0)
+		if (pg_atomic_read_u64(&active_words[i]) == 0)
 			continue;
 		active_wake_up();
 		return false;

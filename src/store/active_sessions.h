@@ -43,25 +43,21 @@
  */
 #define QUIET_AFTER_NS		(20 * NS_PER_MS)
 
-/* 64 slots, one bit each. */
-typedef struct ActiveWord
-{
-	pg_atomic_uint64 attached;	/* there is a session */
-	pg_atomic_uint64 active;
-} ActiveWord;
-
-/* the words of all slots; read when a long wait ends */
+/* a bit for each slot; read when a long wait ends */
 #pragma GCC visibility push(hidden)
-extern ActiveWord *active_words;
+extern pg_atomic_uint64 *active_words;
 #pragma GCC visibility pop
+
+static inline bool
+active_is(int slot)
+{
+	return (pg_atomic_read_u64(&active_words[slot / 64]) & UINT64CONST(1) << slot % 64) != 0;
+}
 
 extern Size active_shmem_size(void);
 extern void active_shmem_init(void);
-
-/* Functions for the session itself */
-extern void active_attach(int slot);
-extern void active_detach(int slot);
 extern void active_enter(int slot);
+extern void active_leave(int slot);
 
 /*
  * The session in a slot, this process's, has published something behind what
@@ -71,25 +67,14 @@ static inline void
 active_announce(int slot)
 {
 	pg_memory_barrier();
-	if (unlikely((pg_atomic_read_u64(&active_words[slot / 64].active) &
-				  UINT64CONST(1) << slot % 64) == 0))
+	if (unlikely(!active_is(slot)))
 		active_enter(slot);
 }
-
-/* Which sessions? */
-typedef enum ActiveKind
-{
-	SESSIONS_ACTIVE,
-	SESSIONS_QUIET,				/* the others */
-	SESSIONS_ALL
-} ActiveKind;
 
 /* Functions for the sampler */
 extern void active_sampler_starts(void);
 extern void active_sampler_ends(void);
-extern int	active_list(ActiveKind kind, int *slots);
-extern void active_leave(int slot);
-extern bool active_nobody_attached(void);
+extern int	active_list(int *slots);
 extern bool active_fall_asleep(void);
 extern void active_wake_up(void);
 

@@ -456,7 +456,6 @@ fill_observation(const Look *look, SlotObservation *observation)
 		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
 	observation->tcp_counters = observation->tcp.counters;
 	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
-	observation->doing = look->sampled.doing;
 	observation->doing_until = look->doing_until;
 	observation->blocked_by = look->sampled.blocked_by;
 	observation->held_up = look->sampled.held_up;

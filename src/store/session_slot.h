@@ -109,6 +109,8 @@ typedef struct SlotSampled
 	int64		exec_part[NUM_EXEC_PARTS];	/* of execution since attached or
 											 * reset */
 	SlotDoing	doing;			/* in progress: not in exec_part */
+	int			waits_used;		/* entries of its profile of wait events, ... */
+	int64		waits_since;	/* ... which was last reset then */
 	uint64		added_record;	/* of the record with this number, ... */
 	int64		added_exec;		/* ... so much execution is in the statement's
 								 * entry already */
@@ -168,8 +170,7 @@ typedef struct SlotObservation
 	bool		run_queue_known;	/* else run_queue in the account says
 									 * nothing */
 	ConnectTotals connect;
-	SlotDoing	doing;			/* as in SlotSampled, ... */
-	int64		doing_until;	/* ... until then */
+	int64		doing_until;	/* so long it did what the worker sees */
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;
 } SlotObservation;

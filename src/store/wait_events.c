@@ -21,15 +21,9 @@
 
 typedef struct WaitProfile
 {
-	volatile uint64 session;	/* 0 while the profile is being cleared */
-	volatile uint32 generation;
-	volatile int32 used;
 	pg_atomic_uint64 reset_at;	/* when somebody asked for a reset */
-	volatile uint64 cleared_for;	/* the latest one that was heeded */
-	WaitSample	entries[WAITS_PER_SESSION];
+	WaitSample	entries[WAITS_PER_SESSION]; /* sampled.waits_used of them */
 } WaitProfile;
-
-#define OTHER_ENTRY		(WAITS_PER_SESSION - 1)
 
 static WaitProfile *profiles = NULL;
 
@@ -139,26 +133,6 @@ wait_event_part(uint32 event)
  * ---------------------------------------------------------------------------
  */
 
-static inline bool
-profile_is_of(WaitProfile *profile, uint64 session, uint32 generation)
-{
-	return profile->session == session && profile->generation == generation &&
-		profile->cleared_for == pg_atomic_read_u64(&profile->reset_at);
-}
-
-static void
-profile_clear(WaitProfile *profile, uint64 session, uint32 generation)
-{
-	profile->session = 0;
-	pg_write_barrier();
-	profile->cleared_for = pg_atomic_read_u64(&profile->reset_at);
-	memset(profile->entries, 0, sizeof(profile->entries));
-	profile->used = 0;
-	profile->generation = generation;
-	pg_write_barrier();
-	profile->session = session;
-}
-
 /*
  * The profile begins anew, and is empty until the next sample.
  */
@@ -168,41 +142,26 @@ wait_events_reset(int slot)
 	pg_atomic_write_u64(&profiles[slot].reset_at, (uint64) clock_now());
 }
 
-/*
- * The entry of a pair; where it has none, the next one free, or the last one.  Returns
- * how many are used then.
- */
-static int
-find_entry(WaitSample *entries, int used, LedgerState state, uint32 event, WaitSample **found)
-{
-	WaitSample *entry = entries;
-
-	while (entry < entries + used && (entry->event != event || entry->state != state))
-		entry++;
-	*found = entry;
-	if (entry < entries + used)
-		return used;
-	if (used >= OTHER_ENTRY)
-	{
-		*found = &entries[OTHER_ENTRY];
-		(*found)->other = true;
-		return used;
-	}
-	entry->state = state;
-	entry->event = event;
-	return used + 1;
-}
-
-/* So much time, at one sample for each interval; returns as find_entry(). */
+/* So much time, at one sample for each interval.  How many entries there are then. */
 static int
 add_time(WaitSample *entries, int used, LedgerState state, uint32 event, int64 time,
 		 int64 interval)
 {
-	WaitSample *entry;
+	const int	last = WAITS_PER_SESSION - 1;
+	WaitSample *entry = entries;
 
 	if (time <= 0)
 		return used;
-	used = find_entry(entries, used, state, event, &entry);
+	while (entry < entries + Min(used, last) &&
+		   (entry->event != event || entry->state != state))
+		entry++;
+	if (entry == entries + used)
+	{
+		memset(entry, 0, sizeof(*entry));
+		entry->state = state;
+		entry->event = event;
+		entry->other = used++ == last;
+	}
 	entry->samples += Max((time + interval / 2) / interval, 1);
 	entry->time += time;
 	return used;
@@ -222,21 +181,20 @@ add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int
 }
 
 /*
- * The session was seen doing that until then.  For the worker only.
+ * The session did what it was seen doing until then.  For the worker, between
+ * slot_sampled_begin() and slot_sampled_end().
  */
 void
-wait_events_add(int slot, uint64 session, uint32 generation, const SlotDoing *doing,
-				int64 until, int64 interval)
+wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval)
 {
-	WaitProfile *profile = &profiles[slot];
-	int			used;
+	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[slot].reset_at);
 
-	if (unlikely(!profile_is_of(profile, session, generation)))
-		profile_clear(profile, session, generation);
-	used = add_doing(profile->entries, profile->used, doing,
-					 Max(doing->from, (int64) profile->cleared_for), until, interval);
-	pg_write_barrier();
-	profile->used = used;
+	if (unlikely(sampled->waits_since != reset_at))
+		sampled->waits_used = 0;
+	sampled->waits_since = reset_at;
+	sampled->waits_used = add_doing(profiles[slot].entries, sampled->waits_used,
+									&sampled->doing, Max(sampled->doing.from, reset_at),
+									until, interval);
 }
 
 /*
@@ -247,27 +205,26 @@ wait_events_add(int slot, uint64 session, uint32 generation, const SlotDoing *do
 int
 wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples)
 {
-	WaitProfile *profile = &profiles[slot];
-	const SlotDoing *doing = &observation->doing;
-	int64		reset_at = (int64) pg_atomic_read_u64(&profile->reset_at);
-	int			count = 0;
+	SessionSlot *own = slot_get(slot);
+	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[slot].reset_at);
+	SlotSampled sampled;
+	uint32		changecount;
+	int			attempts = 0;
 
-	memset(samples, 0, WAITS_PER_SESSION * sizeof(WaitSample));
-	if (profile_is_of(profile, observation->session, observation->generation))
+	do
 	{
-		count = profile->used;
-		pg_read_barrier();
-		memcpy(samples, profile->entries, sizeof(profile->entries));
-		pg_read_barrier();
-		if (!profile_is_of(profile, observation->session, observation->generation))
-		{
-			memset(samples, 0, WAITS_PER_SESSION * sizeof(WaitSample));
-			count = 0;
-		}
-	}
-	/* unless it has just been booked, which the copy may have */
-	if (doing->from != 0 && slot_get(slot)->sampled.doing.from == doing->from)
-		count = add_doing(samples, count, doing, Max(doing->from, reset_at),
-						  observation->doing_until, slot_control->tick_interval);
-	return count + samples[OTHER_ENTRY].other;
+		changecount = seqlock_read_begin(&own->sampled_lock);
+		sampled = own->sampled;
+		memcpy(samples, profiles[slot].entries, sizeof(profiles[slot].entries));
+		if (seqlock_read_valid(&own->sampled_lock, changecount))
+			break;
+		sampled.session = 0;
+	} while (seqlock_try_again(&attempts));
+
+	if (sampled.session != observation->session ||
+		sampled.generation != observation->generation || sampled.doing.from == 0)
+		return 0;
+	return add_doing(samples, sampled.waits_since == reset_at ? sampled.waits_used : 0,
+					 &sampled.doing, Max(sampled.doing.from, reset_at),
+					 observation->doing_until, slot_control->tick_interval);
 }

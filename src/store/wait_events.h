@@ -3,8 +3,8 @@
  * wait_events.h
  *	  The sampled profile of each session: wait events by state.
  *
- * Written by the worker alone (to reset one is to ask the worker); readers
- * see each counter whole, but not all of them as of one moment, and add what is in
+ * Written by the worker alone, with what else it knows of the session and under the
+ * same change count; to reset one is to ask the worker.  Readers add what is in
  * progress.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -32,8 +32,7 @@ extern Size wait_events_shmem_size(void);
 extern void wait_events_shmem_init(void);
 extern const char *wait_event_name(uint32 event);
 extern ExecPart wait_event_part(uint32 event);
-extern void wait_events_add(int slot, uint64 session, uint32 generation,
-							const SlotDoing *doing, int64 until, int64 interval);
+extern void wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval);
 extern void wait_events_reset(int slot);
 extern int	wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples);
 
