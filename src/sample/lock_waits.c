@@ -27,6 +27,7 @@
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "sample_sessions.h"
 #include "session_slot.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
@@ -208,13 +209,10 @@ describe_process(Holder *holder)
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {
-	const SessionSlot *slot = slot_get(holder->slot);
-	const Ledger *ledger = &slot->published.ledger;
+	const Ledger *ledger = &slot_get(holder->slot)->published.ledger;
 	BlockerCounters *fresh = &holder->fresh;
 
-	if (slot->sampled.session != holder->session)
-		return NULL;
-	switch (slot->sampled.doing.state)
+	switch (sample_sessions_state(holder->slot, holder->session))
 	{
 		case LEDGER_STATE_EXECUTING:
 			return &fresh->exec;

@@ -574,6 +574,15 @@ sample_sessions_next_due(void)
 	return quiet_look_due;
 }
 
+/* What was the session in a slot last seen doing?  Of another one nothing is known. */
+LedgerState
+sample_sessions_state(int index, uint64 session)
+{
+	const Seen *seen = &all_seen[index];
+
+	return seen->view.session == session ? seen->doing.state : LEDGER_STATE_DISABLED;
+}
+
 void
 sample_sessions(Tick *tick)
 {
