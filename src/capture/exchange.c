@@ -29,36 +29,36 @@ StaticAssertDecl(QUIET_AFTER_NS >= 2 * LONG_WAIT_NS,
 				 "who was quiet must not be on the plain path");
 StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
 
+/*
+ * What has arrived is read at once.  If a request that seemed to have arrived
+ * took longer than this, and longer than a round trip, was it complete?
+ */
+#define LATE_REQUEST_NS				NS_PER_MS
+
 OwnSession	my_session = {
-	.row_limit = ROW_LIMIT_NOT_COUNTING,
-	.xact_status = 'I',
-	.state = STATE_ANY
+	.state = STATE_OFF,
+	.xact_status = 'I'
 };
 
 /*
  * How the wait that begins will be split, but for a response that may drain, and
- * what is plain of it and of the exchange behind it.  The request behind it has
- * arrived already, if "pipelined".
+ * whether it is plain.  The request behind it has arrived already, if "pipelined".
  */
 LedgerWaitTerms
 exchange_next_wait(bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms = exchange_wait_terms(my_session.slot, xact_status);
 
-	my_session.plain = !pipelined && !pooler_is_watched();
+	exchange_set_state(STATE_PLAIN, !pipelined && !pooler_is_watched() &&
+					   terms.idle_threshold >= LONG_WAIT_NS);
 	if (pipelined)
 	{
 		terms.pipelined = true;
-		my_session.late_request = Max(terms.rtt, LATE_REQUEST_NS);
-		my_session.plain_limit = Min(my_session.plain_limit, my_session.late_request);
 		my_session.times_blocked = process_times_blocked();
 	}
+	/* all of it is idle, however short */
 	if (pooler_has_wait(xact_status))
-	{
-		/* all of it is idle, however short */
 		terms.idle_threshold = 0;
-		my_session.plain_limit = 0;
-	}
 	return terms;
 }
 
@@ -107,32 +107,13 @@ exchange_settle(void)
 {
 	if (!tally_settle(my_session.slot))
 		return;
-	my_session.record_counts = my_session.uncounted = false;
-	my_session.plain = false;
-	my_session.plain_limit = 0;
+	exchange_set_state(STATE_COUNTS | STATE_PLAIN, false);
 }
 
 /*
- * Add what is in the tally's statements to their table, so that all places are
- * free.  Takes locks, so it is called only where none can be held.
- */
-void
-exchange_flush_tally(void)
-{
-	accumulate_begin(my_session.index);
-	/* what somebody has taken is not there any more */
-	exchange_write_begin();
-	slot_write_end(my_session.slot);
-	accumulate_own_statements();
-	exchange_write_begin();
-	tally_clear_statements();
-	slot_write_end(my_session.slot);
-	accumulate_end(my_session.index);
-}
-
-/*
- * Find the place in the tally of the statement of the record, which is not where
- * the hint says, or get one for it.
+ * Find the place in the tally of the statement of the record, which is not where the
+ * hint says, or get one for it.  If all are in use, what is in them is added to their
+ * table.  That takes locks, so this is called only where none can be held.
  */
 void
 exchange_look_up_statement(void)
@@ -143,7 +124,15 @@ exchange_look_up_statement(void)
 
 	if (likely(tally_look_up(queryid, userid)))
 		return;
-	exchange_flush_tally();
+	accumulate_begin(my_session.index);
+	/* what somebody has taken is not there any more */
+	exchange_write_begin();
+	slot_write_end(my_session.slot);
+	accumulate_own_statements();
+	exchange_write_begin();
+	tally_clear_statements();
+	slot_write_end(my_session.slot);
+	accumulate_end(my_session.index);
 	(void) tally_look_up(queryid, userid);
 }
 
@@ -151,10 +140,9 @@ exchange_look_up_statement(void)
 static void
 count_record(bool in_block)
 {
-	FlightRecord *record = exchange_record();
-	StatementPart part = {record->exec, record->send, record->bytes, in_block};
+	const FlightRecord *record = exchange_record();
 
-	exchange_count_statement(record, my_tally.current, &part);
+	exchange_count_statement(record, my_tally.current, in_block);
 	my_tally.current->totals.recv += record->recv;
 	my_tally.current->totals.exec -= Min(slot_added_exec(my_session.slot, *my_session.recorder.head),
 										 record->exec);
@@ -162,20 +150,21 @@ count_record(bool in_block)
 
 /*
  * The exchange in progress has ended, and with it its last statement, which has
- * its place; in a write section.  "length" is without the turns in it.
+ * its place; in a write section.  It may be no request: nobody asked for it, or it has
+ * been counted up to a flush in its middle.
  */
 void
-exchange_count_exchange(int64 length, bool in_xact)
+exchange_count_exchange(bool is_request, bool in_xact)
 {
 	bool		part_is_in_block = my_session.in_block || my_session.xact_status != 'I';
 
 	count_record(part_is_in_block);
 	if (part_is_in_block)
 		burst_leave_block(&my_tally.burst, in_xact);
-	if (!my_session.not_counted)
-		tally_observe(METRIC_REQUEST, length);
-	my_session.uncounted = false;
-	my_session.not_counted = true;
+	/* without the round trips of the turns in it */
+	if (is_request)
+		tally_observe(METRIC_REQUEST, my_ledger()->since - my_session.began -
+					  (my_ledger()->totals.network - exchange_before()->network));
 }
 
 /*
@@ -184,8 +173,6 @@ exchange_count_exchange(int64 length, bool in_xact)
 void
 exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 {
-	if (my_session.uncounted)
-		exchange_count_exchange(my_session.length, wait->in_xact);
 	exchange_count_wait(wait);
 	if (is_request && wait->idle == 0)
 		tally_observe_wait(wait->network, wait->client);
@@ -193,44 +180,50 @@ exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 		burst_pause(&my_tally.burst);
 }
 
-/* The record of an exchange that was not plain, with the wait that followed it. */
-void
-exchange_finish_record(LedgerWait *wait)
-{
-	wait->idle += my_session.notified;
-	exchange_record_finish(wait);
-}
-
 /*
- * A part of the exchange has ended, with a turn of so long a round trip (0: with
- * a statement): the record is complete, and the next one begins at "at".
+ * The record is complete, with so long a round trip after it, and the exchange goes on
+ * in another one: at "at", with the same statement or the next.
  */
 static void
-next_record(int64 at, int64 network)
+begin_next_record(int64 at, int64 network, bool same_statement)
 {
 	FlightRecord *record = exchange_record();
+	Oid			userid = same_statement ? record->userid : GetUserId();
+	uint64		queryid = same_statement ? record->queryid : 0;
 
-	if (my_session.record_counts)
-		(void) exchange_find_statement();
-	exchange_write_begin();
-	if (my_session.record_counts)
-	{
-		count_record(my_session.in_block);
-		my_tally.current->totals.network += network;
-		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
-		if (record->statements > 0)
-			exchange_set_state(STATE_STATEMENT_BEFORE, true);
-	}
-	slot_write_end(my_session.slot);
 	record->network = network;
 	record->client = record->idle = 0;
 	record->xact_status = 0;
 	record->flags &= ~RECORD_ENDS_EXCHANGE;
-	if (my_session.record_counts)
+	if (exchange_state(STATE_COUNTS))
 		recorder_push(&my_session.recorder, record);
-	my_session.record_counts = true;
-	exchange_record_begin(at, GetUserId(), RECORD_CONTINUES);
-	exchange_set_state(STATE_STATEMENT_BEGUN | STATE_STATEMENT_PREPARED, false);
+	exchange_record_begin(at, userid, RECORD_CONTINUES);
+	exchange_record()->queryid = queryid;
+	exchange_set_state(STATE_STATEMENT_PREPARED, false);
+	exchange_set_state(STATE_STATEMENT_BEGUN, same_statement);
+	exchange_set_state(STATE_RECORDING | STATE_COUNTS, true);
+}
+
+/*
+ * A part of the exchange has ended, with a turn of so long a round trip or (0) with a
+ * statement; the next one begins at "at".
+ */
+static void
+count_part(int64 at, int64 network, bool same_statement)
+{
+	if (exchange_state(STATE_COUNTS))
+		(void) exchange_find_statement();
+	exchange_write_begin();
+	if (exchange_state(STATE_COUNTS))
+	{
+		count_record(my_session.in_block);
+		my_tally.current->totals.network += network;
+		my_tally.burst.trip = network > 0 ? my_tally.burst.trip + network : 0;
+		if (exchange_record()->statements > 0)
+			exchange_set_state(STATE_STATEMENT_BEFORE, true);
+	}
+	slot_write_end(my_session.slot);
+	begin_next_record(at, network, same_statement);
 }
 
 /*
@@ -245,7 +238,7 @@ exchange_next_statement(int64 at, int64 unsent_bytes)
 
 	at = Max(at, record->start + record->send);
 	exchange_close_record(at, my_session.response_bytes + unsent_bytes, exchange_sampled());
-	next_record(at, 0);
+	count_part(at, 0, false);
 	exchange_set_state(STATE_STATEMENT_DONE, false);
 }
 
@@ -266,8 +259,15 @@ exchange_begin(int64 at, bool is_request)
 	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
 	LedgerWait	wait;
-	bool		later = exchange_request_came_later(at);
+	bool		later;
 
+	/*
+	 * The request seemed to have arrived before the wait began.  Was that a
+	 * part of a message only, or something that nobody answers?  What has
+	 * arrived is read at once; if that takes long, there was no processor.
+	 */
+	later = ledger->wait.pipelined && at - ledger->since > Max(ledger->wait.rtt, LATE_REQUEST_NS) &&
+		process_times_blocked() != my_session.times_blocked;
 	if (ledger->wait.draining ? exchange_measure_drain(at, &info, &measured) :
 		exchange_measure_retransmission(at, &info, &measured))
 		drain = &measured;
@@ -277,25 +277,22 @@ exchange_begin(int64 at, bool is_request)
 		ledger->wait.pipelined = false;
 	if (ledger->wait.draining)
 		drain = exchange_best_drain(drain);
-	if (is_request)
-		ledger_request_begin(ledger, at, drain, &wait);
-	else
-		ledger_wait_abandoned(ledger, at, drain, &wait);
+	ledger_wait_end(ledger, at, is_request, drain, &wait);
 	exchange_publish_kernel_info(&info);
-	if (my_session.record_counts)
+	if (exchange_state(STATE_COUNTS))
 		exchange_end_of_wait(&wait, is_request);
 	slot_write_end(slot);
 	my_session.wait_before = wait.length + my_session.notified;
 	active_announce(my_session.index);
 
-	if (my_session.record_counts)
-		exchange_finish_record(&wait);
+	wait.idle += my_session.notified;
 	my_session.notified = 0;
+	if (exchange_state(STATE_COUNTS))
+		exchange_record_finish(&wait);
 	exchange_enter(ledger->since);
 	my_session.response_bytes = 0;
-	my_session.not_counted = !is_request;
-	my_session.plain = is_request && ledger->since >= ledger->counted_from &&
-		!ledger->wait.pipelined && !ledger->wait.draining && !pooler_is_watched();
+	exchange_set_state(STATE_PLAIN, is_request && ledger->since >= ledger->counted_from &&
+					   !ledger->wait.pipelined && !ledger->wait.draining && !pooler_is_watched());
 	if (ledger->since >= my_session.next_kernel_info)
 		exchange_refresh_kernel_info(ledger->since);
 }
@@ -319,39 +316,35 @@ exchange_begin_request(TimestampTz stamp)
 }
 
 /*
- * What looked like the end of an exchange was somebody's flush in its middle.
+ * What looked like the end of an exchange was somebody's flush in its middle, up to
+ * which its record goes.
  */
 void
 exchange_wait_was_work(void)
 {
 	exchange_write_begin();
-	ledger_wait_was_work(my_ledger());
+	ledger_was_work(my_ledger());
 	slot_write_end(my_session.slot);
 	/* the exchange goes on, under another number */
-	my_session.notes.exchange_number++;
+	my_session.before_number++;
 	active_announce(my_session.index);
 
 	my_session.notified = 0;
-	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
-	exchange_set_state(STATE_RECORDING, my_session.recording);
-	my_session.plain = my_session.uncounted = false;
+	exchange_set_state(STATE_IN_WAIT | STATE_PLAIN, false);
+	exchange_set_state(STATE_IN_EXCHANGE, true);
+	if (exchange_state(STATE_COUNTS))
+		begin_next_record(my_ledger()->since, 0, true);
 }
 
-/*
- * In a wait: what had arrived when it began turns out to be a request, or not
- * to be one.
- */
+/* In a wait: what had arrived when it began turns out to be no request. */
 void
-exchange_note_pipelined(bool pipelined)
+exchange_note_not_pipelined(void)
 {
-	Ledger	   *ledger = my_ledger();
-
-	if (ledger->wait.pipelined == pipelined)
+	if (!my_ledger()->wait.pipelined)
 		return;
 	exchange_write_begin();
-	ledger->wait.pipelined = pipelined;
+	my_ledger()->wait.pipelined = false;
 	slot_write_end(my_session.slot);
-	my_session.plain = my_session.plain && !pipelined;
 }
 
 /*
@@ -375,9 +368,23 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 	if (notified_at == 0)
 		return;
 	my_session.notified += idle;
-	my_session.plain = false;
-	my_session.plain_limit = 0;
+	exchange_set_state(STATE_PLAIN, false);
 	active_announce(my_session.index);
+}
+
+/*
+ * The account before anything of the exchange in progress was sent, and before its
+ * turns: before the first event that is not plain.
+ */
+const LedgerTotals *
+exchange_before(void)
+{
+	if (my_session.before_number != my_ledger()->exchange_number)
+	{
+		my_session.before = my_ledger()->totals;
+		my_session.before_number = my_ledger()->exchange_number;
+	}
+	return &my_session.before;
 }
 
 /*
@@ -387,12 +394,10 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 void
 exchange_begin_turn(int64 now)
 {
-	SessionSlot *slot = my_session.slot;
-
 	exchange_write_begin();
-	ledger_turn_begin(my_ledger(), now,
-					  slot->published.trip);
-	slot_write_end(slot);
+	(void) exchange_before();
+	ledger_turn_begin(my_ledger(), now, my_session.slot->published.trip);
+	slot_write_end(my_session.slot);
 }
 
 /*
@@ -406,20 +411,6 @@ exchange_count_turn(void)
 	slot_write_end(my_session.slot);
 }
 
-/* The notes on the exchange in progress. */
-ExchangeNotes *
-exchange_notes(void)
-{
-	ExchangeNotes *notes = &my_session.notes;
-
-	if (notes->exchange_number != my_ledger()->exchange_number)
-	{
-		memset(notes, 0, sizeof(*notes));
-		notes->exchange_number = my_ledger()->exchange_number;
-	}
-	return notes;
-}
-
 /*
  * The first data came at "now", or something else that must be seen to.  The
  * record of the statement ends here, and goes on in another: only so can each
@@ -428,59 +419,26 @@ exchange_notes(void)
 void
 exchange_end_turn(int64 now, bool is_turn)
 {
-	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	FlightRecord *record = exchange_record();
-	uint64		queryid = record->queryid;
 	int64		began = ledger->since;
-	LedgerTurn	turn;
+	int64		network;
 
 	exchange_write_begin();
-	ledger_turn_end(ledger, now, is_turn, &turn);
-	slot_write_end(slot);
-	exchange_notes()->turn_network += turn.network;
-	exchange_notes()->turn_recv += turn.recv;
-	if (!my_session.recording)
+	network = ledger_turn_end(ledger, now, is_turn);
+	slot_write_end(my_session.slot);
+	if (!exchange_state(STATE_RECORDING))
 		return;
-
 	exchange_close_record(began, my_session.response_bytes, exchange_sampled());
-	record->recv += turn.recv;
-	next_record(ledger->since, turn.network);
-	exchange_record()->queryid = queryid;
-	exchange_set_state(STATE_STATEMENT_BEGUN, true);
+	exchange_record()->recv += ledger->since - began - network;
+	count_part(ledger->since, network, true);
 }
 
-/* An error is about to be sent, behind which core skips what it reads up to Sync. */
+/* What looked like a turn was execution. */
 void
-exchange_note_error(int64 now)
+exchange_turn_was_work(void)
 {
-	ErrorSent  *error = &my_session.error;
-
-	error->at = now;
-	error->received = exchange_bytes_received(now);
-	error->times_blocked = process_times_blocked();
-}
-
-/*
- * Behind the error a turn has begun; at "now" something more is about to be sent.  If
- * nothing has come in between, as far as is known, or too soon for an answer, Sync had
- * been sent before, and it was no turn.  On a Unix-domain socket nobody knows of what
- * came while the backend was not blocked.
- */
-void
-exchange_end_wait_for_sync(int64 now)
-{
-	const ErrorSent *error = &my_session.error;
-	bool		was_blocked = process_times_blocked() != error->times_blocked;
-
-	if ((was_blocked || exchange_bytes_received(now) != error->received) &&
-		2 * (now - error->at) >= my_ledger()->turn_rtt)
-	{
-		exchange_end_turn(now, true);
-		return;
-	}
 	exchange_write_begin();
-	ledger_turn_was_work(my_ledger());
+	ledger_was_work(my_ledger());
 	slot_write_end(my_session.slot);
 }
 
@@ -492,12 +450,13 @@ exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
 
-	my_session.plain = false;
+	exchange_set_state(STATE_PLAIN, false);
 	/* the request seems to be from the future: the wall clock has stepped */
 	if (unlikely(my_ledger()->since - now > CLOCK_OFFSET_TOLERANCE))
 		exchange_refresh_clock_offset();
 
 	exchange_write_begin();
+	(void) exchange_before();
 	ledger_send_begin(my_ledger(), now,
 					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
 	slot_write_end(slot);
@@ -509,23 +468,16 @@ exchange_end_send(int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	ExchangeNotes *notes = exchange_notes();
 	int64		began = ledger->since;
 	TcpInfo		info = NOT_ASKED;
 	int64		client = exchange_blocked_by_client(now, &info);
 
 	exchange_write_begin();
-	notes->send_blocked -= ledger->totals.send_blocked;
-	notes->send_client -= ledger->totals.send_client;
-	ledger_send_end(ledger, now,
-					exchange_sampled(), client);
+	ledger_send_end(ledger, now, exchange_sampled(), client);
 	exchange_publish_sent(bytes);
 	exchange_publish_kernel_info(&info);
-	notes->send_blocked += ledger->totals.send_blocked;
-	notes->send_client += ledger->totals.send_client;
 	slot_write_end(slot);
-	notes->send += ledger->since - began;
-	if (my_session.recording)
+	if (exchange_state(STATE_RECORDING))
 		exchange_record()->send += ledger->since - began;
 }
 
@@ -537,7 +489,7 @@ exchange_end_send(int64 now, int64 bytes)
 static int64
 log_if_slow(int64 now, int64 *bytes)
 {
-	const ExchangeNotes *notes = &my_session.notes;
+	LedgerTotals part;
 	const LedgerSampled *sampled;
 	RequestLine line = {0};
 
@@ -546,20 +498,23 @@ log_if_slow(int64 now, int64 *bytes)
 	exchange_end_send(now, *bytes);
 	*bytes = 0;
 	sampled = exchange_sampled();
+	part = my_ledger()->totals;
+	ledger_totals_subtract(&part, exchange_before());
+	ledger_totals_fit(&part);
 	line.duration = my_ledger()->since - my_session.began;
-	line.send = notes->send;
-	line.send_blocked = notes->send_blocked;
-	line.send_client = notes->send_client;
-	line.network = notes->turn_network;
-	line.exec = Max(line.duration - line.send - line.network - notes->turn_recv, 0);
+	line.send = part.send;
+	line.send_blocked = part.send_blocked;
+	line.send_client = part.send_client;
+	line.network = part.network;
+	line.exec = Max(line.duration - line.send - line.network - part.recv, 0);
 	line.recv = sampled ? Min(sampled->recv, line.exec) : 0;
 	line.exec -= line.recv;
-	line.recv += notes->turn_recv;
+	line.recv += part.recv;
 	line.bytes = my_session.response_bytes;
 	line.wait = my_session.wait_before;
 	line.wait_in_xact = my_ledger()->wait.in_xact;
 	line.rtt = my_session.slot->published.tcp.rtt;
-	line.queryid = my_session.recording ? exchange_record()->queryid : 0;
+	line.queryid = exchange_state(STATE_RECORDING) ? exchange_record()->queryid : 0;
 	if (line.queryid == 0)
 		line.queryid = pgstat_get_my_query_id();
 	request_log_write(now, &line);
@@ -584,6 +539,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	TcpInfo		info = NOT_ASKED;
 	int64		began;
 	int64		client;
+	bool		is_request;
 	bool		poolers_own;
 
 	now = log_if_slow(now, &bytes);
@@ -593,49 +549,33 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	began = ledger->since;
 	client = exchange_blocked_by_client(now, &info);
 	terms.draining = exchange_response_drains(now, bytes, &info);
-	if (my_session.record_counts)
+	if (exchange_state(STATE_COUNTS))
 		(void) exchange_find_statement();
 	exchange_write_begin();
 	sampled = exchange_sampled();
-	if (poolers_own && ledger->counts)
+	is_request = ledger->counts;
+	if (poolers_own && is_request)
 		ledger->totals.pooler_requests++;
 	ledger_exchange_end(ledger, now, sampled, client,
 						&terms);
 	exchange_publish_sent(bytes);
 	exchange_publish_kernel_info(&info);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
-	if (my_session.record_counts)
+	if (exchange_state(STATE_COUNTS))
 	{
 		exchange_close_record(began, my_session.response_bytes, sampled);
 		record->send += ledger->since - began;
 		record->xact_status = xact_status;
-		my_session.length = ledger->since - my_session.began -
-			exchange_notes()->turn_network;
-		if (is_over)
-			exchange_count_exchange(my_session.length, terms.in_xact);
-		else
-			my_session.uncounted = true;
+		exchange_count_exchange(is_request, terms.in_xact);
 	}
 	slot_write_end(slot);
 	my_session.record_recv = 0;
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
-	exchange_set_state(STATE_RECORDING, false);
+	exchange_set_state(STATE_IN_EXCHANGE | STATE_RECORDING, false);
+	exchange_set_state(STATE_IN_WAIT, true);
 	if (terms.draining || !is_over)
-		my_session.plain_limit = 0;
+		exchange_set_state(STATE_PLAIN, false);
 	if (!is_over)
 		return;
 	my_session.in_block = terms.in_xact;
 	my_session.response_bytes = 0;
-	my_session.not_counted = false;
-}
-
-/*
- * A response that cannot block, and yet must go event by event: its sending took
- * from "sending_since" to "now".
- */
-void
-exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined)
-{
-	exchange_begin_send(sending_since, bytes);
-	exchange_end(now, bytes, pipelined, my_session.xact_status, true);
 }

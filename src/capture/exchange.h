@@ -39,55 +39,19 @@
 #include "session_slot.h"
 #include "tally.h"
 
-/*
- * What has arrived is read at once.  If a request that seemed to have arrived
- * took longer than this, and longer than a round trip, was it complete?
- */
-#define LATE_REQUEST_NS				NS_PER_MS
-
 /* Before a shorter exchange is over, no other request is looked for. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
-
-/* Of an exchange, for its line in the log: what is not of the plain kind. */
-typedef struct ExchangeNotes
-{
-	uint64		exchange_number;	/* valid for this one only */
-	int64		send;
-	int64		send_blocked;
-	int64		send_client;
-	int64		turn_network;
-	int64		turn_recv;
-} ExchangeNotes;
-
-/* When an error was sent that leaves the session alive. */
-typedef struct ErrorSent
-{
-	int64		at;
-	int64		received;		/* bytes from the client; -1: not known */
-	long		times_blocked;
-} ErrorSent;
 
 typedef struct OwnSession
 {
 	/* of each exchange: close together, for these lines it has to fetch */
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
-	size_t		row_limit;		/* up to this fill of core's send buffer a row
-								 * is no event; tells where we are, see below */
-	uint8		state;			/* of the statement in progress: bits, see
-								 * below */
-	bool		plain;			/* the exchange may end on the plain path, see
-								 * below */
-	bool		recording;		/* it is recorded */
-	bool		record_counts;	/* there is a record of the statement in
-								 * progress or, when the exchange has ended,
-								 * the last, not older than a reset */
+	uint32		state;			/* bits, see below */
 	bool		in_block;		/* the exchange begins in a transaction block */
 	char		xact_status;	/* of the latest ReadyForQuery */
-	bool		counting;		/* the ledger is not off */
 	int64		began;			/* the exchange */
 	int64		clock_base;		/* of core's timestamps, see
 								 * exchange_time_of() */
-	int64		plain_limit;	/* a wait is plain if it is shorter */
 	int64		next_kernel_info;	/* do not ask the kernel before */
 	int64		statements;		/* completed and not yet published, as the
 								 * next */
@@ -100,27 +64,19 @@ typedef struct OwnSession
 	/* of some only */
 	int			index;			/* the slot's number */
 	bool		renamed;		/* application_name may have changed */
-	bool		not_counted;	/* as a request: nobody asked for it, or it
-								 * has been already */
-	bool		uncounted;		/* has the exchange ended?  After a Flush
-								 * message only what comes next shows */
-	int64		late_request;	/* if it is pipelined: behind a longer one ... */
-	long		times_blocked;	/* ... than this; as it was when it began */
+	long		times_blocked;	/* when a pipelined wait began */
 	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
 									 * something of its own accord */
 	int64		notified;		/* of this wait: idle before a notification */
-	int64		length;			/* when it has ended: without the turns in it */
 	int64		record_recv;	/* of what was sampled: booked on those before */
-	int64		on_cpu;			/* when it was asked last: time on processors */
-	int64		run_queue;		/* when it was asked last: time, ... */
-	int64		runs;			/* ... how often it ended, ... */
-	int64		round_trips;	/* ... and how many of the account there were */
+	RunQueue	run_queue;		/* when the kernel was asked last ... */
+	int64		round_trips;	/* ... and so many there were in the account */
 	uint32		clock_steps;	/* of the wall clock, which have been dealt
 								 * with */
 	int64		client_rtt;		/* between a pooler and its client; 0: not
 								 * known */
-	ErrorSent	error;
-	ExchangeNotes notes;
+	LedgerTotals before;		/* what is not plain in the exchange ... */
+	uint64		before_number;	/* ... that has this number */
 } OwnSession;
 
 /* read for each message: not through the table of exported symbols */
@@ -134,60 +90,44 @@ my_ledger(void)
 	return &my_session.slot->published.ledger;
 }
 
-/* Where we are is what row_limit says: */
-#define ROW_LIMIT_NOT_COUNTING	SIZE_MAX
-#define ROW_LIMIT_IN_WAIT		0
-#define ROW_LIMIT_IN_EXCHANGE	COMPAT_SEND_BUFFER_SIZE
-
-static inline bool
-exchange_in_wait(void)
-{
-	return my_session.row_limit == ROW_LIMIT_IN_WAIT;
-}
-
-static inline bool
-exchange_in_progress(void)
-{
-	return my_session.row_limit == ROW_LIMIT_IN_EXCHANGE;
-}
-
 /*
- * What of a statement is in progress.  Bits of one byte, for each message and
- * each statement asks for several of them.
+ * Where the session is, whether what it does is plain, and what of a statement is in
+ * progress: bits of one word, for each message and each statement asks for several of
+ * them.  The first five fit into a byte, see wire.c.
  */
-#define STATE_ANY				0x01	/* always set */
-#define STATE_STATEMENT_DONE	0x02	/* it is complete; what follows is the
+#define STATE_OFF				0x0001	/* nothing is counted, */
+#define STATE_IN_EXCHANGE		0x0002	/* or there is an exchange, */
+#define STATE_IN_WAIT			0x0004	/* or a wait */
+#define STATE_STATEMENT_DONE	0x0008	/* it is complete; what follows is the
 										 * next */
-#define STATE_SUSPENDED			0x04	/* a portal of this transaction was
+#define STATE_SUSPENDED			0x0010	/* a portal of this transaction was
 										 * not read to its end: see wire.c */
-#define STATE_STATEMENT_BEGUN	0x08	/* its hook has been called */
-#define STATE_NESTED			0x10	/* what runs is inside of a statement */
-#define STATE_STATEMENT_PREPARED	0x20	/* that was what the exchange was
+#define STATE_PLAIN				0x0020	/* the wait, or the exchange, may end on
+										 * the plain path */
+#define STATE_RECORDING			0x0040	/* in an exchange that is recorded */
+#define STATE_COUNTS			0x0080	/* there is a record of the statement in
+										 * progress or, in a wait, of the last,
+										 * not older than a reset */
+#define STATE_STATEMENT_BEGUN	0x0100	/* its hook has been called */
+#define STATE_NESTED			0x0200	/* what runs is inside of a statement */
+#define STATE_STATEMENT_PREPARED	0x0400	/* that was what the exchange was
 											 * about */
-#define STATE_STATEMENT_BEFORE	0x40	/* one was executed in this exchange
+#define STATE_STATEMENT_BEFORE	0x0800	/* one was executed in this exchange
 										 * and has its own record */
-#define STATE_RECORDING			0x80	/* in an exchange that is recorded */
 
 static inline bool
-exchange_state(uint8 bits)
+exchange_state(uint32 bits)
 {
 	return (my_session.state & bits) != 0;
 }
 
 static inline void
-exchange_set_state(uint8 bits, bool value)
+exchange_set_state(uint32 bits, bool value)
 {
 	if (value)
 		my_session.state |= bits;
 	else
 		my_session.state &= ~bits;
-}
-
-/* In an exchange that is recorded? */
-static inline bool
-exchange_is_recording(void)
-{
-	return exchange_state(STATE_RECORDING);
 }
 
 /* ---------------------------------------------------------------------------
@@ -198,18 +138,17 @@ exchange_is_recording(void)
 extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
-extern void exchange_note_pipelined(bool pipelined);
+extern void exchange_note_not_pipelined(void);
 extern void exchange_note_unsolicited(int64 bytes, int64 notified_at);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool is_turn);
-extern void exchange_note_error(int64 now);
-extern void exchange_end_wait_for_sync(int64 now);
+extern void exchange_turn_was_work(void);
+extern int64 exchange_bytes_received(int64 now);
 extern void exchange_count_turn(void);
 extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
 extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
 						 bool is_over);
-extern void exchange_end_slow(int64 sending_since, int64 now, int64 bytes, bool pipelined);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(int64 ready_at);
@@ -255,17 +194,8 @@ exchange_find_statement(void)
 	if (likely(statement != NULL))
 		return statement;
 	exchange_look_up_statement();
-	return my_session.plain ? my_tally.current : NULL;
+	return exchange_state(STATE_PLAIN) ? my_tally.current : NULL;
 }
-
-/* What of an exchange was one statement's, but what was received. */
-typedef struct StatementPart
-{
-	int64		exec;
-	int64		send;
-	int64		bytes;
-	bool		in_block;		/* in a transaction block */
-} StatementPart;
 
 /*
  * The statement was executed, or prepared: does it repeat one?  A FETCH goes on with
@@ -303,26 +233,19 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 	}
 }
 
-/*
- * Complete a statement's record with its part of the exchange, and add it to its
- * place in the tally; in a write section.
- */
+/* Add a statement's part of an exchange to its place in the tally; in a write section. */
 static pg_attribute_always_inline void
-exchange_count_statement(FlightRecord *record, CountedStatement *statement,
-						 const StatementPart *part)
+exchange_count_statement(const FlightRecord *record, CountedStatement *statement, bool in_block)
 {
 	StatementTotals *totals = &statement->totals;
 	uint32		statements = record->statements;
 
-	record->exec = part->exec;
-	record->send = part->send;
-	record->bytes = part->bytes;
 	totals->calls += statements;
 	totals->rows += record->rows;
-	totals->exec += part->exec;
-	totals->send += part->send;
-	totals->bytes += part->bytes;
-	exchange_count_repeats(record, statement, statements, part->in_block);
+	totals->exec += record->exec;
+	totals->send += record->send;
+	totals->bytes += record->bytes;
+	exchange_count_repeats(record, statement, statements, in_block);
 }
 
 /* The same for the wait after the exchange, if a request ended it. */
@@ -360,56 +283,11 @@ static inline void
 exchange_note_statement(void)
 {
 	my_session.statements++;
-	if (exchange_is_recording())
+	if (exchange_state(STATE_RECORDING))
 	{
 		exchange_record()->statements++;
 		my_session.state |= STATE_STATEMENT_DONE;
 	}
-}
-
-/* The session's statements so far, published or not. */
-static inline int64
-exchange_statements(void)
-{
-	return my_ledger()->totals.statements + my_session.statements;
-}
-
-/* What comes next is not the statement that was in progress, if one was. */
-static inline void
-exchange_note_end_of_statement(void)
-{
-	exchange_set_state(STATE_STATEMENT_DONE, exchange_is_recording());
-}
-
-/* A portal is left that was not read to its end, until its transaction ends. */
-static inline void
-exchange_note_suspended(void)
-{
-	my_session.state |= STATE_SUSPENDED;
-	pgnetlat_housekeeping = true;
-}
-
-/* A statement was prepared: if nothing else is, this exchange is about it. */
-static inline void
-exchange_note_prepared(uint64 queryid)
-{
-	if (!exchange_is_recording() || exchange_record()->queryid != 0)
-		return;
-	exchange_record()->queryid = queryid;
-	my_session.state |= STATE_STATEMENT_PREPARED;
-}
-
-/* The response ends with ReadyForQuery, which has this status. */
-static inline void
-exchange_note_ready(char xact_status)
-{
-	my_session.xact_status = xact_status;
-}
-
-static inline void
-exchange_note_transaction(void)
-{
-	my_session.transactions++;
 }
 
 /* A parameter has changed: perhaps application_name. */
@@ -417,7 +295,7 @@ static inline void
 exchange_note_parameter(void)
 {
 	pgnetlat_housekeeping = my_session.renamed = true;
-	my_session.plain = false;
+	exchange_set_state(STATE_PLAIN, false);
 }
 
 /* ---------------------------------------------------------------------------
@@ -474,15 +352,13 @@ exchange_time_of(TimestampTz stamp)
 static inline void
 exchange_enter(int64 at)
 {
-	my_session.row_limit = ROW_LIMIT_IN_EXCHANGE;
 	my_session.began = at;
-	my_session.state &= STATE_ANY | STATE_SUSPENDED;
-	my_session.recording = my_session.record_counts = pgnetlat_track_statements;
-	if (likely(my_session.recording))
+	my_session.state = (my_session.state & (STATE_SUSPENDED | STATE_PLAIN)) | STATE_IN_EXCHANGE;
+	if (likely(pgnetlat_track_statements))
 	{
 		Oid			userid = GetUserId();	/* at top level still */
 
-		my_session.state |= STATE_RECORDING;
+		my_session.state |= STATE_RECORDING | STATE_COUNTS;
 		my_session.record_bytes = 0;
 		exchange_record_begin(at, userid,
 							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
@@ -500,19 +376,19 @@ exchange_begin_plain(int64 at)
 	Ledger	   *ledger = &slot->published.ledger;
 	LedgerWait	wait;
 
-	if (unlikely(!exchange_write_begin_plain(slot)))
+	if (unlikely(!exchange_state(STATE_PLAIN) || !exchange_write_begin_plain(slot)))
 		return false;
 	/* or negative: the clock has stepped */
-	if (unlikely((uint64) (at - ledger->since) >= (uint64) my_session.plain_limit ||
+	if (unlikely((uint64) (at - ledger->since) >= LONG_WAIT_NS ||
 				 at >= my_session.next_kernel_info))
 	{
 		slot_write_end(slot);
 		return false;
 	}
 	Assert(ledger_wait_is_plain(ledger, at));
-	wait = ledger_request_begin_plain(ledger, at);
+	wait = ledger_wait_end_plain(ledger, at);
 	my_session.wait_before = wait.length;
-	if (likely(my_session.record_counts))
+	if (likely(exchange_state(STATE_COUNTS)))
 	{
 		exchange_count_wait(&wait);
 		tally_observe_wait(wait.network, wait.client);
@@ -548,14 +424,11 @@ exchange_request_has_arrived(int64 now)
 {
 	/* an exchange that was pipelined is not plain */
 	return unlikely(now - my_session.began > PIPELINE_CHECK_NS ||
-					(!my_session.plain && my_ledger()->wait.pipelined)) &&
+					(!exchange_state(STATE_PLAIN) && my_ledger()->wait.pipelined)) &&
 		tcpinfo_has_input(MyProcPort->sock);
 }
 
-/*
- * How the wait that begins will be split if it is plain, and how long it may be
- * for that.
- */
+/* How the wait that begins will be split if it is plain. */
 static inline LedgerWaitTerms
 exchange_wait_terms(const SessionSlot *slot, char xact_status)
 {
@@ -566,7 +439,6 @@ exchange_wait_terms(const SessionSlot *slot, char xact_status)
 	terms.in_xact = xact_status != 'I';
 	terms.pipelined = false;
 	terms.draining = false;
-	my_session.plain_limit = pgnetlat_plain_wait_ns;
 	return terms;
 }
 
@@ -586,42 +458,40 @@ exchange_publish_counters(LedgerTotals *totals)
  * from "sending_since" to "now".
  */
 static pg_attribute_always_inline void
-exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes, int64 length,
-					 bool in_xact)
+exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes, bool in_xact)
 {
 	FlightRecord *record = exchange_record();
-	StatementPart part;
+	bool		in_block = in_xact | my_session.in_block;
 
 	/* a next statement's timestamp is some fraction of a microsecond off */
-	part.exec = Max(sending_since - record->start, 0);
-	part.send = now - sending_since;
-	part.bytes = bytes - my_session.record_bytes;
-	part.in_block = in_xact | my_session.in_block;
+	record->exec = Max(sending_since - record->start, 0);
+	record->send = now - sending_since;
+	record->bytes = bytes - my_session.record_bytes;
 	record->xact_status = my_session.xact_status;
-	exchange_count_statement(record, statement, &part);
-	if (unlikely(part.in_block))
+	exchange_count_statement(record, statement, in_block);
+	if (unlikely(in_block))
 		burst_leave_block(&my_tally.burst, in_xact);
-	tally_observe(METRIC_REQUEST, length);
+	tally_observe(METRIC_REQUEST, now - my_session.began);
 }
 
 /*
  * A plain response, of "bytes", was sent from "sending_since" to "now"; the
  * exchange is over, and the next request had not arrived before.  False if it was
- * not plain after all.  Its caller knows whether my_session.record_counts.
+ * not plain after all.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_counts)
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-	int64		length = now - my_session.began;
+	bool		counts = exchange_state(STATE_COUNTS);
 	CountedStatement *statement = NULL;
 	LedgerWaitTerms terms;
 
-	if (unlikely(length >= pgnetlat_log_limit))
+	if (unlikely(now - my_session.began >= pgnetlat_log_limit || pgnetlat_idle_threshold_ns < LONG_WAIT_NS))
 		return false;
-	if (record_counts && unlikely((statement = exchange_find_statement()) == NULL))
+	if (likely(counts) && unlikely((statement = exchange_find_statement()) == NULL))
 		return false;
 	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
@@ -636,12 +506,12 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool record_coun
 	slot->published.request_stamp = stamp;
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters(&ledger->totals);
-	if (record_counts)
-		exchange_count_plain(statement, sending_since, now, bytes, length, terms.in_xact);
+	if (likely(counts))
+		exchange_count_plain(statement, sending_since, now, bytes, terms.in_xact);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	slot_write_end(slot);
 	my_session.in_block = terms.in_xact;
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
+	my_session.state ^= STATE_IN_EXCHANGE | STATE_IN_WAIT;
 	my_session.state &= ~STATE_RECORDING;
 	return true;
 }

@@ -23,26 +23,20 @@
 extern const LedgerSampled *exchange_sampled(void);
 extern bool exchange_ask_kernel(int64 now, TcpInfo *info);
 extern void exchange_publish_kernel_info(const TcpInfo *info);
-extern int64 exchange_refresh_client_rtt(int64 now);
-extern void exchange_settle_kernel_info(void);
-extern void exchange_publish_run_queue(int64 time, int64 runs, int64 on_cpu);
+extern void exchange_publish_run_queue(const RunQueue *run_queue);
 extern void exchange_refresh_clock_offset(void);
 extern bool exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain);
 extern const LedgerDrain *exchange_best_drain(const LedgerDrain *measured);
 extern bool exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain);
 extern int64 exchange_blocked_by_client(int64 now, TcpInfo *info);
-extern bool exchange_request_came_later(int64 at);
 extern bool exchange_response_drains(int64 now, int64 bytes, TcpInfo *info);
-extern int64 exchange_bytes_received(int64 now);
 
 /* exchange.c */
 extern LedgerWaitTerms exchange_next_wait(bool pipelined, char xact_status);
 extern void exchange_publish_sent(int64 bytes);
 extern void exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled);
-extern void exchange_count_exchange(int64 length, bool in_xact);
+extern void exchange_count_exchange(bool is_request, bool in_xact);
 extern void exchange_end_of_wait(const LedgerWait *wait, bool is_request);
-extern void exchange_finish_record(LedgerWait *wait);
-extern ExchangeNotes *exchange_notes(void);
-extern void exchange_flush_tally(void);
+extern const LedgerTotals *exchange_before(void);
 
 #endif							/* PGNETLAT_EXCHANGE_INTERNAL_H */

@@ -64,47 +64,14 @@ exchange_publish_kernel_info(const TcpInfo *info)
 }
 
 /*
- * How far behind its pooler is the client, if there are such?  Returns when to
- * ask again, at the latest.
- */
-int64
-exchange_refresh_client_rtt(int64 now)
-{
-	SlotPublished *published = &my_session.slot->published;
-	int64		again;
-	int64		rtt = pooler_client_rtt(&published->endpoints, now, &again);
-
-	if (rtt != my_session.client_rtt)
-	{
-		exchange_write_begin();
-		my_session.client_rtt = rtt;
-		published->trip = published->tcp.rtt + rtt;
-		slot_write_end(my_session.slot);
-	}
-	return again;
-}
-
-/* Ask before what has been counted so far is booked for good. */
-void
-exchange_settle_kernel_info(void)
-{
-	TcpInfo		info = NOT_ASKED;
-
-	if (!my_session.counting || !exchange_ask_kernel(clock_now(), &info))
-		return;
-	exchange_write_begin();
-	exchange_publish_kernel_info(&info);
-	slot_write_end(my_session.slot);
-}
-
-/*
  * Book for how long the session was ready to run without getting a processor,
  * since the latest time; in a write section.
  */
 void
-exchange_publish_run_queue(int64 time, int64 runs, int64 on_cpu)
+exchange_publish_run_queue(const RunQueue *run_queue)
 {
 	SlotPublished *published = &my_session.slot->published;
+	const RunQueue *before = &my_session.run_queue;
 	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
 	/* a reset has come in between */
@@ -112,15 +79,13 @@ exchange_publish_run_queue(int64 time, int64 runs, int64 on_cpu)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
 	{
-		published->ledger.totals.on_cpu += Max(on_cpu - my_session.on_cpu, 0);
-		ledger_run_queue(&published->ledger, time - my_session.run_queue,
-						 round_trips - my_session.round_trips, runs - my_session.runs);
+		published->ledger.totals.on_cpu += Max(run_queue->on_cpu - before->on_cpu, 0);
+		ledger_run_queue(&published->ledger, run_queue->time - before->time,
+						 round_trips - my_session.round_trips, run_queue->runs - before->runs);
 	}
 	published->run_queue_known = true;
-	published->run_queue_booked = time;
-	my_session.on_cpu = on_cpu;
-	my_session.run_queue = time;
-	my_session.runs = runs;
+	published->run_queue_booked = run_queue->time;
+	my_session.run_queue = *run_queue;
 	my_session.round_trips = round_trips;
 }
 
@@ -139,42 +104,37 @@ exchange_refresh_clock_offset(void)
 	my_session.clock_base = clock_from_timestamp(offset, 0);
 }
 
-/* Once in a while, at the beginning of a request: ask what the kernel knows. */
+/*
+ * Once in a while, at the beginning of a request: ask what the kernel knows, and the
+ * pooler's how far behind it the client is.
+ */
 void
 exchange_refresh_kernel_info(int64 now)
 {
+	SlotPublished *published = &my_session.slot->published;
 	TcpInfo		info = NOT_ASKED;
-	int64		run_queue;
-	int64		runs;
-	int64		on_cpu;
+	RunQueue	run_queue;
 	int64		again;
 	bool		known;
-	bool		asked;
 
-	/*
-	 * the sampler has seen the wall clock step, by less perhaps than shows
-	 * here
-	 */
+	/* the sampler has seen the wall clock step, perhaps by less than shows here */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;
 		exchange_refresh_clock_offset();
 	}
-	if (pgnetlat_rtt_interval < 0)
-	{
-		my_session.next_kernel_info = now + NS_PER_S;
-		return;
-	}
-	again = exchange_refresh_client_rtt(now);
-	my_session.next_kernel_info = Min(now + pgnetlat_rtt_interval * NS_PER_MS, again);
-	known = process_run_queue(MyProcPid, &run_queue, &runs, &on_cpu);
-	asked = exchange_ask_kernel(now, &info);
+	my_session.client_rtt = pooler_client_rtt(&published->endpoints, now, &again);
+	my_session.next_kernel_info = Min(now + (pgnetlat_rtt_interval < 0 ? NS_PER_S :
+											 pgnetlat_rtt_interval * NS_PER_MS), again);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue);
+	(void) exchange_ask_kernel(now, &info);
 	exchange_write_begin();
-	if (asked && my_session.record_counts && info.rtt > 0)
+	if (exchange_state(STATE_COUNTS) && info.rtt > 0)
 		tally_observe(METRIC_RTT, info.rtt);
 	exchange_publish_kernel_info(&info);
+	published->trip = published->tcp.rtt + my_session.client_rtt;
 	if (known)
-		exchange_publish_run_queue(run_queue, runs, on_cpu);
+		exchange_publish_run_queue(&run_queue);
 	slot_write_end(my_session.slot);
 }
 
@@ -243,21 +203,6 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 }
 
 /*
- * The wait in progress, whose request seemed to have arrived before it began,
- * ends at "at".  Was it a part of a message only, or something that nobody
- * answers, so that the request came in the wait?  What has arrived is read at
- * once, and if that takes long it is because there was no processor.
- */
-bool
-exchange_request_came_later(int64 at)
-{
-	const Ledger *ledger = my_ledger();
-
-	return ledger->wait.pipelined && at - ledger->since > my_session.late_request &&
-		process_times_blocked() != my_session.times_blocked;
-}
-
-/*
  * Sending is over: for how long of it was the client the cause, as far as the
  * kernel knows?  It is asked only where sending took long.
  */
@@ -273,14 +218,6 @@ exchange_blocked_by_client(int64 now, TcpInfo *info)
 	return info->rwnd_limited - before->rwnd_limited;
 }
 
-/* Will the response go on leaving the kernel in the wait that begins? */
-bool
-exchange_response_drains(int64 now, int64 bytes, TcpInfo *info)
-{
-	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
-		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && exchange_ask_kernel(now, info);
-}
-
 /* What the kernel has received of the client so far; -1: not known. */
 int64
 exchange_bytes_received(int64 now)
@@ -288,4 +225,12 @@ exchange_bytes_received(int64 now)
 	TcpInfo		info = NOT_ASKED;
 
 	return exchange_ask_kernel(now, &info) ? info.counters.bytes_received : -1;
+}
+
+/* Will the response go on leaving the kernel in the wait that begins? */
+bool
+exchange_response_drains(int64 now, int64 bytes, TcpInfo *info)
+{
+	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
+		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && exchange_ask_kernel(now, info);
 }

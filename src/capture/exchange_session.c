@@ -19,51 +19,43 @@
 
 /* Finish what is recorded and counted when counting stops; in a write section. */
 static void
-stop_recording(LedgerPhase phase, int64 began, int64 now, const LedgerSampled *sampled,
-			   const LedgerTurn *turn, LedgerWait *wait)
+stop_recording(LedgerPhase phase, bool is_request, int64 began, const LedgerSampled *sampled)
 {
-	FlightRecord *record = exchange_record();
+	int64		now = my_ledger()->since;
 
 	if (phase == LEDGER_SENDING)
-		record->send += now - began;
-	if (phase != LEDGER_WAITING)
-	{
-		exchange_close_record(phase == LEDGER_TURNING ? began : now, my_session.response_bytes,
-					 sampled);
-		record->recv += turn->recv;
-		record->xact_status = 0;
-		exchange_count_exchange(now - my_session.began - turn->network -
-					   exchange_notes()->turn_network, false);
-	}
-	wait->network += turn->network;
-	exchange_end_of_wait(wait, false);
+		exchange_record()->send += now - began;
+	exchange_close_record(now, my_session.response_bytes, sampled);
+	exchange_record()->xact_status = 0;
+	exchange_count_exchange(is_request, false);
 }
 
 /* Close the account, wherever it is; it may be started again. */
 static void
 stop_counting(void)
 {
-	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	LedgerPhase phase = ledger->phase;
+	LedgerPhase phase;
 	LedgerWait	wait;
-	LedgerTurn	turn;
 	const LedgerSampled *sampled;
 	TcpInfo		info = NOT_ASKED;
 	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
-	int64		began = ledger->since;
-	int64		run_queue;
-	int64		runs;
-	int64		on_cpu;
+	RunQueue	run_queue;
+	bool		is_request = ledger->counts;
 	bool		known;
+	int64		began;
 	int64		now;
 
+	if (ledger->phase == LEDGER_TURNING)
+		exchange_end_turn(clock_now(), true);
+	phase = ledger->phase;
+	began = ledger->since;
 	if (phase == LEDGER_OFF)
 		return;
-	if (my_session.record_counts && phase != LEDGER_WAITING)
+	if (exchange_state(STATE_COUNTS) && phase != LEDGER_WAITING)
 		(void) exchange_find_statement();
-	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue, &runs, &on_cpu);
+	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue);
 	now = clock_now();
 	/* what has passed since the latest question, of a short session all of it */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)
@@ -71,25 +63,22 @@ stop_counting(void)
 	else if (exchange_measure_drain(now, &info, &measured))
 		drain = &measured;
 	exchange_write_begin();
-	now = Max(now, ledger->since);
 	sampled = exchange_sampled();
 	exchange_publish_sent(0);
-	ledger_stop(ledger, now, sampled, exchange_best_drain(drain), &wait, &turn);
+	ledger_stop(ledger, now, sampled, exchange_best_drain(drain), &wait);
 	exchange_publish_kernel_info(&info);
 	if (known)
-		exchange_publish_run_queue(run_queue, runs, on_cpu);
-	if (my_session.record_counts)
-		stop_recording(phase, began, now, sampled, &turn, &wait);
-	slot_write_end(slot);
+		exchange_publish_run_queue(&run_queue);
+	if (exchange_state(STATE_COUNTS) && phase != LEDGER_WAITING)
+		stop_recording(phase, is_request, began, sampled);
+	if (exchange_state(STATE_COUNTS))
+		exchange_end_of_wait(&wait, false);
+	slot_write_end(my_session.slot);
 
-	if (my_session.record_counts)
-		exchange_finish_record(&wait);
-	my_session.notified = 0;
-	my_session.recording = my_session.record_counts = false;
-	exchange_set_state(STATE_STATEMENT_DONE | STATE_RECORDING, false);
-	my_session.record_recv = 0;
-	my_session.counting = my_session.plain = false;
-	my_session.row_limit = ROW_LIMIT_NOT_COUNTING;
+	wait.idle += my_session.notified;
+	if (exchange_state(STATE_COUNTS))
+		exchange_record_finish(&wait);
+	my_session.state = STATE_OFF;
 }
 
 /* Start the account at "now", in a wait. */
@@ -99,17 +88,12 @@ start_counting(int64 now)
 	SessionSlot *slot = my_session.slot;
 	LedgerWaitTerms terms;
 
-	my_session.counting = true;
-	my_session.response_bytes = 0;
+	my_session.state = STATE_IN_WAIT;
+	my_session.response_bytes = my_session.record_recv = my_session.notified = 0;
 	my_session.statements = my_session.transactions = 0;
-	my_session.recording = my_session.record_counts = false;
-	exchange_set_state(STATE_SUSPENDED, false);
 	my_session.unsolicited_after = 0;
-	my_session.record_recv = 0;
-	my_session.row_limit = ROW_LIMIT_IN_WAIT;
 	exchange_refresh_kernel_info(clock_now());
 	my_session.in_block = my_session.xact_status != 'I';
-	my_session.not_counted = my_session.uncounted = false;
 	terms = exchange_next_wait(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	exchange_write_begin();
@@ -129,7 +113,7 @@ session_exit(int code, Datum arg)
 	if (my_session.slot == NULL)
 		return;
 	/* it will be rolled back, when nobody counts any more */
-	if (my_session.counting && IsTransactionState())
+	if (!exchange_state(STATE_OFF) && IsTransactionState())
 		my_session.transactions++;
 	slot_close(my_session.slot);
 	stop_counting();
@@ -182,17 +166,10 @@ look_at_name(void)
 {
 	if (pgnetlat_names_changed)
 		(void) pooler_ends_exchange(true, true);
-	if (accumulate_is_renamed())
-	{
-		exchange_settle_kernel_info();
-		accumulate_rename(my_session.index);
-	}
-	if (my_session.counting)
-	{
-		int64		again = exchange_refresh_client_rtt(clock_now());
-
-		my_session.next_kernel_info = Min(my_session.next_kernel_info, again);
-	}
+	/* before what has been counted so far is booked for good */
+	if (!exchange_state(STATE_OFF))
+		exchange_refresh_kernel_info(clock_now());
+	accumulate_rename(my_session.index);
 	my_session.renamed = pgnetlat_names_changed = false;
 }
 
@@ -212,7 +189,7 @@ exchange_housekeeping(int64 ready_at)
 	}
 	if (my_session.slot == NULL)
 		return;
-	if (pgnetlat_enabled != my_session.counting)
+	if (pgnetlat_enabled == exchange_state(STATE_OFF))
 	{
 		if (pgnetlat_enabled)
 			start_counting(clock_now());
@@ -220,7 +197,7 @@ exchange_housekeeping(int64 ready_at)
 			stop_counting();
 	}
 	if (pooler_is_watched())
-		my_session.plain = false;
+		exchange_set_state(STATE_PLAIN, false);
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();
 

@@ -51,8 +51,10 @@ pgnetlat_planner(PLANNER_PARAMS)
 
 	wire_work_begins();
 	outer = exchange_state(STATE_NESTED);
-	if (!outer && exchange_is_recording())
-		wire_statement_is_planned(parse->queryId);
+	/* should that fail, the exchange was about it all the same */
+	if (!outer && exchange_state(STATE_RECORDING) && !exchange_state(STATE_STATEMENT_DONE) &&
+		exchange_record()->queryid == 0)
+		exchange_record()->queryid = parse->queryId;
 	exchange_set_state(STATE_NESTED, true);
 	if (prev_planner)
 		result = prev_planner(PLANNER_ARGS);
@@ -75,7 +77,7 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 
 /*
  * Is what is about to run a statement of the client's, the first one of its record, and
- * nothing special?  Most are: all that says so is in one byte.
+ * nothing special?  Most are: all that says so is in one word.
  */
 static inline bool
 is_first_statement(void)
@@ -86,13 +88,24 @@ is_first_statement(void)
 }
 
 /*
+ * A top-level statement begins to run, and no other of its record has begun.  Sets some
+ * bits of the state besides.
+ */
+static inline void
+statement_begins(uint64 queryid, uint32 state)
+{
+	my_session.state |= STATE_STATEMENT_BEGUN | state;
+	exchange_record()->queryid = queryid;
+}
+
+/*
  * Run it.  No call before that of the next hook, so that the arguments stay where
  * they are.
  */
 static pg_attribute_hot pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
 {
-	wire_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
+	statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.state &= ~STATE_NESTED;
 	exchange_record()->rows += queryDesc->estate->es_processed;
@@ -110,14 +123,14 @@ is_next_statement(void)
 	return ActivePortal != NULL && (ActivePortal->cursorOptions & CURSOR_OPT_HOLD) == 0;
 }
 
-/* Run a query, where something else has to be done before. */
+/* Run a query that is not the first statement of its record, or not known to be. */
 static pg_noinline void
-special_ExecutorRun(EXECUTOR_RUN_PARAMS)
+other_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	wire_work_begins();
 	if (exchange_state(STATE_SUSPENDED))
 		wire_fetches(queryDesc->already_executed);
-	if (!exchange_is_recording() ||
+	if (!exchange_state(STATE_RECORDING) ||
 		(exchange_state(STATE_STATEMENT_DONE) && !is_next_statement()))
 	{
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
@@ -130,31 +143,16 @@ special_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		run_first_statement(EXECUTOR_RUN_ARGS);
 }
 
-/* Run a query that is not the first statement of its record. */
-static pg_noinline void
-other_ExecutorRun(EXECUTOR_RUN_PARAMS)
-{
-	if (exchange_in_progress() && !exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED))
-	{
-		if (exchange_is_recording())
-			nested_ExecutorRun(EXECUTOR_RUN_ARGS);
-		else
-			next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	}
-	else if (my_session.counting)
-		special_ExecutorRun(EXECUTOR_RUN_ARGS);
-	else
-		next_ExecutorRun(EXECUTOR_RUN_ARGS);
-}
-
 /* Run for each statement. */
 static pg_attribute_hot void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
-	if (unlikely(!is_first_statement()))
+	if (likely(is_first_statement()))
+		run_first_statement(EXECUTOR_RUN_ARGS);
+	else if (exchange_state(STATE_IN_WAIT | STATE_RECORDING | STATE_SUSPENDED))
 		other_ExecutorRun(EXECUTOR_RUN_ARGS);
 	else
-		run_first_statement(EXECUTOR_RUN_ARGS);
+		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
 /*
@@ -221,14 +219,14 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (unlikely(exchange_state(STATE_SUSPENDED)))
 		wire_fetches(false);
 	outer = exchange_state(STATE_NESTED);
-	if (!outer && ActivePortal != NULL && !transparent && exchange_is_recording() &&
+	if (!outer && ActivePortal != NULL && !transparent && exchange_state(STATE_RECORDING) &&
 		(!exchange_state(STATE_STATEMENT_DONE) || is_next_statement()))
 	{
 		wire_next_statement();
 		queryid = utility_queryid(pstmt);
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
-			wire_statement_begins(queryid, 0);
+			statement_begins(queryid, 0);
 		if (recorded && IsA(pstmt->utilityStmt, FetchStmt))
 			exchange_record()->flags |= RECORD_FETCH;
 	}
@@ -260,17 +258,13 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	if (likely(is_first_statement()) && !IsA(pstmt->utilityStmt, ExecuteStmt) &&
 		!IsA(pstmt->utilityStmt, FetchStmt) && has_own_queryid(pstmt))
 	{
-		wire_statement_begins(pstmt->queryId, STATE_NESTED);
+		statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);
 		my_session.state &= ~STATE_NESTED;
 		note_rows(qc);
 	}
-	else if (my_session.counting &&
-			 (exchange_is_recording() || !exchange_in_progress() ||
-			  exchange_state(STATE_STATEMENT_DONE | STATE_SUSPENDED)))
-		special_ProcessUtility(PROCESS_UTILITY_ARGS);
 	else
-		next_ProcessUtility(PROCESS_UTILITY_ARGS);
+		special_ProcessUtility(PROCESS_UTILITY_ARGS);
 }
 
 void

@@ -92,10 +92,11 @@ typedef struct Wire
 	bool		raised;			/* the message put last is an error that
 								 * leaves the session alive */
 	bool		skipping;		/* up to Sync, in a turn */
-	bool		invited;		/* the client's first data is waited for by core, */
-	long		times_blocked;	/* ... since it was so often */
-	bool		copied;			/* the exchange has asked for data, ... */
-	int64		before_copy;	/* ... after so many statements of the session */
+	bool		invited;		/* the client's first data is waited for by core */
+	long		times_blocked;	/* ... or Sync, since it was so often, ... */
+	int64		error_at;		/* ... since then, or after so many bytes */
+	int64		received;
+	bool		copied;			/* the exchange has asked for data */
 } Wire;
 
 static Wire wire;
@@ -105,18 +106,18 @@ static Wire wire;
  * ---------------------------------------------------------------------------
  */
 
-/* A message during a wait. */
+/* A request was read: core took "stamp" then. */
+static pg_attribute_always_inline void
+request_was_read(TimestampTz stamp)
+{
+	if (unlikely(!exchange_begin_plain(exchange_time_of(stamp))))
+		exchange_begin_request(stamp);
+}
+
+/* A message during a wait, for no request that core has stamped. */
 static void
 message_in_wait(char type)
 {
-	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-
-	if (exchange_request_was_read(stamp))
-	{
-		exchange_begin_request(stamp);
-		return;
-	}
-	/* no request that core has stamped */
 	switch (type)
 	{
 		case MSG_NOTICE:
@@ -134,7 +135,7 @@ message_in_wait(char type)
 		case MSG_CLOSE_COMPLETE:
 			/* leaves with what comes next; it may be what had arrived */
 			if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
-				exchange_note_pipelined(false);
+				exchange_note_not_pipelined();
 			break;
 		default:
 			if (wire.flush_wait)
@@ -150,27 +151,28 @@ message_in_wait(char type)
  * Others may begin the next statement.  Some always say something, for example
  * what the flush behind them is about.
  */
+#define ALWAYS					(STATE_OFF | STATE_IN_EXCHANGE)
 #define MAY_BEGIN_STATEMENT		(STATE_STATEMENT_DONE | STATE_SUSPENDED)
 
 static const uint8 interesting[UCHAR_MAX + 1] = {
-	[MSG_AUTHENTICATION] = STATE_ANY,
+	[MSG_AUTHENTICATION] = ALWAYS,
 	[MSG_BIND_COMPLETE] = MAY_BEGIN_STATEMENT,
 	[MSG_CLOSE_COMPLETE] = MAY_BEGIN_STATEMENT,
-	[MSG_COMMAND_COMPLETE] = STATE_ANY,
-	[MSG_COPY_BOTH] = STATE_ANY,
-	[MSG_COPY_IN] = STATE_ANY,
+	[MSG_COMMAND_COMPLETE] = ALWAYS,
+	[MSG_COPY_BOTH] = ALWAYS,
+	[MSG_COPY_IN] = ALWAYS,
 	[MSG_COPY_OUT] = MAY_BEGIN_STATEMENT,
 	[MSG_EMPTY_QUERY] = MAY_BEGIN_STATEMENT,
-	[MSG_ERROR] = STATE_ANY,
-	[MSG_FUNCTION_RESULT] = STATE_ANY,
-	[MSG_NOTICE] = STATE_ANY,
-	[MSG_NOTIFICATION] = STATE_ANY,
+	[MSG_ERROR] = ALWAYS,
+	[MSG_FUNCTION_RESULT] = ALWAYS,
+	[MSG_NOTICE] = ALWAYS,
+	[MSG_NOTIFICATION] = ALWAYS,
 	[MSG_NO_DATA] = MAY_BEGIN_STATEMENT,
 	[MSG_PARAMETERS] = MAY_BEGIN_STATEMENT,
-	[MSG_PARAMETER_STATUS] = STATE_ANY,
-	[MSG_PARSE_COMPLETE] = STATE_ANY,
-	[MSG_PORTAL_SUSPENDED] = STATE_ANY,
-	[MSG_READY_FOR_QUERY] = STATE_ANY,
+	[MSG_PARAMETER_STATUS] = ALWAYS,
+	[MSG_PARSE_COMPLETE] = ALWAYS,
+	[MSG_PORTAL_SUSPENDED] = ALWAYS,
+	[MSG_READY_FOR_QUERY] = ALWAYS,
 	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
@@ -179,6 +181,13 @@ static inline char
 last_message(void)
 {
 	return wire.noted_at == wire.buffered ? wire.noted : 0;
+}
+
+/* What comes next is not the statement that was in progress, if one was. */
+static void
+next_is_another_statement(void)
+{
+	exchange_set_state(STATE_STATEMENT_DONE, exchange_state(STATE_RECORDING));
 }
 
 /*
@@ -191,10 +200,13 @@ note_end_of_fetch(char type)
 	if (!exchange_state(STATE_SUSPENDED) || type == MSG_FUNCTION_RESULT ||
 		wire.fetch == FETCH_BOUND || wire.fetch == FETCH_FIRST)
 		exchange_note_statement();
-	exchange_note_end_of_statement();
+	next_is_another_statement();
 	wire.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-		exchange_note_suspended();
+	{
+		exchange_set_state(STATE_SUSPENDED, true);
+		pgnetlat_housekeeping = true;
+	}
 }
 
 /*
@@ -235,7 +247,7 @@ note_message(char type, const char *body)
 			note_end_of_fetch(type);
 			return;
 		case MSG_READY_FOR_QUERY:
-			exchange_note_ready(body[0]);
+			my_session.xact_status = body[0];
 			return;
 		case MSG_PARAMETER_STATUS:
 			/* of application_name, perhaps */
@@ -258,8 +270,13 @@ note_message(char type, const char *body)
 	}
 	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
-	if (type == MSG_PARSE_COMPLETE)
-		exchange_note_prepared(pgstat_get_my_query_id());
+	/* if nothing else is, this exchange is about the statement that was prepared */
+	if (type == MSG_PARSE_COMPLETE && exchange_state(STATE_RECORDING) &&
+		exchange_record()->queryid == 0)
+	{
+		exchange_record()->queryid = pgstat_get_my_query_id();
+		exchange_set_state(STATE_STATEMENT_PREPARED, true);
+	}
 }
 
 /* Core's send buffer takes the message, and may be sent to make room for it. */
@@ -271,7 +288,7 @@ pass_on(char type, const char *body, size_t length)
 	size_t		sent = wire.buffered + size - left;
 	int			result;
 
-	if (wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE || !exchange_in_progress())
+	if (wire.buffered + size <= COMPAT_SEND_BUFFER_SIZE || !exchange_state(STATE_IN_EXCHANGE))
 	{
 		wire.buffered = left;
 		return wire.next_putmessage(type, body, length);
@@ -281,6 +298,30 @@ pass_on(char type, const char *body, size_t length)
 	wire.buffered = left;
 	exchange_end_send(clock_now(), sent);
 	return result;
+}
+
+/* Has core waited since the client was asked for something? */
+static bool
+was_blocked(void)
+{
+	return process_times_blocked() != wire.times_blocked;
+}
+
+/*
+ * Behind an error a turn has begun, and something more is about to be sent at "now".
+ * If nothing has come in between, as far as is known, or too soon for an answer, Sync
+ * had been sent before, and it was no turn.  On a Unix-domain socket nobody knows of
+ * what came while the backend was not blocked.
+ */
+static void
+end_wait_for_sync(int64 now)
+{
+	wire.skipping = false;
+	if ((was_blocked() || exchange_bytes_received(now) != wire.received) &&
+		2 * (now - wire.error_at) >= my_ledger()->turn_rtt)
+		exchange_end_turn(now, true);
+	else
+		exchange_turn_was_work();
 }
 
 /*
@@ -294,9 +335,7 @@ count_late_turn(int type, const char *body)
 	if (type == MSG_NOTICE)
 		return;
 	wire.invited = false;
-	if (process_times_blocked() == wire.times_blocked)
-		return;
-	if (type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0)
+	if (was_blocked() && (type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0))
 		exchange_count_turn();
 }
 
@@ -308,13 +347,12 @@ special_message(int type, const char *body, size_t length)
 
 	if (unlikely(connecting_in_progress))
 		connecting_note_message(type, body, length);
-	if (exchange_in_wait())
+	if (exchange_state(STATE_IN_WAIT))
 		message_in_wait(type);
-	if (exchange_in_progress())
+	if (exchange_state(STATE_IN_EXCHANGE))
 	{
 		if (unlikely(wire.skipping))
-			exchange_end_wait_for_sync(clock_now());
-		wire.skipping = false;
+			end_wait_for_sync(clock_now());
 		if (unlikely(wire.invited))
 			count_late_turn(type, body);
 		if (interesting[(unsigned char) type] != 0)
@@ -335,11 +373,11 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
 	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
 		exchange_note_statement();
-	else if (likely(type == MSG_READY_FOR_QUERY && my_session.plain))
+	else if (likely(type == MSG_READY_FOR_QUERY && exchange_state(STATE_PLAIN)))
 	{
-		exchange_note_ready(body[0]);
+		my_session.xact_status = body[0];
 		wire.noted_at = buffered;
-		wire.noted = MSG_READY_PLAIN;
+		wire.noted = type;
 	}
 	else
 		return special_message(type, body, length);
@@ -364,18 +402,14 @@ message_in_response(int type, const char *body, size_t length, size_t buffered)
 static pg_attribute_hot pg_noinline int
 first_message(int type, const char *body, size_t length)
 {
-	if (likely(exchange_in_wait()))
+	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+	if (likely(exchange_state(STATE_IN_WAIT) && exchange_request_was_read(stamp)))
 	{
-		TimestampTz stamp = GetCurrentStatementStartTimestamp();
-
-		if (likely(exchange_request_was_read(stamp)))
-		{
-			bool		begun = exchange_begin_plain(exchange_time_of(stamp));
-			size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
-
-			if (likely(begun && buffered <= ROW_LIMIT_IN_EXCHANGE))
-				return message_in_response(type, body, length, buffered);
-		}
+		request_was_read(stamp);
+		if (likely(buffered <= COMPAT_SEND_BUFFER_SIZE))
+			return message_in_response(type, body, length, buffered);
 	}
 	return special_message(type, body, length);
 }
@@ -389,7 +423,7 @@ wire_putmessage(char type, const char *body, size_t length)
 {
 	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
 
-	if (unlikely(buffered > my_session.row_limit))
+	if (unlikely(exchange_state(STATE_IN_WAIT) || buffered > COMPAT_SEND_BUFFER_SIZE))
 		return first_message(type, body, length);
 	return message_in_response(type, body, length, buffered);
 }
@@ -426,10 +460,15 @@ flush_event_by_event(char last)
 
 	exchange_begin_send(sending_since, bytes);
 	if (last == MSG_ERROR)
-		exchange_note_error(sending_since);
+	{
+		wire.error_at = sending_since;
+		wire.received = exchange_bytes_received(sending_since);
+	}
 	in_buffer = pq_buffer_remaining_data() > 0;
+	/* what is in the buffer may be no more than a Flush message */
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
-		wire_kernel_has_request(sending_since, in_buffer);
+		(!in_buffer || wire_next_in_buffer() == MSG_FLUSH) &&
+		exchange_request_has_arrived(sending_since);
 	result = wire.next_flush();
 	now = clock_now();
 	wire.more_in_kernel = in_kernel && in_buffer;
@@ -439,7 +478,7 @@ flush_event_by_event(char last)
 		bool		pipelined = in_kernel || in_buffer;
 
 		/* what has arrived may be left of a COPY that has failed */
-		if (wire.copied && wire.before_copy == exchange_statements())
+		if (wire.copied)
 			pipelined = in_buffer && !is_copied(wire_next_in_buffer());
 		wire.copied = false;
 		wire.flush_wait = false;
@@ -457,7 +496,6 @@ flush_event_by_event(char last)
 		if (copy_in && result == 0)
 		{
 			wire.copied = true;
-			wire.before_copy = exchange_statements();
 			wire.invited =
 				wire_invited_to_copy(sending_since, now, in_kernel) == ARRIVAL_LATE;
 			wire.times_blocked = process_times_blocked();
@@ -465,56 +503,33 @@ flush_event_by_event(char last)
 		else if (last == MSG_ERROR && wire.raised)
 		{
 			wire.skipping = true;
+			wire.times_blocked = process_times_blocked();
 			exchange_begin_turn(now);
 		}
 	}
 	return result;
 }
 
-/*
- * Send a whole response that cannot block, from "sending_since" on.  The next request
- * has arrived: core's buffer has it, or the kernel's, or a part of it each.
- */
-static pg_noinline int
-flush_before_request(int64 sending_since, bool in_buffer, bool in_kernel)
-{
-	int			result = wire.next_flush();
-	int64		now = clock_now();
-	size_t		bytes = wire.buffered;
-
-	wire.buffered = 0;
-	wire.flush_wait = false;
-	wire.more_in_kernel = in_buffer && in_kernel;
-	exchange_end_slow(sending_since, now, bytes, true);
-	return result;
-}
-
-/* Send a whole response that cannot block. */
+/* Send a whole response that cannot block, and behind which no request has arrived. */
 static inline int
 flush_response(void)
 {
 	int64		sending_since = clock_now();
-	bool		in_buffer = pq_buffer_remaining_data() > 0;
+	size_t		bytes = wire.buffered;
 	int64		now;
 	int			result;
 
-	if (unlikely(wire_kernel_has_request(sending_since, in_buffer)))
-		return flush_before_request(sending_since, in_buffer, true);
-	if (unlikely(in_buffer))
-		return flush_before_request(sending_since, true, false);
+	if (unlikely(pq_buffer_remaining_data() > 0 || exchange_request_has_arrived(sending_since)))
+		return flush_event_by_event(MSG_READY_FOR_QUERY);
 	result = wire.next_flush();
 	now = clock_now();
 	wire.flush_wait = wire.more_in_kernel = false;
-	if (unlikely(!(likely(my_session.record_counts) ?
-				   exchange_end_plain(sending_since, now, wire.buffered, true) :
-				   exchange_end_plain(sending_since, now, wire.buffered, false))))
-	{
-		size_t		bytes = wire.buffered;
-
-		wire.buffered = 0;
-		exchange_end_slow(sending_since, now, bytes, false);
-	}
 	wire.buffered = 0;
+	if (unlikely(!exchange_end_plain(sending_since, now, bytes)))
+	{
+		exchange_begin_send(sending_since, bytes);
+		exchange_end(now, bytes, false, my_session.xact_status, true);
+	}
 	return result;
 }
 
@@ -543,13 +558,13 @@ flush_out_of_response(char last)
 	int64		now = 0;
 	int			result;
 
-	if (exchange_in_wait())
+	if (exchange_state(STATE_IN_WAIT))
 	{
 		if (wire.buffered > 0)
 			exchange_note_unsolicited(wire.buffered,
 									  last == MSG_NOTIFICATION ? clock_now() : 0);
 		else if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
-			exchange_note_pipelined(false);
+			exchange_note_not_pipelined();
 	}
 	else if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
 		now = clock_now();
@@ -569,9 +584,9 @@ flush_otherwise(void)
 
 	wire.noted = 0;
 	/* Close, and then Flush */
-	if (last == MSG_CLOSE_COMPLETE && exchange_in_wait())
+	if (last == MSG_CLOSE_COMPLETE && exchange_state(STATE_IN_WAIT))
 		exchange_begin(clock_now(), true);
-	if (!exchange_in_progress())
+	if (!exchange_state(STATE_IN_EXCHANGE))
 		return flush_out_of_response(last);
 	result = flush_event_by_event(last);
 	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
@@ -584,9 +599,9 @@ wire_flush(void)
 {
 	int			result;
 
-	if (unlikely(wire.noted_at != wire.buffered || wire.noted != MSG_READY_PLAIN))
+	if (unlikely(last_message() != MSG_READY_FOR_QUERY || !exchange_state(STATE_PLAIN)))
 		return flush_otherwise();
-	Assert(exchange_in_progress() && my_session.plain);
+	Assert(exchange_state(STATE_IN_EXCHANGE));
 	wire.noted = 0;
 	result = flush_response();
 	if (unlikely(pgnetlat_housekeeping))
@@ -609,19 +624,16 @@ wire_work_begins_in_wait(void)
 {
 	TimestampTz stamp;
 
-	if (!exchange_in_wait())
+	if (!exchange_state(STATE_IN_WAIT))
 		return;
 	stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_request_was_read(stamp))
-	{
-		if (!exchange_begin_plain(exchange_time_of(stamp)))
-			exchange_begin_request(stamp);
-	}
+		request_was_read(stamp);
 	else if (wire.flush_wait)
 	{
 		exchange_begin(clock_now(), true);
 		/* and Sync has no statement of its own */
-		exchange_note_end_of_statement();
+		next_is_another_statement();
 	}
 }
 
@@ -661,15 +673,15 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			if (unlikely(proc_exit_inprogress))
-			{
-				/* the client's, but not the one that drops temporary tables */
-				if (event == XACT_EVENT_ABORT)
-					exchange_note_transaction();
-			}
-			/* not the ones in which notifications are read during a wait */
-			else if (exchange_in_progress())
-				exchange_note_transaction();
+
+			/*
+			 * Not the ones in which notifications are read during a wait; when
+			 * the backend exits the client's, but not the one that drops
+			 * temporary tables.
+			 */
+			if (unlikely(proc_exit_inprogress) ? event == XACT_EVENT_ABORT :
+				exchange_state(STATE_IN_EXCHANGE))
+				my_session.transactions++;
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 			wire_work_begins();

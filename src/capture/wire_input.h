@@ -35,11 +35,6 @@
 #define MSG_PORTAL_SUSPENDED		's'
 #define MSG_PARAMETERS				't'
 
-/*
- * Noted in the place of ReadyForQuery, where the exchange may end on the plain path.
- */
-#define MSG_READY_PLAIN				(MSG_READY_FOR_QUERY + 1)
-
 /* and from the client, which copies with MSG_COPY_DATA, too */
 #define MSG_COPY_DONE				'c'
 #define MSG_COPY_FAIL				'f'
@@ -63,18 +58,5 @@ is_copied(int type)
 
 extern int	wire_next_in_buffer(void);
 extern Arrival wire_invited_to_copy(int64 asked_at, int64 now, bool arrived);
-extern void wire_asked_to_authenticate(void);
-
-/*
- * Has the kernel the next request, if core's buffer has none?  What is in the
- * buffer may be no more than a Flush message.
- */
-static inline bool
-wire_kernel_has_request(int64 now, bool in_buffer)
-{
-	if (unlikely(in_buffer) && wire_next_in_buffer() != MSG_FLUSH)
-		return false;
-	return exchange_request_has_arrived(now);
-}
 
 #endif							/* PGNETLAT_WIRE_INPUT_H */

@@ -38,20 +38,17 @@ read_line(const char *path, char *line, size_t size)
 	return true;
 }
 
-/*
- * The time for which a process of this server was ready to run and did not get a
- * processor, since it started, how often it got one, and for how long; false
- * where the kernel does not say.
- */
+/* Ask that of a process of this server; false where the kernel does not say. */
 bool
-process_run_queue(int pid, int64 *time, int64 *runs, int64 *on_cpu)
+process_run_queue(int pid, RunQueue *run_queue)
 {
 	char		path[64];
 	char		line[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
 	return read_line(path, line, sizeof(line)) &&
-		sscanf(line, INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT, on_cpu, time, runs) == 3;
+		sscanf(line, INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
+			   &run_queue->on_cpu, &run_queue->time, &run_queue->runs) == 3;
 }
 
 /*

@@ -13,7 +13,15 @@
 #ifndef PGNETLAT_PROCESS_H
 #define PGNETLAT_PROCESS_H
 
-extern bool process_run_queue(int pid, int64 *time, int64 *runs, int64 *on_cpu);	/* ns, times, ns */
+/* What the scheduler says of a process since it started; times in nanoseconds. */
+typedef struct RunQueue
+{
+	int64		time;			/* ready to run, without getting a processor */
+	int64		runs;			/* how often it got one */
+	int64		on_cpu;			/* and for how long */
+} RunQueue;
+
+extern bool process_run_queue(int pid, RunQueue *run_queue);
 extern long process_times_blocked(void);
 extern double process_processors(void);
 

@@ -25,7 +25,6 @@ int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int			pgnetlat_idle_threshold = 1000;
 int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
-int64		pgnetlat_plain_wait_ns = LONG_WAIT_NS;
 int64		pgnetlat_log_limit = PG_INT64_MAX;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_pools = 100;
@@ -58,7 +57,6 @@ static void
 assign_idle_threshold(int newval, void *extra)
 {
 	pgnetlat_idle_threshold_ns = newval * NS_PER_MS;
-	pgnetlat_plain_wait_ns = Min(pgnetlat_idle_threshold_ns, LONG_WAIT_NS);
 }
 
 static void

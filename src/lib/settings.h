@@ -38,7 +38,6 @@ extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
 extern int	pgnetlat_idle_threshold;	/* milliseconds */
 extern int64 pgnetlat_idle_threshold_ns;	/* the same */
-extern int64 pgnetlat_plain_wait_ns;	/* or less: see LONG_WAIT_NS */
 extern int64 pgnetlat_log_limit;	/* nanoseconds; PG_INT64_MAX: off */
 extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_pools;

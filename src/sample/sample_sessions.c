@@ -362,17 +362,15 @@ static void
 sample_run_queue(int index, const Seen *seen, const Tick *tick)
 {
 	SlotSampled *sampled;
-	int64		time;
-	int64		runs;
-	int64		on_cpu;
+	RunQueue	run_queue;
 
 	if (seen->doing.event != 0 || !seen->view.run_queue_known ||
-		!process_run_queue(seen->view.pid, &time, &runs, &on_cpu))
+		!process_run_queue(seen->view.pid, &run_queue))
 		return;
 	sampled = slot_sampled_begin(index, seen->view.session, tick->generation);
 	if (sampled == NULL)
 		return;
-	sampled->run_queue = time;
+	sampled->run_queue = run_queue.time;
 	slot_sampled_end(index);
 }
 

@@ -321,22 +321,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 }
 
 /*
- * Has this session's application_name changed since accumulate_attach() or
- * accumulate_rename() have been told of it?
- */
-bool
-accumulate_is_renamed(void)
-{
-	ClientKey	key;
-	ClientPooler pooler;
-
-	client_key_of_session(&key, &pooler);
-	return memcmp(&key, &my_key, sizeof(key)) != 0 ||
-		memcmp(&pooler, &my_pooler, sizeof(pooler)) != 0;
-}
-
-/*
- * The session's application_name has changed.  What it did so far belongs to
+ * The session's application_name may have changed.  What it did so far belongs to
  * the old group.
  */
 void

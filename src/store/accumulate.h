@@ -26,7 +26,6 @@ extern void accumulate_shmem_init(void);
 
 /* Functions for the session itself */
 extern void accumulate_attach(int slot, uint64 session, const ConnectTotals *connect);
-extern bool accumulate_is_renamed(void);
 extern void accumulate_rename(int slot);
 extern void accumulate_detach(int slot);
 extern void accumulate_begin(int slot);

@@ -62,34 +62,20 @@ split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool a
 	int64_t		length = max64(until - since, 0);
 	int64_t		drained = drain ? min64(max64(drain->total, 0), length) : 0;
 	int64_t		closed = drain ? min64(max64(drain->client, 0), drained) : 0;
-	int64_t		trip = min64(length, max64(drained - closed, ledger->wait.rtt));
+	int64_t		sent = drained - closed;
+	int64_t		trip = min64(length, max64(sent, ledger->wait.rtt));
 	bool		idle = !ledger->wait.in_xact &&
 		length - drained > ledger->wait.idle_threshold;
 
-	split.is_idle = idle;
 	split.in_xact = ledger->wait.in_xact;
 	split.length = counted(ledger, since, until);
+	/* the round trip of an idle wait hurt nobody; its drain did */
+	split.network = counted(ledger, since, since + (idle || abandoned ? sent : trip));
 	if (idle)
-	{
-		/* its round trip hurt nobody; its drain did */
-		split.network = counted(ledger, since, since + drained - closed);
-		split.client = counted(ledger, since + drained - closed, since + drained);
 		split.idle = counted(ledger, since + drained, until);
-	}
-	else if (abandoned)
-	{
-		int64_t		nobody = ledger->wait.in_xact ? 0 : trip - (drained - closed);
-
-		split.network = counted(ledger, since, since + drained - closed);
-		split.idle = counted(ledger, since + drained - closed,
-							 since + drained - closed + nobody);
-		split.client = split.length - split.network - split.idle;
-	}
-	else
-	{
-		split.network = counted(ledger, since, since + trip);
-		split.client = counted(ledger, since + trip, until);
-	}
+	else if (abandoned && !split.in_xact)
+		split.idle = counted(ledger, since + sent, since + trip);
+	split.client = split.length - split.network - split.idle;
 	return split;
 }
 
@@ -174,38 +160,18 @@ close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t cl
 }
 
 /*
- * The turn in progress, if it ended at "until": one round trip of it is the
- * network's, and for the rest the client is being waited for.
+ * Book the turn in progress as if it ended at "until": one round trip of it is the
+ * network's, and for the rest the client is being waited for.  Returns the former.
  */
-static LedgerTurn
-split_turn(const Ledger *ledger, int64_t until)
+static int64_t
+book_turn(const Ledger *ledger, LedgerTotals *totals, int64_t until)
 {
-	LedgerTurn	turn;
-	int64_t		network = min64(max64(until - ledger->since, 0), ledger->turn_rtt);
+	int64_t		trip = min64(max64(until - ledger->since, 0), ledger->turn_rtt);
+	int64_t		network = counted(ledger, ledger->since, ledger->since + trip);
 
-	turn.network = counted(ledger, ledger->since, ledger->since + network);
-	turn.recv = counted(ledger, ledger->since + network, until);
-	return turn;
-}
-
-static void
-book_turn(LedgerTotals *totals, const LedgerTurn *turn)
-{
-	totals->network += turn->network;
-	totals->recv += turn->recv;
-}
-
-/* The wait in progress ends at "at". */
-static void
-end_wait(Ledger *ledger, int64_t at, const LedgerDrain *drain, bool abandoned,
-		 LedgerWait *wait)
-{
-	at = event_time(ledger, at);
-	*wait = split_wait(ledger, at, drain, abandoned);
-	book_wait(&ledger->totals, wait);
-	ledger->phase = LEDGER_EXECUTING;
-	ledger->since = at;
-	ledger->exchange_number++;
+	totals->network += network;
+	totals->recv += counted(ledger, ledger->since + trip, until);
+	return network;
 }
 
 /*
@@ -229,14 +195,13 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 
 /*
  * Stop counting, wherever the session is.  How a wait in progress was split comes
- * back in "wait", and a turn in "turn"; they are zero where there was none.
+ * back in "wait", which is zero where there was none.
  */
 void
 ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
-			const LedgerDrain *drain, LedgerWait *wait, LedgerTurn *turn)
+			const LedgerDrain *drain, LedgerWait *wait)
 {
 	memset(wait, 0, sizeof(*wait));
-	memset(turn, 0, sizeof(*turn));
 	now = event_time(ledger, now);
 	switch (ledger->phase)
 	{
@@ -247,7 +212,7 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
 			book_wait(&ledger->totals, wait);
 			break;
 		case LEDGER_TURNING:
-			ledger_turn_end(ledger, now, true, turn);
+			(void) ledger_turn_end(ledger, now, true);
 			book_exchange(ledger, sampled);
 			break;
 		case LEDGER_EXECUTING:
@@ -274,15 +239,21 @@ ledger_reset(Ledger *ledger, int64_t at)
 }
 
 /*
- * The first message of a request was read at "at".  How the wait before it
+ * The wait in progress ended at "at": the first message of a request was read, or the
+ * session works on its own account, normally because it is about to end.  How the wait
  * was split comes back in "wait".
  */
 void
-ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-					 LedgerWait *wait)
+ledger_wait_end(Ledger *ledger, int64_t at, bool is_request, const LedgerDrain *drain,
+				LedgerWait *wait)
 {
-	end_wait(ledger, at, drain, false, wait);
-	ledger->counts = true;
+	at = event_time(ledger, at);
+	*wait = split_wait(ledger, at, drain, !is_request);
+	book_wait(&ledger->totals, wait);
+	ledger->phase = LEDGER_EXECUTING;
+	ledger->since = at;
+	ledger->exchange_number++;
+	ledger->counts = is_request;
 }
 
 /*
@@ -308,27 +279,18 @@ ledger_wait_notified(Ledger *ledger, int64_t at)
 }
 
 /*
- * The wait ended at "at" without a request: the session works on its own
- * account, normally because it is about to end.
+ * What looked like a turn, or like the end of an exchange, was not: the time since then
+ * was execution.  In the latter case the exchange has been counted already.
  */
 void
-ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-					  LedgerWait *wait)
+ledger_was_work(Ledger *ledger)
 {
-	end_wait(ledger, at, drain, true, wait);
-	ledger->counts = false;
-}
-
-/*
- * What looked like the end of an exchange was a flush in its middle: the time
- * since then was execution.  The exchange has been counted already.
- */
-void
-ledger_wait_was_work(Ledger *ledger)
-{
+	if (ledger->phase == LEDGER_WAITING)
+	{
+		ledger->exchange_number++;
+		ledger->counts = false;
+	}
 	ledger->phase = LEDGER_EXECUTING;
-	ledger->exchange_number++;
-	ledger->counts = false;
 }
 
 /*
@@ -371,27 +333,21 @@ ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 }
 
 /*
- * The first data has come, or nobody waits for it any more.  How the turn was
- * split comes back in "turn".  It counts as one only if the client has sent data because
- * it was asked.
+ * The first data has come, or nobody waits for it any more.  It counts as a turn only
+ * if the client has sent data because it was asked.  Returns the network's part.
  */
-void
-ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn, LedgerTurn *turn)
+int64_t
+ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn)
 {
+	int64_t		network;
+
 	at = event_time(ledger, at);
 	if (is_turn)
 		ledger->totals.turns++;
-	*turn = split_turn(ledger, at);
-	book_turn(&ledger->totals, turn);
+	network = book_turn(ledger, &ledger->totals, at);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
-}
-
-/* What looked like a turn was execution. */
-void
-ledger_turn_was_work(Ledger *ledger)
-{
-	ledger->phase = LEDGER_EXECUTING;
+	return network;
 }
 
 /*
@@ -419,7 +375,7 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 
 	if (ledger->wait.in_xact)
 		account->state = LEDGER_STATE_WAITING_IN_XACT;
-	else if (wait.is_idle && !undecided)
+	else if (wait.idle > 0 && !undecided)
 		account->state = LEDGER_STATE_IDLE;
 	else
 		account->state = LEDGER_STATE_WAITING;
@@ -434,16 +390,9 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 LedgerState
 ledger_executing_state(LedgerBlocked blocked)
 {
-	switch (blocked)
-	{
-		case LEDGER_BLOCKED_READING:
-			return LEDGER_STATE_RECEIVING;
-		case LEDGER_BLOCKED_WRITING:
-			return LEDGER_STATE_SENDING;
-		case LEDGER_NOT_BLOCKED:
-			break;
-	}
-	return LEDGER_STATE_EXECUTING;
+	if (blocked == LEDGER_NOT_BLOCKED)
+		return LEDGER_STATE_EXECUTING;
+	return blocked == LEDGER_BLOCKED_READING ? LEDGER_STATE_RECEIVING : LEDGER_STATE_SENDING;
 }
 
 /*
@@ -464,26 +413,6 @@ project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t no
 	else
 		account->totals.send += time;
 	account->state = ledger_executing_state(blocked);
-}
-
-static void
-project_sending(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-				LedgerAccount *account)
-{
-	book_execution(&account->totals, ledger->exec, sampled);
-	book_sending(ledger, &account->totals, now, sampled_send_client(ledger, sampled));
-	account->state = LEDGER_STATE_SENDING;
-}
-
-static void
-project_turn(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
-			 LedgerAccount *account)
-{
-	LedgerTurn	turn = split_turn(ledger, now);
-
-	book_execution(&account->totals, ledger->exec, sampled);
-	book_turn(&account->totals, &turn);
-	account->state = LEDGER_STATE_RECEIVING;
 }
 
 /*
@@ -515,10 +444,14 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 			project_execution(ledger, sampled, now, blocked, account);
 			break;
 		case LEDGER_SENDING:
-			project_sending(ledger, sampled, now, account);
+			book_execution(&account->totals, ledger->exec, sampled);
+			book_sending(ledger, &account->totals, now, sampled_send_client(ledger, sampled));
+			account->state = LEDGER_STATE_SENDING;
 			break;
 		case LEDGER_TURNING:
-			project_turn(ledger, sampled, now, account);
+			book_execution(&account->totals, ledger->exec, sampled);
+			(void) book_turn(ledger, &account->totals, now);
+			account->state = LEDGER_STATE_RECEIVING;
 			break;
 	}
 }

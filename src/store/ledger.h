@@ -9,7 +9,7 @@
  * no server, reads no clock and takes no lock, so that it can be tested and
  * fuzzed on its own, and so that a reader can let a private copy run ahead.
  *
- *		OFF --start--> WAITING --request_begin--> EXECUTING --turn_begin--> TURNING
+ *		OFF --start--> WAITING -----wait_end----> EXECUTING --turn_begin--> TURNING
  *						  ^							|   ^	^					|
  *						  |					 send_begin  send_end +---turn_end---+
  *						  |							v   |
@@ -18,9 +18,9 @@
  * A small response is sent without being seen in SENDING (ledger_response_plain).
  * A turn is a round trip inside an exchange: the server has asked its client
  * for data (COPY FROM STDIN) and waits for the first of it.
- * stop() leads back to OFF from everywhere.  wait_abandoned() leaves WAITING
- * for work that no request asked for (a FATAL error), wait_was_work() takes
- * back a wait that turned out to be none, wait_notified() lets one begin anew.
+ * stop() leads back to OFF from everywhere.  A wait may end for work that no
+ * request asked for (a FATAL error); was_work() takes back a wait or a turn that
+ * turned out to be none, wait_notified() lets a wait begin anew.
  *
  * All times are nanoseconds of one monotonic clock.  An event that claims to
  * be older than the one before it counts as simultaneous with that.  Every
@@ -196,42 +196,31 @@ typedef struct LedgerAccount
 	int64_t		state_since;
 } LedgerAccount;
 
-/* How one wait was split: what ledger_request_begin() booked. */
+/* How one wait was split: what ledger_wait_end() booked. */
 typedef struct LedgerWait
 {
 	int64_t		length;
 	int64_t		network;
 	int64_t		client;
 	int64_t		idle;
-	bool		is_idle;
 	bool		in_xact;
 } LedgerWait;
-
-/* How one turn was split. */
-typedef struct LedgerTurn
-{
-	int64_t		network;
-	int64_t		recv;
-} LedgerTurn;
 
 extern void ledger_start(Ledger *ledger, int64_t now, bool local,
 						 const LedgerWaitTerms *terms);
 extern void ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
-						const LedgerDrain *drain, LedgerWait *wait, LedgerTurn *turn);
+						const LedgerDrain *drain, LedgerWait *wait);
 extern void ledger_reset(Ledger *ledger, int64_t at);
 
-extern void ledger_request_begin(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-								 LedgerWait *wait);
+extern void ledger_wait_end(Ledger *ledger, int64_t at, bool is_request,
+							const LedgerDrain *drain, LedgerWait *wait);
 extern int64_t ledger_wait_notified(Ledger *ledger, int64_t at);
-extern void ledger_wait_abandoned(Ledger *ledger, int64_t at, const LedgerDrain *drain,
-								  LedgerWait *wait);
-extern void ledger_wait_was_work(Ledger *ledger);
+extern void ledger_was_work(Ledger *ledger);
 extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
 extern void ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt);
-extern void ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn, LedgerTurn *turn);
-extern void ledger_turn_was_work(Ledger *ledger);
+extern int64_t ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn);
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 								int64_t client, const LedgerWaitTerms *terms);
 
@@ -266,7 +255,7 @@ ledger_phase_is_plain(const Ledger *ledger, int64_t at)
 	return ledger->since >= ledger->counted_from && at >= ledger->since;
 }
 
-/* May ledger_request_begin_plain() be told that the wait ended at "at"? */
+/* May ledger_wait_end_plain() be told that the wait ended at "at"? */
 static inline bool
 ledger_wait_is_plain(const Ledger *ledger, int64_t at)
 {
@@ -274,15 +263,12 @@ ledger_wait_is_plain(const Ledger *ledger, int64_t at)
 		at - ledger->since <= ledger->wait.idle_threshold;
 }
 
-/*
- * ledger_request_begin() for a plain wait.  Returns how it was split.
- */
+/* ledger_wait_end() for a plain wait.  Returns how it was split. */
 static inline LedgerWait
-ledger_request_begin_plain(Ledger *ledger, int64_t at)
+ledger_wait_end_plain(Ledger *ledger, int64_t at)
 {
 	LedgerWait	wait;
 
-	wait.is_idle = false;
 	wait.in_xact = ledger->wait.in_xact;
 	wait.length = at - ledger->since;
 	wait.network = wait.length < ledger->wait.rtt ? wait.length : ledger->wait.rtt;
@@ -310,7 +296,7 @@ ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 /*
  * ledger_send_begin() and ledger_exchange_end() in one, for a response that
  * could not block, of an exchange of which the sampler has seen nothing.  The
- * wait that begins is not draining.
+ * wait that begins is neither pipelined nor draining.
  */
 static inline void
 ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
@@ -325,8 +311,6 @@ ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
 	ledger->wait.rtt = terms->rtt;
 	ledger->wait.idle_threshold = terms->idle_threshold;
 	ledger->wait.in_xact = terms->in_xact;
-	if (__builtin_expect(terms->pipelined, false))
-		ledger->wait.pipelined = true;
 }
 
 #endif							/* PGNETLAT_LEDGER_H */

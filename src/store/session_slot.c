@@ -409,7 +409,7 @@ account_of(Look *look, LedgerAccount *account)
 
 	if (look->request_began && (!ledger->wait.draining || drain))
 	{
-		ledger_request_begin(ledger, request_at, drain, &wait);
+		ledger_wait_end(ledger, request_at, true, drain, &wait);
 		sampled = NULL;
 	}
 	ledger_project(ledger, sampled, look->now, slot_blocked_in(look->wait_event), account);

@@ -184,13 +184,13 @@ model_request_begin(Model *model, int64_t at, const LedgerDrain *drain)
 	LedgerWait	wait;
 	LedgerWait	plain;
 
-	ledger_request_begin(&expected, at, drain, &wait);
+	ledger_wait_end(&expected, at, true, drain, &wait);
 	if (ledger_wait_is_plain(&model->ledger, at))
 	{
-		plain = ledger_request_begin_plain(&model->ledger, at);
+		plain = ledger_wait_end_plain(&model->ledger, at);
 		MODEL_CHECK(model, plain.length == wait.length && plain.network == wait.network &&
 					plain.client == wait.client && plain.idle == wait.idle &&
-					plain.in_xact == wait.in_xact && plain.is_idle == wait.is_idle);
+					plain.in_xact == wait.in_xact);
 		model_check_same(model, &expected);
 	}
 	model->ledger = expected;
@@ -205,7 +205,7 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 
 	ledger_send_begin(&expected, sending_since, false);
 	ledger_exchange_end(&expected, model->now, sampled, 0, terms);
-	if (sampled == NULL && !terms->draining &&
+	if (sampled == NULL && !terms->draining && !terms->pipelined &&
 		ledger_response_is_plain(&model->ledger, sending_since))
 	{
 		ledger_response_plain(&model->ledger, sending_since, model->now, terms);
@@ -227,7 +227,6 @@ model_event(Model *model, int event, int choice)
 	const LedgerSampled *sampled = model_sampled(model);
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
 	LedgerWait	wait;
-	LedgerTurn	turn;
 	LedgerDrain measured = {(choice & 15) * 50, (choice & 3) * 50};
 
 	/* what the kernel measured when the session itself asks */
@@ -250,7 +249,7 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 2:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_abandoned(ledger, at, drain, &wait);
+				ledger_wait_end(ledger, at, false, drain, &wait);
 			break;
 		case 3:
 			if (ledger->phase == LEDGER_EXECUTING)
@@ -269,7 +268,7 @@ model_event(Model *model, int event, int choice)
 		case 6:
 			if (ledger->phase != LEDGER_OFF)
 			{
-				ledger_stop(ledger, at, sampled, drain, &wait, &turn);
+				ledger_stop(ledger, at, sampled, drain, &wait);
 				model->off_time += model->now -
 					model_at_least(ledger->since, model->counted_from);
 			}
@@ -299,11 +298,11 @@ model_event(Model *model, int event, int choice)
 			break;
 		case 11:
 			if (ledger->phase == LEDGER_TURNING)
-				ledger_turn_end(ledger, at, choice & 1, &turn);
+				ledger_turn_end(ledger, at, choice & 1);
 			break;
 		case 12:
 			if (ledger->phase == LEDGER_WAITING)
-				ledger_wait_was_work(ledger);
+				ledger_was_work(ledger);
 			break;
 		case 13:
 			(void) ledger_wait_notified(ledger, at);

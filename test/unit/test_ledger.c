@@ -15,7 +15,6 @@ static const LedgerWaitTerms remote = {.rtt = 10 * MS,.idle_threshold = 1000 * M
 static const LedgerWaitTerms in_xact = {.rtt = 10 * MS,.idle_threshold = 1000 * MS,.in_xact = true};
 
 static LedgerWait split;		/* how the latest wait was split */
-static LedgerTurn turn;			/* and the latest turn */
 
 static LedgerAccount
 project(const Ledger *ledger, int64_t now)
@@ -31,7 +30,7 @@ static void
 exchange(Ledger *ledger, int64_t read, int64_t worked, int64_t sent,
 		 const LedgerWaitTerms *next)
 {
-	ledger_request_begin(ledger, read, NULL, &split);
+	ledger_wait_end(ledger, read, true, NULL, &split);
 	ledger_send_begin(ledger, worked, true);
 	ledger_exchange_end(ledger, sent, NULL, 0, next);
 }
@@ -107,7 +106,7 @@ test_copy_in(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 10 * MS, true, NULL, &split);
 	ledger_project(&ledger, &seen, 95 * MS, LEDGER_BLOCKED_READING, &account);
 	CHECK_EQUAL(account.totals.recv, 35 * MS, "recv is what the sampler saw, and since its visit");
 	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec is the rest up to that");
@@ -132,14 +131,14 @@ test_drain(void)
 	ledger_start(&ledger, 0, false, &terms);
 	account = project(&ledger, 5000 * MS);
 	CHECK_EQUAL(account.pending, 5000 * MS, "while the response drains nothing is decided");
-	ledger_request_begin(&ledger, 400 * MS, &drain, &split);
+	ledger_wait_end(&ledger, 400 * MS, true, &drain, &split);
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "the drain is network, ...");
 	CHECK_EQUAL(ledger.totals.client, 200 * MS, "... but for the closed window; then the client");
 
 	/* long after the drain: the drain hurt, the rest was idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
-	ledger_request_begin(&ledger, 5000 * MS, &drain, &split);
+	ledger_wait_end(&ledger, 5000 * MS, true, &drain, &split);
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network");
 	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
 	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle");
@@ -148,7 +147,7 @@ test_drain(void)
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	drain.total = 3000 * MS;
-	ledger_request_begin(&ledger, 3100 * MS, &drain, &split);
+	ledger_wait_end(&ledger, 3100 * MS, true, &drain, &split);
 	CHECK_EQUAL(ledger.totals.idle, 0, "idle");
 	CHECK_EQUAL(ledger.totals.network, 2900 * MS, "network");
 }
@@ -161,7 +160,7 @@ test_blocked_send(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 0, NULL, &split);
+	ledger_wait_end(&ledger, 0, true, NULL, &split);
 	ledger_send_begin(&ledger, 1 * MS, true);
 	account = project(&ledger, 1 * MS + MS / 2);
 	CHECK_EQUAL(account.totals.send, MS / 2, "a system call, or is it stuck?");
@@ -213,7 +212,7 @@ test_unexpectedly_blocked(void)
 
 	/* since the sampler's latest visit, as far as anybody can say before it is over */
 	ledger_start(&ledger, 0, false, &remote);
-	ledger_request_begin(&ledger, 0, NULL, &split);
+	ledger_wait_end(&ledger, 0, true, NULL, &split);
 	ledger_project(&ledger, &seen, 50 * MS, LEDGER_BLOCKED_WRITING, &account);
 	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
 	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec");
@@ -240,7 +239,7 @@ test_whose_time(void)
 	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "client");
 
 	/* unless it had so little to send that it cannot have been stuck */
-	ledger_request_begin(&ledger, 60 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 60 * MS, true, NULL, &split);
 	ledger_send_begin(&ledger, 60 * MS, false);
 	ledger_exchange_end(&ledger, 70 * MS, NULL, 0, &remote);
 	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "a process that got no processor");
@@ -309,8 +308,8 @@ test_no_request(void)
 	Ledger		ledger = {0};
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_wait_abandoned(&ledger, 10 * MS, NULL, &split);
-	ledger_stop(&ledger, 12 * MS, NULL, NULL, &split, &turn);
+	ledger_wait_end(&ledger, 10 * MS, false, NULL, &split);
+	ledger_stop(&ledger, 12 * MS, NULL, NULL, &split);
 	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
 	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec");
 	CHECK_EQUAL(ledger.totals.client, 10 * MS, "client");
@@ -323,9 +322,9 @@ test_stop_in_exchange(void)
 	LedgerAccount account;
 
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 1 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 1 * MS, true, NULL, &split);
 	ledger_send_begin(&ledger, 3 * MS, true);
-	ledger_stop(&ledger, 7 * MS, NULL, NULL, &split, &turn);
+	ledger_stop(&ledger, 7 * MS, NULL, NULL, &split);
 	account = project(&ledger, 1000 * MS);
 	CHECK_EQUAL(ledger_total(&account), 7 * MS, "nothing counts after the end");
 	CHECK_EQUAL(account.totals.requests, 1, "a session that ends in an exchange had a request");
@@ -339,7 +338,7 @@ test_flush_in_the_middle(void)
 
 	ledger_start(&ledger, 0, false, &local);
 	exchange(&ledger, 0, 1 * MS, 1 * MS, &in_xact);
-	ledger_wait_was_work(&ledger);
+	ledger_was_work(&ledger);
 	ledger_send_begin(&ledger, 9 * MS, true);
 	ledger_exchange_end(&ledger, 9 * MS, NULL, 0, &local);
 	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "what looked like a wait was execution");
@@ -358,7 +357,7 @@ test_turn(void)
 	 * 52
 	 */
 	ledger_start(&ledger, 0, false, &local);
-	ledger_request_begin(&ledger, 10 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 10 * MS, true, NULL, &split);
 	ledger_turn_begin(&ledger, 12 * MS, 10 * MS);
 	account = project(&ledger, 15 * MS);
 	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
@@ -367,7 +366,7 @@ test_turn(void)
 	CHECK_EQUAL(account.totals.network, 10 * MS, "network is one round trip");
 	CHECK_EQUAL(account.totals.recv, 20 * MS, "recv is the rest");
 	CHECK_EQUAL(account.pending, 0, "pending");
-	ledger_turn_end(&ledger, 52 * MS, true, &turn);
+	ledger_turn_end(&ledger, 52 * MS, true);
 	ledger_send_begin(&ledger, 70 * MS, true);
 	ledger_exchange_end(&ledger, 70 * MS, &seen, 0, &local);
 	CHECK_EQUAL(ledger.totals.exec, 15 * MS, "exec");
@@ -376,20 +375,20 @@ test_turn(void)
 	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 2, "of two round trips");
 
 	/* a client that does not wait to be asked */
-	ledger_request_begin(&ledger, 72 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 72 * MS, true, NULL, &split);
 	ledger_turn_begin(&ledger, 72 * MS, 10 * MS);
-	ledger_turn_end(&ledger, 73 * MS, false, &turn);
+	ledger_turn_end(&ledger, 73 * MS, false);
 	ledger_send_begin(&ledger, 74 * MS, true);
 	ledger_exchange_end(&ledger, 74 * MS, NULL, 0, &local);
 	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3, "one round trip more");
 
 	/* a reset in its middle, and the end of the session */
-	ledger_request_begin(&ledger, 80 * MS, NULL, &split);
+	ledger_wait_end(&ledger, 80 * MS, true, NULL, &split);
 	ledger_turn_begin(&ledger, 80 * MS, 10 * MS);
 	ledger_reset(&ledger, 85 * MS);
-	ledger_stop(&ledger, 100 * MS, NULL, NULL, &split, &turn);
-	CHECK_EQUAL(turn.network, 5 * MS, "the rest of the round trip");
-	CHECK_EQUAL(turn.recv, 10 * MS, "recv");
+	ledger_stop(&ledger, 100 * MS, NULL, NULL, &split);
+	CHECK_EQUAL(ledger.totals.network, 5 * MS, "the rest of the round trip");
+	CHECK_EQUAL(ledger.totals.recv, 10 * MS, "recv");
 	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "total since the reset");
 }
 
@@ -401,7 +400,7 @@ test_last_wait(void)
 
 	/* nobody waited for the round trip of a request that never came */
 	ledger_start(&ledger, 0, false, &remote);
-	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split, &turn);
+	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split);
 	CHECK_EQUAL(ledger.totals.network, 0, "network");
 	CHECK_EQUAL(ledger.totals.idle, 10 * MS, "idle");
 	CHECK_EQUAL(ledger.totals.client, 20 * MS, "client");
@@ -409,14 +408,14 @@ test_last_wait(void)
 	/* but somebody did for the response */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &remote);
-	ledger_stop(&ledger, 30 * MS, NULL, &drain, &split, &turn);
+	ledger_stop(&ledger, 30 * MS, NULL, &drain, &split);
 	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network");
 	CHECK_EQUAL(ledger.totals.idle, 6 * MS, "idle");
 
 	/* in a transaction nothing is idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &in_xact);
-	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split, &turn);
+	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split);
 	CHECK_EQUAL(ledger.totals.client, 30 * MS, "client");
 }
 
