@@ -114,21 +114,6 @@ from_microseconds(uint64_t microseconds)
 }
 
 /*
- * The field is younger than the others.  Its presence does not show to the
- * preprocessor; that of what came right after it does.
- */
-static int64_t
-read_duplicates(const struct tcp_info *read)
-{
-#ifdef TCP_TX_DELAY
-	return read->tcpi_dsack_dups;
-#else
-	(void) read;
-	return 0;
-#endif
-}
-
-/*
  * Read a struct tcp_info of "length" bytes, as of "now".  Older kernels know a
  * shorter structure, newer ones a longer one; what is missing reads as zero.
  * Returns false, and leaves "info" alone, if it is too short for any kernel.
@@ -155,7 +140,10 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 	info->data_sent_at = now - (int64_t) read.tcpi_last_data_sent * NS_PER_MILLISECOND;
 	info->unsent = 0;
 	info->owner = 0;
-	info->duplicates = read_duplicates(&read);
+	info->duplicates = 0;
+#ifdef TCP_TX_DELAY				/* came right after the field */
+	info->duplicates = read.tcpi_dsack_dups;
+#endif
 	info->counters.retransmits = read.tcpi_total_retrans;
 	info->counters.bytes_received = (int64_t) read.tcpi_bytes_received;
 	info->counters.packets_sent = read.tcpi_segs_out;

@@ -24,7 +24,7 @@ concurrency_bucket(int level)
 	return doubling * CONCURRENCY_STEPS + (level >> doubling);
 }
 
-/* The greatest level in a bucket: what comes before the least one of the next. */
+/* The greatest level in a bucket: one less than the least level of the next. */
 int
 concurrency_greatest(int bucket)
 {

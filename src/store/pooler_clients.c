@@ -3,13 +3,13 @@
  * pooler_clients.c
  *	  See pooler_clients.h.
  *
- * The kernel finds a connection at once if it is told both of its ends, of which
- * the suffix names one only.  The other one is a port at which the pooler listens,
- * at one of the host's addresses: both can be listed without a look at all
- * connections that there are.
+ * The kernel finds a connection at once if it is told both of its ends, but the
+ * suffix names only one.  The other one is a port at which the pooler listens, at
+ * one of the host's addresses.  Both can be listed without scanning all
+ * connections.
  *
- * There is one place for a question, in which sessions put theirs if it is free.
- * The table of round trips has one writer, the sampler, and a change count.
+ * There is one place for a question; a session uses it if it is free.  The sampler
+ * is the only writer of the table of round trips, which has a change count.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -155,8 +155,8 @@ pooler_clients_ask(const PoolerQuestion *question)
  */
 
 /*
- * To whom does the other end of the connection belong?  False if it is not on
- * this host, or not in this network namespace.
+ * Find the system user who owns the other end of the connection.  False if it is
+ * not on this host, or not in this network namespace.
  */
 static bool
 find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)

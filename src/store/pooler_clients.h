@@ -8,11 +8,10 @@
  * clients.  The suffix that the pooler has appended to application_name
  * (pooler_suffix.h) says which one is meant.
  *
- * Anybody may choose such a name.  So the kernel is asked only for a connection
- * that comes from exactly that address and port, to a port at which the system
- * user listens to whom the other end of the server's own connection belongs: the
- * user that the pooler runs as.  And what was measured is known only to sessions of
- * the same role.
+ * Anybody may choose such a name.  So the kernel is asked only about a connection
+ * from exactly that address and port, to a port at which the pooler's system user
+ * listens: the one who owns the other end of the server's own connection.  And what
+ * was measured is known only to sessions of the same role.
  *
  * Sessions ask, and the sampler answers one question at each tick.  Round trips are
  * kept by the client's address: a client's connections all take the same path, so

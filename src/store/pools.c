@@ -120,7 +120,7 @@ pools_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
-/* So many more sessions, of which so many more are busy. */
+/* Change how many sessions there are, and how many are busy, in a session's pools. */
 static void
 change_pools(const PoolMember *member, int sessions, int busy)
 {
@@ -149,8 +149,8 @@ add_up(PoolCounts *sum, const PoolCounts *term)
 }
 
 /*
- * The number of the pool of a database and a role, which may begin by that: in a
- * free place, or in that of the pool that has been without sessions for longest.
+ * The number of the pool of a database and a role.  A new one takes a free place, or
+ * that of the pool that has been without sessions for longest.
  */
 static int
 find_pool(Oid datid, Oid userid, TimestampTz now)
@@ -278,8 +278,8 @@ pools_sampler_ends(void)
 }
 
 /*
- * A tick begins: what was seen at the one before was so until "before", from where
- * on what is seen now is so.
+ * A tick begins: what was seen at the one before held until "before", and what is
+ * seen now has held since then.
  */
 void
 pools_tick(int64 before)

@@ -10,12 +10,13 @@
  * same database and role, which is what poolers keep their connections by; one
  * more is all sessions of the server.
  *
- * Samples tell how many were busy at a moment, for how long: the sampler sees at
- * each tick which of the active sessions are, and what it sees stands for the time
- * since the tick before.  Quiet sessions stay what they were: idle, or waiting in a
- * transaction.  The time at each level makes up a distribution (concurrency.h).
+ * Samples show how many sessions were busy at once, and for how long.  At each tick
+ * the sampler sees which of the active sessions are busy, and what it sees stands
+ * for the time since the tick before.  Quiet sessions stay what they were: idle, or
+ * waiting in a transaction.  The time at each level makes up a distribution
+ * (concurrency.h).
  *
- * Accounts tell for how long sessions were busy, exactly, also in exchanges that
+ * Accounts show exactly for how long sessions were busy, including exchanges that
  * are shorter than a tick: what is accumulated of a session is added here, too.
  *
  * Copyright (c) 2026, the pgnetlat authors

@@ -4,11 +4,11 @@
  *	  Which snapshots of an account are kept, and which one begins a window.
  *
  * A window is the difference of two accounts: the present one and a snapshot.
- * So that there is a window for each of the last 10 seconds, minute and 15
- * minutes, and none is much longer than that, snapshots are taken at every
- * third of each, and four are kept: the oldest is then as old as the window or
- * up to a third older.  Where there are so many accounts that this would cost too
- * much, snapshots are further apart, up to the length of the shortest window.
+ * There are windows of 10 seconds, a minute and 15 minutes.  Snapshots are taken
+ * at every third of each, and four are kept: the oldest is then as old as the
+ * window, or up to a third older.  With very many accounts that would cost too
+ * much, so snapshots are further apart, up to the length of the shortest window.
+ * While nobody is active they may be a second late.
  *
  * Plain C, no server headers.  Moments are nanoseconds of the monotonic clock.
  *
