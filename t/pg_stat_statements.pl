@@ -71,16 +71,23 @@ sub texts
 	return join(
 		'; ',
 		map { $_->{query} // 'NULL' } $session->rows(
-			'SELECT query FROM pgnetlat_top_statements(100)
-			WHERE calls = 5 AND rows = 35'));
+			'SELECT t.query FROM pgnetlat_top_statements(100) t
+			   JOIN pgnetlat_statements s USING (queryid)
+			  WHERE s.calls = 5 AND s.rows = 35'));
 }
 
 restart_with('pgnetlat');
-is(texts($observer), 'NULL', 'no text without pg_stat_statements');
+like(
+	texts($observer),
+	qr/^queryid -?\d+ \(CREATE EXTENSION pg_stat_statements shows its text\)$/,
+	'without pg_stat_statements, the identifier and a hint');
 
 $observer->run('CREATE SCHEMA elsewhere',
 	'CREATE EXTENSION pg_stat_statements SCHEMA elsewhere');
-is(texts($observer), 'NULL', 'no text where it is not preloaded');
+like(
+	texts($observer),
+	qr/^queryid -?\d+ \(pg_stat_statements is not in shared_preload_libraries\)$/,
+	'likewise where it is not preloaded');
 
 # each in front of the other
 foreach my $libraries ('pgnetlat, pg_stat_statements',
@@ -107,7 +114,23 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		'11 11 13',
 		"$libraries: prepared utility statements keep their identifiers");
 
+	is( $observer->value(
+			q{SELECT string_agg(DISTINCT concat_ws(' ', database, role), ', ')
+			  FROM pgnetlat_top_statements WHERE calls = 5}),
+		'postgres ' . $observer->value('SELECT current_user'),
+		"$libraries: names of database and role");
+
 	my $plain = PgNetlat::Client->connect($node, user => 'plain');
+	$plain->run('SELECT 1 AS own');
+	is( $observer->poll(
+			sub {
+				$plain->value(
+					q{SELECT DISTINCT query FROM pgnetlat_top_statements(NULL)
+					  WHERE role = 'plain' AND query LIKE '%needs privileges%'})
+				  ? 't' : undef;
+			}),
+		't',
+		"$libraries: a hint where texts are out of reach");
 	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
 		'', "$libraries: works where texts are out of reach");
 	$observer->run('GRANT USAGE ON SCHEMA elsewhere TO plain');
@@ -128,9 +151,12 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		$observer->run("GRANT $_ TO PUBLIC");
 	}
 	$plain->finish;
-	$observer->run(
-		'REVOKE USAGE ON SCHEMA elsewhere FROM plain',
-		'SELECT elsewhere.pg_stat_statements_reset()');
+	$observer->run('REVOKE USAGE ON SCHEMA elsewhere FROM plain');
+	$observer->run('SELECT elsewhere.pg_stat_statements_reset()');
+	like(
+		texts($observer),
+		qr/^queryid -?\d+ \(pg_stat_statements has no text for it\)$/,
+		"$libraries: nor a text that was forgotten");
 }
 
 is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),

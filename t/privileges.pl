@@ -157,7 +157,7 @@ my %public = (
 	blockers => [qw(datid usesysid application_name)],
 	statements => [qw(userid dbid)],
 	statements_last => [qw(userid dbid)],
-	top_statements => [qw(userid dbid)],
+	top_statements => [qw(database role)],
 	clients => [qw(datid usesysid application_name)],
 	clients_last => [qw(datid usesysid application_name)],
 	sessions_last => [qw(pid datid usesysid application_name)],
@@ -180,6 +180,7 @@ sub hidden_but_seen
 		$function eq 'history' ? 'true'
 	  : $function eq 'waits'
 	  ? 'pid NOT IN (SELECT pid FROM pg_stat_activity WHERE usename = current_user)'
+	  : $function eq 'top_statements' ? 'role IS DISTINCT FROM current_user'
 	  : "$mine IS DISTINCT FROM (SELECT oid FROM pg_roles WHERE rolname = current_user)";
 
 	return $caller->value(

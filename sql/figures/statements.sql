@@ -50,7 +50,7 @@ COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round t
 COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: part of these waits spent inside a transaction';
 COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
-COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
+COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
 COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
@@ -85,25 +85,27 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times of the last window_time milliseconds';
 
+-- Statements for people: names instead of OIDs, rounded figures, and the text where this
+-- database can ask pg_stat_statements for it.  That may live in any schema, or nowhere, so
+-- the query is put together here, with qualified names: the caller's search_path is not ours.
 CREATE FUNCTION pgnetlat_top_statements(
 	IN max_rows integer DEFAULT 20,
-	OUT userid oid,
-	OUT dbid oid,
+	OUT database name,
+	OUT role name,
 	OUT queryid bigint,
 	OUT calls bigint,
-	OUT rows bigint,
+	OUT repeats bigint,
 	OUT exec_time double precision,
 	OUT send_time double precision,
 	OUT network_time double precision,
 	OUT client_time double precision,
-	OUT repeats bigint,
-	OUT repeat_network_time double precision,
 	OUT query text)
 RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
 AS $$
 DECLARE
 	pgss text;
+	hint text;
 	own  text;
 BEGIN
 	IF max_rows OPERATOR(pg_catalog.<) 0 THEN
@@ -111,34 +113,50 @@ BEGIN
 			USING ERRCODE = 'invalid_parameter_value',
 				  HINT = 'Use NULL for all rows.';
 	END IF;
-	-- texts are for those who may ask pg_stat_statements for them
-	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO pgss
+	SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.pg_settings g
+								  WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max')
+				THEN 'pg_stat_statements is not in shared_preload_libraries'
+				WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+					 OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
+					 OR EXISTS (SELECT FROM pg_catalog.pg_proc p
+								 WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid
+								   AND p.proname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+								   AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))
+				THEN 'its text needs privileges on pg_stat_statements' END,
+		   pg_catalog.format('%I.pg_stat_statements', n.nspname)
+	  INTO hint, pgss
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	  JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
 		   AND c.relname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-	   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-	   AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
-	   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p
-						WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid
-						  AND p.proname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-						  AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))
-	   AND EXISTS (SELECT FROM pg_catalog.pg_settings g
-					WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max');
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements';
+	IF pgss IS NULL THEN
+		hint := 'CREATE EXTENSION pg_stat_statements shows its text';
+	END IF;
 	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat';
 
 	RETURN QUERY EXECUTE pg_catalog.format(
-		'SELECT s.userid, s.dbid, s.queryid, s.calls, s.rows, s.exec_time,
-				s.send_time, s.network_time, s.client_time, s.repeats,
-				s.repeat_network_time, %s
-		   FROM %s s
-		  ORDER BY s.network_time OPERATOR(pg_catalog.+) s.send_time DESC, s.queryid
-		  LIMIT $1',
-		CASE WHEN pgss IS NULL THEN 'NULL::pg_catalog.text'
+		'SELECT d.datname,
+				CASE WHEN s.userid IS NOT NULL THEN pg_catalog.pg_get_userbyid(s.userid) END,
+				s.queryid, s.calls, s.repeats,
+				pg_catalog.round(s.exec_time::pg_catalog.numeric, 1)::pg_catalog.float8,
+				pg_catalog.round(s.send_time::pg_catalog.numeric, 1)::pg_catalog.float8,
+				pg_catalog.round(s.network_time::pg_catalog.numeric, 1)::pg_catalog.float8,
+				pg_catalog.round(s.client_time::pg_catalog.numeric, 1)::pg_catalog.float8,
+				CASE WHEN s.calls IS NULL THEN NULL
+					 WHEN s.userid IS NULL THEN ''(evicted statements)''
+					 WHEN s.queryid IS NULL THEN ''(without query identifier)''
+					 ELSE coalesce(pg_catalog.regexp_replace(%s, ''[[:space:]]+'', '' '', ''g''),
+								   pg_catalog.concat(''queryid '', s.queryid, '' ('', $2, '')'')) END
+		   FROM (SELECT * FROM %s o
+				  ORDER BY o.network_time OPERATOR(pg_catalog.+) o.send_time DESC NULLS LAST, o.queryid
+				  LIMIT $1) s
+		   LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid
+		  ORDER BY s.network_time OPERATOR(pg_catalog.+) s.send_time DESC NULLS LAST, s.queryid',
+		CASE WHEN hint IS NOT NULL THEN 'NULL::pg_catalog.text'
 			 ELSE pg_catalog.format(
 				'(SELECT pg_catalog.min(q.query) FROM %s q
 				   WHERE q.userid OPERATOR(pg_catalog.=) s.userid
@@ -146,29 +164,29 @@ BEGIN
 					 AND q.queryid OPERATOR(pg_catalog.=) s.queryid)',
 				pgss)
 		END, own)
-	USING max_rows;
+	USING max_rows, coalesce(hint, 'pg_stat_statements has no text for it');
 END
 $$;
 
 COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
-	'the statements with the most network and send time, with their text where pg_stat_statements has it (NULL elsewhere)';
+	'for interactive use: the statements with the most network and send time, NULL for all; columns as in the view of this name';
 
 CREATE VIEW pgnetlat_top_statements AS
-SELECT * FROM pgnetlat_top_statements();
+SELECT t.database, t.role, t.queryid, t.calls, t.repeats, t.exec_time, t.send_time, t.network_time,
+	   t.client_time, t.query
+  FROM pgnetlat_top_statements() t;
 
 COMMENT ON VIEW pgnetlat_top_statements IS
-	'the 20 statements with the most network and send time, with their text where pg_stat_statements has it';
-COMMENT ON COLUMN pgnetlat_top_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_top_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
+	'for interactive use: the 20 statements with the most network and send time, with names, rounded times, and the text where pg_stat_statements has it';
+COMMENT ON COLUMN pgnetlat_top_statements.database IS 'name of the database; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.role IS 'name of the role that ran it; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
 COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
-COMMENT ON COLUMN pgnetlat_top_statements.rows IS 'rows returned or affected';
+COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: in its executions, while the server was working';
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: in its executions, handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
 COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside of a transaction block, only those of a loop';
-COMMENT ON COLUMN pgnetlat_top_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
-COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement; NULL if pg_stat_statements is not installed, is not readable, or does not have it';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier and what would show the text; NULL where the caller may not see the statement';
 
 GRANT SELECT ON pgnetlat_statements, pgnetlat_top_statements TO PUBLIC;
