@@ -91,7 +91,7 @@ statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 /*
  * One row per role, database and query identifier; one more without any of
  * them for what was evicted.  pgnetlat_statements_last() is this, too, with the
- * length of a window, in which nothing is known of what was evicted.
+ * length of a window, but without the latter.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_statements);
 
@@ -110,7 +110,10 @@ pgnetlat_statements(PG_FUNCTION_ARGS)
 	accumulate_all();
 	entries = statements_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		statement_row(&row, &entries[i], is_window);
+	{
+		if (!is_window || OidIsValid(entries[i].key.userid))
+			statement_row(&row, &entries[i], is_window);
+	}
 	return (Datum) 0;
 }
 

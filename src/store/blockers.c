@@ -55,12 +55,19 @@ may_go(const void *entry)
 	return ((const BlockerEntry *) entry)->pass + 1 < *current_pass;
 }
 
+/* Nobody waits for one that is evicted; for the row of evicted ones somebody may. */
 static void
-evict_entry(void *evicted, const void *entry)
+add_entry(void *to, const void *from)
 {
-	const BlockerEntry *source = entry;
+	BlockerEntry *sum = to;
+	const BlockerEntry *term = from;
 
-	add_counters(evicted, &source->counters, source->since);
+	add_counters(sum, &term->counters, term->since);
+	if (term->pass == *current_pass)
+	{
+		sum->sessions += term->sessions;
+		sum->pass = term->pass;
+	}
 }
 
 static const TableSpec spec = {
@@ -70,9 +77,9 @@ static const TableSpec spec = {
 	.entry_size = sizeof(BlockerEntry),
 	.usage_offset = offsetof(BlockerEntry, usage),
 	.since_offset = offsetof(BlockerEntry, since),
-	.own_size = sizeof(BlockerEntry),	/* what evicted entries had */
+	.evicted_rows = 1,
 	.may_go = may_go,
-	.evict = evict_entry,
+	.add = add_entry,
 };
 
 static Table table;
@@ -121,7 +128,7 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 	{
 		entry = table_find_or_add(&table, hash, key, now);
 		if (entry == NULL)
-			entry = table_own(&table, hash);
+			entry = table_evicted_row(&table, hash, key, now);
 		add_counters(entry, new, now);
 		entry->usage += (double) new->blocked;
 		if (entry->pass != *current_pass)
@@ -140,48 +147,16 @@ blockers_reset(void)
 }
 
 /*
- * Put back a saved entry.  Where there is no room it goes to the evicted.
+ * Put back a saved entry, for which nobody waits.
  */
 void
 blockers_restore(const BlockerEntry *saved)
 {
-	uint32		hash = table_hash(&table, &saved->key);
-	BlockerEntry *entry = NULL;
+	BlockerEntry entry = *saved;
 
-	table_lock(&table, hash);
-	if (saved->key.backend_type[0] != '\0')
-		entry = table_find_or_add(&table, hash, &saved->key, saved->since);
-	if (entry)
-	{
-		*entry = *saved;
-		entry->pass = 0;
-		entry->sessions = 0;
-	}
-	else
-		add_counters(table_own(&table, hash), &saved->counters, saved->since);
-	table_unlock(&table, hash);
-}
-
-static void
-copy_entry(void *copy, const void *entry, const void *own, void *arg)
-{
-	BlockerEntry *target = copy;
-
-	*target = *(const BlockerEntry *) entry;
-	if (target->pass != *current_pass)
-		target->sessions = 0;
-}
-
-static void
-read_evicted(const void *own, void *sum)
-{
-	BlockerEntry evicted;
-
-	copy_entry(&evicted, own, NULL, NULL);
-	if (evicted.since == 0)
-		return;
-	add_counters(sum, &evicted.counters, evicted.since);
-	((BlockerEntry *) sum)->sessions += evicted.sessions;
+	entry.pass = 0;
+	entry.sessions = 0;
+	table_restore(&table, &entry, saved->key.backend_type[0] == '\0');
 }
 
 /*
@@ -191,17 +166,13 @@ read_evicted(const void *own, void *sum)
 BlockerEntry *
 blockers_copy(int *count)
 {
-	static const TableReader reader = {
-		.copy_size = sizeof(BlockerEntry),
-		.copy = copy_entry,
-		.own = read_evicted,
-		.extra = 1,
-	};
-	BlockerEntry evicted = {0};
-	BlockerEntry *copies = table_copy(&table, &reader, &evicted, count);
+	BlockerEntry *copies = table_copy(&table, 0, count);
 
-	if (evicted.since != 0)
-		copies[(*count)++] = evicted;
+	for (int i = 0; i < *count; i++)
+	{
+		if (copies[i].pass != *current_pass)
+			copies[i].sessions = 0;
+	}
 	return copies;
 }
 

@@ -10,13 +10,6 @@
  * its sessions are counted in the row of their database's evicted groups, until
  * there is.
  *
- * A window is what was counted since a snapshot.  All groups of a partition have
- * theirs as of the same moments.  A group that did not exist then had counted
- * nothing: its snapshot is zero.  A group that was evicted since takes its
- * snapshots along to the row that it is added to: there, too, the difference is
- * what was counted in the window.  What was saved by an earlier server is in all
- * snapshots, which all begin as of the server's start.
- *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -35,93 +28,26 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 /* Databases that have a row of their own for what was evicted, and one more. */
 #define CLIENTS_EVICTED		16
 
-/* The beginning of ClientCounters: what windows are about, all of it int64. */
-typedef struct ClientSnapshot
-{
-	LedgerTotals totals;
-	TcpCounters tcp;
-	int64		ended_sessions;
-	ConnectTotals connect;
-} ClientSnapshot;
+StaticAssertDecl(offsetof(ClientCounters, rtt) % sizeof(int64) == 0,
+				 "what is before rtt in ClientCounters must be int64: windows are about it");
 
-StaticAssertDecl(offsetof(ClientCounters, rtt) == sizeof(ClientSnapshot),
-				 "ClientSnapshot must be how ClientCounters begins");
-
-/* An entry of the table, and a row of evicted ones. */
-typedef struct ClientGroup
-{
-	ClientEntry entry;			/* must be first, as its key is in it */
-	ClientSnapshot kept[SNAPSHOTS_KEPT];
-} ClientGroup;
-
-/* What each partition has besides, under its lock. */
-typedef struct ClientsPartition
-{
-	int			live_groups;	/* that have live sessions */
-	SnapshotTimes times;		/* of its groups' snapshots */
-	ClientGroup evicted[CLIENTS_EVICTED];	/* by database; the last one is of
-											 * any further ones */
-} ClientsPartition;
-
+/* What an entry has counted, and for a row of evicted ones also its live sessions. */
 static void
-snapshot_add(ClientSnapshot *sum, const ClientSnapshot *term)
+add_entry(void *to, const void *from)
 {
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(int64); i++)
-		((int64 *) sum)[i] += ((const int64 *) term)[i];
-}
+	ClientEntry *sum = to;
+	const ClientEntry *term = from;
 
-static void
-snapshot_subtract(ClientSnapshot *difference, const ClientSnapshot *term)
-{
-	for (size_t i = 0; i < sizeof(*difference) / sizeof(int64); i++)
-		((int64 *) difference)[i] -= ((const int64 *) term)[i];
-}
-
-/* ---------------------------------------------------------------------------
- * What was evicted
- * ---------------------------------------------------------------------------
- */
-
-/*
- * The row to which what is evicted of a database is added; of no database, if it
- * was evicted before and has been saved.
- */
-static ClientGroup *
-evicted_row_for(ClientsPartition *partition, Oid datid)
-{
-	ClientGroup *row = partition->evicted;
-	ClientGroup *last = &partition->evicted[CLIENTS_EVICTED - 1];
-
-	while (row < last && (!OidIsValid(datid) ||
-						  (row->entry.is_evicted && row->entry.key.datid != datid)))
-		row++;
-	if (!row->entry.is_evicted && row < last)
-		row->entry.key.datid = datid;
-	row->entry.is_evicted = true;
-	return row;
-}
-
-/* "since" of the sum becomes that of the older one. */
-static void
-add_entry(ClientEntry *sum, const ClientEntry *term)
-{
-	snapshot_add((ClientSnapshot *) &sum->counters, (const ClientSnapshot *) &term->counters);
+	for (size_t i = 0; i < offsetof(ClientCounters, rtt) / sizeof(int64); i++)
+		((int64 *) &sum->counters)[i] += ((const int64 *) &term->counters)[i];
 	for (int i = 0; i < NUM_METRICS; i++)
 		histogram_add(&sum->counters.histogram[i], &term->counters.histogram[i]);
+	if (term->counters.rtt > 0)
+		sum->counters.rtt = term->counters.rtt;
+	sum->live.sessions += term->live.sessions;
+	sum->live.pending += term->live.pending;
 	if (sum->since == 0 || (term->since != 0 && term->since < sum->since))
 		sum->since = term->since;
-}
-
-static void
-evict_group(void *own, const void *evicted)
-{
-	const ClientGroup *group = evicted;
-	ClientsPartition *partition = own;
-	ClientGroup *row = evicted_row_for(partition, group->entry.key.datid);
-
-	add_entry(&row->entry, &group->entry);
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		snapshot_add(&row->kept[i], &group->kept[i]);
 }
 
 static bool
@@ -130,30 +56,40 @@ may_be_evicted(const void *entry)
 	return ((const ClientEntry *) entry)->live.sessions == 0;
 }
 
-/* ---------------------------------------------------------------------------
- * The table
- * ---------------------------------------------------------------------------
- */
-
-/* Nothing has been counted: snapshots of that are as of now. */
-static void
-begin_snapshots(void *own)
+/* What is of no database was evicted before, with others, and has been saved. */
+static bool
+has_row(const void *row, const void *entry)
 {
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		((ClientsPartition *) own)->times.at[i] = clock_now();
+	const ClientEntry *evicted = row;
+	Oid			datid = ((const ClientKey *) entry)->datid;
+
+	return OidIsValid(datid) && (!evicted->is_evicted || evicted->key.datid == datid);
+}
+
+static void
+begin_evicted(void *row, const void *entry)
+{
+	ClientEntry *evicted = row;
+
+	evicted->is_evicted = true;
+	if (entry)
+		evicted->key.datid = ((const ClientKey *) entry)->datid;
 }
 
 static const TableSpec spec = {
 	.name = "pgnetlat clients",
 	.lock = LOCK_CLIENTS,
 	.key_size = sizeof(ClientKey),
-	.entry_size = sizeof(ClientGroup),
+	.entry_size = sizeof(ClientEntry),
 	.usage_offset = offsetof(ClientEntry, usage),
 	.since_offset = offsetof(ClientEntry, since),
-	.own_size = sizeof(ClientsPartition),
+	.counters_offset = offsetof(ClientEntry, counters),
+	.counters_size = offsetof(ClientCounters, rtt),
+	.evicted_rows = CLIENTS_EVICTED,
 	.may_go = may_be_evicted,
-	.evict = evict_group,
-	.begin = begin_snapshots,
+	.add = add_entry,
+	.belongs = has_row,
+	.begin_row = begin_evicted,
 };
 
 static Table table;
@@ -193,26 +129,14 @@ static void
 join(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
 	uint32		hash = table_hash(&table, key);
-	ClientsPartition *partition = table_own(&table, hash);
-	ClientGroup *group;
 
 	table_lock(&table, hash);
-	if (partition->live_groups < table.partition_capacity)
-		group = table_find_or_add(&table, hash, key, now);
-	else
-		group = table_find(&table, hash, key);
 	member->joined = true;
 	member->hash = hash;
-	member->in_evicted = group == NULL;
-	if (group == NULL)
-	{
-		group = evicted_row_for(partition, key->datid);
-		if (group->entry.since == 0)
-			group->entry.since = now;
-	}
-	else if (group->entry.live.sessions == 0)
-		partition->live_groups++;
-	member->entry = &group->entry;
+	member->entry = table_find_or_add(&table, hash, key, now);
+	member->in_evicted = member->entry == NULL;
+	if (member->in_evicted)
+		member->entry = table_evicted_row(&table, hash, key, now);
 	member->entry->live.sessions++;
 }
 
@@ -248,8 +172,6 @@ clients_leave(ClientMember *member)
 
 	Assert(member->joined && member->pending == 0);
 	member->entry->live.sessions--;
-	if (!member->in_evicted && member->entry->live.sessions == 0)
-		((ClientsPartition *) table_own(&table, hash))->live_groups--;
 	memset(member, 0, sizeof(*member));
 	table_unlock(&table, hash);
 }
@@ -271,30 +193,12 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 }
 
 /*
- * Put back a saved entry, of which there are no live sessions.  Where there is
- * no room it goes to the evicted.
+ * Put back a saved entry, of which there are no live sessions.
  */
 void
 clients_restore(const ClientEntry *saved)
 {
-	uint32		hash = table_hash(&table, &saved->key);
-	ClientsPartition *partition = table_own(&table, hash);
-	ClientGroup *group = NULL;
-
-	table_lock(&table, hash);
-	if (!saved->is_evicted)
-		group = table_find_or_add(&table, hash, &saved->key, saved->since);
-	if (group)
-		group->entry = *saved;
-	else
-	{
-		group = evicted_row_for(partition, saved->key.datid);
-		add_entry(&group->entry, saved);
-	}
-	memset(&group->entry.live, 0, sizeof(group->entry.live));
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		snapshot_add(&group->kept[i], (const ClientSnapshot *) &saved->counters);
-	table_unlock(&table, hash);
+	table_restore(&table, saved, saved->is_evicted);
 }
 
 /* ---------------------------------------------------------------------------
@@ -306,8 +210,10 @@ typedef struct PatternReset
 {
 	const ClientPattern *pattern;
 	TimestampTz now;
-	int64		count;			/* groups that matched */
-	bool		evicted[CLIENTS_EVICTED];	/* ... rows of evicted ones */
+	int64		count;			/* groups that matched, and ... */
+	Oid			evicted[CLIENTS_EVICTED];	/* ... databases' rows of evicted
+											 * ones */
+	int			evicted_count;
 } PatternReset;
 
 static bool
@@ -325,36 +231,25 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 }
 
 /* Its sessions stay, and with them what they have pending. */
-static bool
-reset_if_matching(ClientGroup *group, const PatternReset *reset)
-{
-	if (!matches(&group->entry, reset->pattern))
-		return false;
-	memset(&group->entry.counters, 0, sizeof(group->entry.counters));
-	memset(group->kept, 0, sizeof(group->kept));
-	group->entry.since = reset->now;
-	return true;
-}
-
 static void
-reset_entry(void *entry, void *own, void *arg)
+reset_if_matching(void *visited, void *arg)
 {
+	ClientEntry *entry = visited;
 	PatternReset *reset = arg;
+	int			i = 0;
 
-	reset->count += reset_if_matching(entry, reset);
-}
-
-static void
-reset_evicted(void *own, void *arg)
-{
-	PatternReset *reset = arg;
-	ClientsPartition *partition = own;
-
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (partition->evicted[i].entry.is_evicted)
-			reset->evicted[i] |= reset_if_matching(&partition->evicted[i], reset);
-	}
+	if (!matches(entry, reset->pattern))
+		return;
+	table_forget(&table, entry);
+	memset(&entry->counters, 0, sizeof(entry->counters));
+	entry->since = reset->now;
+	/* each partition has rows of evicted ones, which are shown as one */
+	while (entry->is_evicted && i < reset->evicted_count && reset->evicted[i] != entry->key.datid)
+		i++;
+	if (!entry->is_evicted)
+		reset->count++;
+	else if (i == reset->evicted_count && i < CLIENTS_EVICTED)
+		reset->evicted[reset->evicted_count++] = entry->key.datid;
 }
 
 /*
@@ -364,13 +259,10 @@ reset_evicted(void *own, void *arg)
 int64
 clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
 {
-	static const TableVisitor visitor = {.entry = reset_entry,.own = reset_evicted};
 	PatternReset reset = {.pattern = pattern,.now = now};
 
-	table_visit(&table, LW_EXCLUSIVE, &visitor, &reset);
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-		reset.count += reset.evicted[i];
-	return reset.count;
+	table_visit(&table, reset_if_matching, &reset);
+	return reset.count + reset.evicted_count;
 }
 
 /* ---------------------------------------------------------------------------
@@ -378,137 +270,30 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
  * ---------------------------------------------------------------------------
  */
 
-static void
-take_snapshot(void *entry, void *own, void *arg)
-{
-	ClientGroup *group = entry;
-	const SnapshotTimes *times = &((ClientsPartition *) own)->times;
-	SnapshotLevels levels = *(SnapshotLevels *) arg;
-
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		if (levels & (1u << level))
-			memcpy(&group->kept[snapshots_place(times, level)], &group->entry.counters,
-				   sizeof(ClientSnapshot));
-	}
-}
-
-/* The last ones of a partition, whose snapshots then are as of now. */
-static void
-take_snapshots_of_evicted(void *own, void *arg)
-{
-	ClientsPartition *partition = own;
-
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (partition->evicted[i].entry.is_evicted)
-			take_snapshot(&partition->evicted[i], own, arg);
-	}
-	snapshots_date(&partition->times, *(SnapshotLevels *) arg, clock_now());
-}
-
 /*
  * Keep a snapshot of all groups, which have just been accumulated into.
  */
 void
 clients_take_snapshots(SnapshotLevels levels)
 {
-	static const TableVisitor visitor = {
-		.entry = take_snapshot,
-		.own = take_snapshots_of_evicted,
-	};
-
-	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
-}
-
-typedef struct ClientsReading
-{
-	int64		length;			/* of the window, ns; 0: all that was counted */
-	int64		now;			/* monotonic, and ... */
-	TimestampTz timestamp;		/* ... the same moment */
-	ClientEntry evicted[CLIENTS_EVICTED];	/* of all partitions */
-} ClientsReading;
-
-static void
-copy_group(void *copy, const void *entry, const void *own, void *arg)
-{
-	const ClientsReading *reading = arg;
-	const ClientGroup *group = entry;
-	const SnapshotTimes *times = &((const ClientsPartition *) own)->times;
-	ClientEntry *result = copy;
-	int			place;
-
-	memcpy(result, &group->entry, sizeof(ClientEntry));
-	if (reading->length > 0)
-	{
-		place = snapshots_begin_window(times, reading->now - reading->length);
-		result->since = Max(result->since, reading->timestamp -
-							(reading->now - times->at[place]) / NS_PER_US);
-		snapshot_subtract((ClientSnapshot *) &result->counters, &group->kept[place]);
-	}
-	/* a part may have come to another group than the time that it is a part of */
-	ledger_totals_fit(&result->counters.totals);
-}
-
-static void
-copy_evicted(const void *own, void *arg)
-{
-	ClientsReading *reading = arg;
-	const ClientsPartition *partition = own;
-
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		const ClientEntry *entry = &partition->evicted[i].entry;
-		ClientEntry *sum = reading->evicted;
-		ClientEntry row;
-
-		if (!entry->is_evicted)
-			continue;
-		copy_group(&row, entry, own, arg);
-		/* the partitions may have met the databases in different order */
-		while (sum < &reading->evicted[CLIENTS_EVICTED - 1] &&
-			   (i == CLIENTS_EVICTED - 1 ||
-				(sum->is_evicted && sum->key.datid != entry->key.datid)))
-			sum++;
-		if (sum < &reading->evicted[CLIENTS_EVICTED - 1])
-			sum->key = row.key;
-		sum->is_evicted = true;
-		sum->usage += row.usage;
-		sum->live.sessions += row.live.sessions;
-		sum->live.pending += row.live.pending;
-		if (row.counters.rtt > 0)
-			sum->counters.rtt = row.counters.rtt;
-		add_entry(sum, &row);
-	}
+	table_take_snapshots(&table, levels);
 }
 
 /*
- * A palloc'd copy of all entries over a window that contains the last "length"
- * nanoseconds, if there is one, or else the longest there is.  It began when "since"
- * of the copies says: if not before that, when the group came.  Histograms are not
- * over the window.  The rows of evicted groups are the last ones.
+ * A palloc'd copy of all entries over a window: see table_copy().  Histograms are not
+ * over the window.
  */
 ClientEntry *
 clients_copy_window(int64 length, int *count)
 {
-	static const TableReader reader = {
-		.copy_size = sizeof(ClientEntry),
-		.copy = copy_group,
-		.own = copy_evicted,
-		.extra = CLIENTS_EVICTED,
-	};
-	ClientsReading reading = {
-		.length = length,
-		.now = clock_now(),
-		.timestamp = GetCurrentTimestamp()
-	};
-	ClientEntry *copies = table_copy(&table, &reader, &reading, count);
+	ClientEntry *copies = table_copy(&table, length, count);
 
-	for (int i = 0; i < CLIENTS_EVICTED; i++)
-	{
-		if (reading.evicted[i].is_evicted)
-			copies[(*count)++] = reading.evicted[i];
-	}
+	/*
+	 * a part may have come to another group than the time that it is a part
+	 * of
+	 */
+	for (int i = 0; i < *count; i++)
+		ledger_totals_fit(&copies[i].counters.totals);
 	return copies;
 }
 

@@ -3,14 +3,6 @@
  * statements.c
  *	  See statements.h.
  *
- * What was counted of statements that were evicted is in one row per partition,
- * which has no key; readers add these up.
- *
- * A window is what was counted since a snapshot of the totals, as in clients.c.
- * A statement that was not there when the snapshots were taken had counted
- * nothing: its snapshots are zero.  What was saved by an earlier server is in all
- * snapshots: it is older than any window.
- *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -26,35 +18,17 @@
 StaticAssertDecl(sizeof(StatementKey) == 2 * sizeof(Oid) + sizeof(uint64),
 				 "StatementKey must not have padding: it is compared as bytes");
 
-/* An entry in shared memory. */
-typedef struct SharedStatement
-{
-	StatementEntry entry;		/* must be first */
-	StatementTotals kept[SNAPSHOTS_KEPT];
-} SharedStatement;
-
-/* What each partition has besides, under its lock. */
-typedef struct StatementsPartition
-{
-	StatementEntry evicted;		/* must be first; its key stays zero */
-	SnapshotTimes times;		/* of its statements' snapshots */
-} StatementsPartition;
-
 static void
-add_entry(StatementEntry *sum, const StatementEntry *term)
+add_entry(void *to, const void *from)
 {
+	StatementEntry *sum = to;
+	const StatementEntry *term = from;
+
 	statements_totals_add(&sum->counters.totals, &term->counters.totals);
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		sum->counters.exec_part[i] += term->counters.exec_part[i];
-	if (term->since != 0 && (sum->since == 0 || term->since < sum->since))
+	if (sum->since == 0 || (term->since != 0 && term->since < sum->since))
 		sum->since = term->since;
-}
-
-/* "own" begins with the row of what was evicted of a partition. */
-static void
-evict_entry(void *own, const void *entry)
-{
-	add_entry(own, entry);
 }
 
 /* Query identifiers are hashes already, but those of others than core may not be. */
@@ -73,25 +47,18 @@ hash_statement(const void *key, Size size)
 	return hash_key(key);
 }
 
-/* Nothing has been counted: snapshots of that are as of now. */
-static void
-begin_snapshots(void *own)
-{
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		((StatementsPartition *) own)->times.at[i] = clock_now();
-}
-
 static const TableSpec spec = {
 	.name = "pgnetlat statements",
 	.lock = LOCK_STATEMENTS,
 	.key_size = sizeof(StatementKey),
-	.entry_size = sizeof(SharedStatement),
+	.entry_size = sizeof(StatementEntry),
 	.usage_offset = offsetof(StatementEntry, usage),
 	.since_offset = offsetof(StatementEntry, since),
-	.own_size = sizeof(StatementsPartition),
+	.counters_offset = offsetof(StatementEntry, counters.totals),
+	.counters_size = sizeof(StatementTotals),
+	.evicted_rows = 1,
 	.hash = hash_statement,
-	.evict = evict_entry,
-	.begin = begin_snapshots,
+	.add = add_entry,
 };
 
 static Table table;
@@ -132,21 +99,6 @@ is_zero(const StatementTotals *totals)
 	static const StatementTotals zero;
 
 	return totals->calls == 0 && memcmp(totals, &zero, sizeof(zero)) == 0;
-}
-
-/* The entry of a key, made if need be, or that of evicted statements. */
-static StatementEntry *
-find_entry(const StatementKey *key, uint32 hash, TimestampTz now)
-{
-	StatementEntry *entry = table_find_or_add(&table, hash, key, now);
-
-	if (likely(entry != NULL))
-		return entry;
-	table_count_evicted(&table, hash);
-	entry = table_own(&table, hash);
-	if (entry->since == 0)
-		entry->since = now;
-	return entry;
 }
 
 /* Samples may come before the execution that they are of: it may be there by now. */
@@ -212,7 +164,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 				table_lock(&table, hashes[i]);
 				locked = i;
 			}
-			entry = find_entry(&keys[i], hashes[i], now);
+			entry = table_enter(&table, hashes[i], &keys[i], now);
 			/* what is never called to its end is in use, too */
 			entry->usage += Max(counted[i].totals.calls, 1);
 			statements_totals_add(&entry->counters.totals, &counted[i].totals);
@@ -234,7 +186,7 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
 
 	locks_acquire(LOCK_RESET, 0, LW_SHARED);
 	table_lock(&table, hash);
-	entry = find_entry(key, hash, GetCurrentTimestamp());
+	entry = table_enter(&table, hash, key, GetCurrentTimestamp());
 	entry->counters.totals.exec += exec;
 	for (int i = 0; i < NUM_EXEC_PARTS; i++)
 		entry->early[i] += part[i];
@@ -244,53 +196,20 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
 }
 
 /*
- * Put back a saved entry.  Where there is no room it goes to the evicted.
+ * Put back a saved entry.
  */
 void
 statements_restore(const StatementEntry *saved)
 {
 	static const StatementKey none;
-	uint32		hash = hash_key(&saved->key);
-	SharedStatement *shared = NULL;
 
-	table_lock(&table, hash);
-	if (memcmp(&saved->key, &none, sizeof(none)) != 0)
-		shared = table_find_or_add(&table, hash, &saved->key, saved->since);
-	if (shared)
-	{
-		shared->entry = *saved;
-		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-			shared->kept[i] = saved->counters.totals;
-	}
-	else
-		add_entry(table_own(&table, hash), saved);
-	table_unlock(&table, hash);
+	table_restore(&table, saved, memcmp(&saved->key, &none, sizeof(none)) == 0);
 }
 
 /* ---------------------------------------------------------------------------
  * Reading
  * ---------------------------------------------------------------------------
  */
-
-static void
-take_snapshot(void *entry, void *own, void *arg)
-{
-	SharedStatement *shared = entry;
-	const SnapshotTimes *times = &((StatementsPartition *) own)->times;
-	SnapshotLevels levels = *(SnapshotLevels *) arg;
-
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		if (levels & (1u << level))
-			shared->kept[snapshots_place(times, level)] = shared->entry.counters.totals;
-	}
-}
-
-static void
-date_snapshots(void *own, void *arg)
-{
-	snapshots_date(&((StatementsPartition *) own)->times, *(SnapshotLevels *) arg, clock_now());
-}
 
 /*
  * Keep a snapshot of all statements, into which all sessions have just been
@@ -299,70 +218,20 @@ date_snapshots(void *own, void *arg)
 void
 statements_take_snapshots(SnapshotLevels levels)
 {
-	static const TableVisitor visitor = {.entry = take_snapshot,.own = date_snapshots};
-
-	table_visit(&table, LW_EXCLUSIVE, &visitor, &levels);
-}
-
-typedef struct StatementsReading
-{
-	int64		length;			/* of the window, ns; 0: all that was counted */
-	int64		now;			/* monotonic, and ... */
-	TimestampTz timestamp;		/* ... the same moment */
-	StatementEntry evicted;		/* of all partitions */
-} StatementsReading;
-
-static void
-copy_statement(void *copy, const void *entry, const void *own, void *arg)
-{
-	StatementEntry *result = copy;
-	const SharedStatement *shared = entry;
-	const StatementsReading *reading = arg;
-	const SnapshotTimes *times = &((const StatementsPartition *) own)->times;
-	int			place;
-
-	*result = shared->entry;
-	if (reading->length == 0)
-		return;
-	place = snapshots_begin_window(times, reading->now - reading->length);
-	result->since = Max(result->since, reading->timestamp -
-						(reading->now - times->at[place]) / NS_PER_US);
-	for (size_t i = 0; i < sizeof(StatementTotals) / sizeof(int64); i++)
-		((int64 *) &result->counters.totals)[i] -= ((const int64 *) &shared->kept[place])[i];
-}
-
-static void
-read_evicted(const void *own, void *arg)
-{
-	add_entry(&((StatementsReading *) arg)->evicted, own);
+	table_take_snapshots(&table, levels);
 }
 
 /*
- * A palloc'd copy of all entries with the totals over the window that
- * clients_copy_window() has for that length; of evicted entries there is none.
+ * A palloc'd copy of all entries with the totals over a window: see table_copy().  The
+ * one of evicted entries (all zero key), if there is any, is the last.
  */
 StatementEntry *
 statements_copy_window(int64 length, int *count)
 {
-	static const TableReader reader = {
-		.copy_size = sizeof(StatementEntry),
-		.copy = copy_statement,
-		.own = read_evicted,
-		.extra = 1,
-	};
-	StatementsReading reading = {
-		.length = length,
-		.now = clock_now(),
-		.timestamp = GetCurrentTimestamp()
-	};
-	StatementEntry *copies = table_copy(&table, &reader, &reading, count);
-
-	if (length == 0 && reading.evicted.since != 0)
-		copies[(*count)++] = reading.evicted;
-	return copies;
+	return table_copy(&table, length, count);
 }
 
-/* The same of all that was counted, evicted entries (all zero key) as the last one. */
+/* The same of all that was counted. */
 StatementEntry *
 statements_copy(int *count)
 {

@@ -1,4 +1,4 @@
-/* Sources: table.c */
+/* Sources: table.c snapshots.c */
 /*
  * Unit tests of table.c, with a server of one process (server/): whenever it has
  * released a lock, others may do anything to the table.  So whatever can come
@@ -24,6 +24,12 @@ ShmemInitStruct(const char *name, Size size, bool *found)
 {
 	*found = false;
 	return calloc(1, size);
+}
+
+TimestampTz
+GetCurrentTimestamp(void)
+{
+	return 42;
 }
 
 void
@@ -58,6 +64,10 @@ LWLockRelease(LWLock *lock)
 #define PARTITIONS	3
 #define KEYS		4000
 
+/* Keys of rows of evicted entries: two of them, by remainder, and the last one. */
+#define ROW_OF(key)	(10000 + (key) % 4)
+#define LAST_ROW	20000
+
 typedef struct Entry
 {
 	uint64		key;
@@ -67,11 +77,6 @@ typedef struct Entry
 	bool		stays;
 } Entry;
 
-typedef struct Own
-{
-	int64		count;			/* of what was evicted */
-} Own;
-
 static bool
 may_go(const void *entry)
 {
@@ -79,9 +84,25 @@ may_go(const void *entry)
 }
 
 static void
-evict(void *own, const void *entry)
+add_entry(void *sum, const void *entry)
 {
-	((Own *) own)->count += ((const Entry *) entry)->count;
+	((Entry *) sum)->count += ((const Entry *) entry)->count;
+	((Entry *) sum)->since = ((const Entry *) entry)->since;
+}
+
+/* Keys are odd or even; those of some are in the last row. */
+static bool
+belongs(const void *row, const void *entry)
+{
+	uint64		key = ((const Entry *) row)->key;
+
+	return key == 0 || key == ROW_OF(*(const uint64 *) entry);
+}
+
+static void
+begin_row(void *row, const void *entry)
+{
+	((Entry *) row)->key = entry ? ROW_OF(*(const uint64 *) entry) : LAST_ROW;
 }
 
 static const TableSpec spec = {
@@ -91,9 +112,13 @@ static const TableSpec spec = {
 	.entry_size = sizeof(Entry),
 	.usage_offset = offsetof(Entry, usage),
 	.since_offset = offsetof(Entry, since),
-	.own_size = sizeof(Own),
+	.counters_offset = offsetof(Entry, count),
+	.counters_size = sizeof(int64),
+	.evicted_rows = 3,
 	.may_go = may_go,
-	.evict = evict,
+	.add = add_entry,
+	.belongs = belongs,
+	.begin_row = begin_row,
 };
 
 static Table table;
@@ -124,42 +149,33 @@ add(uint64 number, bool stays)
 	Entry	   *entry;
 
 	table_lock(&table, hash);
-	entry = table_find_or_add(&table, hash, &key, 42);
-	if (entry)
-	{
-		CHECK_EQUAL(entry->key, key, "key");
-		entry->count++;
-		entry->usage++;
-		entry->stays |= stays;
-	}
-	else
-	{
-		((Own *) table_own(&table, hash))->count++;
-		table_count_evicted(&table, hash);
-	}
+	entry = table_enter(&table, hash, &key, 42);
+	CHECK(entry->key == key || entry->key == ROW_OF(key) || entry->key == LAST_ROW, "key");
+	entry->count++;
+	entry->usage++;
+	entry->stays |= stays;
 	added++;
 	table_unlock(&table, hash);
 }
 
-static void
-read_own(const void *own, void *sum)
-{
-	*(int64 *) sum += ((const Own *) own)->count;
-}
-
-/* A copy's sum; each key must be there once. */
+/*
+ * A copy's sum; each key must be there once.  Rows of evicted entries are the last, and
+ * not in "count".
+ */
 static int64
-sum_of_copy(int *count)
+sum_of_window(int64 length, int *count)
 {
-	static const TableReader reader = {
-		.copy_size = sizeof(Entry),
-		.own = read_own,
-		.extra = 1,
-	};
 	bool		is_there[KEYS] = {false};
 	int64		sum = 0;
-	Entry	   *copies = table_copy(&table, &reader, &sum, count);
+	Entry	   *copies = table_copy(&table, length, count);
+	int			rows = 0;
 
+	while (*count > 0 && copies[*count - 1].key > KEYS)
+	{
+		sum += copies[--*count].count;
+		rows++;
+	}
+	CHECK(rows <= 3, "%d rows of evicted entries", rows);
 	for (int i = 0; i < *count; i++)
 	{
 		uint64		number = copies[i].key - 1;
@@ -167,11 +183,18 @@ sum_of_copy(int *count)
 		CHECK(number < KEYS, "number %llu", (unsigned long long) number);
 		CHECK(!is_there[number], "number %llu is there twice", (unsigned long long) number);
 		is_there[number] = true;
-		CHECK(copies[i].count > 0 && copies[i].since == 42, "an entry is complete");
+		CHECK(length > 0 || (copies[i].count > 0 && copies[i].since == 42),
+			  "an entry is complete");
 		sum += copies[i].count;
 	}
 	free(copies);
 	return sum;
+}
+
+static int64
+sum_of_copy(int *count)
+{
+	return sum_of_window(0, count);
 }
 
 /* ---------------------------------------------------------------------------
@@ -229,7 +252,7 @@ test_usage(void)
 		uint32		hash = table_hash(&table, &key);
 
 		table_lock(&table, hash);
-		CHECK(table_find(&table, hash, &key) != NULL, "key %d", (int) key);
+		CHECK_EQUAL(((Entry *) table_find_or_add(&table, hash, &key, 42))->count, 50, "kept");
 		table_unlock(&table, hash);
 	}
 }
@@ -303,9 +326,45 @@ test_reset(void)
 	CHECK_EQUAL(sum_of_copy(&count), KEYS, "sum");
 }
 
+/* What was counted since a snapshot, wherever it is by now, and none of what was before. */
+static void
+test_windows(void)
+{
+	int			count;
+
+	set_up();
+	for (int i = 0; i < KEYS; i++)
+		add(i, false);
+	table_take_snapshots(&table, 1);
+	CHECK_EQUAL(sum_of_window(1, &count), 0, "nothing since");
+	for (int i = KEYS - 1; i >= 0; i -= 2)
+		add(i, false);
+	CHECK_EQUAL(sum_of_window(1, &count), KEYS / 2, "what came since");
+	CHECK_EQUAL(sum_of_window(0, &count), KEYS + KEYS / 2, "all");
+}
+
+/* What is put back is there as it was, but in no window. */
+static void
+test_restored(void)
+{
+	Entry		saved = {.key = 7,.since = 42,.count = 1000};
+	Entry		row = {.key = ROW_OF(7),.since = 42,.count = 500};
+	int			count;
+
+	set_up_with(100);
+	table_restore(&table, &saved, false);
+	table_restore(&table, &row, true);
+	CHECK_EQUAL(sum_of_copy(&count), 1500, "sum");
+	CHECK_EQUAL(count, 1, "entries");
+	add(6, false);
+	CHECK_EQUAL(sum_of_window(1, &count), 1, "what came since");
+}
+
 int
 main(void)
 {
+	test_windows();
+	test_restored();
 	test_limit();
 	test_small();
 	test_usage();

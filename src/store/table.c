@@ -1,0 +1,508 @@
+/*-------------------------------------------------------------------------
+ *
+ * table.c
+ *	  See table.h.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clock.h"
+#include "compat.h"
+#include "storage/shmem.h"
+#include "table.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* Few enough that looking at all of them takes some ten microseconds. */
+#define PARTITION_ENTRIES	512
+
+/* Entries that are evicted at a time: a twentieth, but no more than that. */
+#define EVICTED_FRACTION	20
+#define EVICTED_AT_ONCE		32
+#define EVICTION_AGING		0.99	/* usage is multiplied by this */
+
+/* In a copy, for entries that come while it is made. */
+#define ROOM_TO_SPARE		16
+
+/* What the name of a partition takes in ShmemIndex, which must hold them all. */
+#define SHMEM_INDEX_ENTRY	128
+
+/* How many partitions, and so locks, a table has. */
+int
+table_partitions(int capacity)
+{
+	return Max((capacity + PARTITION_ENTRIES / 2) / PARTITION_ENTRIES, 1);
+}
+
+static int
+partition_capacity(int capacity)
+{
+	return capacity / table_partitions(capacity);
+}
+
+/* An entry, and the snapshots of its counters behind it. */
+static Size
+whole_size(const TableSpec *spec)
+{
+	return MAXALIGN(spec->entry_size) + SNAPSHOTS_KEPT * spec->counters_size;
+}
+
+static int64 *
+snapshot_of(const TableSpec *spec, const void *entry, int place)
+{
+	return (int64 *) ((char *) entry + MAXALIGN(spec->entry_size) + place * spec->counters_size);
+}
+
+static int64 *
+counters_of(const TableSpec *spec, const void *entry)
+{
+	return (int64 *) ((char *) entry + spec->counters_offset);
+}
+
+static TimestampTz *
+since_of(const TableSpec *spec, const void *entry)
+{
+	return (TimestampTz *) ((char *) entry + spec->since_offset);
+}
+
+static Size
+own_size(const TableSpec *spec)
+{
+	return CACHELINEALIGN(MAXALIGN(sizeof(TablePartition)) +
+						  spec->evicted_rows * whole_size(spec));
+}
+
+Size
+table_shmem_size(const TableSpec *spec, int capacity)
+{
+	Size		size = hash_estimate_size(partition_capacity(capacity), whole_size(spec));
+
+	size = add_size(size, own_size(spec) + SHMEM_INDEX_ENTRY);
+	return mul_size(table_partitions(capacity), size);
+}
+
+static TablePartition *
+partition_get(const Table *table, int number)
+{
+	return (TablePartition *) (table->own + number * own_size(table->spec));
+}
+
+/* One of a partition's rows of evicted entries. */
+static void *
+row_get(const Table *table, int number, int row)
+{
+	return (char *) partition_get(table, number) + MAXALIGN(sizeof(TablePartition)) +
+		row * whole_size(table->spec);
+}
+
+/* Nothing has been counted: snapshots of that are as of now. */
+static void
+begin_own(const Table *table, int number)
+{
+	TablePartition *partition = partition_get(table, number);
+
+	memset(partition, 0, own_size(table->spec));
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		partition->times.at[i] = clock_now();
+}
+
+static HTAB *
+init_partition(const TableSpec *spec, int number, int capacity)
+{
+	char		name[NAMEDATALEN];
+	HASHCTL		info = {
+		.keysize = spec->key_size,
+		.entrysize = whole_size(spec),
+		.hash = spec->hash
+	};
+
+	snprintf(name, sizeof(name), "%s %d", spec->name, number);
+	return compat_shmem_hash(name, capacity, &info, HASH_ELEM | HASH_FIXED_SIZE |
+							 (spec->hash ? HASH_FUNCTION : HASH_BLOBS));
+}
+
+void
+table_shmem_init(Table *table, const TableSpec *spec, int capacity)
+{
+	bool		found;
+
+	table->spec = spec;
+	table->partitions = table_partitions(capacity);
+	table->partition_capacity = partition_capacity(capacity);
+	table->own = ShmemInitStruct(spec->name, mul_size(table->partitions, own_size(spec)), &found);
+	table->entries = MemoryContextAlloc(TopMemoryContext, table->partitions * sizeof(HTAB *));
+	for (int i = 0; i < table->partitions; i++)
+	{
+		table->entries[i] = init_partition(spec, i, table->partition_capacity);
+		if (!found)
+			begin_own(table, i);
+	}
+}
+
+/* ---------------------------------------------------------------------------
+ * Entries
+ * ---------------------------------------------------------------------------
+ */
+
+/*
+ * The row to which what an entry has counted is added when it is evicted, among rows that
+ * are "distance" bytes apart; it comes into use.
+ */
+static void *
+choose_row(const TableSpec *spec, char *rows, Size distance, const void *entry)
+{
+	char	   *row = rows;
+	char	   *last = rows + (spec->evicted_rows - 1) * distance;
+
+	while (row < last && !spec->belongs(row, entry))
+		row += distance;
+	if (*since_of(spec, row) == 0 && spec->begin_row)
+		spec->begin_row(row, row < last ? entry : NULL);
+	return row;
+}
+
+static void
+add_counters(int64 *sum, const int64 *term, Size size)
+{
+	for (Size i = 0; i < size / sizeof(int64); i++)
+		sum[i] += term[i];
+}
+
+/*
+ * Evict the least used entries of a partition, whose usage ages.  False if none
+ * may go.
+ */
+static bool
+evict_some(Table *table, int number)
+{
+	const TableSpec *spec = table->spec;
+	HTAB	   *entries = table->entries[number];
+	char	   *least[EVICTED_AT_ONCE]; /* the least used first */
+	int			wanted = table->partition_capacity / EVICTED_FRACTION;
+	int			found = 0;
+	HASH_SEQ_STATUS scan;
+	char	   *entry;
+
+	wanted = Max(Min(wanted, EVICTED_AT_ONCE), 1);
+	hash_seq_init(&scan, entries);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		double	   *usage = (double *) (entry + spec->usage_offset);
+		int			place;
+
+		*usage *= EVICTION_AGING;
+		if (spec->may_go && !spec->may_go(entry))
+			continue;
+		if (found < wanted)
+			place = found++;
+		else if (*usage < *(double *) (least[wanted - 1] + spec->usage_offset))
+			place = wanted - 1;
+		else
+			continue;
+		for (; place > 0 && *usage < *(double *) (least[place - 1] + spec->usage_offset); place--)
+			least[place] = least[place - 1];
+		least[place] = entry;
+	}
+	for (int i = 0; i < found; i++)
+	{
+		void	   *row = choose_row(spec, row_get(table, number, 0), whole_size(spec), least[i]);
+
+		spec->add(row, least[i]);
+		add_counters(snapshot_of(spec, row, 0), snapshot_of(spec, least[i], 0),
+					 SNAPSHOTS_KEPT * spec->counters_size);
+		(void) hash_search(entries, least[i], HASH_REMOVE, NULL);
+	}
+	partition_get(table, number)->evicted += found;
+	return found > 0;
+}
+
+/*
+ * The entry of a key; where there is none, a new one that is zero but for its key and
+ * since when it has been there.  NULL if the partition is full of entries that must stay.
+ */
+void *
+table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
+{
+	int			number = table_partition_of(table, hash);
+	HTAB	   *entries = table->entries[number];
+	char	   *entry = hash_search_with_hash_value(entries, key, hash, HASH_FIND, NULL);
+	Size		key_size = table->spec->key_size;
+
+	if (likely(entry != NULL))
+		return entry;
+	if (hash_get_num_entries(entries) >= table->partition_capacity &&
+		!evict_some(table, number))
+		return NULL;
+	entry = hash_search_with_hash_value(entries, key, hash, HASH_ENTER_NULL, NULL);
+	if (entry == NULL)
+		return NULL;
+	memset(entry + key_size, 0, whole_size(table->spec) - key_size);
+	*since_of(table->spec, entry) = now;
+	return entry;
+}
+
+/* The row to which such an entry is added where it has no room; it has been there since now. */
+void *
+table_evicted_row(const Table *table, uint32 hash, const void *entry, TimestampTz now)
+{
+	void	   *row = choose_row(table->spec, row_get(table, table_partition_of(table, hash), 0),
+								 whole_size(table->spec), entry);
+
+	if (*since_of(table->spec, row) == 0)
+		*since_of(table->spec, row) = now;
+	return row;
+}
+
+/* Something found no room, and there was nothing to be evicted. */
+void
+table_count_evicted(Table *table, uint32 hash)
+{
+	partition_get(table, table_partition_of(table, hash))->evicted++;
+}
+
+/* The entry of a key, made if need be, or the row of those that have found no room. */
+void *
+table_enter(Table *table, uint32 hash, const void *key, TimestampTz now)
+{
+	void	   *entry = table_find_or_add(table, hash, key, now);
+
+	if (likely(entry != NULL))
+		return entry;
+	table_count_evicted(table, hash);
+	return table_evicted_row(table, hash, key, now);
+}
+
+/* Put back a saved entry, or row of evicted ones.  Where there is no room it goes to these. */
+void
+table_restore(Table *table, const void *saved, bool is_evicted)
+{
+	const TableSpec *spec = table->spec;
+	uint32		hash = table_hash(table, saved);
+	TimestampTz since = *since_of(spec, saved);
+	void	   *entry = NULL;
+
+	table_lock(table, hash);
+	if (!is_evicted)
+		entry = table_find_or_add(table, hash, saved, since);
+	if (entry)
+		memcpy(entry, saved, spec->entry_size);
+	else
+	{
+		entry = table_evicted_row(table, hash, saved, since);
+		spec->add(entry, saved);
+	}
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		add_counters(snapshot_of(spec, entry, i), counters_of(spec, saved), spec->counters_size);
+	table_unlock(table, hash);
+}
+
+/* ---------------------------------------------------------------------------
+ * All entries
+ * ---------------------------------------------------------------------------
+ */
+
+/* Forget all entries, evicted ones included. */
+void
+table_clear(Table *table)
+{
+	for (int i = 0; i < table->partitions; i++)
+	{
+		HASH_SEQ_STATUS scan;
+		void	   *entry;
+
+		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
+		hash_seq_init(&scan, table->entries[i]);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+			(void) hash_search(table->entries[i], entry, HASH_REMOVE, NULL);
+		begin_own(table, i);
+		locks_release(table->spec->lock, i);
+	}
+}
+
+int64
+table_entries(const Table *table)
+{
+	int64		count = 0;
+
+	for (int i = 0; i < table->partitions; i++)
+		count += hash_get_num_entries(table->entries[i]);
+	return count;
+}
+
+/* How many entries were evicted, or found no room, since the latest reset. */
+int64
+table_evicted(const Table *table)
+{
+	int64		evicted = 0;
+
+	for (int i = 0; i < table->partitions; i++)
+	{
+		locks_acquire(table->spec->lock, i, LW_SHARED);
+		evicted += partition_get(table, i)->evicted;
+		locks_release(table->spec->lock, i);
+	}
+	return evicted;
+}
+
+/* Look at all entries and rows of evicted ones, or change them. */
+void
+table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *arg)
+{
+	for (int i = 0; i < table->partitions; i++)
+	{
+		HASH_SEQ_STATUS scan;
+		void	   *entry;
+
+		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
+		hash_seq_init(&scan, table->entries[i]);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+			visit(entry, arg);
+		for (int row = 0; row < table->spec->evicted_rows; row++)
+		{
+			entry = row_get(table, i, row);
+			if (*since_of(table->spec, entry) != 0)
+				visit(entry, arg);
+		}
+		locks_release(table->spec->lock, i);
+	}
+}
+
+/* An entry's counters and the snapshots of them are zero again. */
+void
+table_forget(const Table *table, void *entry)
+{
+	const TableSpec *spec = table->spec;
+
+	memset(counters_of(spec, entry), 0, spec->counters_size);
+	memset(snapshot_of(spec, entry, 0), 0, SNAPSHOTS_KEPT * spec->counters_size);
+}
+
+static void
+take_snapshot(const TableSpec *spec, const SnapshotTimes *times, void *entry,
+			  SnapshotLevels levels)
+{
+	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
+	{
+		if (levels & (1u << level))
+			memcpy(snapshot_of(spec, entry, snapshots_place(times, level)),
+				   counters_of(spec, entry), spec->counters_size);
+	}
+}
+
+/* Keep a snapshot of all counters, as of now. */
+void
+table_take_snapshots(const Table *table, SnapshotLevels levels)
+{
+	for (int i = 0; i < table->partitions; i++)
+	{
+		SnapshotTimes *times = &partition_get(table, i)->times;
+		HASH_SEQ_STATUS scan;
+		void	   *entry;
+
+		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
+		hash_seq_init(&scan, table->entries[i]);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+			take_snapshot(table->spec, times, entry, levels);
+		for (int row = 0; row < table->spec->evicted_rows; row++)
+			take_snapshot(table->spec, times, row_get(table, i, row), levels);
+		snapshots_date(times, levels, clock_now());
+		locks_release(table->spec->lock, i);
+	}
+}
+
+/*
+ * Copy an entry, whose counters are then what was counted since the snapshot in this
+ * place, which is of "begin"; or all, if there is no such place.
+ */
+static void
+copy_entry(const TableSpec *spec, void *copy, const void *entry, int place, TimestampTz begin)
+{
+	const int64 *before = snapshot_of(spec, entry, Max(place, 0));
+	int64	   *counters = counters_of(spec, copy);
+
+	memcpy(copy, entry, spec->entry_size);
+	if (place < 0)
+		return;
+	*since_of(spec, copy) = Max(*since_of(spec, copy), begin);
+	for (Size i = 0; i < spec->counters_size / sizeof(int64); i++)
+		counters[i] -= before[i];
+}
+
+/* Copy a partition's entries, and add up its rows of evicted ones in "rows". */
+static void
+copy_partition(const Table *table, int number, int64 length, char *copies, int *count,
+			   char *rows, char *buffer)
+{
+	const TableSpec *spec = table->spec;
+	const SnapshotTimes *times = &partition_get(table, number)->times;
+	int64		now = clock_now();
+	int			place = length > 0 ? snapshots_begin_window(times, now - length) : -1;
+	TimestampTz begin = place >= 0 ?
+		GetCurrentTimestamp() - (now - times->at[place]) / NS_PER_US : 0;
+	HASH_SEQ_STATUS scan;
+	void	   *entry;
+
+	hash_seq_init(&scan, table->entries[number]);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		copy_entry(spec, copies + (Size) (*count)++ * spec->entry_size, entry, place, begin);
+	for (int row = 0; row < spec->evicted_rows; row++)
+	{
+		entry = row_get(table, number, row);
+		if (*since_of(spec, entry) == 0)
+			continue;
+		copy_entry(spec, buffer, entry, place, begin);
+
+		/*
+		 * partitions may have met what has a row of its own in different
+		 * order
+		 */
+		spec->add(choose_row(spec, rows, spec->entry_size, buffer), buffer);
+	}
+}
+
+/*
+ * A palloc'd copy of all entries, with the rows of evicted ones as the last, and their
+ * number.  Counters are those of a window that contains the last "length" nanoseconds, if
+ * there is one, or else the longest there is, or if that is 0, all.  A window began when
+ * "since" of the copy says: if not before that, when the entry came.
+ */
+void *
+table_copy(const Table *table, int64 length, int *count)
+{
+	const TableSpec *spec = table->spec;
+	Size		room = table_entries(table) + spec->evicted_rows + ROOM_TO_SPARE;
+	char	   *copies = palloc_extended(mul_size(room, spec->entry_size), MCXT_ALLOC_HUGE);
+	char	   *rows = palloc0(spec->evicted_rows * spec->entry_size);
+	char	   *buffer = palloc(spec->entry_size);
+
+	*count = 0;
+	for (int i = 0; i < table->partitions; i++)
+	{
+		Size		needed;
+
+		locks_acquire(spec->lock, i, LW_SHARED);
+		needed = *count + hash_get_num_entries(table->entries[i]) + spec->evicted_rows;
+		if (likely(needed <= room))
+			copy_partition(table, i, length, copies, count, rows, buffer);
+		locks_release(spec->lock, i);
+		if (unlikely(needed > room))
+		{
+			/* more have come meanwhile, but nothing is allocated under a lock */
+			room = needed + needed / 4 + ROOM_TO_SPARE;
+			copies = repalloc_huge(copies, mul_size(room, spec->entry_size));
+			i--;
+		}
+	}
+	for (int row = 0; row < spec->evicted_rows; row++)
+	{
+		if (*since_of(spec, rows + row * spec->entry_size) != 0)
+			memcpy(copies + (Size) (*count)++ * spec->entry_size, rows + row * spec->entry_size,
+				   spec->entry_size);
+	}
+	pfree(rows);
+	pfree(buffer);
+	return copies;
+}
