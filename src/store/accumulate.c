@@ -95,33 +95,17 @@ attributed(const LedgerTotals *totals)
 	return ledger_busy_total(totals) + totals->idle;
 }
 
-/* Histograms of a tally, made before a lock is taken. */
-typedef struct TallyHistograms
-{
-	int			count;
-	ClientMetric metric[NUM_TALLY_METRICS]; /* of those that are not empty */
-	Histogram	histogram[NUM_TALLY_METRICS];
-} TallyHistograms;
-
+/* For the holder of the group; there may be no tally. */
 static void
-make_histograms(const Tally *tally, TallyHistograms *histograms)
+add_histograms(ClientCounters *counters, const Tally *tally)
 {
-	histograms->count = 0;
 	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
 	{
-		Histogram  *histogram = &histograms->histogram[histograms->count];
+		Histogram	histogram;
 
-		if (!tally_histogram(tally, i, histogram))
-			continue;
-		histograms->metric[histograms->count++] = i;
+		if (tally_histogram(tally, i, &histogram))
+			histogram_add(&counters->histogram[i], &histogram);
 	}
-}
-
-static void
-add_histograms(ClientCounters *counters, const TallyHistograms *histograms)
-{
-	for (int i = 0; i < histograms->count; i++)
-		histogram_add(&counters->histogram[histograms->metric[i]], &histograms->histogram[i]);
 }
 
 /* The session's part in its group ends. */
@@ -142,11 +126,9 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	const LedgerAccount *account = &observation->account;
 	int64		whole = attributed(&account->totals) + account->pending;
 	int64		pending = Max(whole - attributed(&state->totals), 0);
-	TallyHistograms histograms;
 	ClientEntry *group;
 	ClientCounters *counters;
 
-	make_histograms(tally, &histograms);
 	/* a group that begins with this gain began when the gain did */
 	group = clients_acquire(&state->key, &state->member,
 							now - (attributed(gain) + pending) / NS_PER_US);
@@ -154,7 +136,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	group->usage += gain->requests;
 	ledger_totals_add(&counters->totals, gain);
 	tcpstate_counters_add(&counters->tcp, tcp);
-	add_histograms(counters, &histograms);
+	add_histograms(counters, tally);
 	if (state->connect.connections > 0)
 	{
 		connect_totals_add(&counters->connect, &state->connect);
@@ -220,20 +202,6 @@ accumulate_own_statements(void)
 	statements_accumulate(my_tally.tally->statements, my_tally.tally->count, MyDatabaseId);
 }
 
-/* What was taken of a session whose account cannot be observed. */
-static void
-accumulate_without_account(Accumulated *state, const Tally *tally)
-{
-	TallyHistograms histograms;
-	ClientEntry *group;
-
-	statements_accumulate(tally->statements, tally->count, state->key.datid);
-	make_histograms(tally, &histograms);
-	group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
-	add_histograms(&group->counters, &histograms);
-	clients_release(&state->member);
-}
-
 /*
  * Accumulate a session whose lock is held, if there is one; false if not.  If it
  * ends, it leaves its group.  What was accumulated comes back in "observation".
@@ -249,15 +217,19 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 		return false;
 	/* first the tally: what it has counted must not be more than the account */
 	taken = tally_take(slot, &tally);
+	if (taken)
+		statements_accumulate(tally.statements, tally.count, state->key.datid);
 	if (!slot_observe(slot, observation))
 	{
 		/* the session is there, but stopped in a write section */
 		if (taken)
-			accumulate_without_account(state, &tally);
+		{
+			add_histograms(&clients_acquire(&state->key, &state->member,
+											GetCurrentTimestamp())->counters, &tally);
+			clients_release(&state->member);
+		}
 		return false;
 	}
-	if (taken)
-		statements_accumulate(tally.statements, tally.count, state->key.datid);
 	accumulate_account(state, observation, taken ? &tally : NULL, ends, GetCurrentTimestamp());
 	return true;
 }

@@ -4,9 +4,9 @@
  *	  See walsenders.h.
  *
  * There is one entry per walsender that core allows (max_wal_senders), with the
- * same number as its WalSnd.  Nothing is done when a walsender ends: an entry
- * counts only while core's has the same process ID, and a socket's cookie keeps
- * the kernel from taking a later one for it.
+ * same number as its WalSnd.  Nothing is done when a walsender ends: a socket's
+ * cookie keeps the kernel from taking a later one for it, and it says nothing of one
+ * that is gone.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -67,37 +67,18 @@ walsenders_register(void)
 	SpinLockRelease(&entry->mutex);
 }
 
-static int
-pid_of_walsender(int number)
-{
-	WalSnd	   *walsnd = &WalSndCtl->walsnds[number];
-	int			pid;
-
-	SpinLockAcquire(&walsnd->mutex);
-	pid = walsnd->pid;
-	SpinLockRelease(&walsnd->mutex);
-	return pid;
-}
-
-/* All that live, in the current memory context. */
+/* All that have registered, in the current memory context. */
 WalsenderSocket *
 walsenders_all(int *count)
 {
 	WalsenderSocket *sockets = palloc(Max(max_wal_senders, 1) * sizeof(WalsenderSocket));
 
-	*count = 0;
+	*count = max_wal_senders;
 	for (int i = 0; i < max_wal_senders; i++)
 	{
-		WalsenderSocket *socket = &sockets[*count];
-		int			pid = pid_of_walsender(i);
-
-		if (pid == 0)
-			continue;
 		SpinLockAcquire(&entries[i].mutex);
-		*socket = entries[i].socket;
+		sockets[i] = entries[i].socket;
 		SpinLockRelease(&entries[i].mutex);
-		if (socket->pid == pid)
-			(*count)++;
 	}
 	return sockets;
 }

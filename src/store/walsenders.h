@@ -19,7 +19,7 @@
 
 #include "tcpinfo.h"
 
-/* A walsender that lives. */
+/* All zero: none. */
 typedef struct WalsenderSocket
 {
 	int			pid;
