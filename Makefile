@@ -2,6 +2,7 @@
 
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
+DATA = sql/pgnetlat-top.psql
 DATA_built = pgnetlat--1.0.sql
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 

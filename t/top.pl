@@ -1,0 +1,48 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# pgnetlat-top.psql, the live view for a terminal: one look of it.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $script = "$FindBin::RealBin/../sql/pgnetlat-top.psql";
+my ($node, $observer) = start_node('top');
+$observer->run('CREATE SCHEMA elsewhere',
+	'ALTER EXTENSION pgnetlat SET SCHEMA elsewhere');
+
+my $holder =
+  PgNetlat::Client->connect($node, application_name => 'holds a lock');
+my $waiter =
+  PgNetlat::Client->connect($node, application_name => 'waits for it');
+$holder->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
+$waiter->put(query('SELECT pg_advisory_xact_lock(1)'));
+$observer->poll(
+	sub {
+		return $observer->value(
+			'SELECT count(*) FROM elsewhere.pgnetlat_now WHERE doing ~ \'^blocked by\'');
+	});
+
+# The names of the schema and of nobody else's operators.
+my $top = $node->safe_psql('postgres',
+	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",
+	extra_params => [ '-A', '-t' ]);
+like($top, qr/^\e\[H\e\[2J\e\[7m *pid /, 'it begins with a clear screen');
+like($top, qr/\e\[1;91m.*holds a lock.*holds up 1/,
+	'who holds up others is bright');
+like($top, qr/\e\[31m.*waits for it.*\e\[41m!+.*blocked by/,
+	'who is held up is red, and so is that part of its bar');
+like($top, qr/^ *"\$user", public$/m, 'the search path is what it was');
+
+$holder->run('COMMIT');
+$waiter->until('Z');
+$node->stop;
+done_testing();
