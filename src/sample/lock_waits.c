@@ -87,16 +87,12 @@ static int64 next_flush = 0;
 static uint32 generation = 0;	/* of resets, of all that is not flushed */
 static MemoryContext round_context = NULL;
 
-/* The session's slot says whom it waits for; most often it does already. */
+/* The session's slot says whom it waits for. */
 static void
 tell_session(int slot, uint64 session, int blocked_by)
 {
-	SlotSampled *sampled = &slot_get(slot)->sampled;
+	SlotSampled *sampled = slot_sampled_begin(slot, session, generation);
 
-	if (sampled->session == session && sampled->generation == generation &&
-		sampled->blocked_by == blocked_by)
-		return;
-	sampled = slot_sampled_begin(slot, session, generation);
 	if (sampled == NULL)
 		return;
 	sampled->blocked_by = blocked_by;

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sample_connections.c
- *	  See sample_connections.h.
+ *	  Asking the kernel about connections whose backend cannot.
+ *
+ * A backend that is blocked in sending cannot ask why, and one that waits while its
+ * last response is still leaving the kernel does not know that.  The worker asks for
+ * them, over socket diagnosis.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -9,7 +13,7 @@
  */
 #include "postgres.h"
 
-#include "sample_connections.h"
+#include "sample_sessions.h"
 #include "settings.h"
 #include "tcpinfo.h"
 

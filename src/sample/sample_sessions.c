@@ -17,7 +17,6 @@
 #include "pools.h"
 #include "process.h"
 #include "recorder.h"
-#include "sample_connections.h"
 #include "sample_sessions.h"
 #include "settings.h"
 #include "statements.h"
@@ -283,7 +282,8 @@ execution(int index, const Seen *seen, const SlotPublished *view, const SlotSamp
 		from = Max(from, Max(view->ledger.counted_from, slot_control->reset_at));
 		exec += Max(tick->now - from, 0);
 	}
-	if (view->ledger.phase != LEDGER_WAITING && sampled->exchange_number == view->ledger.exchange_number)
+	if (view->ledger.phase != LEDGER_WAITING &&
+		sampled->exchange_number == view->ledger.exchange_number)
 		exec -= Min(sampled->ledger.recv, exec);
 	return exec;
 }
@@ -346,14 +346,15 @@ has_drained(const SessionSlot *slot, const SlotPublished *view)
 		 slot->sampled.ledger.drained);
 }
 
-/* From now on the session is looked at only now and then, if it stays quiet. */
+/* From now on the session is looked at only now and then, unless it does something. */
 static void
 leave_alone(int index, Seen *seen, const Tick *tick)
 {
 	seen->quiet = true;
 	flush_statement(seen, 0);
 	active_leave(index);
-	if (!goes_on(index, seen, tick))
+	if (*(volatile uint64 *) &slot_get(index)->published.session != 0 &&
+		!goes_on(index, seen, tick))
 		active_enter(index);
 }
 
@@ -427,39 +428,10 @@ attend(int index, Seen *seen, Tick *tick)
 	}
 }
 
-/* When is a session to be attended to, if it goes on? */
-static int64
-first_due(const SlotPublished *view, const SlotDoing *doing)
-{
-	switch (doing->state)
-	{
-		case LEDGER_STATE_WAITING:
-		case LEDGER_STATE_WAITING_IN_XACT:
-			return view->ledger.wait.draining ? 0 : view->ledger.since + view->ledger.wait.rtt + QUIET_AFTER_NS;
-		default:
-			return 0;
-	}
-}
-
 /* ---------------------------------------------------------------------------
  * A session that does something else
  * ---------------------------------------------------------------------------
  */
-
-/*
- * There is no session in a slot that should have one; or has it just come?
- */
-static void
-leave_empty(int index, Seen *seen)
-{
-	SessionSlot *slot = slot_get(index);
-
-	flush_statement(seen, 0);
-	seen->proc = NULL;
-	active_leave(index);
-	if (*(volatile uint64 *) &slot->published.session != 0)
-		active_enter(index);
-}
 
 /*
  * Since when has the session done what it is seen doing now?  Up to then it did what
@@ -513,8 +485,14 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 	seen->quiet = false;
 	seen->record_is_sure = false;
 	seen->view = *view;
-	seen->due = first_due(view, &doing);
-	/* the statement's record, and the first time to send, are seen to next time */
+	seen->due = view->ledger.phase != LEDGER_WAITING || view->ledger.wait.draining ||
+		doing.state == LEDGER_STATE_EXECUTING ? 0 :
+		view->ledger.since + view->ledger.wait.rtt + QUIET_AFTER_NS;
+
+	/*
+	 * the statement's record, and the first time to send, are seen to next
+	 * time
+	 */
 	if (doing.state != LEDGER_STATE_EXECUTING && doing.state != LEDGER_STATE_RECEIVING &&
 		doing.state != LEDGER_STATE_SENDING && tick->now >= seen->due)
 		attend(index, seen, tick);
@@ -531,7 +509,10 @@ sample_session(int index, Tick *tick)
 	if (!goes_on(index, seen, tick))
 	{
 		if (slot->published.session == 0)
-			leave_empty(index, seen);
+		{
+			seen->proc = NULL;
+			leave_alone(index, seen, tick);
+		}
 		if (!view_session(slot, &view, &changecount))
 			return;
 		see_change(index, seen, &view, changecount, tick);

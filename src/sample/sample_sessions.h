@@ -43,4 +43,8 @@ extern void sample_sessions_init(void);
 extern void sample_sessions(Tick *tick);
 extern int64 sample_sessions_next_due(void);
 
+/* sample_connections.c */
+extern void sample_connections_begin_tick(const Tick *tick);
+extern void sample_connection(int index, const SlotPublished *view, Tick *tick);
+
 #endif							/* PGNETLAT_SAMPLE_SESSIONS_H */

@@ -73,8 +73,8 @@ typedef struct SlotPublished
 	TcpInfo		tcp;			/* continued, as all that is published of it */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel says so */
-	int64		run_queue_booked;	/* its total for the process, as far as the
-									 * session has booked it */
+	int64		run_queue_booked;	/* its total for the process, as far as
+									 * the session has booked it */
 
 	/* set while the session is attached, as what is at the top */
 	ConnectTotals connect;		/* what its connection has cost; zero: not
@@ -123,8 +123,8 @@ typedef struct SlotSampled
 	LedgerSampled ledger;
 
 	uint64		tcp_session;	/* tcp is of this session, since it began */
-	TcpInfo		tcp;			/* over socket diagnosis.  Neither this one nor
-								 * the published one is always the later:
+	TcpInfo		tcp;			/* over socket diagnosis.  Neither this one
+								 * nor the published one is always the later:
 								 * readers merge them */
 } SlotSampled;
 
@@ -257,7 +257,10 @@ typedef struct SlotControl
 	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
 									 * seen */
 
-	/* written by the worker, at each tick: it has looked at all active sessions */
+	/*
+	 * written by the worker, at each tick: it has looked at all active
+	 * sessions
+	 */
 	volatile int64 last_tick pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	volatile int64 tick_interval;
 
