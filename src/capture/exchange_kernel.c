@@ -79,7 +79,6 @@ exchange_publish_run_queue(const RunQueue *run_queue)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
 	{
-		published->ledger.totals.on_cpu += Max(run_queue->on_cpu - before->on_cpu, 0);
 		ledger_run_queue(&published->ledger, run_queue->time - before->time,
 						 round_trips - my_session.round_trips, run_queue->runs - before->runs);
 	}
@@ -117,7 +116,10 @@ exchange_refresh_kernel_info(int64 now)
 	int64		again;
 	bool		known;
 
-	/* the sampler has seen the wall clock step, perhaps by less than shows here */
+	/*
+	 * the sampler has seen the wall clock step, perhaps by less than shows
+	 * here
+	 */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;

@@ -145,13 +145,11 @@ attach(int64 now)
 	my_session.clock_base =
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	connecting_done(now, my_session.slot->published.clock_offset, &cost);
-	if (cost.connections > 0)
-		slot_set_connect(my_session.slot, &cost);
 	if (pgnetlat_enabled)
 		start_counting(now);
-	else
+	session = slot_open(my_session.slot, &cost);
+	if (!pgnetlat_enabled)
 		memset(&cost, 0, sizeof(cost));
-	session = slot_open(my_session.slot);
 	active_enter(my_session.index);
 	accumulate_attach(my_session.index, session, &cost);
 	before_shmem_exit(session_exit, (Datum) 0);

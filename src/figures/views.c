@@ -59,11 +59,11 @@ typedef struct SessionUser
 static void
 session_user_of(const SlotObservation *observation, SessionUser *user)
 {
-	SlotStatus	status;
+	char		name[NAMEDATALEN];
 
-	slot_copy_status(observation, &status);
+	slot_application_name(observation, name);
 	clients_set_connection(&user->key, &observation->endpoints);
-	clients_set_name(&user->key, status.application_name, &user->pooler, &user->client);
+	clients_set_name(&user->key, name, &user->pooler, &user->client);
 }
 
 /* As in pg_stat_activity, but for a pooler's client, whose port is not always known. */

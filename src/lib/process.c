@@ -47,8 +47,8 @@ process_run_queue(int pid, RunQueue *run_queue)
 
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
 	return read_line(path, line, sizeof(line)) &&
-		sscanf(line, INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
-			   &run_queue->on_cpu, &run_queue->time, &run_queue->runs) == 3;
+		sscanf(line, "%*d " INT64_FORMAT " " INT64_FORMAT,
+			   &run_queue->time, &run_queue->runs) == 2;
 }
 
 /*

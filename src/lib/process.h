@@ -18,7 +18,6 @@ typedef struct RunQueue
 {
 	int64		time;			/* ready to run, without getting a processor */
 	int64		runs;			/* how often it got one */
-	int64		on_cpu;			/* and for how long */
 } RunQueue;
 
 extern bool process_run_queue(int pid, RunQueue *run_queue);

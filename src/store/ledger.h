@@ -118,8 +118,6 @@ typedef struct LedgerTotals
 	int64_t		run_queue;		/* ready to run, without getting a processor */
 	int64_t		run_queue_wait; /* of that, estimated: after a request had
 								 * come */
-	int64_t		on_cpu;			/* on a processor, waits included; not shown,
-								 * but what predictions go by */
 	int64_t		exec_part[NUM_EXEC_PARTS];
 } LedgerTotals;
 

@@ -27,7 +27,7 @@ typedef struct CoreStatus
 	BackendState state;
 	TimestampTz activity_start;
 	TimestampTz state_start;
-	SlotStatus	shown;
+	char		application_name[NAMEDATALEN];
 } CoreStatus;
 
 /* Private copies of a session's slot, and what else a look at it shows. */
@@ -142,21 +142,11 @@ slot_attach(void)
 }
 
 /*
- * What the connection has cost; between slot_attach() and slot_open().
- */
-void
-slot_set_connect(SessionSlot *slot, const ConnectTotals *connect)
-{
-	seqlock_write_begin(&slot->lock);
-	slot->published.connect = *connect;
-	seqlock_write_end(&slot->lock);
-}
-
-/*
- * Show the slot to others.  Returns the session's number.
+ * Show the slot to others, and what the connection has cost; zero if that is not known.
+ * Returns the session's number.
  */
 uint64
-slot_open(SessionSlot *slot)
+slot_open(SessionSlot *slot, const ConnectTotals *connect)
 {
 	uint64		session = pg_atomic_add_fetch_u64(&slot_control->sessions, 1);
 
@@ -165,6 +155,7 @@ slot_open(SessionSlot *slot)
 		slot->published.stats_since =
 			clock_to_timestamp(slot->published.clock_offset,
 							   slot->published.ledger.counted_from);
+	slot->published.connect = *connect;
 	slot->published.session = session;
 	seqlock_write_end(&slot->lock);
 	return session;
@@ -299,9 +290,7 @@ copy_core_status(volatile PgBackendStatus *status, int pid, CoreStatus *copy)
 		copy->state = status->st_state;
 		copy->activity_start = status->st_activity_start_timestamp;
 		copy->state_start = status->st_state_start_timestamp;
-		copy->shown.queryid = (uint64) status->st_query_id;
-		copy->shown.xact_start = status->st_xact_start_timestamp;
-		strlcpy(copy->shown.application_name, (char *) status->st_appname, NAMEDATALEN);
+		strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
 		pgstat_end_read_activity(status, after);
 		if (pgstat_read_activity_complete(before, after))
 			return copy->pid == pid;
@@ -448,7 +437,6 @@ fill_observation(const Look *look, SlotObservation *observation)
 	observation->generation = copy->generation;
 	observation->clock_offset = copy->clock_offset;
 	observation->observed_at = look->now;
-	observation->wait_event = look->wait_event;
 	observation->run_queue_known = copy->run_queue_known;
 	observation->connect = copy->connect;
 	observation->tcp = copy->tcp;
@@ -477,17 +465,17 @@ slot_observe(int index, SlotObservation *observation)
 }
 
 /*
- * What core's status says of a session that was observed; nothing if it has ended, or
- * was stopped while it was writing that.
+ * The application_name of a session that was observed, NAMEDATALEN bytes; empty if it has
+ * ended, or was stopped while it was writing its status.
  */
 void
-slot_copy_status(const SlotObservation *observation, SlotStatus *copy)
+slot_application_name(const SlotObservation *observation, char *name)
 {
 	CoreStatus	status;
 
-	memset(copy, 0, sizeof(*copy));
-	if (copy_core_status(observation->status, observation->pid, &status))
-		*copy = status.shown;
+	if (!copy_core_status(observation->status, observation->pid, &status))
+		status.application_name[0] = '\0';
+	strlcpy(name, status.application_name, NAMEDATALEN);
 }
 
 /*

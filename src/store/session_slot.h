@@ -163,7 +163,6 @@ typedef struct SlotObservation
 	uint32		generation;
 	int64		clock_offset;
 	int64		observed_at;
-	uint32		wait_event;		/* as in PGPROC, at about that time */
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
@@ -174,15 +173,6 @@ typedef struct SlotObservation
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;
 } SlotObservation;
-
-/* What core's status says of a session; nothing if it has ended. */
-typedef struct SlotStatus
-{
-	char		application_name[NAMEDATALEN];
-	uint64		queryid;		/* of the latest statement; 0: none, or not
-								 * known yet */
-	TimestampTz xact_start;		/* 0: in no transaction */
-} SlotStatus;
 
 /*
  * What an executing backend with this wait event is blocked in.  In writing
@@ -216,8 +206,7 @@ extern int	slot_count(void);
 
 /* Functions for the session itself */
 extern SessionSlot *slot_attach(void);
-extern void slot_set_connect(SessionSlot *slot, const ConnectTotals *connect);
-extern uint64 slot_open(SessionSlot *slot);
+extern uint64 slot_open(SessionSlot *slot, const ConnectTotals *connect);
 extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern SessionTransport slot_my_transport(void);
@@ -229,7 +218,7 @@ extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
 extern int	slot_find_pid(int pid);
-extern void slot_copy_status(const SlotObservation *observation, SlotStatus *copy);
+extern void slot_application_name(const SlotObservation *observation, char *name);
 
 /* Functions for the worker */
 extern SessionSlot *slot_get(int index);
