@@ -14,6 +14,7 @@
 
 #include <sys/socket.h>
 
+#include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
 #include "clients.h"
 #include "commands/dbcommands.h"
