@@ -40,6 +40,13 @@ OwnSession	my_session = {
 	.xact_status = 'I'
 };
 
+/* May anything be plain, or is each exchange and each wait to be looked at? */
+bool
+exchange_may_be_plain(void)
+{
+	return !pooler_is_watched() && pgnetlat_idle_threshold_ns >= LONG_WAIT_NS;
+}
+
 /*
  * How the wait that begins will be split, but for a response that may drain, and
  * whether it is plain.  The request behind it has arrived already, if "pipelined".
@@ -49,8 +56,7 @@ exchange_next_wait(bool pipelined, char xact_status)
 {
 	LedgerWaitTerms terms = exchange_wait_terms(my_session.slot, xact_status);
 
-	exchange_set_state(STATE_PLAIN, !pipelined && !pooler_is_watched() &&
-					   terms.idle_threshold >= LONG_WAIT_NS);
+	exchange_set_state(STATE_PLAIN, !pipelined && exchange_may_be_plain());
 	if (pipelined)
 	{
 		terms.pipelined = true;
@@ -140,9 +146,10 @@ exchange_look_up_statement(void)
 static void
 count_record(bool in_block)
 {
-	const FlightRecord *record = exchange_record();
+	FlightRecord *record = exchange_record();
 
-	exchange_count_statement(record, my_tally.current, in_block);
+	exchange_count_statement(record, my_tally.current, record->exec, record->send,
+							 record->bytes, in_block);
 	my_tally.current->totals.recv += record->recv;
 	my_tally.current->totals.exec -= Min(slot_added_exec(my_session.slot, *my_session.recorder.head),
 										 record->exec);
@@ -292,7 +299,7 @@ exchange_begin(int64 at, bool is_request)
 	exchange_enter(ledger->since);
 	my_session.response_bytes = 0;
 	exchange_set_state(STATE_PLAIN, is_request && ledger->since >= ledger->counted_from &&
-					   !ledger->wait.pipelined && !ledger->wait.draining && !pooler_is_watched());
+					   !ledger->wait.pipelined && !ledger->wait.draining && exchange_may_be_plain());
 	if (ledger->since >= my_session.next_kernel_info)
 		exchange_refresh_kernel_info(ledger->since);
 }

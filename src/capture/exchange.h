@@ -233,18 +233,25 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 	}
 }
 
-/* Add a statement's part of an exchange to its place in the tally; in a write section. */
+/*
+ * Complete a statement's record with its part of the exchange, and add it to its
+ * place in the tally; in a write section.
+ */
 static pg_attribute_always_inline void
-exchange_count_statement(const FlightRecord *record, CountedStatement *statement, bool in_block)
+exchange_count_statement(FlightRecord *record, CountedStatement *statement, int64 exec,
+						 int64 send, int64 bytes, bool in_block)
 {
 	StatementTotals *totals = &statement->totals;
 	uint32		statements = record->statements;
 
+	record->exec = exec;
+	record->send = send;
+	record->bytes = bytes;
 	totals->calls += statements;
 	totals->rows += record->rows;
-	totals->exec += record->exec;
-	totals->send += record->send;
-	totals->bytes += record->bytes;
+	totals->exec += exec;
+	totals->send += send;
+	totals->bytes += bytes;
 	exchange_count_repeats(record, statement, statements, in_block);
 }
 
@@ -352,17 +359,19 @@ exchange_time_of(TimestampTz stamp)
 static inline void
 exchange_enter(int64 at)
 {
+	uint32		state = (my_session.state & (STATE_SUSPENDED | STATE_PLAIN)) | STATE_IN_EXCHANGE;
+
 	my_session.began = at;
-	my_session.state = (my_session.state & (STATE_SUSPENDED | STATE_PLAIN)) | STATE_IN_EXCHANGE;
 	if (likely(pgnetlat_track_statements))
 	{
 		Oid			userid = GetUserId();	/* at top level still */
 
-		my_session.state |= STATE_RECORDING | STATE_COUNTS;
+		state |= STATE_RECORDING | STATE_COUNTS;
 		my_session.record_bytes = 0;
 		exchange_record_begin(at, userid,
 							  my_ledger()->wait.pipelined ? RECORD_PIPELINED : 0);
 	}
+	my_session.state = state;
 }
 
 /*
@@ -458,40 +467,39 @@ exchange_publish_counters(LedgerTotals *totals)
  * from "sending_since" to "now".
  */
 static pg_attribute_always_inline void
-exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes, bool in_xact)
+exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes,
+					 int64 length, bool in_xact)
 {
 	FlightRecord *record = exchange_record();
 	bool		in_block = in_xact | my_session.in_block;
 
-	/* a next statement's timestamp is some fraction of a microsecond off */
-	record->exec = Max(sending_since - record->start, 0);
-	record->send = now - sending_since;
-	record->bytes = bytes - my_session.record_bytes;
 	record->xact_status = my_session.xact_status;
-	exchange_count_statement(record, statement, in_block);
+	/* a next statement's timestamp is some fraction of a microsecond off */
+	exchange_count_statement(record, statement, Max(sending_since - record->start, 0),
+							 now - sending_since, bytes - my_session.record_bytes, in_block);
 	if (unlikely(in_block))
 		burst_leave_block(&my_tally.burst, in_xact);
-	tally_observe(METRIC_REQUEST, now - my_session.began);
+	tally_observe(METRIC_REQUEST, length);
 }
 
 /*
  * A plain response, of "bytes", was sent from "sending_since" to "now"; the
  * exchange is over, and the next request had not arrived before.  False if it was
- * not plain after all.
+ * not plain after all.  Its caller knows of STATE_COUNTS.
  */
 static pg_attribute_always_inline bool
-exchange_end_plain(int64 sending_since, int64 now, int64 bytes)
+exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool counts)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = &slot->published.ledger;
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-	bool		counts = exchange_state(STATE_COUNTS);
+	int64		length = now - my_session.began;
 	CountedStatement *statement = NULL;
 	LedgerWaitTerms terms;
 
-	if (unlikely(now - my_session.began >= pgnetlat_log_limit || pgnetlat_idle_threshold_ns < LONG_WAIT_NS))
+	if (unlikely(length >= pgnetlat_log_limit))
 		return false;
-	if (likely(counts) && unlikely((statement = exchange_find_statement()) == NULL))
+	if (counts && unlikely((statement = exchange_find_statement()) == NULL))
 		return false;
 	if (unlikely(!exchange_write_begin_plain(slot)))
 		return false;
@@ -506,13 +514,12 @@ exchange_end_plain(int64 sending_since, int64 now, int64 bytes)
 	slot->published.request_stamp = stamp;
 	ledger->totals.bytes_sent += bytes;
 	exchange_publish_counters(&ledger->totals);
-	if (likely(counts))
-		exchange_count_plain(statement, sending_since, now, bytes, terms.in_xact);
+	if (counts)
+		exchange_count_plain(statement, sending_since, now, bytes, length, terms.in_xact);
 	ledger_response_plain(ledger, sending_since, now, &terms);
 	slot_write_end(slot);
 	my_session.in_block = terms.in_xact;
-	my_session.state ^= STATE_IN_EXCHANGE | STATE_IN_WAIT;
-	my_session.state &= ~STATE_RECORDING;
+	my_session.state = (my_session.state & ~(STATE_IN_EXCHANGE | STATE_RECORDING)) | STATE_IN_WAIT;
 	return true;
 }
 

@@ -32,6 +32,7 @@ extern int64 exchange_blocked_by_client(int64 now, TcpInfo *info);
 extern bool exchange_response_drains(int64 now, int64 bytes, TcpInfo *info);
 
 /* exchange.c */
+extern bool exchange_may_be_plain(void);
 extern LedgerWaitTerms exchange_next_wait(bool pipelined, char xact_status);
 extern void exchange_publish_sent(int64 bytes);
 extern void exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled);

@@ -194,7 +194,7 @@ exchange_housekeeping(int64 ready_at)
 		else
 			stop_counting();
 	}
-	if (pooler_is_watched())
+	if (!exchange_may_be_plain())
 		exchange_set_state(STATE_PLAIN, false);
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();

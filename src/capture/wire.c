@@ -147,12 +147,13 @@ message_in_wait(char type)
 }
 
 /*
- * In which states is a message of a response of interest?  A row in none.
- * Others may begin the next statement.  Some always say something, for example
- * what the flush behind them is about.
+ * In which states is a message of interest?  Any may be the first of a response.
+ * After that a row never is; others may begin the next statement; and some always say
+ * something, for example what the flush behind them is about.
  */
-#define ALWAYS					(STATE_OFF | STATE_IN_EXCHANGE)
-#define MAY_BEGIN_STATEMENT		(STATE_STATEMENT_DONE | STATE_SUSPENDED)
+#define FIRST					STATE_IN_WAIT
+#define MAY_BEGIN_STATEMENT		(FIRST | STATE_STATEMENT_DONE | STATE_SUSPENDED)
+#define ALWAYS					(FIRST | STATE_OFF | STATE_IN_EXCHANGE)
 
 static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_AUTHENTICATION] = ALWAYS,
@@ -160,8 +161,10 @@ static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_CLOSE_COMPLETE] = MAY_BEGIN_STATEMENT,
 	[MSG_COMMAND_COMPLETE] = ALWAYS,
 	[MSG_COPY_BOTH] = ALWAYS,
+	[MSG_COPY_DATA] = FIRST,
 	[MSG_COPY_IN] = ALWAYS,
 	[MSG_COPY_OUT] = MAY_BEGIN_STATEMENT,
+	[MSG_DATA_ROW] = FIRST,
 	[MSG_EMPTY_QUERY] = MAY_BEGIN_STATEMENT,
 	[MSG_ERROR] = ALWAYS,
 	[MSG_FUNCTION_RESULT] = ALWAYS,
@@ -343,12 +346,18 @@ count_late_turn(int type, const char *body)
 static pg_noinline int
 special_message(int type, const char *body, size_t length)
 {
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	int			result;
 
 	if (unlikely(connecting_in_progress))
 		connecting_note_message(type, body, length);
 	if (exchange_state(STATE_IN_WAIT))
-		message_in_wait(type);
+	{
+		if (exchange_request_was_read(stamp))
+			exchange_begin_request(stamp);
+		else
+			message_in_wait(type);
+	}
 	if (exchange_state(STATE_IN_EXCHANGE))
 	{
 		if (unlikely(wire.skipping))
@@ -365,15 +374,29 @@ special_message(int type, const char *body, size_t length)
 }
 
 /*
- * A message of interest in a response, for which the buffer has room; "buffered"
- * with it.
+ * A message of interest, for which the buffer has room; "buffered" with it.  (What is
+ * passed on is an int, as it is in a register: so it is extended once, not by each
+ * function.)
  */
 static pg_attribute_hot pg_noinline int
 interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
-	if (type == MSG_COMMAND_COMPLETE && likely(!exchange_state(STATE_SUSPENDED)))
+	uint32		state = my_session.state;
+
+	if (unlikely(state & STATE_IN_WAIT))
+	{
+		TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+		if (unlikely(!exchange_request_was_read(stamp)))
+			return special_message(type, body, length);
+		request_was_read(stamp);
+		state = my_session.state;
+		if (unlikely((state & interesting[(unsigned char) type]) == 0))
+			goto put;
+	}
+	if (type == MSG_COMMAND_COMPLETE && likely((state & STATE_SUSPENDED) == 0))
 		exchange_note_statement();
-	else if (likely(type == MSG_READY_FOR_QUERY && exchange_state(STATE_PLAIN)))
+	else if (likely(type == MSG_READY_FOR_QUERY && (state & STATE_PLAIN) != 0))
 	{
 		my_session.xact_status = body[0];
 		wire.noted_at = buffered;
@@ -381,51 +404,26 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 	}
 	else
 		return special_message(type, body, length);
+put:
 	wire.buffered = buffered;
 	return wire.next_putmessage(type, body, length);
 }
 
 /*
- * A message in a response, for which the buffer has room.  (What is passed on is an
- * int, as it is in a register: so it is extended once, not by each function.)
- */
-static pg_attribute_always_inline int
-message_in_response(int type, const char *body, size_t length, size_t buffered)
-{
-	if (exchange_state(interesting[(unsigned char) type]))
-		return interesting_message(type, body, length, buffered);
-	wire.buffered = buffered;
-	return wire.next_putmessage(type, body, length);
-}
-
-/* There is no response, or no room for the message in the buffer. */
-static pg_attribute_hot pg_noinline int
-first_message(int type, const char *body, size_t length)
-{
-	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
-	TimestampTz stamp = GetCurrentStatementStartTimestamp();
-
-	if (likely(exchange_state(STATE_IN_WAIT) && exchange_request_was_read(stamp)))
-	{
-		request_was_read(stamp);
-		if (likely(buffered <= COMPAT_SEND_BUFFER_SIZE))
-			return message_in_response(type, body, length, buffered);
-	}
-	return special_message(type, body, length);
-}
-
-/*
- * In a response, and the buffer has room; or nothing is counted at all.
- * Everything else is a call in tail position, so that a row is cheap.
+ * Most messages are rows: everything else is a call in tail position, so that they are
+ * cheap.
  */
 static pg_attribute_hot int
 wire_putmessage(char type, const char *body, size_t length)
 {
 	size_t		buffered = wire.buffered + length + COMPAT_MESSAGE_HEADER;
 
-	if (unlikely(exchange_state(STATE_IN_WAIT) || buffered > COMPAT_SEND_BUFFER_SIZE))
-		return first_message(type, body, length);
-	return message_in_response(type, body, length, buffered);
+	if (unlikely(buffered > COMPAT_SEND_BUFFER_SIZE))
+		return special_message(type, body, length);
+	if (exchange_state(interesting[(unsigned char) type]))
+		return interesting_message(type, body, length, buffered);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -525,7 +523,9 @@ flush_response(void)
 	now = clock_now();
 	wire.flush_wait = wire.more_in_kernel = false;
 	wire.buffered = 0;
-	if (unlikely(!exchange_end_plain(sending_since, now, bytes)))
+	if (unlikely(!(likely(exchange_state(STATE_COUNTS)) ?
+				   exchange_end_plain(sending_since, now, bytes, true) :
+				   exchange_end_plain(sending_since, now, bytes, false))))
 	{
 		exchange_begin_send(sending_since, bytes);
 		exchange_end(now, bytes, false, my_session.xact_status, true);

@@ -57,6 +57,7 @@ static void
 assign_idle_threshold(int newval, void *extra)
 {
 	pgnetlat_idle_threshold_ns = newval * NS_PER_MS;
+	pgnetlat_housekeeping = true;
 }
 
 static void
