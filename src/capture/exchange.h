@@ -151,7 +151,7 @@ extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_statu
 						 bool is_over);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
-extern void exchange_housekeeping(int64 ready_at);
+extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
 extern void exchange_look_up_statement(void);
 

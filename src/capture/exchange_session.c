@@ -173,16 +173,15 @@ look_at_name(void)
 
 /*
  * After ReadyForQuery has left: what must not happen in the middle of an
- * exchange.  No lock is held here, and the client has its response: from "ready_at"
- * on, where nothing was counted before.
+ * exchange.  No lock is held here, and the client has its response.
  */
 void
-exchange_housekeeping(int64 ready_at)
+exchange_housekeeping(void)
 {
 	pgnetlat_housekeeping = false;
 	if (my_session.slot == NULL)
 	{
-		attach(ready_at);
+		attach(clock_now());
 		my_session.renamed = false;
 	}
 	if (my_session.slot == NULL)

@@ -179,13 +179,6 @@ static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
-/* The message that was put last, if it says what the flush is about; else 0. */
-static inline char
-last_message(void)
-{
-	return wire.noted_at == wire.buffered ? wire.noted : 0;
-}
-
 /* What comes next is not the statement that was in progress, if one was. */
 static void
 next_is_another_statement(void)
@@ -364,7 +357,7 @@ special_message(int type, const char *body, size_t length)
 			end_wait_for_sync(clock_now());
 		if (unlikely(wire.invited))
 			count_late_turn(type, body);
-		if (interesting[(unsigned char) type] != 0)
+		if ((interesting[(unsigned char) type] & ~FIRST) != 0)
 			note_message(type, body);
 	}
 	result = pass_on(type, body, length);
@@ -373,29 +366,18 @@ special_message(int type, const char *body, size_t length)
 	return result;
 }
 
-/*
- * A message of interest, for which the buffer has room; "buffered" with it.  (What is
- * passed on is an int, as it is in a register: so it is extended once, not by each
- * function.)
- */
+static int	first_message(int type, const char *body, size_t length, size_t buffered);
+
+/* A message of interest, for which the buffer has room; "buffered" with it. */
 static pg_attribute_hot pg_noinline int
 interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
 	uint32		state = my_session.state;
 
-	if (unlikely(state & STATE_IN_WAIT))
-	{
-		TimestampTz stamp = GetCurrentStatementStartTimestamp();
-
-		if (unlikely(!exchange_request_was_read(stamp)))
-			return special_message(type, body, length);
-		request_was_read(stamp);
-		state = my_session.state;
-		if (unlikely((state & interesting[(unsigned char) type]) == 0))
-			goto put;
-	}
-	if (type == MSG_COMMAND_COMPLETE && likely((state & STATE_SUSPENDED) == 0))
+	if (type == MSG_COMMAND_COMPLETE && likely((state & (STATE_IN_WAIT | STATE_SUSPENDED)) == 0))
 		exchange_note_statement();
+	else if (likely((state & STATE_IN_WAIT) != 0))
+		return first_message(type, body, length, buffered);
 	else if (likely(type == MSG_READY_FOR_QUERY && (state & STATE_PLAIN) != 0))
 	{
 		my_session.xact_status = body[0];
@@ -404,9 +386,33 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 	}
 	else
 		return special_message(type, body, length);
-put:
 	wire.buffered = buffered;
 	return wire.next_putmessage(type, body, length);
+}
+
+/*
+ * A message for which the buffer has room.  (What is passed on is an int, as it is in a
+ * register: so it is extended once, not by each function.)
+ */
+static pg_attribute_always_inline int
+message_with_room(int type, const char *body, size_t length, size_t buffered)
+{
+	if (exchange_state(interesting[(unsigned char) type]))
+		return interesting_message(type, body, length, buffered);
+	wire.buffered = buffered;
+	return wire.next_putmessage(type, body, length);
+}
+
+/* The same, in a wait. */
+static pg_attribute_hot pg_noinline int
+first_message(int type, const char *body, size_t length, size_t buffered)
+{
+	TimestampTz stamp = GetCurrentStatementStartTimestamp();
+
+	if (unlikely(!exchange_request_was_read(stamp)))
+		return special_message(type, body, length);
+	request_was_read(stamp);
+	return message_with_room(type, body, length, buffered);
 }
 
 /*
@@ -420,10 +426,7 @@ wire_putmessage(char type, const char *body, size_t length)
 
 	if (unlikely(buffered > COMPAT_SEND_BUFFER_SIZE))
 		return special_message(type, body, length);
-	if (exchange_state(interesting[(unsigned char) type]))
-		return interesting_message(type, body, length, buffered);
-	wire.buffered = buffered;
-	return wire.next_putmessage(type, body, length);
+	return message_with_room(type, body, length, buffered);
 }
 
 /* Does a flush behind this message end the exchange? */
@@ -533,11 +536,11 @@ flush_response(void)
 	return result;
 }
 
-/* After ReadyForQuery has left, which if nothing was counted was at "ready_at". */
+/* After ReadyForQuery has left. */
 static pg_noinline void
-housekeeping(int64 ready_at)
+housekeeping(void)
 {
-	exchange_housekeeping(ready_at);
+	exchange_housekeeping();
 	wire.fetch = FETCH_UNKNOWN;
 	if (!am_walsender)
 		return;
@@ -548,16 +551,18 @@ housekeeping(int64 ready_at)
 }
 
 /*
- * Nothing is counted, or the backend speaks of its own accord, or it has read
- * a Flush message with nothing to send: what arrived with the request before
- * may have been no more than that.
+ * Anything but a plain response.  Out of a response nothing is counted, or the backend
+ * speaks of its own accord, or it has read a Flush message with nothing to send: what
+ * arrived with the request before may have been no more than that.
  */
-static int
-flush_out_of_response(char last)
+static pg_noinline int
+flush_otherwise(char last)
 {
-	int64		now = 0;
-	int			result;
-
+	/* Close, and then Flush */
+	if (last == MSG_CLOSE_COMPLETE && exchange_state(STATE_IN_WAIT))
+		exchange_begin(clock_now(), true);
+	if (exchange_state(STATE_IN_EXCHANGE))
+		return flush_event_by_event(last);
 	if (exchange_state(STATE_IN_WAIT))
 	{
 		if (wire.buffered > 0)
@@ -566,46 +571,24 @@ flush_out_of_response(char last)
 		else if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
 			exchange_note_not_pipelined();
 	}
-	else if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
-		now = clock_now();
 	wire.buffered = 0;
-	result = wire.next_flush();
-	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
-		housekeeping(now);
-	return result;
-}
-
-/* Anything but a plain response, or what is left of one. */
-static pg_noinline int
-flush_otherwise(void)
-{
-	char		last = last_message();
-	int			result;
-
-	wire.noted = 0;
-	/* Close, and then Flush */
-	if (last == MSG_CLOSE_COMPLETE && exchange_state(STATE_IN_WAIT))
-		exchange_begin(clock_now(), true);
-	if (!exchange_state(STATE_IN_EXCHANGE))
-		return flush_out_of_response(last);
-	result = flush_event_by_event(last);
-	if (last == MSG_READY_FOR_QUERY && pgnetlat_housekeeping)
-		housekeeping(0);
-	return result;
+	return wire.next_flush();
 }
 
 static pg_attribute_hot int
 wire_flush(void)
 {
+	/* the message put last, if it says what the flush is about */
+	char		last = wire.noted_at == wire.buffered ? wire.noted : 0;
 	int			result;
 
-	if (unlikely(last_message() != MSG_READY_FOR_QUERY || !exchange_state(STATE_PLAIN)))
-		return flush_otherwise();
-	Assert(exchange_state(STATE_IN_EXCHANGE));
 	wire.noted = 0;
-	result = flush_response();
-	if (unlikely(pgnetlat_housekeeping))
-		housekeeping(0);
+	if (likely(last == MSG_READY_FOR_QUERY && exchange_state(STATE_PLAIN)))
+		result = flush_response();
+	else
+		result = flush_otherwise(last);
+	if (unlikely(pgnetlat_housekeeping) && last == MSG_READY_FOR_QUERY)
+		housekeeping();
 	return result;
 }
 
