@@ -33,8 +33,10 @@ my $column = qr/\w+(?: AS tag_\w+)?/;
 cmp_ok(scalar keys %queries, '>=', 20, 'there are queries');
 is_deeply(
 	[
-		grep { !/^SELECT $column(?:, $column)* FROM public\.pgnetlat_metrics_\w+$/ }
-		sort keys %queries
+		grep {
+			!/^SELECT $column(?:, $column)* FROM public\.pgnetlat_metrics_\w+$/
+		  }
+		  sort keys %queries
 	],
 	[],
 	'they are columns of a view, with its schema');
@@ -60,7 +62,8 @@ $client->run('SELECT 1', 'SELECT 2');
 $client->finish;
 $observer->poll(
 	sub {
-		return ($observer->value(
+		return (
+			$observer->value(
 				"SELECT ended_sessions FROM pgnetlat_clients WHERE application_name = 'gone'"
 			) // 0) > 0;
 	});
@@ -81,7 +84,7 @@ sub at_rest
 	my ($session) = @_;
 
 	return [
-		map { $session->rows($_) }
+		map  { $session->rows($_) }
 		grep { /FROM public\.pgnetlat_metrics_(?:database|client|bucket)$/ }
 		sort keys %queries
 	];
@@ -101,7 +104,8 @@ cmp_ok(scalar @$before, '>', 3, 'a client has figures');
 # and a search_path for everybody in which they come first.
 my $keeper =
   PgNetlat::Client->connect($node, user => 'keeper', dbname => 'shop');
-$keeper->run(<<'EOC', 'ALTER DATABASE shop SET search_path = public, pg_catalog');
+$keeper->run(
+	<<'EOC', 'ALTER DATABASE shop SET search_path = public, pg_catalog');
 DO $$
 DECLARE
 	types oid[] := ARRAY['int4', 'int8', 'float8', 'numeric', 'text', 'name', 'oid', 'bool', 'inet',
@@ -157,8 +161,9 @@ foreach my $query (
 }
 
 my $exporter = exporter();
-is($exporter->value('SHOW search_path'),
-	'public, pg_catalog', 'others come first for the exporter, too');
+is( $exporter->value('SHOW search_path'),
+	'public, pg_catalog',
+	'others come first for the exporter, too');
 foreach my $query (sort keys %queries)
 {
 	is($exporter->error_of($query),
@@ -174,8 +179,8 @@ is( scalar @hidden,
 	'without pg_monitor there are no figures');
 is_deeply(
 	[
-		exporter('plain')
-		  ->rows('SELECT role_sees_all FROM public.pgnetlat_metrics_exporter')
+		exporter('plain')->rows(
+			'SELECT role_sees_all FROM public.pgnetlat_metrics_exporter')
 	],
 	[ { role_sees_all => '0' } ],
 	'but it can be seen why');

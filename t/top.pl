@@ -28,17 +28,23 @@ $waiter->put(query('SELECT pg_advisory_xact_lock(1)'));
 $observer->poll(
 	sub {
 		return $observer->value(
-			'SELECT count(*) FROM elsewhere.pgnetlat_now WHERE doing ~ \'^blocked by\'');
+			'SELECT count(*) FROM elsewhere.pgnetlat_now WHERE doing ~ \'^blocked by\''
+		);
 	});
 
 # The names of the schema and of nobody else's operators.
-my $top = $node->safe_psql('postgres',
+my $top = $node->safe_psql(
+	'postgres',
 	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",
 	extra_params => [ '-A', '-t' ]);
 like($top, qr/^\e\[H\e\[2J\e\[7m *pid /, 'it begins with a clear screen');
-like($top, qr/\e\[1;91m.*holds a lock.*holds up 1/,
+like(
+	$top,
+	qr/\e\[1;91m.*holds a lock.*holds up 1/,
 	'who holds up others is bright');
-like($top, qr/\e\[31m.*waits for it.*\e\[41m!+.*blocked by/,
+like(
+	$top,
+	qr/\e\[31m.*waits for it.*\e\[41m!+.*blocked by/,
 	'who is held up is red, and so is that part of its bar');
 like($top, qr/^ *"\$user", public$/m, 'the search path is what it was');
 

@@ -5,10 +5,11 @@
   dashboard.py --check    write nothing; fail if it is not what would be written
 
 Needs what requirements.txt says.  The rows follow the order in which somebody
-asks: what is wrong, and who holds up others; is it the network, the client or the
-server; since when; can the figures be trusted.  Rows that need an opt-in collector
-come after that and are folded, so that nothing empty is in sight.  Panels read the exporters' metrics, not the recording rules, so that
-the dashboard works without them.
+asks: what is wrong, and who holds up others; is it the network, the client or
+the server; since when; can the figures be trusted.  Rows that need an opt-in
+collector come after that and are folded, so that nothing empty is in sight.
+Panels read the exporters' metrics, not the recording rules, so that the
+dashboard works without them.
 """
 
 import pathlib
@@ -270,7 +271,8 @@ def is_it(board):
         'Sessions',
         'Client sessions that are connected, by database.',
         'suffix: sessions',
-        [(f'sum by (instance, datname) (pgnetlat_database_sessions{{{DATABASE}}})', '{{instance}} {{datname}}')], stacked=True))
+        [(f'sum by (instance, datname) (pgnetlat_database_sessions{{{DATABASE}}})', '{{instance}} {{datname}}')],
+        stacked=True))
     board.with_panel(graph(
         'Longest wait inside a transaction',
         'How long the transaction that has been waiting longest for its client has waited, up to now. It keeps locks '
