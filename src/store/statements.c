@@ -116,29 +116,62 @@ book_early(StatementEntry *entry)
 										   entry->counters.totals.exec, i, entry->early[i]);
 }
 
+/* The lists into which a batch is sorted, by partition. */
+#define BATCH_LISTS		16
+
 /*
- * Add what a session has counted of some statements in a database.
+ * Add what a session has counted of some statements in a database, at most
+ * STATEMENTS_BATCH of them; those of a partition, mostly, under its lock once.
  */
 void
 statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 {
+	StatementKey keys[STATEMENTS_BATCH];
+	uint32		hashes[STATEMENTS_BATCH];
+	int			next[STATEMENTS_BATCH];
+	int			first[BATCH_LISTS];
 	TimestampTz now = GetCurrentTimestamp();
 
+	Assert(count <= STATEMENTS_BATCH);
+	memset(first, -1, sizeof(first));
 	for (int i = 0; i < count; i++)
 	{
-		StatementKey key = {counted[i].userid, dbid, counted[i].queryid};
-		uint32		hash = hash_key(&key);
-		StatementEntry *entry;
+		int		   *list;
 
 		if (is_zero(&counted[i].totals))
 			continue;
-		table_lock(&table, hash);
-		entry = table_enter(&table, hash, &key, now);
-		/* what is never called to its end is in use, too */
-		entry->usage += Max(counted[i].totals.calls, 1);
-		statements_totals_add(&entry->counters.totals, &counted[i].totals);
-		book_early(entry);
-		table_unlock(&table, hash);
+		keys[i].userid = counted[i].userid;
+		keys[i].dbid = dbid;
+		keys[i].queryid = counted[i].queryid;
+		hashes[i] = hash_key(&keys[i]);
+		list = &first[table_partition_of(&table, hashes[i]) % BATCH_LISTS];
+		next[i] = *list;
+		*list = i;
+	}
+	for (int list = 0; list < BATCH_LISTS; list++)
+	{
+		int			locked = -1;
+
+		for (int i = first[list]; i >= 0; i = next[i])
+		{
+			StatementEntry *entry;
+
+			if (locked < 0 || table_partition_of(&table, hashes[i]) !=
+				table_partition_of(&table, hashes[locked]))
+			{
+				if (locked >= 0)
+					table_unlock(&table, hashes[locked]);
+				table_lock(&table, hashes[i]);
+				locked = i;
+			}
+			entry = table_enter(&table, hashes[i], &keys[i], now);
+			/* what is never called to its end is in use, too */
+			entry->usage += Max(counted[i].totals.calls, 1);
+			statements_totals_add(&entry->counters.totals, &counted[i].totals);
+			book_early(entry);
+		}
+		if (locked >= 0)
+			table_unlock(&table, hashes[locked]);
 	}
 }
 

@@ -4,7 +4,8 @@
  *	  What each statement cost: a bounded table in shared memory.
  *
  * Sessions count statements in their tallies (tally.h).  Whoever accumulates a
- * session adds what its tally has to the entries here.
+ * session adds what its tally has to the entries here, a batch with one call,
+ * under each partition's lock once.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -65,6 +66,9 @@ typedef struct CountedStatement
 	uint32		executed_in;	/* number of the burst in which it was, last */
 	StatementTotals totals;
 } CountedStatement;
+
+/* Statements that can be added with one call. */
+#define STATEMENTS_BATCH	64
 
 extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
