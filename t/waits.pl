@@ -330,6 +330,25 @@ is( $observer->value(
 	0,
 	'every row of the profile has samples');
 
+# ---------------------------------------------------------------------------
+# The account begins when the first ReadyForQuery has been handed over
+# ---------------------------------------------------------------------------
+
+my $connecting = now();
+$client = PgNetlat::Client->connect($node,
+	before_startup => sub { pause(300) });
+pause(300);
+$client->run('SELECT 1');
+$account = $observer->settled($client);
+cmp_ok(
+	$account->{total_time}, '<=',
+	now() - $connecting - 300,
+	'what connecting took is not in the account');
+at_least($account->{total_time}, 290,
+	'the wait behind the first ReadyForQuery is');
+is($account->{requests}, 1, 'and the request behind it');
+$client->finish;
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -102,12 +102,12 @@ my_ledger(void)
 										 * next */
 #define STATE_SUSPENDED			0x0010	/* a portal of this transaction was
 										 * not read to its end: see wire.c */
-#define STATE_PLAIN				0x0020	/* the wait, or the exchange, may end on
-										 * the plain path */
+#define STATE_PLAIN				0x0020	/* the wait, or the exchange, may end
+										 * on the plain path */
 #define STATE_RECORDING			0x0040	/* in an exchange that is recorded */
-#define STATE_COUNTS			0x0080	/* there is a record of the statement in
-										 * progress or, in a wait, of the last,
-										 * not older than a reset */
+#define STATE_COUNTS			0x0080	/* there is a record of the statement
+										 * in progress or, in a wait, of the
+										 * last, not older than a reset */
 #define STATE_STATEMENT_BEGUN	0x0100	/* its hook has been called */
 #define STATE_NESTED			0x0200	/* what runs is inside of a statement */
 #define STATE_STATEMENT_PREPARED	0x0400	/* that was what the exchange was

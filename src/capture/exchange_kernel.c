@@ -116,10 +116,7 @@ exchange_refresh_kernel_info(int64 now)
 	int64		again;
 	bool		known;
 
-	/*
-	 * the sampler has seen the wall clock step, perhaps by less than shows
-	 * here
-	 */
+	/* the sampler has seen it step, perhaps by less than shows here */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;

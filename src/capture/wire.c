@@ -92,7 +92,7 @@ typedef struct Wire
 	bool		raised;			/* the message put last is an error that
 								 * leaves the session alive */
 	bool		skipping;		/* up to Sync, in a turn */
-	bool		invited;		/* the client's first data is waited for by core */
+	bool		invited;		/* core waits for the client's first data */
 	long		times_blocked;	/* ... or Sync, since it was so often, ... */
 	int64		error_at;		/* ... since then, or after so many bytes */
 	int64		received;
@@ -266,7 +266,7 @@ note_message(char type, const char *body)
 	}
 	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
-	/* if nothing else is, this exchange is about the statement that was prepared */
+	/* if it is about no other, it is about the one that was prepared */
 	if (type == MSG_PARSE_COMPLETE && exchange_state(STATE_RECORDING) &&
 		exchange_record()->queryid == 0)
 	{
@@ -658,8 +658,8 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 
 			/*
-			 * Not the ones in which notifications are read during a wait; when
-			 * the backend exits the client's, but not the one that drops
+			 * Not the ones in which notifications are read during a wait;
+			 * when the backend exits the client's, but not the one that drops
 			 * temporary tables.
 			 */
 			if (unlikely(proc_exit_inprogress) ? event == XACT_EVENT_ABORT :

@@ -3,9 +3,6 @@
  * ledger.c
  *	  Events with timestamps in, account out.  See ledger.h.
  *
- * What has ended is booked, in totals that never fall.  What is in progress is
- * projected: see ledger_project().
- *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -226,9 +223,8 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
 }
 
 /*
- * Forget everything before "at".  The interval in progress goes on; what lies
- * behind "at" counts.  If an event slipped in between "at" and now, the
- * account begins with that: what came before it can no longer be told apart.
+ * Forget everything before "at"; the interval in progress goes on.  If an event slipped
+ * in between "at" and now, the account begins with that.
  */
 void
 ledger_reset(Ledger *ledger, int64_t at)
@@ -257,10 +253,9 @@ ledger_wait_end(Ledger *ledger, int64_t at, bool is_request, const LedgerDrain *
 }
 
 /*
- * In the wait in progress the session's client, which listens, is sent a
- * notification at "at".  Until then nobody was in a hurry; what comes is a wait
- * like any other, for what the client makes of it.  Returns the time that was
- * idle.
+ * In the wait in progress the client, which listens, is sent a notification at "at".
+ * Until then nobody was in a hurry; what follows is a wait like any other.  Returns the
+ * time that was idle.
  */
 int64_t
 ledger_wait_notified(Ledger *ledger, int64_t at)

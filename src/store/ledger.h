@@ -76,26 +76,20 @@ ledger_state_is_busy(LedgerState state)
 
 /*
  * Handing bytes to the socket is a system call, which is the server's work.
- * One that takes longer than this was blocked: the network, or the client,
- * would take no more.  But not if there was so little to send that the kernel
- * always has room for it: then the backend just got no processor.
+ * One that takes longer than this was blocked, unless there was so little to send that
+ * the kernel always has room for it: then the backend just got no processor.
  */
 #define LEDGER_BLOCKED_NS	INT64_C(1000000)
 
 /*
  * What has been counted.  Times in nanoseconds.  send_blocked, send_client,
  * in_xact_wait, run_queue_wait and exec_part are "of which" columns: parts of
- * send, of send_blocked, of network + client, of client, and of exec.
- *
- * exec_part is what samples say: no event fills it in, but who observes a
- * session.
+ * send, of send_blocked, of network + client, of client, and of exec.  exec_part is
+ * what samples say: whoever observes a session fills it in.
  *
  * Sums only: all fields are added up (over sessions into groups, intervals and
- * databases) and subtracted (windows, resets) as one array.  A maximum here
- * would compile, and be added up.  What is no sum takes the way of the round-trip
- * time: a field of its own in what the session publishes (SlotPublished, copied
- * into SlotObservation) and in the group's ClientCounters, with a rule of its own
- * where accumulate.c joins the two, and one for what a window shows of it.
+ * databases) and subtracted (windows, resets) as one array.  What is no sum takes the
+ * way of the round-trip time: a field of its own wherever the totals go.
  */
 typedef struct LedgerTotals
 {

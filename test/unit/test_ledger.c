@@ -210,7 +210,10 @@ test_unexpectedly_blocked(void)
 	LedgerSampled seen = {.visited = 20 * MS};
 	LedgerAccount account;
 
-	/* since the sampler's latest visit, as far as anybody can say before it is over */
+	/*
+	 * since the sampler's latest visit, as far as anybody can say before it
+	 * is over
+	 */
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_wait_end(&ledger, 0, true, NULL, &split);
 	ledger_project(&ledger, &seen, 50 * MS, LEDGER_BLOCKED_WRITING, &account);
