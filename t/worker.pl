@@ -54,7 +54,9 @@ cmp_ok(scalar @views, '>=', 8, 'extension has its views');
 # constants, and what core lists, need nobody
 is($client->error_of("SELECT * FROM $_"),
 	$must_be_loaded, "not preloaded: $_")
-  foreach grep { !/^pgnetlat_(walsenders|replication|thresholds|metrics_exporter|metrics_replication)$/ } @views;
+  foreach grep {
+	!/^pgnetlat_((metrics_)?replication|walsenders|thresholds|metrics_exporter)$/
+  } @views;
 $client->finish;
 
 # ---------------------------------------------------------------------------
