@@ -229,34 +229,6 @@ cmp_ok(
 	$client->sent - $first + 1,
 	'another name: and only that');
 
-# Other settings that are reported change nothing, and nobody is asked for them.
-$client = PgNetlat::Client->connect(
-	$node,
-	tcp => 1,
-	application_name => 'same',
-	options => '-c pgnetlat.rtt_interval=1h');
-my $asked;
-
-# The last statement has been received, but nobody has asked since then; unless
-# it came behind a pause of the machine's.
-foreach my $attempt (1 .. 20)
-{
-	$client->run(
-		q{SET datestyle = 'German'},
-		q{SET application_name = 'same'},
-		q{SET datestyle = 'ISO'});
-	$account = $observer->settled($client->pid, 3 * $attempt);
-	$asked = $account->{bytes_received} >= $client->sent;
-	last unless $asked;
-}
-ok(!$asked, 'another setting, or the same name: the kernel is not asked');
-$client->run(q{SET application_name = 'other'});
-ok( $observer->await(
-		$client->pid,
-		sub { $_->{bytes_received} > $account->{bytes_received} }),
-	'another name: it is');
-$client->finish;
-
 # But the kernel is not asked where it must not be.
 $client = PgNetlat::Client->connect(
 	$node,
