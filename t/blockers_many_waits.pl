@@ -69,19 +69,17 @@ my $holder = client('holder');
 my @victim = map { client("victim $_") } 1 .. MANY;
 
 $holder->run('BEGIN',
-	'SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, '
+		'SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, '
 	  . MANY
 	  . ') i');
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
   foreach 1 .. MANY;
-ok(all_wait_for(MANY, $holder->pid),
-	'of each it is known whom it waits for');
+ok(all_wait_for(MANY, $holder->pid), 'of each it is known whom it waits for');
 ok( $observer->poll(
 		sub {
 			$observer->value(
 				q{SELECT blocked_sessions FROM pgnetlat_blockers
-				  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1})
-			  == MANY;
+				  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1}) == MANY;
 		}),
 	'and the holder has all of them');
 $holder->run('COMMIT');
@@ -152,24 +150,24 @@ $alter->put(query('ALTER TABLE t ADD COLUMN w int'));
 ok(all_wait(1), 'ALTER TABLE waits');
 $_->put(query('TABLE t')) foreach @reader;
 ok(all_wait(READERS + 1), 'so do the readers');
-ok(all_wait_for(READERS + 1, $holder->pid),
+ok( all_wait_for(READERS + 1, $holder->pid),
 	'all of them for the idle transaction');
 
 $other->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
 $victim[0]->put(query('SELECT pg_advisory_xact_lock(1)'));
 ok(all_wait(READERS + 2), 'somebody waits for another lock');
 my $since = now();
-my $cpu_time =
-  $observer->value('SELECT sampler_cpu_time FROM pgnetlat_info');
+my $cpu_time = $observer->value('SELECT sampler_cpu_time FROM pgnetlat_info');
 ok(all_wait_for(1, $other->pid), 'whose holder is known');
 my $after = now() - $since;
 cmp_ok($after, '<', 10_000, 'soon');
 pause(3000);
 note(
-	sprintf '%d readers: another holder is known after %d ms, the worker takes %.1f %% of a processor',
-	READERS,
-	$after,
-	100 * ($observer->value('SELECT sampler_cpu_time FROM pgnetlat_info') -
+	sprintf
+	  '%d readers: another holder is known after %d ms, the worker takes %.1f %% of a processor',
+	READERS, $after,
+	100 * (
+		$observer->value('SELECT sampler_cpu_time FROM pgnetlat_info') -
 		  $cpu_time) / (now() - $since));
 $_->run('COMMIT') foreach $holder, $other;
 $_->responses foreach $alter, @reader, $victim[0];

@@ -90,8 +90,7 @@ sub waits
 				q{SELECT CASE WHEN cardinality(pg_blocking_pids(pid)) > 0 THEN 'waits'
 				              WHEN state LIKE 'idle%' THEN 'done' END
 				  FROM pg_stat_activity WHERE query LIKE '%}
-				  . "$client->{asked}' AND pid = "
-				  . $client->pid);
+				  . "$client->{asked}' AND pid = " . $client->pid);
 		}) // die 'it neither waits nor responds';
 
 	return $state eq 'waits';
@@ -175,8 +174,8 @@ foreach my $queue (1 .. QUEUES)
 				@edges = edges();
 				return wrong_edges(@edges) eq '';
 			}),
-		"queue $queue: all roots are known and right")
-	  or diag(wrong_edges(@edges), explain(\@edges));
+		"queue $queue: all roots are known and right"
+	) or diag(wrong_edges(@edges), explain(\@edges));
 	cmp_ok(scalar(@edges), '>=', 5, 'there is a queue');
 	note(scalar(@edges) . ' sessions wait');
 	$observer->run(
@@ -211,9 +210,10 @@ waits($_) foreach @reader;
 my $since = now();
 foreach my $client ($alter, @reader)
 {
-	is($observer->await($client->pid, sub { defined $_->{blocked_by} })
+	is( $observer->await($client->pid, sub { defined $_->{blocked_by} })
 		  ->{blocked_by},
-		$holder->pid, 'it waits for the idle transaction');
+		$holder->pid,
+		'it waits for the idle transaction');
 }
 pause(2000);
 my $waited = @reader * (now() - $since);
@@ -221,7 +221,10 @@ my ($row) = $observer->blockers(q{blocked_time > 0});
 is($row->{application_name}, 'idle', 'which is blamed');
 is($row->{blocked_sessions}, 1 + @reader, 'for all of them');
 cmp_ok($row->{blocked_time}, '>=', $waited * 0.8, 'and all the time');
-cmp_ok($row->{blocked_by_client_time}, '>=', $row->{blocked_time} * 0.95,
+cmp_ok(
+	$row->{blocked_by_client_time},
+	'>=',
+	$row->{blocked_time} * 0.95,
 	'because it is idle');
 is(scalar($observer->blockers(q{blocked_time > 0})), 1, 'nobody else is');
 $holder->run('COMMIT');

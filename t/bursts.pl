@@ -130,7 +130,8 @@ is( most(
 		19, 20,
 		sub {
 			$client->run($list);
-			$client->run($item[0], $item[1], $item[2], $item[1]) foreach 1 .. 20;
+			$client->run($item[0], $item[1], $item[2], $item[1])
+			  foreach 1 .. 20;
 		}),
 	19,
 	'one for each row, also if others are in between');
@@ -208,7 +209,9 @@ is( repeats(
 is( repeats(
 		10,
 		sub {
-			$client->run('BEGIN', 'DECLARE c CURSOR FOR SELECT i FROM t',
+			$client->run(
+				'BEGIN',
+				'DECLARE c CURSOR FOR SELECT i FROM t',
 				('FETCH 10 FROM c') x 10, 'COMMIT');
 		}),
 	0,
@@ -217,7 +220,9 @@ is( repeats(
 		10,
 		sub {
 			$client->run('BEGIN');
-			$client->put(parse('', 'SELECT i FROM t LIMIT 100'), bind_('c', ''),
+			$client->put(
+				parse('', 'SELECT i FROM t LIMIT 100'),
+				bind_('c', ''),
 				(execute('c', 10), sync()) x 10);
 			$client->responses(10);
 			$client->run('COMMIT');

@@ -56,8 +56,8 @@ sub cost
 	my ($where, $view) = @_;
 	my $row = (
 		$observer->rows(
-			"SELECT $SUMS FROM @{[$view // q{pgnetlat_clients()}]} WHERE $where")
-	)[0];
+			"SELECT $SUMS FROM @{[$view // q{pgnetlat_clients()}]} WHERE $where"
+		))[0];
 
 	die "more in parts than the whole\n"
 	  if $row->{connect_tls_time} + $row->{connect_auth_time} >
@@ -168,7 +168,8 @@ $cost = connected(
 	});
 at_least($cost->{connect_time},
 	400, 'a client that is late with its start-up packet');
-cmp_ok($cost->{connect_auth_time}, '<', 400, '... which comes before authentication');
+cmp_ok($cost->{connect_auth_time},
+	'<', 400, '... which comes before authentication');
 
 # catalogs that are locked behind authentication
 {
@@ -256,8 +257,8 @@ sub history_agrees
 			return $history->{connections} == $all->{connections};
 		});
 
-	is($history->{connections}, $all->{connections},
-		"$name: the history has as many");
+	is($history->{connections},
+		$all->{connections}, "$name: the history has as many");
 	return cmp_ok(abs($history->{connect_time} - $all->{connect_time}),
 		'<', 1e-3, "$name: and as much time");
 }
@@ -309,7 +310,8 @@ my $WRONG = qr/password authentication failed/;
 my $failed_of = sub {
 	my ($role, $database) = (@_, 'postgres');
 
-	return "usename = '$role' AND client_addr = '127.0.0.1' AND datname = '$database'";
+	return
+	  "usename = '$role' AND client_addr = '127.0.0.1' AND datname = '$database'";
 };
 
 counted_as_failed(
@@ -435,8 +437,7 @@ foreach my $catalog (qw(pg_database pg_authid))
 			) unless $locked++;
 			return $scram->answer(@_);
 		});
-	ok( $observer->poll(
-			sub { failures($failed_of->('scrammed')) > $before }),
+	ok( $observer->poll(sub { failures($failed_of->('scrammed')) > $before }),
 		"while $catalog is locked: a wrong password is counted");
 	is($observer->value('SELECT count(*) FROM pg_locks WHERE NOT granted'),
 		0, "while $catalog is locked: nobody waits for it");
@@ -466,7 +467,8 @@ foreach my $catalog (qw(pg_database pg_authid))
 }
 
 # no matter how many names there are to be tried: 128 have places
-my $kept = $observer->value('SELECT count(*) FROM pgnetlat_failed_connections');
+my $kept =
+  $observer->value('SELECT count(*) FROM pgnetlat_failed_connections');
 counted_as_failed(
 	130,
 	q{usename LIKE 'away%' OR usename IS NULL},

@@ -65,8 +65,10 @@ sub doing
 # ---------------------------------------------------------------------------
 
 begin();
-is(scalar(grep { $_->{verdict} !~ /^(starved|no problem found)$/ } findings()),
-	0, 'nothing is known yet');
+is( scalar(
+		grep { $_->{verdict} !~ /^(starved|no problem found)$/ } findings()),
+	0,
+	'nothing is known yet');
 my $holder = client('forgets', tcp => 1);
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
 my $row = expect_first('idle in transaction', 'a transaction is forgotten');
@@ -78,7 +80,8 @@ is($row->{datname}, 'postgres', 'and where');
 is($row->{application_name}, 'forgets', 'by its application');
 is($row->{client_addr}, '127.0.0.1', 'and its address');
 is($row->{queryid}, undef, 'it is no statement');
-is($row->{saving_sessions}, $row->{lost_sessions}, 'all of it could be saved');
+is($row->{saving_sessions}, $row->{lost_sessions},
+	'all of it could be saved');
 cmp_ok($row->{saving_share}, '>', 0.5, 'which is most of its time');
 like($row->{evidence}, qr/; now for [\d.]+ s$/, 'how long it has been now');
 like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
@@ -94,11 +97,15 @@ $row = expect_first(
 	'holds up others',
 	'others wait for its locks',
 	sub {
-		$_->{evidence} =~ /its client was thinking; 2 sessions wait now: waits;/
+		$_->{evidence} =~
+		  /its client was thinking; 2 sessions wait now: waits;/
 		  && $_->{lost_sessions} > 0.5;
 	});
 is($row->{pid}, $holder->pid, 'who holds them comes first');
-cmp_ok($row->{saving_sessions}, '>=', $row->{lost_sessions} * 0.99,
+cmp_ok(
+	$row->{saving_sessions},
+	'>=',
+	$row->{lost_sessions} * 0.99,
 	'which they would not');
 is($row->{saving_share}, undef, 'it is no share of its own time');
 like($row->{advice}, qr/commit before/, 'what to do');

@@ -35,8 +35,10 @@ my $body = join '',
 
 foreach my $name (sort keys %figures)
 {
-	$body =~ s/^(\t\Q$name\E AS .*)\(SELECT \* FROM \S+\)(\)?,)$/$1(SELECT * FROM figures.$name)$2/m
-	  or $body =~ s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT \* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
+	$body =~
+	  s/^(\t\Q$name\E AS .*)\(SELECT \* FROM \S+\)(\)?,)$/$1(SELECT * FROM figures.$name)$2/m
+	  or $body =~
+	  s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT \* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
 	  or die "no $name";
 }
 $body =~ s/pgnetlat_diagnose/figures.diagnose/g;
@@ -46,7 +48,8 @@ $observer->run('CREATE SCHEMA figures');
 foreach my $name (sort keys %figures)
 {
 	$observer->run(
-		"CREATE TABLE figures.$name AS SELECT * FROM $figures{$name} LIMIT 0");
+		"CREATE TABLE figures.$name AS SELECT * FROM $figures{$name} LIMIT 0"
+	);
 	my @numbers = map { $_->{attname} } $observer->rows(
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'figures.$name'::regclass AND attnum > 0
 			AND atttypid IN ('float8'::regtype, 'int8'::regtype) AND attname NOT IN ('rtt', 'queryid', 'query_id')"
@@ -78,12 +81,19 @@ sub complete
 {
 	my (%row) = @_;
 
-	$row{$_} //= 0 foreach qw(exec_time send_time recv_time network_time client_time idle_time);
-	$row{total_time} //= $row{exec_time} + $row{send_time} + $row{recv_time} +
-	  $row{network_time} + $row{client_time} + $row{idle_time};
-	$row{statements} //= $row{requests} // 0;
+	$row{$_} //= 0
+	  foreach
+	  qw(exec_time send_time recv_time network_time client_time idle_time);
+	$row{total_time} //=
+	  $row{exec_time} +
+	  $row{send_time} +
+	  $row{recv_time} +
+	  $row{network_time} +
+	  $row{client_time} +
+	  $row{idle_time};
+	$row{statements}   //= $row{requests} // 0;
 	$row{transactions} //= $row{requests} // 0;
-	$row{round_trips} //= $row{requests} // 0;
+	$row{round_trips}  //= $row{requests} // 0;
 	return (
 		datid => 5,
 		usesysid => 10,
@@ -102,15 +112,26 @@ sub session
 	$row{state} = literal($row{state} // 'waiting');
 	my $age = delete $row{age} // 0;
 	my $query = delete $row{query};
-	my %seen = (pid => $row{pid}, map { $_ => delete $row{$_} } grep { exists $row{$_} } qw(query_id wait_event));
+	my %seen = (
+		pid => $row{pid},
+		map    { $_ => delete $row{$_} }
+		  grep { exists $row{$_} } qw(query_id wait_event));
 	add('s', state_change => "clock_timestamp() - interval '$age s'", %row);
-	add('activity', %seen, datid => 5, usesysid => 10, query => literal($query // ''));
+	add('activity', %seen,
+		datid => 5,
+		usesysid => 10,
+		query => literal($query // ''));
 	return;
 }
 
 sub statement
 {
-	add('st', dbid => 5, userid => 10, queryid => 42, window_time => 60000, @_);
+	add('st',
+		dbid => 5,
+		userid => 10,
+		queryid => 42,
+		window_time => 60000,
+		@_);
 	return;
 }
 
@@ -119,7 +140,8 @@ sub found
 {
 	my @found = $observer->rows('SELECT * FROM figures.diagnose()');
 
-	$observer->run('TRUNCATE ' . join ', ', map { "figures.$_" } keys %figures);
+	$observer->run('TRUNCATE ' . join ', ',
+		map { "figures.$_" } keys %figures);
 	return @found;
 }
 
@@ -129,8 +151,10 @@ sub expect
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my @found = found();
 
-	is($found[0]{verdict}, $verdict, "$name: $verdict") or diag(explain(\@found));
-	like($found[0]{evidence}, $evidence, "$name: the evidence") if defined $evidence;
+	is($found[0]{verdict}, $verdict, "$name: $verdict")
+	  or diag(explain(\@found));
+	like($found[0]{evidence}, $evidence, "$name: the evidence")
+	  if defined $evidence;
 	return @found;
 }
 
@@ -141,87 +165,181 @@ sub near
 	my ($got, $expected, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	cmp_ok(abs(($got // -1) - $expected), '<', 0.01 * $expected + 1e-9, $name) or diag($got);
+	cmp_ok(abs(($got // -1) - $expected), '<', 0.01 * $expected + 1e-9, $name)
+	  or diag($got);
 	return;
 }
 
 my @found = found();
 is(scalar(@found), 1, 'nothing is known: one row');
-is("$found[0]{verdict}: $found[0]{evidence}", 'no problem found: 0 requests', 'which says so');
+is( "$found[0]{verdict}: $found[0]{evidence}",
+	'no problem found: 0 requests',
+	'which says so');
 
 # ---------------------------------------------------------------------------
 # Locks: one story
 # ---------------------------------------------------------------------------
 
 my %holder = (
-	application_name => 'batch', pid => 101, rtt => 0.2, requests => 30, transactions => 10,
-	exec_time => 100, client_time => 45000, in_xact_wait_time => 45000,
-	state => 'waiting in transaction', age => 46, query => 'UPDATE  t SET v = 1');
-my %victims = (application_name => 'shop', requests => 4000, exec_time => 55600, exec_lock_time => 54000, client_time => 3000);
+	application_name => 'batch',
+	pid => 101,
+	rtt => 0.2,
+	requests => 30,
+	transactions => 10,
+	exec_time => 100,
+	client_time => 45000,
+	in_xact_wait_time => 45000,
+	state => 'waiting in transaction',
+	age => 46,
+	query => 'UPDATE  t SET v = 1');
+my %victims = (
+	application_name => 'shop',
+	requests => 4000,
+	exec_time => 55600,
+	exec_lock_time => 54000,
+	client_time => 3000);
+
 sub incident
 {
 	session(%holder, blocking_time => 108000);
-	group(map { $_ => $holder{$_} } grep { !/^(pid|state|age|query)$/ } keys %holder);
-	group(%victims, exec_time => 111200, exec_lock_time => 108000, sessions => 2);
-	session(%victims, pid => $_, state => 'executing', blocked_by => 101, query => 'UPDATE t SET v = 2') foreach 201, 202;
-	add('b', datid => 5, usesysid => 10, application_name => "'batch'", blocked_time => 108000,
-		blocked_by_client_time => 100000, blocked_by_exec_time => 8000);
+	group(
+		map  { $_ => $holder{$_} }
+		grep { !/^(pid|state|age|query)$/ } keys %holder);
+	group(
+		%victims,
+		exec_time => 111200,
+		exec_lock_time => 108000,
+		sessions => 2);
+	session(
+		%victims,
+		pid => $_,
+		state => 'executing',
+		blocked_by => 101,
+		query => 'UPDATE t SET v = 2') foreach 201, 202;
+	add('b',
+		datid => 5,
+		usesysid => 10,
+		application_name => "'batch'",
+		blocked_time => 108000,
+		blocked_by_client_time => 100000,
+		blocked_by_exec_time => 8000);
 	return;
 }
 incident();
-@found = expect('holds up others',
+@found = expect(
+	'holds up others',
 	qr/^others waited 108 s for its locks, mostly while its client was thinking; 2 sessions wait now: shop; idle in transaction for 46 s; its last statement: UPDATE t SET v = 1$/,
 	'a holder that thinks');
 is(scalar(@found), 1, 'is the only story') or diag(explain(\@found));
 is($found[0]{pid}, 101, 'of that session');
-like($found[0]{advice}, qr/SELECT pg_terminate_backend\(101\)/, 'the command that ends it');
+like(
+	$found[0]{advice},
+	qr/SELECT pg_terminate_backend\(101\)/,
+	'the command that ends it');
 near($found[0]{lost_sessions}, 1.8, 'what the others lost');
 near($found[0]{saving_sessions}, 1.8 * 100 / 108, 'and would not');
 is($found[0]{saving_share}, undef, 'which is no share of its own time');
 
 incident();
-$observer->run(q{UPDATE figures.activity SET query = 'CREATE INDEX ON t (v)' WHERE pid = 201});
-@found = expect('holds up others', qr/2 sessions wait now: shop/, 'a pile-up behind DDL');
-like($found[0]{advice}, qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/, 'what to do');
+$observer->run(
+	q{UPDATE figures.activity SET query = 'CREATE INDEX ON t (v)' WHERE pid = 201}
+);
+@found = expect(
+	'holds up others',
+	qr/2 sessions wait now: shop/,
+	'a pile-up behind DDL');
+like($found[0]{advice},
+	qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/,
+	'what to do');
 
 # one that has disconnected
-group(application_name => 'batch', requests => 2, client_time => 45000, in_xact_wait_time => 45000, ended_sessions => 1, sessions => 0);
+group(
+	application_name => 'batch',
+	requests => 2,
+	client_time => 45000,
+	in_xact_wait_time => 45000,
+	ended_sessions => 1,
+	sessions => 0);
 group(%victims);
-add('b', datid => 5, usesysid => 10, application_name => "'batch'", blocked_time => 54000, blocked_by_client_time => 54000,
+add('b',
+	datid => 5,
+	usesysid => 10,
+	application_name => "'batch'",
+	blocked_time => 54000,
+	blocked_by_client_time => 54000,
 	stats_since => 'clock_timestamp()');
-@found = expect('holds up others', qr/^others waited 54 s for its locks, mostly while its client was thinking$/, 'a holder that has ended');
-unlike($found[0]{advice}, qr/pg_terminate_backend/, 'there is nothing to end');
+@found = expect(
+	'holds up others',
+	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,
+	'a holder that has ended');
+unlike($found[0]{advice}, qr/pg_terminate_backend/,
+	'there is nothing to end');
 is(scalar(@found), 1, 'is still the only story') or diag(explain(\@found));
 
 # nobody to be blamed: the lock of a prepared transaction
 group(%victims);
 session(%victims, pid => 201, state => 'executing', blocked_by => 0);
-@found = expect('held up by others', qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/, 'a prepared transaction');
+@found = expect(
+	'held up by others',
+	qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/,
+	'a prepared transaction');
 like($found[0]{advice}, qr/pg_prepared_xacts/, 'what to do');
 is(scalar(@found), 1, 'the server is not said to be slow');
 group(%victims);
 @found = expect('held up by others', undef, 'nobody is there any more');
-unlike($found[0]{advice}, qr/pgnetlat_blockers/, 'where pgnetlat_blockers has no row');
+unlike($found[0]{advice}, qr/pgnetlat_blockers/,
+	'where pgnetlat_blockers has no row');
 
 # short waits of a TPC-B over a path: 48 ms for each transaction of seven requests
-my %tpcb = (application_name => 'tpcb', rtt => 5, requests => 17500, transactions => 2500, exec_lock_time => 119000,
-	exec_time => 130000, network_time => 87500, client_time => 1000, in_xact_wait_time => 75000);
+my %tpcb = (
+	application_name => 'tpcb',
+	rtt => 5,
+	requests => 17500,
+	transactions => 2500,
+	exec_lock_time => 119000,
+	exec_time => 130000,
+	network_time => 87500,
+	client_time => 1000,
+	in_xact_wait_time => 75000);
 group(%tpcb, sessions => 4);
-session((map { $_ => $tpcb{$_} =~ /^\d+$/ && $_ ne 'rtt' ? $tpcb{$_} / 4 : $tpcb{$_} } keys %tpcb), pid => 300 + $_, blocking_time => 29750)
-  foreach 1 .. 4;
-@found = expect('lock contention', qr/waited 119 of 2\d\d s for one another's locks, 47\.6 of/, 'contention');
-is(join(', ', map { $_->{verdict} } @found), 'lock contention, chatty', 'and why it lasts');
+session(
+	(   map {
+				$_ => $tpcb{$_} =~ /^\d+$/ && $_ ne 'rtt'
+			  ? $tpcb{$_} / 4
+			  : $tpcb{$_}
+		} keys %tpcb),
+	pid => 300 + $_,
+	blocking_time => 29750) foreach 1 .. 4;
+@found = expect('lock contention',
+	qr/waited 119 of 2\d\d s for one another's locks, 47\.6 of/,
+	'contention');
+is( join(', ', map { $_->{verdict} } @found),
+	'lock contention, chatty',
+	'and why it lasts');
 
 sub contending
 {
 	my ($wait) = @_;
 
-	group(requests => 80000, transactions => 12000, exec_time => 12000 * ($wait + 1), exec_lock_time => 12000 * $wait, sessions => 16);
-	session(pid => 400 + $_, requests => 5000, exec_time => 800 * ($wait + 1), exec_lock_time => 800 * $wait, blocking_time => 750 * $wait) foreach 1 .. 16;
+	group(
+		requests => 80000,
+		transactions => 12000,
+		exec_time => 12000 * ($wait + 1),
+		exec_lock_time => 12000 * $wait,
+		sessions => 16);
+	session(
+		pid => 400 + $_,
+		requests => 5000,
+		exec_time => 800 * ($wait + 1),
+		exec_lock_time => 800 * $wait,
+		blocking_time => 750 * $wait) foreach 1 .. 16;
 	return;
 }
 contending(7);
-expect('lock contention', qr/, 7 of 8 ms per transaction$/, 'most of short transactions');
+expect(
+	'lock contention',
+	qr/, 7 of 8 ms per transaction$/,
+	'most of short transactions');
 contending(1);
 healthy('a little contention');
 
@@ -229,34 +347,82 @@ healthy('a little contention');
 # Clients that think
 # ---------------------------------------------------------------------------
 
-my %thinks = (requests => 30, transactions => 10, exec_time => 100, client_time => 20000, in_xact_wait_time => 20000, idle_time => 39000);
+my %thinks = (
+	requests => 30,
+	transactions => 10,
+	exec_time => 100,
+	client_time => 20000,
+	in_xact_wait_time => 20000,
+	idle_time => 39000);
 group(%thinks);
 session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
-@found = expect('idle in transaction', qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/, 'a client that thinks');
+@found = expect(
+	'idle in transaction',
+	qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/,
+	'a client that thinks');
 is($found[0]{pid}, 7, 'of one session');
-like($found[0]{advice}, qr/^Move application work out of the transaction/, 'what to do');
+like($found[0]{advice}, qr/^Move application work out of the transaction/,
+	'what to do');
 
-my %short = (requests => 2000, transactions => 1000, exec_time => 1000, client_time => 58000, in_xact_wait_time => 57000);
+my %short = (
+	requests => 2000,
+	transactions => 1000,
+	exec_time => 1000,
+	client_time => 58000,
+	in_xact_wait_time => 57000);
 group(%short);
-@found = expect('client-bound', qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms$/, 'less, all the time');
+@found = expect(
+	'client-bound',
+	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms$/,
+	'less, all the time');
 group(requests => 20000, exec_time => 2000, client_time => 57500);
-expect('client-bound', qr/^the client thinks 2\.88 of/, 'a loop of one connection');
+expect(
+	'client-bound',
+	qr/^the client thinks 2\.88 of/,
+	'a loop of one connection');
 
 # healthy ones
 group(requests => 1500, exec_time => 500, client_time => 59400);
 healthy('an insert each 40 ms');
-group(requests => 1000, transactions => 200, exec_time => 500, client_time => 11000, in_xact_wait_time => 10000, idle_time => 48000);
+group(
+	requests => 1000,
+	transactions => 200,
+	exec_time => 500,
+	client_time => 11000,
+	in_xact_wait_time => 10000,
+	idle_time => 48000);
 healthy('pages with 50 ms of thinking');
-group(requests => 4000, transactions => 1000, exec_time => 4000, client_time => 30000, in_xact_wait_time => 1000, idle_time => 400000, sessions => 8);
+group(
+	requests => 4000,
+	transactions => 1000,
+	exec_time => 4000,
+	client_time => 30000,
+	in_xact_wait_time => 1000,
+	idle_time => 400000,
+	sessions => 8);
 healthy('a pool of web connections');
 
 # a proxy hides the path
-my %proxied = (requests => 700, exec_time => 300, client_time => 56000, rtt => 0.01, client_addr => "'127.0.0.1'");
-my %waits = (datid => 5, usesysid => 10, application_name => "'app'", metric => "'wait'", client_addr => "'127.0.0.1'",
-	le => q{'{0.005,0.01,0.025,0.05,0.1,0.25,0.5,1.0,+Inf}'}, count => 700);
+my %proxied = (
+	requests => 700,
+	exec_time => 300,
+	client_time => 56000,
+	rtt => 0.01,
+	client_addr => "'127.0.0.1'");
+my %waits = (
+	datid => 5,
+	usesysid => 10,
+	application_name => "'app'",
+	metric => "'wait'",
+	client_addr => "'127.0.0.1'",
+	le => q{'{0.005,0.01,0.025,0.05,0.1,0.25,0.5,1.0,+Inf}'},
+	count => 700);
 group(%proxied);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
-@found = expect('hidden path', qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms: a proxy may hide the path$/, 'a proxy');
+@found = expect(
+	'hidden path',
+	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms: a proxy may hide the path$/,
+	'a proxy');
 near($found[0]{lost_sessions}, 0, 'or a client that asks by the clock');
 group(%proxied, transactions => 100, in_xact_wait_time => 50000);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
@@ -270,14 +436,30 @@ healthy('waits of all lengths');
 # The network
 # ---------------------------------------------------------------------------
 
-my %chatty = (rtt => 1.9, requests => 2100, transactions => 50, network_time => 3990, exec_time => 750, in_xact_wait_time => 3900);
+my %chatty = (
+	rtt => 1.9,
+	requests => 2100,
+	transactions => 50,
+	network_time => 3990,
+	exec_time => 750,
+	in_xact_wait_time => 3900);
 group(%chatty);
 statement(calls => 2000, network_time => 3900);
-session(pid => 8, application_name => 'other', query_id => 42, query => 'SELECT a FROM b');
-@found = expect('chatty', qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/, '42 round trips');
+session(
+	pid => 8,
+	application_name => 'other',
+	query_id => 42,
+	query => 'SELECT a FROM b');
+@found = expect(
+	'chatty',
+	qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/,
+	'42 round trips');
 is(scalar(@found), 1, 'no time is lost twice');
 near($found[0]{lost_sessions}, 3.99 / 60, 'what is lost');
-near($found[0]{saving_sessions}, 3.99 / 60 * 40 / 42, 'all but two round trips can be saved');
+near(
+	$found[0]{saving_sessions},
+	3.99 / 60 * 40 / 42,
+	'all but two round trips can be saved');
 group(%chatty, application_name => 'pg_dump');
 @found = expect('chatty', undef, 'pg_dump');
 like($found[0]{advice}, qr/on or near the server/, 'can only be moved');
@@ -285,72 +467,200 @@ group(%chatty, statements => 50);
 @found = expect('chatty', qr/most fetch further rows/, 'few statements');
 like($found[0]{advice}, qr/fetch size/, 'what to do');
 
-my %far = (rtt => 10, requests => 5000, network_time => 50000, exec_time => 2000, client_time => 3000);
+my %far = (
+	rtt => 10,
+	requests => 5000,
+	network_time => 50000,
+	exec_time => 2000,
+	client_time => 3000);
 group(%far);
-@found = expect('network-bound', qr/^1 round trip per transaction x 10 ms = 10 of 11 ms$/, 'far away');
+@found =
+  expect('network-bound',
+	qr/^1 round trip per transaction x 10 ms = 10 of 11 ms$/,
+	'far away');
 near($found[0]{saving_share}, 0.95 * 50 / 55, 'what moving it would save');
-group(rtt => 10, requests => 600, network_time => 6000, exec_time => 300, client_time => 53000);
+group(
+	rtt => 10,
+	requests => 600,
+	network_time => 6000,
+	exec_time => 300,
+	client_time => 53000);
 healthy('a client that asks each 100 ms');
-group(rtt => 10, requests => 160, transactions => 40, network_time => 1600, exec_time => 100, idle_time => 58000, in_xact_wait_time => 1200);
+group(
+	rtt => 10,
+	requests => 160,
+	transactions => 40,
+	network_time => 1600,
+	exec_time => 100,
+	idle_time => 58000,
+	in_xact_wait_time => 1200);
 healthy('a worker that LISTENs');
-group(rtt => 10, requests => 180, transactions => 60, statements => 6000, network_time => 1800, exec_time => 900, idle_time => 57000);
+group(
+	rtt => 10,
+	requests => 180,
+	transactions => 60,
+	statements => 6000,
+	network_time => 1800,
+	exec_time => 900,
+	idle_time => 57000);
 healthy('executemany once a second');
 group(%far, rtt => 2.87);
 session(%far, pid => 9, rtt => 0.5);
 healthy('one measurement under load');
 
-my %lossy = (rtt => 20, requests => 1000, network_time => 26600, exec_time => 500, client_time => 12000,
-	retransmits => 30, packets_sent => 1000, packets_received => 1000);
+my %lossy = (
+	rtt => 20,
+	requests => 1000,
+	network_time => 26600,
+	exec_time => 500,
+	client_time => 12000,
+	retransmits => 30,
+	packets_sent => 1000,
+	packets_received => 1000);
 group(%lossy);
-@found = expect('lossy path', qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/, 'a path that loses packets');
+@found = expect(
+	'lossy path',
+	qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/,
+	'a path that loses packets');
 is(scalar(@found), 1, 'is not said to be long');
 near($found[0]{lost_sessions}, 13.2 / 60, 'both directions');
-group(rtt => 100, requests => 50, exec_time => 100, send_time => 20000, send_blocked_time => 20000, bytes_sent => 20e6);
-expect('narrow path', qr/^the network limited sending for 20 of 20\.1 s; 20 MB went at 1 MB\/s$/, 'a narrow path');
-group(rtt => 0.1, requests => 1, exec_time => 2900, send_time => 55700, send_blocked_time => 55700, send_client_time => 55700, bytes_sent => 5e6);
-expect('slow reader', qr/^the client was not reading for 55\.7 of 58\.6 s; it read 5 MB at /, 'a client that does not read');
-group(requests => 1, exec_time => 1000, recv_time => 40000, bytes_received => 40e6);
-expect('slow loader', qr/^waited 40 of 41 s for more data .*; 40 MB came at 1 MB\/s$/, 'a client that does not send');
-group(requests => 1, exec_time => 1000, recv_time => 40000, bytes_received => undef);
+group(
+	rtt => 100,
+	requests => 50,
+	exec_time => 100,
+	send_time => 20000,
+	send_blocked_time => 20000,
+	bytes_sent => 20e6);
+expect(
+	'narrow path',
+	qr/^the network limited sending for 20 of 20\.1 s; 20 MB went at 1 MB\/s$/,
+	'a narrow path');
+group(
+	rtt => 0.1,
+	requests => 1,
+	exec_time => 2900,
+	send_time => 55700,
+	send_blocked_time => 55700,
+	send_client_time => 55700,
+	bytes_sent => 5e6);
+expect(
+	'slow reader',
+	qr/^the client was not reading for 55\.7 of 58\.6 s; it read 5 MB at /,
+	'a client that does not read');
+group(
+	requests => 1,
+	exec_time => 1000,
+	recv_time => 40000,
+	bytes_received => 40e6);
+expect(
+	'slow loader',
+	qr/^waited 40 of 41 s for more data .*; 40 MB came at 1 MB\/s$/,
+	'a client that does not send');
+group(
+	requests => 1,
+	exec_time => 1000,
+	recv_time => 40000,
+	bytes_received => undef);
 expect('slow loader', qr/COPY FROM STDIN$/, 'over a Unix-domain socket');
 
 # ---------------------------------------------------------------------------
 # Statements
 # ---------------------------------------------------------------------------
 
-my %loop = (calls => 10100, repeats => 10000, network_time => 20200, repeat_network_time => 20000, in_xact_wait_time => 20500, exec_time => 1000);
-my %looper = (rtt => 2, requests => 10100, transactions => 100, network_time => 20200, exec_time => 1000, in_xact_wait_time => 20000);
+my %loop = (
+	calls => 10100,
+	repeats => 10000,
+	network_time => 20200,
+	repeat_network_time => 20000,
+	in_xact_wait_time => 20500,
+	exec_time => 1000);
+my %looper = (
+	rtt => 2,
+	requests => 10100,
+	transactions => 100,
+	network_time => 20200,
+	exec_time => 1000,
+	in_xact_wait_time => 20000);
+
 sub loop
 {
 	my ($query, %row) = @_;
 
 	statement(%loop, %row);
 	group(%looper);
-	session(pid => 10, application_name => 'other', query_id => 42, query => $query);
+	session(
+		pid => 10,
+		application_name => 'other',
+		query_id => 42,
+		query => $query);
 	return;
 }
 loop('SELECT * FROM child WHERE parent = $1');
-@found = expect('repeated statement', qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/, 'N+1');
+@found = expect(
+	'repeated statement',
+	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
+	'N+1');
 is($found[0]{queryid}, 42, 'of that statement');
-is(scalar(@found), 1, 'its round trips are not its client\'s, too') or diag(explain(\@found));
+is(scalar(@found), 1, 'its round trips are not its client\'s, too')
+  or diag(explain(\@found));
 loop('SELECT 1', calls => 60100, client_time => 900000);
-expect('repeated statement', undef, 'beside single calls of another application');
+expect('repeated statement',
+	undef, 'beside single calls of another application');
 loop('FETCH 10 FROM c');
 @found = expect('chatty', qr/fetch further rows/, 'a cursor');
 like($found[0]{advice}, qr/^Fetch more rows at a time/, 'what to do');
-statement(calls => 2000, repeats => 15, network_time => 4000, repeat_network_time => 30);
-group(requests => 2000, rtt => 2, network_time => 4000, exec_time => 1000, client_time => 30000, idle_time => 20000);
+statement(
+	calls => 2000,
+	repeats => 15,
+	network_time => 4000,
+	repeat_network_time => 30);
+group(
+	requests => 2000,
+	rtt => 2,
+	network_time => 4000,
+	exec_time => 1000,
+	client_time => 30000,
+	idle_time => 20000);
 healthy('hardly any repeats');
-statement(calls => 4760, repeats => 2370, network_time => 4760, repeat_network_time => 2370, in_xact_wait_time => 4000, exec_time => 10000);
-group(rtt => 1, requests => 9520, transactions => 2390, network_time => 9520, exec_time => 40000, client_time => 10000, in_xact_wait_time => 7000);
+statement(
+	calls => 4760,
+	repeats => 2370,
+	network_time => 4760,
+	repeat_network_time => 2370,
+	in_xact_wait_time => 4000,
+	exec_time => 10000);
+group(
+	rtt => 1,
+	requests => 9520,
+	transactions => 2390,
+	network_time => 9520,
+	exec_time => 40000,
+	client_time => 10000,
+	in_xact_wait_time => 7000);
 healthy('two calls in each transaction');
 
-session(pid => 11, state => 'executing', age => 190, exec_time => 60000, exec_cpu_time => 59000, query => 'SELECT count(*) FROM a, b', query_id => 42);
+session(
+	pid => 11,
+	state => 'executing',
+	age => 190,
+	exec_time => 60000,
+	exec_cpu_time => 59000,
+	query => 'SELECT count(*) FROM a, b',
+	query_id => 42);
 group(exec_time => 60000, exec_cpu_time => 59000);
-@found = expect('long statement', qr/^has been executing for 3 min, mostly on CPU; statement 42: SELECT count\(\*\) FROM a, b$/, 'a statement without an end');
+@found = expect(
+	'long statement',
+	qr/^has been executing for 3 min, mostly on CPU; statement 42: SELECT count\(\*\) FROM a, b$/,
+	'a statement without an end');
 is($found[0]{pid}, 11, 'of that session');
 like($found[0]{advice}, qr/pg_cancel_backend\(11\)/, 'how to stop it');
-session(pid => 11, state => 'executing', age => 190, exec_time => 60000, exec_other_time => 60000, wait_event => "'PgSleep'");
+session(
+	pid => 11,
+	state => 'executing',
+	age => 190,
+	exec_time => 60000,
+	exec_other_time => 60000,
+	wait_event => "'PgSleep'");
 group(exec_time => 60000, exec_other_time => 60000);
 healthy('a session that sleeps');
 
@@ -358,48 +668,117 @@ healthy('a session that sleeps');
 # The server
 # ---------------------------------------------------------------------------
 
-foreach my $cause ([ CPU => 'exec_cpu_time', 0.5 ], [ 'I/O' => 'exec_io_time', 0.5 ],
-	[ replication => 'exec_replication_time', 1 ], [ remote => 'exec_remote_time' ], [ 'other waits' => 'exec_other_time' ])
+foreach my $cause (
+	[ CPU => 'exec_cpu_time', 0.5 ],
+	[ 'I/O' => 'exec_io_time', 0.5 ],
+	[ replication => 'exec_replication_time', 1 ],
+	[ remote => 'exec_remote_time' ],
+	[ 'other waits' => 'exec_other_time' ])
 {
-	group(requests => 1000, exec_time => 30000, $cause->[1] => 24000, client_time => 20000);
-	@found = expect('server-bound', qr/^$cause->[0]: 24 of 30 ms per request$/, $cause->[0]);
-	defined $cause->[2] ? near($found[0]{saving_sessions}, 0.4 * $cause->[2], 'what is saved') : is($found[0]{saving_sessions}, undef, 'nobody knows');
+	group(
+		requests => 1000,
+		exec_time => 30000,
+		$cause->[1] => 24000,
+		client_time => 20000);
+	@found =
+	  expect('server-bound', qr/^$cause->[0]: 24 of 30 ms per request$/,
+		$cause->[0]);
+	defined $cause->[2]
+	  ? near($found[0]{saving_sessions}, 0.4 * $cause->[2], 'what is saved')
+	  : is($found[0]{saving_sessions}, undef, 'nobody knows');
 }
 group(requests => 40, exec_time => 30000, exec_cpu_time => 30000);
 healthy('a nightly batch');
 
-my %starved = (requests => 1000, exec_time => 20000, exec_cpu_time => 18000, exec_lock_time => 1000, exec_unsampled_time => 1000, run_queue_time => 15000);
+my %starved = (
+	requests => 1000,
+	exec_time => 20000,
+	exec_cpu_time => 18000,
+	exec_lock_time => 1000,
+	exec_unsampled_time => 1000,
+	run_queue_time => 15000);
 group(%starved);
-@found = expect('starved', qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/, 'too few processors');
+@found = expect(
+	'starved',
+	qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/,
+	'too few processors');
 is($found[0]{subject_kind}, 'server', 'of the server');
 group(%starved);
-group(application_name => 'waits', requests => 100, exec_time => 900000, exec_lock_time => 100, exec_cpu_time => 800000, client_time => 1e6);
+group(
+	application_name => 'waits',
+	requests => 100,
+	exec_time => 900000,
+	exec_lock_time => 100,
+	exec_cpu_time => 800000,
+	client_time => 1e6);
 @found = found();
-is(join(', ', map { "$_->{application_name} $_->{verdict}" } grep { $_->{verdict} eq 'starved' } @found), 'app starved', 'or of one group');
+is( join(', ',
+		map  { "$_->{application_name} $_->{verdict}" }
+		grep { $_->{verdict} eq 'starved' } @found),
+	'app starved',
+	'or of one group');
 group(exec_time => 34000, exec_cpu_time => 34000, run_queue_time => 30600);
-expect('starved', qr/without a processor for 30\.6 of 34 s$/, 'a statement that has not completed');
-group(application_name => 'idle', requests => 140, exec_time => 35, run_queue_time => 1330, idle_time => 8e6, sessions => 140);
+expect(
+	'starved',
+	qr/without a processor for 30\.6 of 34 s$/,
+	'a statement that has not completed');
+group(
+	application_name => 'idle',
+	requests => 140,
+	exec_time => 35,
+	run_queue_time => 1330,
+	idle_time => 8e6,
+	sessions => 140);
 healthy('idle connections, for which the machine had no time');
-group(application_name => 'idle', requests => 140, exec_time => 35, idle_time => 8e6, sessions => 140, connections => 140, connect_time => 60000);
+group(
+	application_name => 'idle',
+	requests => 140,
+	exec_time => 35,
+	idle_time => 8e6,
+	sessions => 140,
+	connections => 140,
+	connect_time => 60000);
 healthy('idle connections that were made under load');
 
-group(requests => 300, exec_time => 300, connections => 200, connect_time => 10000, ended_sessions => 199, rtt => 5);
-@found = expect('reconnects', qr/^200 connections of 60 ms each = 12 of 12\.3 s, for 300 requests$/, 'connections that are made anew');
+group(
+	requests => 300,
+	exec_time => 300,
+	connections => 200,
+	connect_time => 10000,
+	ended_sessions => 199,
+	rtt => 5);
+@found = expect(
+	'reconnects',
+	qr/^200 connections of 60 ms each = 12 of 12\.3 s, for 300 requests$/,
+	'connections that are made anew');
 add('p', sessions => 90, pool_size => 3, window_time => 60000);
-@found = expect('too many connections', qr/^90 of 100 connections are held; a pool of 3 would/, 'connections that nobody needs');
+@found = expect(
+	'too many connections',
+	qr/^90 of 100 connections are held; a pool of 3 would/,
+	'connections that nobody needs');
 
 # ---------------------------------------------------------------------------
 # For whose eyes
 # ---------------------------------------------------------------------------
 
-$observer->run('CREATE ROLE plain', 'GRANT USAGE ON SCHEMA figures TO plain', 'GRANT SELECT ON ALL TABLES IN SCHEMA figures TO plain');
+$observer->run(
+	'CREATE ROLE plain',
+	'GRANT USAGE ON SCHEMA figures TO plain',
+	'GRANT SELECT ON ALL TABLES IN SCHEMA figures TO plain');
 incident();
-$observer->run('UPDATE figures.s SET requests = NULL, blocking_time = NULL, exec_lock_time = NULL', 'SET ROLE plain');
+$observer->run(
+	'UPDATE figures.s SET requests = NULL, blocking_time = NULL, exec_lock_time = NULL',
+	'SET ROLE plain');
 @found = $observer->rows('SELECT * FROM figures.diagnose()');
 $observer->run('RESET ROLE');
 is(scalar(@found), 1, 'who may see nothing gets one row');
-is("$found[0]{verdict}: $found[0]{evidence}", 'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them', 'which says so');
-like($found[0]{advice}, qr/^GRANT pg_read_all_stats TO plain/, 'and which role shows them');
+is( "$found[0]{verdict}: $found[0]{evidence}",
+	'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them',
+	'which says so');
+like(
+	$found[0]{advice},
+	qr/^GRANT pg_read_all_stats TO plain/,
+	'and which role shows them');
 
 # ---------------------------------------------------------------------------
 # Somebody else's operators
@@ -422,8 +801,12 @@ foreach my $trap (
 	my ($what, $plant, $remove) = @$trap;
 
 	$node->safe_psql('trapped', $plant);
-	my ($code, $out, $err) = $node->psql('trapped', 'CREATE EXTENSION pgnetlat');
-	like($err, qr/extension "pgnetlat" would use $what/, "somebody's $what: no extension");
+	my ($code, $out, $err) =
+	  $node->psql('trapped', 'CREATE EXTENSION pgnetlat');
+	like(
+		$err,
+		qr/extension "pgnetlat" would use $what/,
+		"somebody's $what: no extension");
 	$node->safe_psql('trapped', $remove);
 }
 $node->safe_psql('trapped', 'CREATE EXTENSION pgnetlat');

@@ -242,8 +242,8 @@ SKIP:
 	my $client = begin('asks elsewhere');
 	run_all($client, ('SELECT * FROM slow_there') x $REQUESTS);
 	$row = expect_bound($client, 'remote', 'asks elsewhere');
-	is($row->{saving_sessions}, undef,
-		'what the other server could save is not known');
+	is($row->{saving_sessions},
+		undef, 'what the other server could save is not known');
 	like($row->{advice}, qr/postgres_fdw/, 'what to do');
 	$client->finish;
 	$there->stop;
@@ -283,7 +283,8 @@ SKIP:
 	  or diag(explain([ $observer->findings ]));
 	is($row->{subject_kind}, 'server', 'of the server');
 	like($row->{evidence}, qr/without a processor/, 'how that is known');
-	cmp_ok($row->{saving_sessions}, '==', $row->{lost_sessions}, 'all of it is waiting');
+	cmp_ok($row->{saving_sessions},
+		'==', $row->{lost_sessions}, 'all of it is waiting');
 	note($row->{evidence});
 }
 

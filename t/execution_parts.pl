@@ -133,9 +133,7 @@ for (1 .. 5)
 		$lock, '>=',
 		$row->{waited_at_least} - 25,
 		'a lock is waited for, and all of it is seen, to a tick');
-	cmp_ok(
-		$lock, '<=',
-		$row->{asked_for} + 25,
+	cmp_ok($lock, '<=', $row->{asked_for} + 25,
 		'and not more than there was');
 }
 pause(500);
@@ -210,7 +208,10 @@ is_most(sub { $meanwhile },
 	'exec_replication_time', 700, 'COMMIT without its standby, meanwhile');
 is_most(sub { $afterwards },
 	'exec_replication_time', 800, 'COMMIT without its standby');
-like($meanwhile->{doing}, qr/^waiting for a standby; INSERT/, 'as pgnetlat_now says');
+like(
+	$meanwhile->{doing},
+	qr/^waiting for a standby; INSERT/,
+	'as pgnetlat_now says');
 $probe->responses;
 $probe->finish;
 
@@ -405,12 +406,12 @@ $client->responses;
 $client->run('SELECT 1');
 $observer->settled($client->pid, 0);
 my $ended = statement_row($client, $long);
-my $recorded = $observer->value(sprintf(
-	'SELECT exec_time FROM pgnetlat_recent(%d) WHERE queryid = %s ORDER BY start DESC LIMIT 1',
-	$client->pid, $queryid{$long}));
+my $recorded = $observer->value(
+	sprintf(
+		'SELECT exec_time FROM pgnetlat_recent(%d) WHERE queryid = %s ORDER BY start DESC LIMIT 1',
+		$client->pid, $queryid{$long}));
 is($ended->{calls}, ($old->{calls} // 0) + 1, 'when it ends, it is one call');
-cmp_ok(
-	abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
+cmp_ok(abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
 	'<', 1e-3, '... and what was executed is counted once')
   or diag("$ended->{exec_time} - $old->{exec_time}, not $recorded");
 
@@ -435,7 +436,8 @@ foreach my $end ('cancel', 'terminate')
 	my $gained = $after->{exec_time} - $before->{exec_time};
 
 	is($after->{calls}, $before->{calls}, "$end: it was no call");
-	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3, "$end: not counted twice");
+	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3,
+		"$end: not counted twice");
 	cmp_ok($gained, '>', 500, "$end: and not lost");
 }
 
@@ -445,9 +447,9 @@ foreach my $end ('cancel', 'terminate')
 
 SKIP:
 {
-	my @rivals = map {
-		PgNetlat::Client->connect($node, application_name => 'rival')
-	} 1 .. 2;
+	my @rivals =
+	  map { PgNetlat::Client->connect($node, application_name => 'rival') }
+	  1 .. 2;
 
 	foreach my $rival (@rivals)
 	{
@@ -480,15 +482,15 @@ SKIP:
 	}
 	my ($window) =
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
-	cmp_ok($window->{run_queue_time}, '<=', $window->{total_time},
-		'... and in a window as well');
-	$_->cancel foreach @rivals;
+	cmp_ok($window->{run_queue_time},
+		'<=', $window->{total_time}, '... and in a window as well');
+	$_->cancel     foreach @rivals;
 	$_->until('Z') foreach @rivals;
-	$_->finish foreach @rivals;
+	$_->finish     foreach @rivals;
 	($window) =
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
-	cmp_ok($window->{run_queue_time}, '<=', $window->{total_time},
-		'... also when they have ended');
+	cmp_ok($window->{run_queue_time},
+		'<=', $window->{total_time}, '... also when they have ended');
 }
 
 # ---------------------------------------------------------------------------
@@ -563,9 +565,7 @@ foreach my $part (@parts)
 {
 	my $sum = $sessions{$part};
 
-	cmp_ok(
-		$statements{$part}, '<=',
-		$sum + 25,
+	cmp_ok($statements{$part}, '<=', $sum + 25,
 		"statements: not more $part than sessions had, to a tick");
 	cmp_ok(
 		$statements{$part}, '>=',

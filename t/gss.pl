@@ -153,7 +153,8 @@ foreach my $case (@connections)
 	$c = psql($slow_relay, "slow_$name", $settings, 'SELECT 1');
 	is($c->{connect_round_trips},
 		$trips, "slow_$name: as many of a slow client's");
-	at_least($c->{connect_time},
+	at_least(
+		$c->{connect_time},
 		$DELAY * ($trips - 1) / 2,
 		"slow_$name: most of that was waited for");
 	at_least($c->{connect_tls_time},

@@ -92,7 +92,9 @@ my $later = memory() - $before;
 $observer->run('MOVE ALL FROM c', 'COMMIT');
 
 # a group is 1.3 kB; its rows are in a tuplestore
-cmp_ok($begun, '<', $all * 4096 + 4 * 1024 * 1024,
+cmp_ok(
+	$begun, '<',
+	$all * 4096 + 4 * 1024 * 1024,
 	'memory for the groups, and for their rows work_mem at most');
 cmp_ok($later, '<=', $begun + 64 * 1024, 'which does not grow with the rows');
 unlike(server_log($node, $offset), qr/temporary file/, 'no temporary file');

@@ -194,7 +194,8 @@ ok( $observer->poll(
 		sub {
 			$row = row_of($deadlocked[0]->pid);
 			$row->{state} =~ / [1-9](\.\d)? s$/
-			  && $row->{doing} =~ /^(behind|blocked by) @{[ $deadlocked[1]->pid ]}(?:;|:) /;
+			  && $row->{doing} =~
+			  /^(behind|blocked by) @{[ $deadlocked[1]->pid ]}(?:;|:) /;
 		}),
 	'it waits behind the other one');
 $_->cancel, $_->until('Z') foreach @deadlocked;
@@ -274,8 +275,10 @@ is(scalar(@own), 2, 'of its own role');
 is($own[0]{pid}, $same->pid, 'everything');
 is($own[1]{doing}, $hidden->{doing}, 'before what is hidden');
 $observer->run('GRANT pg_read_all_stats TO plain');
-cmp_ok(scalar(rows_of($plain)), '>', 5, 'with pg_read_all_stats, all of them');
-is(scalar(grep { !defined $_->{pid} } rows_of($plain)), 0, 'nothing is hidden');
+cmp_ok(scalar(rows_of($plain)), '>', 5,
+	'with pg_read_all_stats, all of them');
+is(scalar(grep { !defined $_->{pid} } rows_of($plain)),
+	0, 'nothing is hidden');
 
 $_->cancel foreach $sleeper, @nasty;
 no_violations($observer);

@@ -126,8 +126,8 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 			sub {
 				$plain->value(
 					q{SELECT DISTINCT query FROM pgnetlat_top_statements(NULL)
-					  WHERE role = 'plain' AND query LIKE '%needs privileges%'})
-				  ? 't' : undef;
+					  WHERE role = 'plain' AND query LIKE '%needs privileges%'}
+				) ? 't' : undef;
 			}),
 		't',
 		"$libraries: a hint where texts are out of reach");
@@ -146,7 +146,7 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		'EXECUTE ON FUNCTION elsewhere.pg_stat_statements')
 	{
 		$observer->run("REVOKE $_ FROM PUBLIC");
-		is( $plain->error_of('SELECT * FROM pgnetlat_top_statements'),
+		is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
 			'', "$libraries: works without $_");
 		$observer->run("GRANT $_ TO PUBLIC");
 	}

@@ -164,8 +164,7 @@ my %public = (
 	histogram => [],
 	history => [qw(bucket_start bucket_end datid)],
 	what_if => [qw(datid usesysid application_name)],
-	mean_transactions =>
-	  [qw(datid usesysid application_name processors)]);
+	mean_transactions => [qw(datid usesysid application_name processors)]);
 my %with_arguments = (mean_transactions => q{NULL, '1 min'});
 my %is_view = map { $_ => 1 }
   qw(sessions waits blockers statements top_statements clients histogram history);
@@ -181,7 +180,7 @@ sub hidden_but_seen
 	  : $function eq 'waits'
 	  ? 'pid NOT IN (SELECT pid FROM pg_stat_activity WHERE usename = current_user)'
 	  : $function eq 'top_statements' ? 'role IS DISTINCT FROM current_user'
-	  : "$mine IS DISTINCT FROM (SELECT oid FROM pg_roles WHERE rolname = current_user)";
+	  :   "$mine IS DISTINCT FROM (SELECT oid FROM pg_roles WHERE rolname = current_user)";
 
 	return $caller->value(
 		"SELECT string_agg(DISTINCT key, ' ' ORDER BY key)
@@ -232,8 +231,9 @@ foreach my $function (sort keys %public)
 {
 	my $arguments = $with_arguments{$function} // '';
 
-	is(hidden_but_seen($caller, "pgnetlat_$function($arguments)", $function),
-		'', "pgnetlat_$function() hides what it should");
+	is( hidden_but_seen($caller, "pgnetlat_$function($arguments)", $function),
+		'',
+		"pgnetlat_$function() hides what it should");
 	next if !$is_view{$function};
 	is(hidden_but_seen($caller, "pgnetlat_$function", $function),
 		'', '... and so does its view');

@@ -45,8 +45,7 @@ sub end_of
 		cmp_ok(
 			$sum->{$_}, '>=',
 			$last->{$_} - $step_back,
-			"$name: $_ is not less than in its life")
-		  if defined $last->{$_};
+			"$name: $_ is not less than in its life") if defined $last->{$_};
 	}
 	is($sum->{pending_time}, 0, "$name: nothing is pending");
 	return $sum;

@@ -101,6 +101,7 @@ foreach my $many (10, 60)
 		"$many statements: each was called as often as it was");
 	is($found->{calls}, $many * $total, "$many statements: calls");
 	is($found->{rows}, $rows, "$many statements: rows");
+
 	# what is known of a statement is forgotten when it loses its place
 	cmp_ok(
 		$found->{repeats},

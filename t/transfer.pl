@@ -203,7 +203,8 @@ SKIP:
 	}
 	$seen = $observer->account($slow->pid);
 	cmp_ok(
-		$seen->{send_client_time}, '>=',
+		$seen->{send_client_time},
+		'>=',
 		0.8 * $seen->{send_blocked_time},
 		'a reader that is slow: is not the network');
 	$slow->vanish;

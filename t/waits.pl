@@ -335,17 +335,18 @@ is( $observer->value(
 # ---------------------------------------------------------------------------
 
 my $connecting = now();
-$client = PgNetlat::Client->connect($node,
-	before_startup => sub { pause(300) });
+$client =
+  PgNetlat::Client->connect($node, before_startup => sub { pause(300) });
 pause(300);
 $client->run('SELECT 1');
 $account = $observer->settled($client);
 cmp_ok(
-	$account->{total_time}, '<=',
+	$account->{total_time},
+	'<=',
 	now() - $connecting - 300,
 	'what connecting took is not in the account');
-at_least($account->{total_time}, 290,
-	'the wait behind the first ReadyForQuery is');
+at_least($account->{total_time},
+	290, 'the wait behind the first ReadyForQuery is');
 is($account->{requests}, 1, 'and the request behind it');
 $client->finish;
 

@@ -91,10 +91,10 @@ ok($row, 'synchronous: sync_priority');
 ok( $observer->poll(
 		sub {
 			$observer->run(q{SELECT pg_logical_emit_message(true, 'a', 'b')});
-			($observer->value(
+			(   $observer->value(
 					'SELECT abs(w.flush_lag - extract(epoch FROM r.flush_lag) * 1000) < 0.002
 					   FROM pgnetlat_walsenders w JOIN pg_stat_replication r USING (pid)'
-			) // '') eq 't';
+				) // '') eq 't';
 		}),
 	q{synchronous: flush_lag is core's, in milliseconds});
 $primary->append_conf('postgresql.conf', q{synchronous_standby_names = ''});
@@ -126,27 +126,30 @@ SKIP:
 				$wal->take(10_000_000);
 				($row) = $observer->walsenders($of_wal);
 				my $arrived = $wal->received - $received;
-				return $arrived > 3_000_000
+				return
+					 $arrived > 3_000_000
 				  && $row->{bytes_acked} - $before->{bytes_acked} == $arrived
 				  && $row->{bytes_queued} == 0;
 			}),
 		'TCP: every byte is acknowledged')
-	  or diag($row->{bytes_acked} - $before->{bytes_acked},
-		' of ', $wal->received - $received);
+	  or diag(
+		$row->{bytes_acked} - $before->{bytes_acked},
+		' of ',
+		$wal->received - $received);
 
 	# nothing to send
 	($before) = $observer->walsenders($of_wal);
 	my $at_least = pause(300);
 	($row) = $observer->walsenders($of_wal);
 	cmp_ok(
-		$row->{sender_time} - $before->{sender_time}, '>=',
+		$row->{sender_time} - $before->{sender_time},
+		'>=',
 		0.9 * $at_least,
 		'idle: it is the sender who has nothing to send');
 
 	# A receiver that does not read: more than both kernels hold is on its way.
 	write_wal(32);
-	$before = $observer->await_walsender(
-		$of_wal,
+	$before = $observer->await_walsender($of_wal,
 		sub { $_->{bytes_queued} > 0 and $_->{receiver_limited_time} > 0 });
 	ok($before, 'deaf: its window closes');
 	pause(500);
@@ -156,7 +159,8 @@ SKIP:
 	my %gain = map { $_ => $row->{$_} - $before->{$_} }
 	  qw(total_time receiver_limited_time sender_time);
 	cmp_ok(
-		$gain{receiver_limited_time}, '>=',
+		$gain{receiver_limited_time},
+		'>=',
 		0.96 * $gain{total_time},
 		'deaf: all of the time is the receiver\'s');
 	cmp_ok($gain{sender_time}, '<', 5, 'deaf: and none the sender\'s');
@@ -183,9 +187,11 @@ SKIP:
 	$second->finish;
 	ok($observer->poll(sub { !$observer->walsenders("pid = $pid") }),
 		'one that has ended has no row');
-	is($observer->value(
-			"SELECT count(*) FROM pgnetlat_walsender_sockets() WHERE pid = $pid"),
-		0, 'and nobody asks about its socket');
+	is( $observer->value(
+			"SELECT count(*) FROM pgnetlat_walsender_sockets() WHERE pid = $pid"
+		),
+		0,
+		'and nobody asks about its socket');
 }
 
 # ---------------------------------------------------------------------------
@@ -194,12 +200,23 @@ SKIP:
 
 my $backup = IPC::Run::start(
 	[
-		'pg_basebackup', '-d',
+		'pg_basebackup',
+		'-d',
 		'host=127.0.0.1 port=' . $primary->port . ' application_name=archive',
-		'--format=tar', '--pgdata=-', '--wal-method=none', '--no-manifest',
-		'--checkpoint=fast', '--no-sync', '--max-rate=1M'
+		'--format=tar',
+		'--pgdata=-',
+		'--wal-method=none',
+		'--no-manifest',
+		'--checkpoint=fast',
+		'--no-sync',
+		'--max-rate=1M'
 	],
-	'<', \undef, '>', \my $archive, '2>', \my $said);
+	'<',
+	\undef,
+	'>',
+	\my $archive,
+	'2>',
+	\my $said);
 $row = $observer->await_walsender(q{application_name = 'archive'},
 	sub { $_->{state} eq 'backup' and ($_->{bytes_acked} // 1) > 0 });
 ok($row, 'base backup: there it is') or diag($said);
@@ -225,8 +242,9 @@ ok( $observer->poll(
 	'logical: changes arrive');
 ok( $observer->await_walsender(
 		'pid = ' . $changes->pid,
-		sub { ($_->{bytes_acked} // $changes->received) >= $changes->received }
-	),
+		sub {
+			($_->{bytes_acked} // $changes->received) >= $changes->received;
+		}),
 	'logical: and are acknowledged');
 
 # ---------------------------------------------------------------------------
@@ -250,7 +268,8 @@ foreach my $role (qw(plain reader))
 		"$role: as many rows as core has");
 	if ($role eq 'plain')
 	{
-		is($seen, 'application_name pid usename usesysid',
+		is( $seen,
+			'application_name pid usename usesysid',
 			"$role: which hide what they should");
 		is( $caller->value(
 				'SELECT count(*) FROM pgnetlat_walsender_sockets()'),

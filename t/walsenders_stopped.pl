@@ -58,8 +58,8 @@ sub held_up
 				) // '') eq 'SyncRep';
 		}) or die "$name: it does not wait for its standby";
 	my $waits_since = now();
-	my ($now) = $observer->rows(
-		"SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
+	my ($now) =
+	  $observer->rows("SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
 		$now->{doing},
 		qr/^waiting for a standby; INSERT/,
@@ -78,8 +78,8 @@ sub held_up
 		'<=',
 		$meanwhile->{exec_time} - 0.7 * $at_least,
 		'and not the processor');
-	($now) = $observer->rows(
-		"SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
+	($now) =
+	  $observer->rows("SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
 		$now->{doing},
 		qr/^waiting for a standby; INSERT/,

@@ -29,7 +29,7 @@ sub is_close
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	$tolerance //= 1e-9;
-	ok( defined $got && abs($got - $expected) <= $tolerance * abs($expected),
+	ok(defined $got && abs($got - $expected) <= $tolerance * abs($expected),
 		$name)
 	  or diag(($got // 'NULL') . " instead of $expected");
 	return;
@@ -54,8 +54,7 @@ sub predict
 
 		ok( $row->{throughput_low} <= $row->{throughput}
 			  && $row->{throughput} <= $row->{throughput_high},
-			'low, likely, high')
-		  or diag($arguments);
+			'low, likely, high') or diag($arguments);
 	}
 	return $row;
 }
@@ -127,7 +126,9 @@ foreach my $loads (
 	{
 		my $row = predict($load, %$same);
 
-		is_close($row->{predicted_time}, $load->{transaction_time},
+		is_close(
+			$row->{predicted_time},
+			$load->{transaction_time},
 			"$name: without a change, the time as it is");
 		is_close($row->{$_}, $throughput, "$name: $_ as it is")
 		  foreach qw(throughput throughput_low throughput_high);
@@ -137,7 +138,9 @@ foreach my $loads (
 	cmp_ok($near->{throughput}, '>', $throughput, "$name: nearer is faster")
 	  unless $name eq 'saturated';
 	cmp_ok($far->{throughput}, '<', $throughput, "$name: farther is slower");
-	cmp_ok($far->{predicted_time}, '>=',
+	cmp_ok(
+		$far->{predicted_time},
+		'>=',
 		$load->{round_trips} * $load->{rtt} * 10,
 		"$name: and not faster than its path");
 }
@@ -146,12 +149,14 @@ is_close(predict(\%plain, new_rtt => 50)->{predicted_time},
 	301.6, 'six round trips at 50 ms', 0.005);
 is_close(predict(\%plain, new_rtt => 0.5)->{predicted_time},
 	4.5, 'and at 0.5 ms', 0.15);
-is_close(predict(\%one_row, new_rtt => 0.5)->{throughput},
-	454, 'waits for locks are shorter if their holders are nearer', 0.1);
+is_close(
+	predict(\%one_row, new_rtt => 0.5)->{throughput}, 454,
+	'waits for locks are shorter if their holders are nearer', 0.1);
 cmp_ok(predict(\%one_row, new_rtt => 0.5)->{throughput_low},
 	'<', 100, 'if these are');
-is_close(predict(\%large, new_rtt => 2)->{throughput},
-	580, 'a large result takes several round trips', 0.1);
+is_close(
+	predict(\%large, new_rtt => 2)->{throughput}, 580,
+	'a large result takes several round trips', 0.1);
 cmp_ok(predict(\%large, new_rtt => 2)->{throughput_low},
 	'<', 100, 'if the bandwidth admits it');
 
@@ -165,26 +170,34 @@ my %autocommit = (
 	in_xact_wait_time => 0,
 	cpu_time => 0.3,
 	lock_time => 4.7);
-is_close(predict(\%autocommit, new_rtt => 5.5)->{throughput},
-	1600, 'waits for locks that no round trip prolongs', 0.05);
+is_close(
+	predict(\%autocommit, new_rtt => 5.5)->{throughput}, 1600,
+	'waits for locks that no round trip prolongs', 0.05);
 cmp_ok(predict(\%autocommit, new_rtt => 0)->{throughput},
 	'<', 4500, 'or shortens');
 
 # a saturated server
-is_close(predict(\%saturated, new_speed => 2)->{throughput},
-	4000, 'twice the processors, twice the throughput', 0.1);
+is_close(
+	predict(\%saturated, new_speed => 2)->{throughput}, 4000,
+	'twice the processors, twice the throughput', 0.1);
 cmp_ok(predict(\%saturated, new_sessions => 160)->{throughput},
 	'<=', 2000, 'more sessions take turns');
 cmp_ok(predict(\%saturated, new_rtt => 0)->{throughput},
 	'<=', 2100, 'and so they do without a network');
-is_close(predict(\%saturated, new_rtt => 100)->{throughput},
-	16 / 101 * 1000, 'far away, nobody waits for a processor', 0.01);
-is_close(predict(\%plain, new_sessions => 10)->{throughput},
-	10 * 1000 / 31.6, 'ten sessions do ten times as much');
+is_close(
+	predict(\%saturated, new_rtt => 100)->{throughput},
+	16 / 101 * 1000,
+	'far away, nobody waits for a processor', 0.01);
+is_close(
+	predict(\%plain, new_sessions => 10)->{throughput},
+	10 * 1000 / 31.6,
+	'ten sessions do ten times as much');
 cmp_ok(predict(\%plain, new_sessions => 200000)->{throughput},
 	'<=', 4 / 0.0005, 'until the processors are in use');
-is_close(predict(\%one_row, new_sessions => 1)->{throughput_high},
-	1000 / 16.3, 'one session alone does not wait for locks', 0.06);
+is_close(
+	predict(\%one_row, new_sessions => 1)->{throughput_high},
+	1000 / 16.3,
+	'one session alone does not wait for locks', 0.06);
 
 # statements that share round trips
 my %batch = (
@@ -197,8 +210,9 @@ my %batch = (
 	in_xact_wait_time => 210,
 	client_time => 2,
 	cpu_time => 3);
-is_close(predict(\%batch, new_batch => 20)->{predicted_time},
-	22.5, '22 statements by 20 take two round trips', 0.1);
+is_close(
+	predict(\%batch, new_batch => 20)->{predicted_time}, 22.5,
+	'22 statements by 20 take two round trips', 0.1);
 is_close(predict(\%batch, new_batch => 22)->{predicted_time},
 	12.5, 'by 22, one', 0.1);
 is_close(
@@ -214,9 +228,10 @@ is_close(
 			cpu_time => 0.1
 		},
 		new_batch => 10)->{predicted_time},
-	1.1, 'transactions of one statement share a round trip', 0.1);
-is_close(
-	predict({ %batch, statements => 0 })->{predicted_time},
+	1.1,
+	'transactions of one statement share a round trip',
+	0.1);
+is_close(predict({ %batch, statements => 0 })->{predicted_time},
 	225, 'a transaction without statements');
 is(predict({ %batch, statements => 0 }, new_batch => 2),
 	undef, 'has none that could share a round trip');
@@ -229,8 +244,10 @@ is( $observer->value(
 				 (VALUES (0.0), (0.001), (1)) e(cpu), (VALUES (0.0), (0.01), (50)) l(lock), (VALUES (0.0), (0.01), (50)) q(queue),
 				 (VALUES (0.1), (1), (9)) t(trips), (VALUES (0.0), (0.5), (500)) r(rtt), (VALUES (0.02), (1), (100)) s(sessions),
 				 pgnetlat_predict(network + client + cpu + lock + queue + 0.001, sessions, 4, trips, trips, network / trips,
-					network, 0, client, client / 2, cpu, 0, 0, lock, queue, new_rtt => rtt) p}),
-	't', 'no figures are too odd');
+					network, 0, client, client / 2, cpu, 0, 0, lock, queue, new_rtt => rtt) p}
+	),
+	't',
+	'no figures are too odd');
 
 # other extremes
 is_close(
@@ -244,7 +261,9 @@ is_close(
 			cpu_time => 0.4
 		},
 		new_rtt => 10)->{predicted_time},
-	11, 'a client on the same host moves away', 0.02);
+	11,
+	'a client on the same host moves away',
+	0.02);
 is_close(
 	predict(
 		{
@@ -254,10 +273,15 @@ is_close(
 			round_trips => 0
 		},
 		new_rtt => 10)->{predicted_time},
-	2, 'what has no round trip is not changed by one');
+	2,
+	'what has no round trip is not changed by one');
 foreach my $change (
-	'new_rtt -1', "new_rtt 'NaN'", "new_rtt 'Infinity'",
-	'new_batch 0.5', 'new_speed 0', "new_speed '-Infinity'",
+	'new_rtt -1',
+	"new_rtt 'NaN'",
+	"new_rtt 'Infinity'",
+	'new_batch 0.5',
+	'new_speed 0',
+	"new_speed '-Infinity'",
 	'new_sessions 0')
 {
 	is(predict(\%plain, split(' ', $change)), undef, "$change: nonsense");
@@ -308,22 +332,26 @@ is_close(
 	(   $account->{total_time} -
 		  $account->{idle_time} -
 		  $account->{pending_time}) / 50,
-	'a transaction', 1e-6);
+	'a transaction',
+	1e-6);
 is_close(
 	$row->{transaction_time},
 	$row->{server_time} + $row->{network_time} + $row->{client_time},
 	'consists of three parts', 1e-6);
-is_close($row->{"${_}_time"} / $row->{transaction_time},
-	$account->{"${_}_share"}, "with the account's ${_}_share", 1e-6)
-  foreach qw(server network client);
+is_close(
+	$row->{"${_}_time"} / $row->{transaction_time},
+	$account->{"${_}_share"},
+	"with the account's ${_}_share", 1e-6) foreach qw(server network client);
 is_close(
 	$row->{throughput} * $row->{transaction_time},
 	1000 * $row->{busy_sessions},
 	'transactions one after the other', 1e-6);
 
 my $same = what_if('app', 'NULL, 1, 1, NULL, NULL');
-is_close($same->{predicted_transaction_time},
-	$same->{transaction_time}, 'nothing changed: the time as it is');
+is_close(
+	$same->{predicted_transaction_time},
+	$same->{transaction_time},
+	'nothing changed: the time as it is');
 is_close($same->{$_}, $same->{throughput}, "nothing changed: $_")
   foreach qw(predicted_throughput predicted_throughput_low
   predicted_throughput_high);
@@ -331,8 +359,7 @@ is_close($same->{change}, 1, 'nothing changed: no change');
 my $far = what_if('app', 'rtt => 50');
 is_close($far->{$_}, $row->{$_}, "$_ as measured", 1e-6)
   foreach grep { $_ ne 'throughput' } @measured;
-is_close($far->{predicted_transaction_time},
-	200, 'four round trips', 0.1);
+is_close($far->{predicted_transaction_time}, 200, 'four round trips', 0.1);
 is_close(
 	$far->{change} * $far->{predicted_transaction_time},
 	$far->{transaction_time},
@@ -349,8 +376,9 @@ foreach (1 .. 4)
 	pause(500);
 	$again->run('SELECT 1') for 1 .. 20;
 	pause(100);
-	is_close(what_if('again')->{busy_sessions} // 0,
-		0.9, 'one session was busy since the reset', 0.2);
+	is_close(
+		what_if('again')->{busy_sessions} // 0, 0.9,
+		'one session was busy since the reset', 0.2);
 }
 $again->finish;
 

@@ -102,13 +102,15 @@ at_most_beside(
 SKIP:
 {
 	my $now = $observer->value(
-		q{SELECT bar FROM pgnetlat_now WHERE pid = }
-		  . $client->pid);
+		q{SELECT bar FROM pgnetlat_now WHERE pid = } . $client->pid);
 
 	skip 'it is slow in fact: this machine is', 1
 	  if $gain->{client_time} > 500;
 	$now //= '';
-	cmp_ok($now =~ tr/.//, '<', $now =~ tr/#!+//,
+	cmp_ok(
+		$now =~ tr/.//,
+		'<',
+		$now =~ tr/#!+//,
 		'LISTEN: in pgnetlat_now it is not bound by its client');
 }
 

@@ -589,8 +589,11 @@ foreach my $tcp (0, 1)
 
 			for (1 .. 20)
 			{
-				$client->put(flush(), parse('', 'SELECT 1'),
-					bind_('', ''), execute(''), sync());
+				$client->put(
+					flush(),
+					parse('', 'SELECT 1'),
+					bind_('', ''),
+					execute(''), sync());
 				$client->responses;
 			}
 		},
@@ -605,8 +608,10 @@ foreach my $tcp (0, 1)
 
 			for (1 .. 10)
 			{
-				$client->put(parse('', 'SELECT 1'),
-					bind_('', ''), execute(''), sync(), close_('S', 'x'));
+				$client->put(
+					parse('', 'SELECT 1'),
+					bind_('', ''),
+					execute(''), sync(), close_('S', 'x'));
 				$client->responses;
 				pause(20);
 			}

@@ -184,7 +184,7 @@ sub _check_session_growth
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
 		my $allowed =
-		  $column =~ /_time$/ && $column ne 'total_time'
+			$column =~ /_time$/ && $column ne 'total_time'
 		  ? $STEP_BACK + ($new->{rtt} // 0)
 		  : 1e-9;
 
@@ -454,11 +454,12 @@ sub findings
 		$self->_complain($row, 'no evidence, or no figures in it')
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
-		  if ($row->{lost_sessions} == 0) !=
-		  ($row->{verdict} =~ /^(no problem found|not visible|hidden path|too many connections)$/)
-		  or $row->{lost_sessions} < 0;
+		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
+			  /^(no problem found|not visible|hidden path|too many connections)$/
+		  ) or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')
-		  if !defined $row->{advice} and $row->{verdict} ne 'no problem found';
+		  if !defined $row->{advice}
+		  and $row->{verdict} ne 'no problem found';
 		$self->_complain($row, "saves $row->{saving_sessions}")
 		  if defined $row->{saving_sessions}
 		  and ($row->{saving_sessions} < 0
