@@ -229,6 +229,7 @@ longest_sleep(const Tick *tick)
 static int64
 tick_at_or_after(const Tick *tick, int64 due, int64 at)
 {
+	Assert(tick->interval > 0);
 	if (at <= due)
 		return due;
 	return due + (at - due + tick->interval - 1) / tick->interval * tick->interval;

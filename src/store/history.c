@@ -35,7 +35,8 @@ history_shmem_size(void)
 static inline HistoryInterval *
 interval_get(int64 number)
 {
-	return &shared->intervals[number % pgnetlat_history_size];
+	/* the setting is at least 1, which clang does not know */
+	return &shared->intervals[number % Max(pgnetlat_history_size, 1)];
 }
 
 static void

@@ -47,7 +47,7 @@ partition_capacity(int capacity)
 static Size
 whole_size(const TableSpec *spec)
 {
-	return MAXALIGN(spec->entry_size) + SNAPSHOTS_KEPT * spec->counters_size;
+	return MAXALIGN(spec->entry_size) + (Size) SNAPSHOTS_KEPT * spec->counters_size;
 }
 
 static int64 *
@@ -212,7 +212,7 @@ evict_some(Table *table, int number)
 
 		spec->add(row, least[i]);
 		add_counters(snapshot_of(spec, row, 0), snapshot_of(spec, least[i], 0),
-					 SNAPSHOTS_KEPT * spec->counters_size);
+					 (Size) SNAPSHOTS_KEPT * spec->counters_size);
 		(void) hash_search(entries, least[i], HASH_REMOVE, NULL);
 	}
 	partition_get(table, number)->evicted += found;
@@ -377,7 +377,7 @@ table_forget(const Table *table, void *entry)
 	const TableSpec *spec = table->spec;
 
 	memset(counters_of(spec, entry), 0, spec->counters_size);
-	memset(snapshot_of(spec, entry, 0), 0, SNAPSHOTS_KEPT * spec->counters_size);
+	memset(snapshot_of(spec, entry, 0), 0, (Size) SNAPSHOTS_KEPT * spec->counters_size);
 }
 
 static void
