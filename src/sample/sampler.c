@@ -229,10 +229,11 @@ longest_sleep(const Tick *tick)
 static int64
 tick_at_or_after(const Tick *tick, int64 due, int64 at)
 {
-	Assert(tick->interval > 0);
+	int64		interval = Max(tick->interval, 1);
+
 	if (at <= due)
 		return due;
-	return due + (at - due + tick->interval - 1) / tick->interval * tick->interval;
+	return due + (at - due + interval - 1) / interval * interval;
 }
 
 /*
