@@ -31,7 +31,7 @@ COMMENT ON VIEW pgnetlat_failed_connections IS
 COMMENT ON COLUMN pgnetlat_failed_connections.datname IS 'the database that was asked for, which need not exist; NULL in the row of those for which there was no room';
 COMMENT ON COLUMN pgnetlat_failed_connections.usename IS 'the role that was asked for, which need not exist; NULL in the row of those for which there was no room';
 COMMENT ON COLUMN pgnetlat_failed_connections.client_addr IS 'where they came from; NULL on a Unix-domain socket, and in the row of those for which there was no room';
-COMMENT ON COLUMN pgnetlat_failed_connections.failed_connections IS 'how many: wrong password, rejected, no such database or role, too many connections, clients that hung up';
+COMMENT ON COLUMN pgnetlat_failed_connections.failed_connections IS 'failed attempts: wrong password, rejected, no such database or role, too many connections, clients that hung up';
 COMMENT ON COLUMN pgnetlat_failed_connections.first_failed IS 'when the first of them ended';
 COMMENT ON COLUMN pgnetlat_failed_connections.last_failed IS 'when the latest of them ended';
 

@@ -36,15 +36,15 @@ COMMENT ON COLUMN pgnetlat_pools.datname IS 'name of the database; NULL if it ha
 COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row of all sessions and in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
-COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the most that were at any one time';
+COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the highest number at any one time';
 COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'how many were on average: the time that sessions were, by their accounts, per time that has passed';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of such sessions: the time that they spent so, by their accounts, divided by the time that passed';
 COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
 COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
-COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the most that were busy at a tick';
-COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'with so many server connections, transaction pooling would have served these sessions for 99.9 % of the time without a wait';
+COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the highest number that were busy at one sample';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'server connections with which transaction pooling would have served these sessions without a wait for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
 
 CREATE FUNCTION pgnetlat_pools_last(

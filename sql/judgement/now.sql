@@ -15,7 +15,7 @@ BEGIN ATOMIC
 				ELSE round(milliseconds / 86400000) || ' d' END;
 END;
 
-COMMENT ON FUNCTION pgnetlat_age(double precision) IS 'milliseconds as a person says them';
+COMMENT ON FUNCTION pgnetlat_age(double precision) IS 'milliseconds as a person would say them';
 
 -- Queries and names come from any database, whose encoding may be another than this
 -- one's, and text functions raise an error for what is no text here.  So it is looked at
@@ -78,7 +78,7 @@ BEGIN ATOMIC
 				ELSE (SELECT c.width FROM pgnetlat_clip_wide(line, 2 * length(line)) c) END;
 END;
 
-COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'the beginning of a text that fits into so many columns of a terminal, and how many it takes';
+COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'the beginning of a text that fits into the given number of terminal columns, and how many it takes';
 COMMENT ON FUNCTION pgnetlat_clip(text, integer) IS 'the same without the number, faster for ASCII';
 COMMENT ON FUNCTION pgnetlat_columns(text) IS 'how many columns of a terminal a text takes';
 
@@ -209,7 +209,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_now(integer) IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; in psql no wider than so many columns';
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; in psql no wider than width columns';
 
 CREATE VIEW pgnetlat_now AS
 SELECT n.pid,
@@ -229,6 +229,6 @@ COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how lo
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time went that was neither idle nor pending, in eighths: # the server works, ! it waits for a lock, a standby or another server, + it waits for a processor, = network, . client; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'which session holds the lock that it waits for and what that one is doing, how many it holds up itself, the age of its transaction, its wait event; and the beginning of its query, or of its last one if it is not executing';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that holds the lock that it waits for and what that session is doing, how many sessions it holds up itself, the age of its transaction, its wait event; and the beginning of its query, or of its latest query if it is not executing';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;

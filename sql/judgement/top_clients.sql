@@ -54,7 +54,7 @@ COMMENT ON COLUMN pgnetlat_top_clients.busy IS 'how many were not idle, on avera
 COMMENT ON COLUMN pgnetlat_top_clients.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_top_clients.rtt IS 'milliseconds: round-trip time; NULL if none was measured';
 COMMENT ON COLUMN pgnetlat_top_clients.server IS 'percent of the time that was neither idle nor pending: server_share of pgnetlat_clients';
-COMMENT ON COLUMN pgnetlat_top_clients.network IS 'percent of the same time: network_share';
-COMMENT ON COLUMN pgnetlat_top_clients.client IS 'percent of the same time: client_share';
+COMMENT ON COLUMN pgnetlat_top_clients.network IS 'percent of the same time: network_share of pgnetlat_clients';
+COMMENT ON COLUMN pgnetlat_top_clients.client IS 'percent of the same time: client_share of pgnetlat_clients';
 
 GRANT SELECT ON pgnetlat_top_clients TO PUBLIC;
