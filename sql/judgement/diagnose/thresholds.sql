@@ -86,7 +86,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.repeats IS 'repeated statement: repeats pe
 COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: or the repeats'' part of the network time of the role in the database';
 COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a client outside a transaction thinks no longer than this per call';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that was sent again';
-COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets';
+COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second that another path would bring';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
