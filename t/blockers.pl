@@ -537,7 +537,7 @@ foreach my $wait (0, 300)
 		$row->{blocked_by_client_time},
 		'>=',
 		$row->{blocked_time} - TICK,
-		'because of the client');
+		'because of the client') or diag(explain($row));
 }
 cmp_ok(
 	$observer->account($holder->pid)->{blocking_time},
