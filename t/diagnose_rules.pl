@@ -361,7 +361,7 @@ session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 	qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/,
 	'a client that thinks');
 is($found[0]{pid}, 7, 'of one session');
-like($found[0]{advice}, qr/^Move application work out of the transaction/,
+like($found[0]{advice}, qr/^Move application work outside the transaction/,
 	'what to do');
 
 my %short = (

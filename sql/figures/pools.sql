@@ -44,7 +44,7 @@ COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the highest number that were busy at one sample';
-COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'server connections with which transaction pooling would have served these sessions without a wait for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'number of server connections with which transaction pooling would have served these sessions without a wait for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
 
 CREATE FUNCTION pgnetlat_pools_last(

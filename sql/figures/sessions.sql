@@ -80,8 +80,8 @@ COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
 COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
 COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without what a pooler has appended to it';
-COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity, or behind a pooler that says so, its client''s: NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client: -1 on a Unix-domain socket; NULL if the pooler''s words were cut off';
+COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity; behind a pooler that names its client, that client''s; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client; -1 on a Unix-domain socket; NULL if what the pooler appended was cut off';
 COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
@@ -106,14 +106,14 @@ COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of s
 COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time, the kernel''s windowed minimum; NULL on a Unix-domain socket or where the kernel does not report it';
+COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was last asked; NULL if it was not';
-COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
-COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
+COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
+COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time ready to run but without a processor, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it; NULL where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
@@ -131,7 +131,7 @@ COMMENT ON COLUMN pgnetlat_sessions.connect_tls_time IS 'milliseconds: part of c
 COMMENT ON COLUMN pgnetlat_sessions.connect_auth_time IS 'milliseconds: part of connect_time: authentication; NULL if it is not known';
 COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
-COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes from, if it says for whom; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes through, if that names its client; NULL on a Unix-domain socket';
 
 CREATE FUNCTION pgnetlat_sessions_last(
 	IN duration interval DEFAULT '1 min',

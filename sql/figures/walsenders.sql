@@ -97,9 +97,9 @@ SELECT w.application_name,
 
 COMMENT ON VIEW pgnetlat_replication IS
 	'pgnetlat_walsenders by receiver, for exporters: sums over the connections that there are now';
-COMMENT ON COLUMN pgnetlat_replication.application_name IS 'that of the walsenders';
+COMMENT ON COLUMN pgnetlat_replication.application_name IS 'application_name of the walsenders';
 COMMENT ON COLUMN pgnetlat_replication.client_addr IS 'address of the receiver; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_replication.walsenders IS 'number of walsenders with this name, role and address';
+COMMENT ON COLUMN pgnetlat_replication.walsenders IS 'number of walsenders with this name and address';
 COMMENT ON COLUMN pgnetlat_replication.flush_lag IS 'milliseconds: the longest';
 COMMENT ON COLUMN pgnetlat_replication.rtt IS 'milliseconds: the shortest';
 COMMENT ON COLUMN pgnetlat_replication.retransmits IS 'sum: segments sent again';

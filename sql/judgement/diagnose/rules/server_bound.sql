@@ -13,7 +13,7 @@
 	('I/O', exec_io_time, server_share, slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast).'),
 	('replication', exec_replication_time, away_share, away_request,
-	 'See pgnetlat_walsenders: the standby, its disk, or the network to it; synchronous_commit = local or off, where losing the last transactions is acceptable, does not wait.'),
+	 'See pgnetlat_walsenders: the standby, its disk, or the network to it; synchronous_commit = local or off does not wait, where losing the last transactions is acceptable.'),
 	('remote', exec_remote_time, away_share, away_request,
 	 'Ask the other server what it does: EXPLAIN VERBOSE shows what it is sent; fetch_size and batch_size of postgres_fdw save round trips to it.'),
 	('other waits', exec_other_time, server_share, slow_request,
