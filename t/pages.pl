@@ -58,7 +58,9 @@ sub queries_of
 		}
 		else
 		{
-			push @queries, map { { %$_, passing => 1 } } query_of("$page: $_", $_)
+			push @queries, map {
+				{ %$_, passing => 1 }
+			} query_of("$page: $_", $_)
 			  foreach $line =~ /`(SELECT [^`]* FROM pgnetlat_[^`]*)`/g;
 		}
 	}
@@ -80,10 +82,9 @@ sub query_of
 	return { name => $name, sql => $sql, expanded => $expanded };
 }
 
-my @queries = map { queries_of($_) } 'README.md',
-  map  { "doc/$_.md" }
+my @queries = map { queries_of($_) } 'README.md', map { "doc/$_.md" }
   grep { !$is_generated{$_} }
-  map  { m{([^/]+)\.md$} } sort glob "$root/doc/*.md";
+  map { m{([^/]+)\.md$} } sort glob "$root/doc/*.md";
 cmp_ok(scalar @queries, '>', 15, 'the pages have queries');
 
 # ---------------------------------------------------------------------------
@@ -145,8 +146,7 @@ my $backoffice = client('backoffice', 'backoffice');
 $backoffice->run(
 	'BEGIN',
 	'SELECT id FROM stock',
-	(   map { "SELECT item FROM order_lines WHERE order_id = $_" } 1 .. 40
-	),
+	(map { "SELECT item FROM order_lines WHERE order_id = $_" } 1 .. 40),
 	'COMMIT') for 1 .. 5;
 
 client('cron', 'backoffice')->finish for 1 .. 3;
@@ -179,10 +179,15 @@ foreach my $query (@queries)
 
 	# long lines of expanded output can be folded, and the pages say how
 	my ($ret, $out, $err) = $node->psql(
-		'postgres', $sql,
+		'postgres',
+		$sql,
 		extra_params => [
-			'-P', 'tuples_only=off', '-P', 'pager=off',
-			'-P', "columns=$width",
+			'-P',
+			'tuples_only=off',
+			'-P',
+			'pager=off',
+			'-P',
+			"columns=$width",
 			$expanded
 			? ('-x', '-P', 'format=wrapped')
 			: ('-P', 'format=aligned')
