@@ -145,10 +145,10 @@ BEGIN ATOMIC
 		  FROM active s
 		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / 4, 16) - length(s.address) AS columns OFFSET 0) r
 		  -- where the bar's parts end; without a processor is not at work
-		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / s.busy)::integer AS works,
-									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / s.busy)::integer AS held_up,
-									round(8 * s.server / s.busy)::integer AS server,
-									round(8 * (s.server + s.network) / s.busy)::integer AS network) b
+		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
+									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / nullif(s.busy, 0))::integer AS held_up,
+									round(8 * s.server / nullif(s.busy, 0))::integer AS server,
+									round(8 * (s.server + s.network) / nullif(s.busy, 0))::integer AS network) b
 			ON s.busy > 0),
 	room AS MATERIALIZED (
 		SELECT greatest(pgnetlat_now.width - 20 - greatest(max(length(s.pid::text)), 3) - greatest(max(pgnetlat_columns(s.client)), 6) -
