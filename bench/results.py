@@ -113,6 +113,8 @@ def verdict_text(verdict):
 
 def margin_text(verdict):
     """By how much of the budget it is met or missed."""
+    if not verdict["limit"]:
+        return "met" if verdict["met"] else "missed"
     margin = (1 - verdict["value"] / verdict["limit"]) * 100
     if abs(margin) < 0.5:
         return "just met" if verdict["met"] else "just missed"
