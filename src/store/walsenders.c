@@ -67,18 +67,26 @@ walsenders_register(void)
 	SpinLockRelease(&entry->mutex);
 }
 
-/* All that have registered, in the current memory context. */
+/*
+ * All that have registered and live, in the current memory context.  Core knows which
+ * of them do.
+ */
 WalsenderSocket *
 walsenders_all(int *count)
 {
 	WalsenderSocket *sockets = palloc(Max(max_wal_senders, 1) * sizeof(WalsenderSocket));
 
-	*count = max_wal_senders;
+	*count = 0;
 	for (int i = 0; i < max_wal_senders; i++)
 	{
+		WalsenderSocket *socket = &sockets[*count];
+
 		SpinLockAcquire(&entries[i].mutex);
-		sockets[i] = entries[i].socket;
+		*socket = entries[i].socket;
 		SpinLockRelease(&entries[i].mutex);
+		if (socket->pid != 0 &&
+			((volatile WalSnd *) &WalSndCtl->walsnds[i])->pid == socket->pid)
+			(*count)++;
 	}
 	return sockets;
 }
