@@ -183,6 +183,7 @@ sub _check_session_growth
 		@SESSION_GROWING)
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
+
 		# a session that is switched off dates that a moment before it says so
 		my $may_fall = $column =~ /_time$/
 		  && ($column ne 'total_time' || $new->{state} eq 'disabled');
