@@ -5,20 +5,20 @@
 
 CREATE FUNCTION pgnetlat_recent(
 	IN pid integer,
-	OUT start timestamptz,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT wait_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT idle_time double precision,
-	OUT queryid bigint,
-	OUT statements bigint,
-	OUT rows bigint,
-	OUT bytes_sent bigint,
-	OUT xact_status "char",
-	OUT pipelined boolean)
+	OUT start timestamptz,                     -- when the request had been read
+	OUT exec_time double precision,            -- milliseconds: the server was working
+	OUT send_time double precision,            -- milliseconds: handing bytes to the socket
+	OUT recv_time double precision,            -- milliseconds: waiting for more data from the client
+	OUT wait_time double precision,            -- milliseconds: the wait after it
+	OUT network_time double precision,         -- milliseconds: part of wait_time: the round trip
+	OUT client_time double precision,          -- milliseconds: part of wait_time: the client was thinking
+	OUT idle_time double precision,            -- milliseconds: part of wait_time: longer than pgnetlat.idle_threshold outside a transaction
+	OUT queryid bigint,                        -- its last statement; NULL if it had none with an identifier
+	OUT statements bigint,                     -- statements completed in it
+	OUT rows bigint,                           -- rows returned or affected
+	OUT bytes_sent bigint,                     -- bytes of the response, before encryption
+	OUT xact_status "char",                    -- after it: I outside a transaction, T inside, E inside a failed one
+	OUT pipelined boolean)                     -- whether its request had arrived when the previous response left
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 50;

@@ -270,26 +270,26 @@ CREATE FUNCTION pgnetlat_what_if(
 	IN server_speed double precision DEFAULT NULL,
 	IN sessions integer DEFAULT NULL,
 	IN duration interval DEFAULT '1 min',
-	OUT datid oid,
-	OUT datname name,
-	OUT usesysid oid,
-	OUT usename name,
-	OUT application_name text,
-	OUT client_addr inet,
-	OUT busy_sessions double precision,
-	OUT transactions bigint,
-	OUT requests bigint,
-	OUT round_trips double precision,
-	OUT server_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT transaction_time double precision,
-	OUT throughput double precision,
-	OUT predicted_transaction_time double precision,
-	OUT predicted_throughput double precision,
-	OUT predicted_throughput_low double precision,
-	OUT predicted_throughput_high double precision,
-	OUT change double precision)
+	OUT datid oid,                             -- OID of the database
+	OUT datname name,                          -- name of the database
+	OUT usesysid oid,                          -- OID of the role
+	OUT usename name,                          -- name of the role
+	OUT application_name text,                 -- that of the sessions, without what a pooler has appended to it
+	OUT client_addr inet,                      -- address of the clients; NULL on a Unix-domain socket
+	OUT busy_sessions double precision,        -- sessions that were neither idle nor pending, on average
+	OUT transactions bigint,                   -- transactions committed or rolled back
+	OUT requests bigint,                       -- exchanges completed: request/response cycles
+	OUT round_trips double precision,          -- per transaction
+	OUT server_time double precision,          -- milliseconds per transaction: the server's part
+	OUT network_time double precision,         -- milliseconds per transaction: the network's part
+	OUT client_time double precision,          -- milliseconds per transaction: the client's part
+	OUT transaction_time double precision,     -- milliseconds: what a transaction took, the sum of the three
+	OUT throughput double precision,           -- transactions per second
+	OUT predicted_transaction_time double precision, -- milliseconds: what a transaction would take; NULL if nothing is predicted, as are the others
+	OUT predicted_throughput double precision, -- transactions per second
+	OUT predicted_throughput_low double precision, -- the least that the figures allow
+	OUT predicted_throughput_high double precision, -- the most that the figures allow
+	OUT change double precision)               -- predicted_throughput divided by throughput
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100
 BEGIN ATOMIC
@@ -349,4 +349,4 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_what_if_session(integer, double precision, double precision, double precision, interval) IS
-	'the same for the session with this process ID';
+	'pgnetlat_what_if() for the session with this process ID: the same columns but those that name a client group';

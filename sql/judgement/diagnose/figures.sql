@@ -1,22 +1,22 @@
 
 CREATE FUNCTION pgnetlat_diagnose(
 	IN duration interval DEFAULT '1 min',
-	OUT subject_kind text,
-	OUT subject text,
-	OUT verdict text,
-	OUT evidence text,
-	OUT advice text,
-	OUT lost_sessions double precision,
-	OUT saving_sessions double precision,
-	OUT saving_share double precision,
-	OUT pid integer,
-	OUT queryid bigint,
-	OUT usesysid oid,
-	OUT usename name,
-	OUT datid oid,
-	OUT datname name,
-	OUT application_name text,
-	OUT client_addr inet)
+	OUT subject_kind text,                     -- session, client, statement or server
+	OUT subject text,                          -- what the finding is about, in words
+	OUT verdict text,                          -- what is wrong, in one of the words of doc/diagnose.md
+	OUT evidence text,                         -- the figures that say so
+	OUT advice text,                           -- what to do next
+	OUT lost_sessions double precision,        -- sessions that lose all of their time to it; NULL where the figures do not tell
+	OUT saving_sessions double precision,      -- the same for what the cure would save
+	OUT saving_share double precision,         -- saving_sessions as a share of the time in which the subject was neither idle nor pending
+	OUT pid integer,                           -- process ID, if the subject is one session
+	OUT queryid bigint,                        -- query identifier, if it is a statement, or one causes it
+	OUT usesysid oid,                          -- OID of the role; NULL if the subject has none
+	OUT usename name,                          -- name of the role
+	OUT datid oid,                             -- OID of the database; NULL if the subject has none
+	OUT datname name,                          -- name of the database
+	OUT application_name text,                 -- that of the session or the group
+	OUT client_addr inet)                      -- address of the client; NULL on a Unix-domain socket
 RETURNS SETOF record
 LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
 BEGIN ATOMIC
