@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * pgnetlat.c
- *	  Is it the network, the client, or the server?
+ *	  Installs the hooks, the shared memory and the worker.
  *
- * Where everything is: see src/README.
+ * src/README is the map of the sources.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -20,7 +20,7 @@
 #include "statement_hooks.h"
 #include "wire.h"
 
-/* Children find shared memory by inheriting our pointers to it. */
+/* Child processes inherit our pointers into shared memory. */
 #ifdef EXEC_BACKEND
 #error pgnetlat needs a server that forks its backends
 #endif
@@ -30,8 +30,8 @@ PG_MODULE_MAGIC_EXT(.name = "pgnetlat",.version = PGNETLAT_VERSION);
 extern PGDLLEXPORT void _PG_init(void);
 
 /*
- * Not preloaded is not an error: CREATE EXTENSION works, and each function
- * says what is missing.
+ * A library that is not preloaded is not an error: CREATE EXTENSION works, and
+ * each function says what is missing.
  */
 void
 _PG_init(void)

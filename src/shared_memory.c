@@ -71,7 +71,7 @@ shmem_is_ready(void)
 	return ready;
 }
 
-/* Bytes of shared memory, without the locks themselves. */
+/* Bytes of shared memory, not counting the locks. */
 Size
 shmem_size(void)
 {
@@ -118,7 +118,7 @@ pgnetlat_shmem_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 	ready = true;
 
-	/* in the postmaster only (and not where each backend runs this) */
+	/* in the postmaster only */
 	if (!IsUnderPostmaster)
 	{
 		on_shmem_exit(persist_save, (Datum) 0);

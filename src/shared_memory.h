@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shared_memory.h
- *	  Shared memory: the sum of what the modules ask for, set up in order.
+ *	  Requests the shared memory of all modules and sets it up in order.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

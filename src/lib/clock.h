@@ -5,10 +5,10 @@
  *
  * All intervals are measured with CLOCK_MONOTONIC, in nanoseconds: it is the
  * same for all processes of a machine and does not step.  Only core's
- * statement timestamp, however, says when a request was read, and that is
+ * statement timestamp says when a request was read, however, and that is
  * wall-clock time.  An offset converts it.  The offset is kept until it is
- * clearly off (the wall clock stepped), so that everybody who converts the
- * same timestamp with it gets the same result.
+ * clearly wrong (the wall clock has stepped), so that every conversion of the
+ * same timestamp gives the same result.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,13 +25,16 @@
 #define NS_PER_MS	INT64CONST(1000000)
 #define NS_PER_S	INT64CONST(1000000000)
 
-/* An offset that is off by less than this is not worth a new one. */
+/* An offset is kept while its error is below this. */
 #define CLOCK_OFFSET_TOLERANCE	(100 * NS_PER_US)
 
 static inline int64
 clock_read(clockid_t clock)
 {
-	/* not on the stack: every function around it would need a protector */
+	/*
+	 * static, since a variable on the stack would cost each caller a stack
+	 * protector
+	 */
 	static struct timespec ts;
 
 	clock_gettime(clock, &ts);
@@ -52,7 +55,7 @@ clock_measure_offset(void)
 	int64		best_offset = 0;
 	int64		best_error = PG_INT64_MAX;
 
-	/* being put off the processor between the readings would spoil it */
+	/* try again if the process was preempted between the readings */
 	for (int i = 0; i < 5 && best_error > NS_PER_US; i++)
 	{
 		int64		before = clock_now();
@@ -75,13 +78,16 @@ clock_offset_is_off(int64 offset, int64 fresh)
 		offset - fresh > CLOCK_OFFSET_TOLERANCE;
 }
 
-/* Replace an offset if the wall clock has stepped since it was taken: has it? */
+/*
+ * Replace an offset if the wall clock has stepped since it was measured.
+ * Returns true if it has.
+ */
 static inline bool
 clock_refresh_offset(int64 *offset)
 {
 	int64		fresh = clock_now() - clock_read(CLOCK_REALTIME);
 
-	/* a rough look will do where nothing has happened */
+	/* one rough measurement is enough to see that nothing has happened */
 	if (likely(!clock_offset_is_off(*offset, fresh)))
 		return false;
 	fresh = clock_measure_offset();
@@ -95,8 +101,8 @@ clock_refresh_offset(int64 *offset)
 	((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * USECS_PER_SEC)
 
 /*
- * A timestamp as monotonic time.  Timestamps are cut to whole microseconds,
- * so half of one is added: on the average the result is right.
+ * A timestamp as monotonic time.  Timestamps are truncated to whole
+ * microseconds, so half of one is added to make the result right on average.
  */
 static inline int64
 clock_from_timestamp(int64 offset, TimestampTz timestamp)

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  The newest major version's interfaces, for the older ones as well.
+ *	  Gives older major versions the interfaces of the newest one.
  *
- * Nothing else asks which major this is; persist.c only writes it down.
+ * No other file tests PG_VERSION_NUM; persist.c only stores it.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -17,7 +17,7 @@
 #endif
 
 #if SIZEOF_VOID_P < 8
-#error "pgnetlat requires a platform with 64-bit words: see src/README"
+#error "pgnetlat requires a platform with 64-bit words"
 #endif
 
 #include "fmgr.h"
@@ -39,8 +39,8 @@
 #endif
 
 /*
- * Does core's receive buffer, which is not empty, hold more than so many
- * bytes?  Before 17 nobody can tell.
+ * Does core's receive buffer, which is not empty, hold more than "bytes"
+ * bytes?  Before 17 this cannot be known.
  */
 typedef enum CompatTristate
 {
@@ -110,8 +110,8 @@ compat_waits_for_standby(uint32 wait_event)
 }
 
 /*
- * 16 exports what is marked, and marks what SQL calls.  We are built with
- * -fvisibility=hidden on every major: mark the same for 15.
+ * 16 exports only what is marked, and marks what SQL calls.  We are built with
+ * -fvisibility=hidden on every major, so 15 needs the same marks.
  */
 #if PG_VERSION_NUM < 160000 && defined(__GNUC__)
 #undef PGDLLEXPORT
@@ -166,7 +166,9 @@ compat_waits_for_standby(uint32 wait_event)
 #define PROCESS_UTILITY_ARGS \
 	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
-/* 17 put the two parts of a virtual transaction identifier together. */
+/*
+ * 17 moved the two parts of a virtual transaction identifier into one struct.
+ */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_LXID(proc)			((proc)->vxid.lxid)
 #define COMPAT_PROC_BACKEND(proc)	((proc)->vxid.procNumber)
@@ -193,7 +195,7 @@ compat_holds_lock(const PGPROC *proc, const LockInstanceData *lock)
 		COMPAT_LXID(proc) == COMPAT_LOCK_LXID(lock);
 }
 
-/* Core's status of all backends, of which 17 has changed the order. */
+/* Core's array of backend status entries, which 17 indexes differently. */
 static inline volatile PgBackendStatus *
 compat_backend_status(void)
 {
@@ -215,7 +217,7 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
 #endif
 }
 
-/* 19 warns of a hook beside ssl_sni, which it then ignores. */
+/* With ssl_sni, 19 warns of this hook and then ignores it. */
 #define COMPAT_HAS_TLS_INIT_HOOK	(PG_VERSION_NUM < 190000)
 
 #define COMPAT_SEND_BUFFER_SIZE		8192	/* PQ_SEND_BUFFER_SIZE, pqcomm.c */

@@ -42,8 +42,8 @@ const char *const histogram_le[HISTOGRAM_BUCKETS] = {
 };
 
 /*
- * Most buckets of what is added are empty.  Those of the sum are not touched:
- * it may be one that other processors have just written to, cache line by line.
+ * Most buckets of "term" are empty.  The sum's are left alone then, since
+ * other processors may have just written to their cache lines.
  */
 void
 histogram_add(Histogram *sum, const Histogram *term)

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * histogram.h
- *	  Fixed buckets for durations, in the steps that Prometheus users expect.
+ *	  Histograms of durations, with fixed buckets as Prometheus users
+ *	  expect.
  *
- * Plain C, no server headers.  A bucket counts what is at most its bound and
- * above the bound before it; readers add them up.
+ * Plain C, without server headers.  A bucket counts the durations above the
+ * previous bound and up to its own; readers add the buckets up.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,22 +24,22 @@ typedef struct Histogram
 	int64_t		sum;			/* nanoseconds */
 } Histogram;
 
-/* How buckets are found. */
+/* Tables for finding a bucket. */
 typedef struct HistogramScale
 {
 	int64_t		bound[HISTOGRAM_BUCKETS];	/* upper ones, in nanoseconds */
 	unsigned char first[64];	/* bucket whose bound is at least 2^n */
 } HistogramScale;
 
-/* read in a hot path: not through the table of exported symbols */
+/* hidden: the hot path must not go through the table of exported symbols */
 #pragma GCC visibility push(hidden)
 extern const HistogramScale histogram_scale;
 #pragma GCC visibility pop
 
 /*
- * The bucket for a duration, which is not negative.  Between two powers of two
- * there is one bound at the most, so the magnitude tells which of two buckets it
- * is.
+ * The bucket for a duration, which is not negative.  There is at most one
+ * bound between two powers of two, so the magnitude leaves two buckets to
+ * choose from.
  */
 static inline unsigned
 histogram_bucket(int64_t nanoseconds)

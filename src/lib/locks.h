@@ -3,11 +3,10 @@
  * locks.h
  *	  The lightweight locks, in the order in which they may be nested.
  *
- * A process may take a lock only while it holds none, or only ones of kinds
- * that come before it here; so it holds at most one of each kind.
+ * A process may take a lock only if every lock it holds is of a kind listed
+ * before it here; so it holds at most one of each kind.
  *
- * Each kind is a tranche of its own, so that the wait event of a process that
- * waits for a lock names its kind.
+ * Each kind is a tranche of its own, so that wait events name the kind.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -21,21 +20,21 @@
 typedef enum PgnetlatLock
 {
 	LOCK_RESET,					/* exclusive: a reset is under way */
-	LOCK_ACCUMULATE,			/* what of a session has been accumulated */
+	LOCK_ACCUMULATE,			/* what has been accumulated of a session */
 	LOCK_CLIENTS,				/* partitions of tables */
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
-	LOCK_BLOCKERS,				/* who held up others */
-	LOCK_POOLS,					/* who is busy, and how many at once */
+	LOCK_BLOCKERS,				/* partitions of the table of holders */
+	LOCK_POOLS,					/* busy sessions of each pool */
 	LOCK_FAILED_CONNECTIONS,
 	LOCK_WINDOWS,				/* where windows over sessions begin */
 	LOCK_KINDS
 } PgnetlatLock;
 
-/* Sessions share the locks under which they are accumulated. */
+/* Sessions share the locks for accumulating them. */
 #define LOCK_ACCUMULATE_PARTITIONS	64
 
-/* How many of each kind there are; fixed when the server starts. */
+/* "counts" has the number of locks of each kind, fixed at server start. */
 extern void locks_request(const int counts[LOCK_KINDS]);
 extern void locks_shmem_init(void);
 

@@ -20,7 +20,10 @@
 #include "process.h"
 #include "utils/float.h"
 
-/* The first line of a small file, without its end; false if there is none. */
+/*
+ * Read the first line of a small file, without its newline; false if there is
+ * none.
+ */
 static bool
 read_line(const char *path, char *line, size_t size)
 {
@@ -38,7 +41,10 @@ read_line(const char *path, char *line, size_t size)
 	return true;
 }
 
-/* Ask that of a process of this server; false where the kernel does not say. */
+/*
+ * Read the run queue figures of a process of this server; false where the
+ * kernel does not report them.
+ */
 bool
 process_run_queue(int pid, RunQueue *run_queue)
 {
@@ -53,7 +59,7 @@ process_run_queue(int pid, RunQueue *run_queue)
 
 /*
  * How often this process has given up its processor to wait for something;
- * always the same where the kernel does not say.
+ * constant where the kernel does not report it.
  */
 long
 process_times_blocked(void)
@@ -74,7 +80,7 @@ bound_processors(void)
 	/* Linux can have 8,192 processors */
 	cpu_set_t	set[8192 / CPU_SETSIZE];
 
-	/* this backend may have been bound otherwise than all others */
+	/* the postmaster's, since this backend's own affinity may differ */
 	if (sched_getaffinity(PostmasterPid, sizeof(set), set) == 0)
 		count = CPU_COUNT_S(sizeof(set), set);
 #endif
@@ -82,9 +88,9 @@ bound_processors(void)
 }
 
 /*
- * How many processors' time the control groups (version 2) leave to this
- * process, at most: each of them, from its own to the outermost, may have a
- * quota.  Infinite without any.
+ * The number of processors that the quotas of the control groups (version 2)
+ * leave to this process: the least of all quotas, from its own group to the
+ * outermost.  Infinite without any.
  */
 static double
 quota_of_processors(void)
@@ -114,9 +120,7 @@ quota_of_processors(void)
 	}
 }
 
-/*
- * How many processors the server may use: not necessarily a whole number.
- */
+/* How many processors the server may use, which need not be a whole number. */
 double
 process_processors(void)
 {

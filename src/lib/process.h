@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * process.h
- *	  Asking the kernel about processes: what its scheduler counts, and how
- *	  many processors this server may use.
+ *	  Asks the kernel what its scheduler counts for a process, and how many
+ *	  processors this server may use.
  *
- * As in tcpinfo.h, differences between operating systems end here.
+ * Only this file and tcpinfo.h know of differences between operating systems.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,10 +13,13 @@
 #ifndef PGNETLAT_PROCESS_H
 #define PGNETLAT_PROCESS_H
 
-/* What the scheduler says of a process since it started; times in nanoseconds. */
+/*
+ * What the scheduler has counted for a process since it started; in
+ * nanoseconds.
+ */
 typedef struct RunQueue
 {
-	int64		time;			/* ready to run, without getting a processor */
+	int64		time;			/* ready to run, but not running */
 	int64		runs;			/* how often it got one */
 } RunQueue;
 

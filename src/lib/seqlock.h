@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * seqlock.h
- *	  The change-count protocol: one writer, readers that retry.
+ *	  Implements change counts: one writer, and readers that retry.
  *
  * The writer makes the count odd, changes the data, and makes it even again;
  * a reader copies the data and believes the copy only if the count was even
@@ -9,12 +9,14 @@
  * end the writer must not raise an error, block or return: keep it short and
  * straight-line.
  *
- * seqlock_write_begin() is a full barrier, not only a write barrier: what the
- * writer reads inside the section (the state of its tally, see tally.h) is then
- * at least as new as what any reader wrote that saw the count from before.
+ * seqlock_write_begin() is a full barrier, not only a write barrier.  If a
+ * reader has seen the count from before the section, what the writer reads
+ * inside the section (the state of its tally, see tally.h) is at least as new
+ * as what that reader wrote.
  *
- * Other barriers are where something is handed over without a change count:
- * records (recorder.[ch]) and the sampler's sleep (active_sessions.h).
+ * The only other barriers are where something is handed over without a change
+ * count: in records (recorder.[ch]) and for the sampler's sleep
+ * (active_sessions.h).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -27,8 +29,8 @@
 #include "storage/s_lock.h"
 
 /*
- * The count is volatile for readers only: for the writer the barriers suffice,
- * and its increments are one instruction each.
+ * The count is volatile for readers only.  The writer needs only the barriers,
+ * and increments the count in one instruction.
  */
 typedef struct SeqLock
 {
@@ -72,10 +74,11 @@ seqlock_read_valid(const SeqLock *lock, uint32 before)
 }
 
 /*
- * A copy was not valid: is it to be made again?  A write section takes some ten
- * nanoseconds unless its process loses the processor in it, so after a moment the
- * reader gives its own away, too; and after a tenth of a second it gives up: somebody
- * has stopped that process in its write section.  "attempts" is 0 at first.
+ * Should a reader retry after a copy that was not valid?  A write section
+ * takes some ten nanoseconds unless its process is preempted in it, so after a
+ * while the reader sleeps between attempts.  After a tenth of a second it
+ * gives up, since that process must have been stopped in its write section.
+ * "attempts" is 0 at first.
  *
  * Every loop over somebody else's change count, core's included, has this bound.
  */
@@ -96,8 +99,8 @@ seqlock_try_again(int *attempts)
 }
 
 /*
- * Copy what the lock protects, as of the change count that comes back.  False if that
- * was given up.
+ * Copy what the lock protects, as of the change count returned.  False if the
+ * reader gave up.
  */
 static inline bool
 seqlock_copy(const SeqLock *lock, void *to, const void *from, size_t size,

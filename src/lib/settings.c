@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * settings.c
- *	  The settings, in alphabetical order.
+ *	  Defines the settings.
  *
- * A default stands once, where its variable is defined; README.md and
- * expected/settings.out repeat it, and are checked.
+ * The initial value of a variable is the setting's default. doc/settings.md
+ * and expected/settings.out repeat it; scripts/check-source compares them.
  *
- * What costs time, or decides who is counted and how, is for superusers; what
- * sizes shared memory needs a restart.
+ * Settings that cost time, or that decide who is counted and how, are for
+ * superusers; those that size shared memory need a restart.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -39,11 +39,11 @@ int			pgnetlat_sample_interval = 10;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
-/* the session is to be attached */
+/* initially true, so that the session gets attached */
 bool		pgnetlat_housekeeping = true;
 bool		pgnetlat_names_changed = false;
 
-/* what users set, in milliseconds; see pgnetlat_log_limit */
+/* as set by the user, in milliseconds; see pgnetlat_log_limit */
 static int	log_min_duration = -1;
 
 static void
@@ -52,7 +52,7 @@ assign_enabled(bool newval, void *extra)
 	pgnetlat_housekeeping = true;
 }
 
-/* The hot path multiplies nothing. */
+/* Converts the unit here rather than in the hot path. */
 static void
 assign_idle_threshold(int newval, void *extra)
 {
@@ -82,14 +82,14 @@ static const struct config_enum_entry pooler_modes[] = {
 	{"auto", POOLER_MODE_AUTO, false},
 	{"session", POOLER_MODE_SESSION, false},
 	{"transaction", POOLER_MODE_TRANSACTION, false},
-	/* for this purpose it is the same */
+	/* no different here */
 	{"statement", POOLER_MODE_TRANSACTION, true},
 	{NULL, 0, false}
 };
 
 /*
- * A flag, a number, one of some words, or a text; its default is the variable's
- * value above.
+ * A boolean, an integer, an enum or a string.  The initial value of its
+ * variable is the default.
  */
 typedef struct Setting
 {
@@ -174,7 +174,8 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.max_pools",
-		.short_desc = "Sets the number of pools, of a database and a role each, that pgnetlat_pools keeps.",
+		.short_desc = "Sets the number of pools that pgnetlat_pools keeps.",
+		.long_desc = "A pool is the sessions of one role in one database.",
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_max_pools,
 		.min = 10,
@@ -190,15 +191,15 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.pooler_check_query",
-		.short_desc = "Sets what a connection pooler runs to see whether a connection works.",
-		.long_desc = "An empty string stands for an empty query, and for \"select 1\".",
+		.short_desc = "Sets the query with which a connection pooler checks a server connection.",
+		.long_desc = "An empty string stands for an empty query or \"select 1\".",
 		.context = PGC_SUSET,
 		.text = &pgnetlat_pooler_check_query,
 	},
 	{
 		.name = "pgnetlat.pooler_mode",
-		.short_desc = "Sets whose the waits outside a transaction are behind a connection pooler.",
-		.long_desc = "session: the client's. transaction: the pool's. auto: the pool's if pgnetlat can tell.",
+		.short_desc = "Sets whether waits outside a transaction belong to the client or to a connection pooler's pool.",
+		.long_desc = "\"session\": to the client. \"transaction\": to the pool. \"auto\": to the pool if the pooler is seen to share connections.",
 		.context = PGC_SUSET,
 		.word = (int *) &pgnetlat_pooler_mode,
 		.words = pooler_modes,
@@ -206,7 +207,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.pooler_suffix",
-		.short_desc = "Enables recognizing the client's address that a connection pooler appends to application_name.",
+		.short_desc = "Enables reading the client's address that a connection pooler appends to application_name.",
 		.context = PGC_SIGHUP,
 		.flag = &pgnetlat_pooler_suffix,
 		.assign_flag = assign_pooler_suffix,
@@ -222,7 +223,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.rtt_interval",
-		.short_desc = "Sets how often a busy session asks the kernel for its connection's round-trip time.",
+		.short_desc = "Sets how often an active session asks the kernel for its connection's round-trip time.",
 		.long_desc = "-1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &pgnetlat_rtt_interval,
@@ -232,8 +233,8 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.sample_interval",
-		.short_desc = "Sets the time between two samples of the active sessions.",
-		.long_desc = "With more than 400 of them it is longer, up to 100 ms.",
+		.short_desc = "Sets the time between samples of the active sessions.",
+		.long_desc = "With more than 400 active sessions it is longer, up to 100 ms.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sample_interval,
 		.min = 1,
@@ -248,8 +249,8 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.track_statements",
-		.short_desc = "Enables recording exchanges and attributing them to statements.",
-		.long_desc = "If this is off, pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram do not grow.",
+		.short_desc = "Enables recording exchanges and attributing time to statements.",
+		.long_desc = "If this is off, nothing is added to pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram.",
 		.context = PGC_SUSET,
 		.flag = &pgnetlat_track_statements,
 	},

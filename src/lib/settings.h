@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * settings.h
- *	  The settings.  Their meaning is documented in the README.
+ *	  The settings, which doc/settings.md documents.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,24 +13,23 @@
 #include "clock.h"
 
 /*
- * Behind a wait longer than this there is time to look closer: has the wall
- * clock stepped, in which core's timestamp is?  Was the response lost and sent
- * again?
+ * After a wait longer than this there is time to look closer: has the wall
+ * clock stepped, and was the response lost and sent again?
  */
 #define LONG_WAIT_NS				(10 * NS_PER_MS)
 
-/* Who has a server connection between two transactions? */
+/* Who owns a server connection between two transactions? */
 typedef enum PoolerMode
 {
-	POOLER_MODE_AUTO,			/* as far as it shows */
+	POOLER_MODE_AUTO,			/* found out by pooler.c */
 	POOLER_MODE_SESSION,		/* the client */
 	POOLER_MODE_TRANSACTION		/* the pool */
 } PoolerMode;
 
 /*
- * Read in the hot path: not through the table of exported symbols.  (The
- * compiler's -fvisibility=hidden is about definitions; what is only declared
- * might still be another library's.)
+ * Hidden: the hot path must not go through the table of exported symbols.
+ * (The compiler's -fvisibility=hidden affects definitions only; what is merely
+ * declared might be another library's.)
  */
 #pragma GCC visibility push(hidden)
 extern bool pgnetlat_enabled;
@@ -53,12 +52,12 @@ extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
 
 /*
- * There is something to do between two exchanges, for example because a setting
- * has changed: see exchange.c.
+ * exchange_housekeeping() has something to do, for example because a setting
+ * has changed.
  */
 extern bool pgnetlat_housekeeping;
 
-/* How application_name is to be read has changed. */
+/* A setting has changed that says how application_name is read. */
 extern bool pgnetlat_names_changed;
 #pragma GCC visibility pop
 

@@ -3,10 +3,10 @@
  * tcpinfo.c
  *	  See tcpinfo.h.
  *
- * A backend asks about its own socket with getsockopt(TCP_INFO).  The sampler
- * asks about the sockets of others, for a backend that is blocked in send()
- * cannot: over NETLINK_SOCK_DIAG, which needs no privilege (what "ss -ti"
- * uses; sock_diag(7)).
+ * A backend asks about its own socket with getsockopt(TCP_INFO).  A backend
+ * that is blocked in send() cannot, so the sampler asks for it, over
+ * NETLINK_SOCK_DIAG, which needs no privilege (as "ss -ti" does;
+ * sock_diag(7)).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -24,13 +24,13 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
-/* as in tcpstate.c */
+/* not netinet/tcp.h, see tcpstate.c */
 #include <linux/tcp.h>
 #endif
 
 #include "tcpinfo.h"
 
-/* The socket's own number, by which the kernel knows it from all others. */
+/* The number by which the kernel identifies the socket. */
 static uint64
 socket_cookie(pgsocket sock)
 {
@@ -45,7 +45,7 @@ socket_cookie(pgsocket sock)
 	return cookie;
 }
 
-/* One end of a connection; false if it is not TCP. */
+/* Read one end of a connection; false if it is not TCP. */
 static bool
 read_end(const struct sockaddr_storage *end, uint8 *address, uint16 *port, uint32 *scope)
 {
@@ -78,7 +78,9 @@ tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *local,
 	endpoints->cookie = socket_cookie(sock);
 }
 
-/* Bytes that the kernel has taken and the peer has not acknowledged. */
+/*
+ * Bytes that were handed to the kernel and that the peer has not acknowledged.
+ */
 int64
 tcpinfo_unsent(pgsocket sock)
 {
@@ -96,9 +98,9 @@ tcpinfo_unsent(pgsocket sock)
 #endif
 
 /*
- * Ask the kernel about a connection of this process, of which "known" is known
- * already.  Returns false, and leaves "info" alone, where it does not reply.
- * A connection that was reset still has its counters.
+ * Ask the kernel about a connection of this process; "known" is the previous
+ * measurement.  Returns false, and leaves "info" alone, if the kernel does not
+ * reply.  A connection that was reset still has its counters.
  */
 bool
 tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
@@ -118,8 +120,8 @@ tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 }
 
 /*
- * The bytes of a connection that this process has read, and those that its peer
- * has acknowledged.  Returns false where the kernel does not know.
+ * How many bytes this process has read from a connection, and how many its
+ * peer has acknowledged.  Returns false where the kernel does not know.
  */
 bool
 tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
@@ -151,16 +153,16 @@ tcpinfo_diag_close(TcpDiag *diag)
 
 #ifdef KERNEL_TELLS
 
-/* Longest time to wait for a reply; the kernel gives it at once. */
+/* Longest time to wait for a reply, which normally comes at once. */
 #define DIAG_TIMEOUT_US		20000
 
-/* The kernel fills datagrams of up to 32 kB, as long as it is asked for more. */
+/* The kernel fills datagrams of up to 32 kB, if the buffer has room. */
 #define DIAG_BYTES			32768
 
-/* Datagrams to look at in search of the reply to one question. */
+/* Datagrams to read before giving up on the reply to a question. */
 #define DIAG_DATAGRAMS		16
 
-/* Put a question, on a socket that takes messages from the kernel only. */
+/* Send a question, on a socket that takes messages from the kernel only. */
 static bool
 diag_send(TcpDiag *diag, const uint8 question[TCP_QUESTION_SIZE])
 {
@@ -178,7 +180,7 @@ diag_send(TcpDiag *diag, const uint8 question[TCP_QUESTION_SIZE])
 	return send(diag->sock, question, TCP_QUESTION_SIZE, 0) == TCP_QUESTION_SIZE;
 }
 
-/* A datagram in search of the reply; NULL if there is none. */
+/* Receive a datagram, which may be the reply; NULL if there is none. */
 static const uint8 *
 diag_receive(TcpDiag *diag, ssize_t *length)
 {
@@ -235,10 +237,11 @@ ask_for_listeners(TcpDiag *diag, int family, uint32 owner, TcpListeners *found)
 #endif							/* KERNEL_TELLS */
 
 /*
- * Ask the kernel about a connection of any process in this network namespace,
- * of which "known" is known already, or NULL.  "info" is set if it replies.
+ * Ask the kernel about a connection of any process in this network namespace;
+ * "known" is the previous measurement, or NULL. "info" is set if the kernel
+ * replies.
  *
- * Whoever is refused gets a new socket, and not before a pause.
+ * After a refusal the next question gets a new socket, but only after a pause.
  */
 TcpReply
 tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *known,
@@ -261,7 +264,8 @@ tcpinfo_diag_query(TcpDiag *diag, const TcpEndpoints *endpoints, const TcpInfo *
 }
 
 /*
- * Where do processes of this user listen?  False where the kernel does not say.
+ * Find the sockets on which processes of "owner" listen.  False where the
+ * kernel does not say.
  */
 bool
 tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
@@ -271,7 +275,7 @@ tcpinfo_diag_listeners(TcpDiag *diag, uint32 owner, TcpListeners *found)
 	if (ask_for_listeners(diag, AF_INET, owner, found) &&
 		ask_for_listeners(diag, AF_INET6, owner, found))
 		return true;
-	/* what is left of a reply is in nobody's way */
+	/* discards the rest of a reply */
 	tcpinfo_diag_close(diag);
 #endif
 	return false;

@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * tcpinfo.h
- *	  Asking the kernel about TCP connections.
+ *	  Asks the kernel about TCP connections.
  *
- * This and process.h are the only places for differences between operating
- * systems: where the kernel does not tell, the functions return false, and
- * everything that depends on them is NULL.  What the replies mean is in
- * tcpstate.h.
+ * Only this file and process.h know of differences between operating systems.
+ * Where the kernel does not say, the functions return false, and everything
+ * that depends on them is NULL.  tcpstate.h says what the replies mean.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -29,12 +28,12 @@
  */
 struct sockaddr_storage;
 
-/* Somebody who asks about the connections of others. */
+/* A socket for questions about the connections of other processes. */
 typedef struct TcpDiag
 {
 	int			sock;			/* -1: not open; the next question opens it */
-	uint32		sequence;		/* of the latest question */
-	int64		ask_again;		/* monotonic: not before */
+	uint32		sequence;		/* number of the latest question */
+	int64		ask_again;		/* not before this moment (monotonic) */
 } TcpDiag;
 
 extern void tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *local,
@@ -50,10 +49,10 @@ static inline bool
 tcpinfo_has_input(pgsocket sock)
 {
 #if defined(FIONREAD)
-	static int	available;		/* as in clock_read() */
+	static int	available;		/* static for the reason given in clock_read() */
 
 #ifdef SYS_ioctl
-	/* ioctl() puts all that it could be given on the stack first */
+	/* ioctl() spills all its possible arguments to the stack first */
 	return syscall(SYS_ioctl, sock, FIONREAD, &available) == 0 && available > 0;
 #else
 	return ioctl(sock, FIONREAD, &available) == 0 && available > 0;

@@ -24,9 +24,8 @@
  */
 
 /*
- * A counter's wide value, continued to a fresh reading of its lower 32 bits.  What
- * would be a gain of nearly everything is none: two questions have crossed each
- * other.
+ * Advance the wide value of a counter to a fresh reading of its lower 32 bits.
+ * A gain of nearly 2^32 is none: two questions have crossed.
  */
 static int64_t
 continue_counter(int64_t known, int64_t fresh)
@@ -37,8 +36,8 @@ continue_counter(int64_t known, int64_t fresh)
 }
 
 /*
- * Make a fresh measurement, as tcpstate_read() returns it, the continuation of
- * what is known of the same connection.
+ * Widen the counters of a fresh measurement, as tcpstate_read() returns it, by
+ * continuing those known of the same connection.
  */
 void
 tcpstate_continue(TcpInfo *fresh, const TcpInfo *known)
@@ -70,7 +69,7 @@ gain_of(int64_t now, int64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* What has been counted since; nothing, where questions have crossed each other. */
+/* What has been counted since "term"; nothing where questions have crossed. */
 void
 tcpstate_counters_subtract(TcpCounters *difference, const TcpCounters *term)
 {
@@ -115,8 +114,8 @@ from_microseconds(uint64_t microseconds)
 
 /*
  * Read a struct tcp_info of "length" bytes, as of "now".  Older kernels know a
- * shorter structure, newer ones a longer one; what is missing reads as zero.
- * Returns false, and leaves "info" alone, if it is too short for any kernel.
+ * shorter structure, newer ones a longer one; missing fields read as zero.
+ * Returns false, and leaves "info" alone, if it is shorter than any kernel's.
  */
 bool
 tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
@@ -141,7 +140,7 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 	info->unsent = 0;
 	info->owner = 0;
 	info->duplicates = 0;
-#ifdef TCP_TX_DELAY				/* came right after the field */
+#ifdef TCP_TX_DELAY				/* headers that have it have the field, too */
 	info->duplicates = read.tcpi_dsack_dups;
 #endif
 	info->counters.retransmits = read.tcpi_total_retrans;
@@ -157,7 +156,9 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
  * ---------------------------------------------------------------------------
  */
 
-/* The states, which the kernel's headers for programs do not name. */
+/*
+ * States of a connection, which the kernel's user-space headers do not define.
+ */
 #define STATE_ESTABLISHED	1
 #define STATE_CLOSE_WAIT	8
 #define STATE_LISTEN		10
@@ -183,7 +184,7 @@ begin_question(Question *out, int family, uint16_t flags, uint32_t states, uint3
 	out->body.idiag_states = states;
 }
 
-/* Put together a question about one connection. */
+/* Build a question about one connection. */
 void
 tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 				  uint8_t question[TCP_QUESTION_SIZE])
@@ -205,8 +206,8 @@ tcpstate_question(const TcpEndpoints *endpoints, uint32_t sequence,
 }
 
 /*
- * The next message of a datagram that belongs to the question with this sequence
- * number; false if there is no more.
+ * Find the datagram's next message that answers the question with this
+ * sequence number; false if there is none.
  */
 static bool
 next_message(const uint8_t **bytes, size_t *length, uint32_t sequence, int *type,
@@ -252,7 +253,7 @@ is_connection(const struct inet_diag_msg *socket, const TcpEndpoints *endpoints)
 		(endpoints->cookie == 0 || cookie == endpoints->cookie);
 }
 
-/* Read what is told of a socket: the body of a message. */
+/* Read the body of a message about a socket. */
 static TcpReply
 read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
 			int64_t now, TcpInfo *info)
@@ -287,10 +288,10 @@ read_socket(const uint8_t *body, size_t length, const TcpEndpoints *endpoints,
 }
 
 /*
- * What is the datagram to who has asked about this connection, under this
- * sequence number?  "info" is set if it is the reply, and left alone
- * otherwise.  A reply to another question is none to this one, even if that
- * was about the same connection.
+ * Is the datagram the reply to the question about this connection with this
+ * sequence number? "info" is set if it is, and left alone otherwise.  The
+ * reply to another question does not count, even if that was about the same
+ * connection.
  */
 TcpReply
 tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoints,
@@ -316,13 +317,14 @@ tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoint
 	return TCP_REPLY_FOREIGN;
 }
 
-/* ---------------------------------------------------------------------------
- * Listening sockets, which the kernel keeps apart from all connections: there are
- * few of them
+/*
  * ---------------------------------------------------------------------------
+ * Listening sockets, which the kernel keeps apart from connections
+ * ---------------------------------------------------------------------------
+ * /
  */
 
-/* Put together a question about all of a family. */
+/* Build a question about all listening sockets of a family. */
 void
 tcpstate_listeners_question(int family, uint32_t sequence, uint8_t question[TCP_QUESTION_SIZE])
 {
@@ -352,9 +354,9 @@ add_listener(const uint8_t *body, size_t length, uint32_t owner, TcpListeners *f
 }
 
 /*
- * Add to "found" the sockets of an owner that are in a datagram, if it is the
- * reply to the question with this sequence number.  TCP_REPLY_FOREIGN: there may be
- * more datagrams; TCP_REPLY_VALID: it was the last one.
+ * If a datagram answers the question with this sequence number, add the
+ * sockets of an owner that it lists to "found".  Returns TCP_REPLY_VALID for
+ * the last datagram, TCP_REPLY_FOREIGN if there may be more.
  */
 TcpReply
 tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner, uint32_t sequence,

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * tcpstate.h
- *	  The state of one TCP connection, and how to read what a kernel says.
+ *	  The state of a TCP connection, read from what the kernel says.
  *
- * Plain C that knows no server and makes no system call, so that it can be
- * tested and fuzzed alone: nothing that comes from the kernel is taken on
- * trust.  tcpinfo.c does the asking.
+ * Plain C without server headers or system calls, so that it can be tested and
+ * fuzzed alone: nothing that comes from the kernel is taken on trust.
+ * tcpinfo.c asks the kernel.
  *
  * The round trip is tcpi_min_rtt.  tcpi_rtt contains the client's think time,
  * because the client's acknowledgement rides on its next request for as long
@@ -24,9 +24,8 @@
 #include <stdint.h>
 
 /*
- * The counters of a connection, since it was established.  All but
- * bytes_received have 32 bits in the kernel: they are made wider by
- * tcpstate_continue().
+ * The counters of a connection since it was established.  All but
+ * bytes_received have 32 bits in the kernel; tcpstate_continue() widens them.
  */
 typedef struct TcpCounters
 {
@@ -48,15 +47,14 @@ typedef struct TcpInfo
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
 								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
-	uint32_t	owner;			/* user ID; only who asks about the
-								 * connections of others is told */
-	int64_t		duplicates;		/* segments sent again that the peer had
-								 * already, modulo 2^32; 0: or the kernel does
-								 * not say */
+	uint32_t	owner;			/* user ID; set by tcpinfo_diag_query() only */
+	int64_t		duplicates;		/* retransmitted segments that the peer had
+								 * already, modulo 2^32; 0 also where the
+								 * kernel does not say */
 	TcpCounters counters;
 } TcpInfo;
 
-/* Which connection, in the kernel's words. */
+/* Identifies a connection to the kernel. */
 typedef struct TcpEndpoints
 {
 	int			family;			/* AF_INET or AF_INET6; 0: not a TCP
@@ -71,7 +69,7 @@ typedef struct TcpEndpoints
 								 * none */
 } TcpEndpoints;
 
-/* Sockets that listen: those that have room here. */
+/* Listening sockets, as many as there is room for. */
 #define TCP_LISTENERS		32
 
 typedef struct TcpListeners
@@ -81,19 +79,19 @@ typedef struct TcpListeners
 											 * zeros is any */
 } TcpListeners;
 
-/* What a message from the kernel is to who has asked a question. */
+/* What a message from the kernel means for the question asked. */
 typedef enum TcpReply
 {
 	TCP_REPLY_FOREIGN,			/* no reply to this question: read on */
 	TCP_REPLY_VALID,
-	TCP_REPLY_GONE,				/* there is no such connection (any more) */
+	TCP_REPLY_GONE,				/* there is no such connection */
 	TCP_REPLY_REFUSED			/* the kernel will not, or cannot, reply */
 } TcpReply;
 
-/* So long after a question without a useful reply, the next one is asked. */
+/* Pause after a question without a useful reply. */
 #define TCP_PAUSE_NS		INT64_C(1000000000)
 
-/* Of a question to the kernel's socket diagnosis, in bytes. */
+/* Size of a socket diagnosis question, in bytes. */
 #define TCP_QUESTION_SIZE	72
 
 extern bool tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info);
@@ -111,7 +109,7 @@ extern void tcpstate_listeners_question(int family, uint32_t sequence,
 extern TcpReply tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner,
 										 uint32_t sequence, TcpListeners *found);
 
-/* Of two measurements of one connection, the later one. */
+/* Keep the later of two measurements of a connection. */
 static inline void
 tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
 {
