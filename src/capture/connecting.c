@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * connecting.c
- *	  See connecting.h.
+ *	  Measures this backend's connection while it is being set up.
  *
- * Nothing calls us before the server's first message, so what came before that is
- * found out then.
+ * Nothing calls us before the server's first message, which is when we find
+ * out what came before it.
  *
- * When was the socket accepted?  The postmaster forks next, and we see that.
+ * The socket was accepted just before the postmaster forked, which we see.
  *
- * Each request for encryption has eight bytes, and each refusal has one.  So on
- * a connection without encryption, the bytes that the client has acknowledged
- * are the requests that were refused.  On one with TLS, the requests are what the
- * kernel has received and the TLS library has not read.
+ * A request for encryption has eight bytes, and a refusal has one.  So on a
+ * connection without encryption, the number of bytes that the client has
+ * acknowledged is the number of requests that were refused.  On one with TLS,
+ * the requests are what the kernel has received and the TLS library has not
+ * read.
  *
- * How many round trips a TLS handshake takes depends on the version, and on
- * whether the client has guessed which key exchange the server wants: with
- * PostgreSQL's default before 18, psql guesses wrong, and the server asks again.
- * Only the messages tell.  OpenSSL shows them to a callback, which core's hook
- * for passphrases lets us set; 19 ignores that hook.  Where there is none, a
- * handshake takes one round trip with TLS 1.3, and two before that; and it is
- * taken to be over when authentication begins.
+ * The number of round trips of a TLS handshake depends on the version, and on
+ * whether the client has guessed the key exchange that the server wants: with
+ * PostgreSQL's default before 18, psql guesses wrong, and the server asks
+ * again.  Only the messages show that.  OpenSSL passes them to a callback,
+ * which we set in core's hook for passphrases.  19 ignores that hook with
+ * ssl_sni; without the callback, a handshake counts as one round trip with TLS
+ * 1.3 and two before, and as over when authentication begins.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -46,7 +47,7 @@
 
 #define MSG_AUTHENTICATION			'R'
 
-/* Of a request for encryption, in bytes. */
+/* Size of a request for encryption, in bytes. */
 #define ENCRYPTION_REQUEST_SIZE		8
 
 /* Clients ask for two kinds of encryption, once each. */
@@ -55,9 +56,9 @@
 typedef struct Connecting
 {
 	bool		noted;			/* the first message has been seen */
-	bool		gss_continues;	/* the latest one is a token of GSSAPI */
+	bool		gss_continues;	/* the latest message is a GSSAPI token */
 	bool		encrypted;
-	int			round_trips;	/* beside the last one */
+	int			round_trips;	/* all but the last one */
 	TimestampTz auth_began;
 	int64		auth_ended;
 } Connecting;
@@ -66,8 +67,8 @@ typedef struct Connecting
 typedef struct TlsHandshake
 {
 	int			round_trips;
-	bool		has_written;	/* and read nothing since */
-	int64		ended;			/* the first data came; 0: not known */
+	bool		has_written;	/* and not read since */
+	int64		ended;			/* when the first data came; 0: not known */
 } TlsHandshake;
 
 bool		connecting_in_progress = true;
@@ -75,10 +76,10 @@ bool		connecting_in_progress = true;
 static Connecting connecting;
 static TlsHandshake handshake;
 
-/* The postmaster began to fork this process; 0: that was not to be seen. */
+/* When the postmaster began to fork this process; 0: not known. */
 static int64 fork_began = 0;
 
-/* In the postmaster, and inherited by the process that it forks. */
+/* Runs in the postmaster; the forked process inherits the value. */
 static void
 before_fork(void)
 {
@@ -92,13 +93,13 @@ before_fork(void)
 
 #if defined(USE_OPENSSL) && defined(__ELF__)
 
-/* in the libraries that the server has loaded if it was built with OpenSSL */
+/* in libraries that a server built with OpenSSL has loaded */
 #pragma weak SSL_get_rbio
 #pragma weak BIO_number_read
 
 /*
- * The requests for encryption among the bytes that were received before the
- * handshake.  From 17 on there may be none.
+ * How many requests for encryption came before the handshake.  From 17 on
+ * there may be none.
  */
 static int
 requests_before_tls(int64 received)
@@ -130,15 +131,15 @@ requests_before_tls(int64 received)
 #pragma weak SSL_set_msg_callback
 #pragma weak SSL_version
 
-/* Messages and records, as their standards number them. */
+/* Numbers of messages and records in the TLS standards. */
 #define HANDSHAKE_NEW_SESSION_TICKET	4
 #define RECORD_APPLICATION_DATA			23
 
 static openssl_tls_init_hook_typ prev_tls_init_hook = NULL;
 
 /*
- * Called with each message, and with the type of each record.  What the server
- * reads after it has written, it has waited for.
+ * Called with each message, and with the type of each record.  A read after a
+ * write has cost a round trip.
  */
 static void
 look_at_message(int is_written, int version, int content_type, const void *data,
@@ -152,7 +153,7 @@ look_at_message(int is_written, int version, int content_type, const void *data,
 			handshake.round_trips++;
 		handshake.has_written = is_written;
 	}
-	/* in TLS 1.3, every record that is encrypted looks like data outside */
+	/* in TLS 1.3, every encrypted record has the type of data */
 	else if (!is_written && type == RECORD_APPLICATION_DATA &&
 			 (content_type == SSL3_RT_INNER_CONTENT_TYPE ||
 			  (content_type == SSL3_RT_HEADER && SSL_version(ssl) < TLS1_3_VERSION)))
@@ -218,7 +219,7 @@ gss_is_in_use(void)
 #endif
 }
 
-/* The round trips before the start-up packet, beside TCP's own. */
+/* The round trips before the start-up packet, without TCP's handshake. */
 static int
 encryption_round_trips(void)
 {
@@ -233,7 +234,7 @@ encryption_round_trips(void)
 	return known ? Min(acknowledged, MAX_ENCRYPTION_REQUESTS) : 0;
 }
 
-/* The process ends; its PGPROC is still there. */
+/* Exit callback, while the process still has its PGPROC. */
 static void
 exit_while_connecting(int code, Datum arg)
 {
@@ -246,22 +247,25 @@ exit_while_connecting(int code, Datum arg)
 	failed_connections_count(MyProcPort->database_name, MyProcPort->user_name, &address);
 }
 
-/* The server has something to say for the first time. */
+/* The server sends its first message. */
 static void
 note_first_message(void)
 {
 	connecting.noted = true;
 	before_shmem_exit(exit_while_connecting, (Datum) 0);
 	connecting.encrypted = MyProcPort->ssl_in_use || gss_is_in_use();
-	/* of authentication; another statement may start that timer later */
+
+	/*
+	 * authentication starts that timer; a statement may start it again later
+	 */
 	connecting.auth_began = get_timeout_start_time(STATEMENT_TIMEOUT);
 	if (MyProcPort->raddr.addr.ss_family != AF_UNIX)
 		connecting.round_trips = 1 + encryption_round_trips();
 }
 
 /*
- * Which requests for authentication does the client answer?  Of GSSAPI's tokens
- * those that another follows: the last one is the server's last word.
+ * Count the requests for authentication that the client answers.  It answers a
+ * GSSAPI token only if another one follows.
  */
 static void
 note_authentication(uint32 request)
@@ -311,8 +315,8 @@ connecting_install(void)
 }
 
 /*
- * The first ReadyForQuery was about to leave at "ready".  What the connection has
- * cost; all zero if that is not known.
+ * Return what the connection has cost when the first ReadyForQuery was about
+ * to leave, at "ready"; all zero if that is not known.
  */
 void
 connecting_done(int64 ready, int64 clock_offset, ConnectTotals *cost)
@@ -327,7 +331,7 @@ connecting_done(int64 ready, int64 clock_offset, ConnectTotals *cost)
 	if (!connecting.noted || connecting.auth_began == 0 || connecting.auth_ended == 0)
 		return;
 
-	/* moments of two clocks: none may seem to be out of its place */
+	/* these come from two clocks: keep them in order */
 	auth_began = clock_from_timestamp(clock_offset, connecting.auth_began);
 	auth_began = Min(Max(auth_began, accepted), connecting.auth_ended);
 	tls_ended = handshake.ended != 0 ? handshake.ended : auth_began;

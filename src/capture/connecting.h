@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * connecting.h
- *	  This backend's connection while it is being set up: what that costs, and
- *	  whether it fails.
+ *	  What it costs to set up this backend's connection, and whether it
+ *	  fails.
  *
- * connect_time goes from the accepted socket until the server tells its client
- * that it is ready, the first ReadyForQuery, where the session's account begins.
- * Parts of it are what came before the start-up packet, on an encrypted connection,
- * and authentication.  connect_round_trips is what the client counts: TCP's own
- * handshake, those for encryption, granted or not, those of authentication, and
- * the last one, of its last message and the ReadyForQuery.
+ * connect_time lasts from the accepted socket until the first ReadyForQuery,
+ * where the session's account begins.  Its parts are what came before the
+ * start-up packet, on an encrypted connection, and authentication.
+ * connect_round_trips is what the client counts: TCP's handshake, those for
+ * encryption, granted or not, those of authentication, and a last one from the
+ * client's last message to the ReadyForQuery.
  *
- * wire.c shows the server's messages until then.  Nothing here is on the path of
- * a session's requests.
+ * wire.c passes the server's messages until then.  No request of a session
+ * comes here.
  *
- * A connection that ends before that has failed.  It is counted once
- * authentication has begun, for before that the process has no access to
- * shared memory, and nobody knows who it was.
+ * A connection that ends before the ReadyForQuery has failed.  It is counted
+ * only if authentication has begun: before that, the process has no access to
+ * shared memory, and does not know whose connection it is.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -27,7 +27,7 @@
 
 #include "connect_cost.h"
 
-/* Until the session is attached, or it is clear that it never will be. */
+/* True until the session is attached, or is known never to be. */
 #pragma GCC visibility push(hidden)
 extern bool connecting_in_progress;
 #pragma GCC visibility pop

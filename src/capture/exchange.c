@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * exchange.c
- *	  See exchange.h.
+ *	  Books, publishes and records the events of this backend's account.
  *
  * Nothing needs to be undone if the socket's flush() does not return: a FATAL
- * error then leads to the exit callback, which closes the account wherever it
- * is.
+ * error leads to the exit callback, which closes the account in any state.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -26,12 +25,13 @@
 #include "utils/backend_status.h"
 
 StaticAssertDecl(QUIET_AFTER_NS >= 2 * LONG_WAIT_NS,
-				 "who was quiet must not be on the plain path");
-StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "no plain wait may end a burst");
+				 "a session that was quiet must not be on the plain path");
+StaticAssertDecl(BURST_THINK_NS >= LONG_WAIT_NS, "a plain wait must not end a burst");
 
 /*
- * What has arrived is read at once.  If a request that seemed to have arrived
- * took longer than this, and longer than a round trip, was it complete?
+ * A request that has arrived is read at once.  If one that seemed to have
+ * arrived took longer than this and than a round trip, it may have been
+ * incomplete.
  */
 #define LATE_REQUEST_NS				NS_PER_MS
 
@@ -40,7 +40,7 @@ OwnSession	my_session = {
 	.xact_status = 'I'
 };
 
-/* May anything be plain, or is each exchange and each wait to be looked at? */
+/* May anything be plain, or must each exchange and each wait be looked at? */
 bool
 exchange_may_be_plain(void)
 {
@@ -48,8 +48,8 @@ exchange_may_be_plain(void)
 }
 
 /*
- * How the wait that begins will be split, but for a response that may drain, and
- * whether it is plain.  The request behind it has arrived already, if "pipelined".
+ * Decide how the wait that begins will be split, but for the drain, and
+ * whether it is plain.  If "pipelined", the next request has arrived already.
  */
 LedgerWaitTerms
 exchange_next_wait(bool pipelined, char xact_status)
@@ -62,13 +62,13 @@ exchange_next_wait(bool pipelined, char xact_status)
 		terms.pipelined = true;
 		my_session.times_blocked = process_times_blocked();
 	}
-	/* all of it is idle, however short */
+	/* all of such a wait is idle, however short */
 	if (pooler_has_wait(xact_status))
 		terms.idle_threshold = 0;
 	return terms;
 }
 
-/* A part of the response has been sent, or all of it; in a write section. */
+/* Publish that "bytes" of the response were sent; in a write section. */
 void
 exchange_publish_sent(int64 bytes)
 {
@@ -82,7 +82,7 @@ exchange_publish_sent(int64 bytes)
  * ---------------------------------------------------------------------------
  */
 
-/* The statement's work is done at "at"; what was sent for it is known. */
+/* Complete the record of a statement whose work ended at "at". */
 void
 exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
@@ -93,7 +93,10 @@ exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 	{
 		int64		recv = Min(sampled->recv - my_session.record_recv, record->exec);
 
-		/* what was sampled is of the whole exchange */
+		/*
+		 * the samples are of the whole exchange: leave what earlier records
+		 * have
+		 */
 		recv = Max(recv, 0);
 		record->recv += recv;
 		record->exec -= recv;
@@ -104,9 +107,9 @@ exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 }
 
 /*
- * Somebody has taken the tally, or is about to, or it is older than a reset: in
- * that case the statement in progress does not count, and nothing is plain
- * until both the wait and the exchange in progress are over.
+ * Another process has taken the tally, or is about to, or the tally is older
+ * than a reset.  If it is older, the statement in progress does not count, and
+ * nothing is plain until the exchange or wait in progress is over.
  */
 void
 exchange_settle(void)
@@ -117,9 +120,10 @@ exchange_settle(void)
 }
 
 /*
- * Find the place in the tally of the statement of the record, which is not where the
- * hint says, or get one for it.  If all are in use, what is in them is added to their
- * table.  That takes locks, so this is called only where none can be held.
+ * Find or make the tally's entry for the record's statement, which is not
+ * where the hint says.  If all entries are in use, they are added to the table
+ * of statements.  That takes locks, so this is called only where none can be
+ * held.
  */
 void
 exchange_look_up_statement(void)
@@ -131,7 +135,7 @@ exchange_look_up_statement(void)
 	if (likely(tally_look_up(queryid, userid)))
 		return;
 	accumulate_begin(my_session.index);
-	/* what somebody has taken is not there any more */
+	/* empty a tally that another process has taken */
 	exchange_write_begin();
 	slot_write_end(my_session.slot);
 	accumulate_own_statements();
@@ -142,7 +146,7 @@ exchange_look_up_statement(void)
 	(void) tally_look_up(queryid, userid);
 }
 
-/* Add the record, whose statement has its place; in a write section. */
+/* Add the record to its statement's entry; in a write section. */
 static void
 count_record(bool in_block)
 {
@@ -156,9 +160,9 @@ count_record(bool in_block)
 }
 
 /*
- * The exchange in progress has ended, and with it its last statement, which has
- * its place; in a write section.  It may be no request: nobody asked for it, or it has
- * been counted up to a flush in its middle.
+ * Count the exchange that has ended, and its last statement, which has an
+ * entry in the tally; in a write section.  "is_request" is false if no client
+ * asked for it, or if it was counted before, up to a flush in its middle.
  */
 void
 exchange_count_exchange(bool is_request, bool in_xact)
@@ -174,9 +178,7 @@ exchange_count_exchange(bool is_request, bool in_xact)
 					  (my_ledger()->totals.network - exchange_before()->network));
 }
 
-/*
- * The wait after it has ended, by a request or not; in a write section.
- */
+/* Count the wait that has ended, by a request or not; in a write section. */
 void
 exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 {
@@ -188,8 +190,8 @@ exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 }
 
 /*
- * The record is complete, with so long a round trip after it, and the exchange goes on
- * in another one: at "at", with the same statement or the next.
+ * Complete the record with a round trip of "network" after it.  The exchange
+ * goes on in another record at "at", with the same statement or the next.
  */
 static void
 begin_next_record(int64 at, int64 network, bool same_statement)
@@ -212,8 +214,8 @@ begin_next_record(int64 at, int64 network, bool same_statement)
 }
 
 /*
- * A part of the exchange has ended, with a turn of so long a round trip or (0) with a
- * statement; the next one begins at "at".
+ * Count a part of the exchange, which has ended with a turn of length
+ * "network" or, if 0, with a statement; the next part begins at "at".
  */
 static void
 count_part(int64 at, int64 network, bool same_statement)
@@ -234,9 +236,9 @@ count_part(int64 at, int64 network, bool same_statement)
 }
 
 /*
- * Another statement begins in the same exchange, after "unsent_bytes" have
- * been put into core's send buffer.  Never called where locks may be held, so
- * the tally can be added to the tables.
+ * Another statement begins in the same exchange, with "unsent_bytes" in core's
+ * send buffer.  Never called where locks may be held, since the tally may have
+ * to be added to the tables.
  */
 void
 exchange_next_statement(int64 at, int64 unsent_bytes)
@@ -269,9 +271,9 @@ exchange_begin(int64 at, bool is_request)
 	bool		later;
 
 	/*
-	 * The request seemed to have arrived before the wait began.  Was that a
-	 * part of a message only, or something that nobody answers?  What has
-	 * arrived is read at once; if that takes long, there was no processor.
+	 * The request seemed to have arrived before the wait began.  If reading
+	 * it took long, and not for want of a processor, then what had arrived
+	 * was only a part of a message, or needs no response.
 	 */
 	later = ledger->wait.pipelined && at - ledger->since > Max(ledger->wait.rtt, LATE_REQUEST_NS) &&
 		process_times_blocked() != my_session.times_blocked;
@@ -305,9 +307,9 @@ exchange_begin(int64 at, bool is_request)
 }
 
 /*
- * The wait in progress is over: a request was read, when core took "stamp".  If
- * the wait seems long, or to have had a negative length, perhaps the wall clock
- * has stepped, and the offset is out of date.
+ * A request ends the wait in progress: it was read when core took "stamp".  If
+ * the wait seems long or negative, the wall clock may have stepped, so that
+ * the offset is out of date.
  */
 void
 exchange_begin_request(TimestampTz stamp)
@@ -323,8 +325,8 @@ exchange_begin_request(TimestampTz stamp)
 }
 
 /*
- * What looked like the end of an exchange was somebody's flush in its middle, up to
- * which its record goes.
+ * What looked like the end of an exchange was a flush in its middle.  Its
+ * record ends there.
  */
 void
 exchange_wait_was_work(void)
@@ -343,7 +345,7 @@ exchange_wait_was_work(void)
 		begin_next_record(my_ledger()->since, 0, true);
 }
 
-/* In a wait: what had arrived when it began turns out to be no request. */
+/* In a wait: what had arrived when it began was not a request. */
 void
 exchange_note_not_pipelined(void)
 {
@@ -355,9 +357,9 @@ exchange_note_not_pipelined(void)
 }
 
 /*
- * In a wait the backend sends "bytes" of its own accord: at "notified_at", if that is not
- * 0, a notification to its client, which listens.  The record of the statement before
- * still has the whole wait behind it.
+ * In a wait the backend sends "bytes" of its own accord: a notification at
+ * "notified_at", if that is not 0.  Then the client was listening.  The record
+ * of the statement before it still gets the whole wait.
  */
 void
 exchange_note_unsolicited(int64 bytes, int64 notified_at)
@@ -380,8 +382,8 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 }
 
 /*
- * The account before anything of the exchange in progress was sent, and before its
- * turns: before the first event that is not plain.
+ * The account before the first event of the exchange in progress that is not
+ * plain, and so before its sends and turns.
  */
 const LedgerTotals *
 exchange_before(void)
@@ -407,9 +409,7 @@ exchange_begin_turn(int64 now)
 	slot_write_end(my_session.slot);
 }
 
-/*
- * A round trip inside the exchange begins, and nobody can tell when it ends.
- */
+/* Count a round trip inside the exchange whose end cannot be seen. */
 void
 exchange_count_turn(void)
 {
@@ -419,9 +419,9 @@ exchange_count_turn(void)
 }
 
 /*
- * The first data came at "now", or something else that must be seen to.  The
- * record of the statement ends here, and goes on in another: only so can each
- * of them be followed by a round trip.
+ * The turn ends at "now", with the first data or an interrupt.  The statement
+ * goes on in another record, since each record is followed by one round trip
+ * at most.
  */
 void
 exchange_end_turn(int64 now, bool is_turn)
@@ -449,9 +449,7 @@ exchange_turn_was_work(void)
 	slot_write_end(my_session.slot);
 }
 
-/*
- * So many bytes of the response are about to be handed to the socket.
- */
+/* "bytes" of the response are about to be handed to the socket. */
 void
 exchange_begin_send(int64 now, size_t bytes)
 {
@@ -489,9 +487,9 @@ exchange_end_send(int64 now, int64 bytes)
 }
 
 /*
- * Is the exchange that has ended at "now", with these last bytes sent, one for
- * the log?  Then its account is written there, and returned is when that was
- * done: until then the session goes on executing.
+ * Log the exchange that has ended at "now", with its last "bytes" sent, if it
+ * was slow.  Returns when the line was written: until then the session goes on
+ * executing.
  */
 static int64
 log_if_slow(int64 now, int64 *bytes)
@@ -531,9 +529,9 @@ log_if_slow(int64 now, int64 *bytes)
 }
 
 /*
- * The socket has taken the last "bytes" of the response: a wait begins.  The
- * next request had arrived before, if "pipelined".  Unless "is_over" it may still
- * turn out to be no wait.
+ * The socket has taken the last "bytes" of the response: a wait begins.  If
+ * "pipelined", the next request had arrived before.  Unless "is_over", this
+ * may turn out not to be a wait.
  */
 void
 exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_over)

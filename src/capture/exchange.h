@@ -1,25 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * exchange.h
- *	  This backend's account: events in; ledger, slot, tally and
- *	  records out.
+ *	  Turns this backend's events into its ledger, slot, tally and records.
  *
- * wire.c says when an exchange begins and when its response is sent; this is
- * where that is booked in the ledger, published in the slot, added to the
- * tally and written into the flight recorder, and where the kernel is asked
- * about the connection.
+ * wire.c says when an exchange begins and when its response is sent.  Here
+ * that is booked in the ledger, published in the slot, added to the tally and
+ * written into the flight recorder, and the kernel is asked about the
+ * connection.
  *
- * The plain exchange is here, for wire.c to inline: it takes two write
- * sections, one when a request has been read and one when the response is
- * gone.  A response that cannot block (it is the only one in the kernel, and
- * smaller than core's send buffer) is not published as being sent while it
- * is: should it block all the same, its backend's wait event shows that.
- * Everything else goes through exchange.c, event by event.
+ * The plain exchange is in this file, for wire.c to inline.  It takes two
+ * write sections: one when a request has been read, and one when the response
+ * has been handed over.  A response that cannot block (it is the only one in
+ * the kernel, and smaller than core's send buffer) is not published while it
+ * is being sent; should it block all the same, its backend's wait event shows
+ * that.  Everything else goes through exchange.c, event by event.
  *
  * Hot path: the session's own slot and tally only, no lock, no allocation, no
- * error.  The one exception: a session that uses more statements than its
- * tally has places for adds all of them to their table when a place is needed,
- * behind an exchange or between two statements.
+ * error.  There is one exception: when a session needs an entry in a full
+ * tally, it adds all entries to the table of statements, after an exchange or
+ * between two statements.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -39,47 +38,49 @@
 #include "session_slot.h"
 #include "tally.h"
 
-/* Before a shorter exchange is over, no other request is looked for. */
+/* In a shorter exchange, the kernel is not asked for the next request. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
 
 typedef struct OwnSession
 {
-	/* of each exchange: close together, for these lines it has to fetch */
+	/* used in each exchange: close together, to touch few cache lines */
 	SessionSlot *slot;			/* NULL until the first ReadyForQuery */
-	uint32		state;			/* bits, see below */
+	uint32		state;			/* STATE_... bits, see below */
 	bool		in_block;		/* the exchange begins in a transaction block */
 	char		xact_status;	/* of the latest ReadyForQuery */
 	int64		began;			/* the exchange */
 	int64		clock_base;		/* of core's timestamps, see
 								 * exchange_time_of() */
 	int64		next_kernel_info;	/* do not ask the kernel before */
-	int64		statements;		/* completed and not yet published, as the
-								 * next */
+	int64		statements;		/* completed and not yet published, like
+								 * transactions */
 	int64		transactions;
 	RecorderWriter recorder;	/* the record itself is recorder.next */
-	int64		record_bytes;	/* of the response: sent before this statement */
+	int64		record_bytes;	/* sent for earlier statements */
 	int64		response_bytes; /* sent and published */
 	int64		wait_before;
 
-	/* of some only */
+	/* used in some exchanges only */
 	int			index;			/* the slot's number */
 	bool		renamed;		/* application_name may have changed */
-	long		times_blocked;	/* when a pipelined wait began */
-	uint64		unsolicited_after;	/* exchange in whose wait the backend sent
-									 * something of its own accord */
-	int64		notified;		/* of this wait: idle before a notification */
-	int64		record_recv;	/* of what was sampled: booked on those before */
-	RunQueue	run_queue;		/* when the kernel was asked last ... */
-	int64		round_trips;	/* ... and so many there were in the account */
-	uint32		clock_steps;	/* of the wall clock, which have been dealt
-								 * with */
+	long		times_blocked;	/* as a pipelined wait began */
+	uint64		unsolicited_after;	/* the exchange before the wait in which
+									 * the backend last sent something of its
+									 * own accord */
+	int64		notified;		/* idle time in this wait, before a
+								 * notification */
+	int64		record_recv;	/* sampled recv time in earlier records of the
+								 * exchange */
+	RunQueue	run_queue;		/* when the kernel was last asked ... */
+	int64		round_trips;	/* ... and the account's round trips then */
+	uint32		clock_steps;	/* steps of the wall clock dealt with */
 	int64		client_rtt;		/* between a pooler and its client; 0: not
 								 * known */
-	LedgerTotals before;		/* what is not plain in the exchange ... */
-	uint64		before_number;	/* ... that has this number */
+	LedgerTotals before;		/* the account before what is not plain ... */
+	uint64		before_number;	/* ... in the exchange with this number */
 } OwnSession;
 
-/* read for each message: not through the table of exported symbols */
+/* hidden: it is read for each message */
 #pragma GCC visibility push(hidden)
 extern OwnSession my_session;
 #pragma GCC visibility pop
@@ -91,29 +92,28 @@ my_ledger(void)
 }
 
 /*
- * Where the session is, whether what it does is plain, and what of a statement is in
- * progress: bits of one word, for each message and each statement asks for several of
- * them.  The first five fit into a byte, see wire.c.
+ * The state of the session and of its statement: bits of one word, since each
+ * message and each statement tests several of them.  The first five fit into a
+ * byte, see wire.c.
  */
-#define STATE_OFF				0x0001	/* nothing is counted, */
-#define STATE_IN_EXCHANGE		0x0002	/* or there is an exchange, */
-#define STATE_IN_WAIT			0x0004	/* or a wait */
-#define STATE_STATEMENT_DONE	0x0008	/* it is complete; what follows is the
-										 * next */
-#define STATE_SUSPENDED			0x0010	/* a portal of this transaction was
-										 * not read to its end: see wire.c */
-#define STATE_PLAIN				0x0020	/* the wait, or the exchange, may end
-										 * on the plain path */
-#define STATE_RECORDING			0x0040	/* in an exchange that is recorded */
-#define STATE_COUNTS			0x0080	/* there is a record of the statement
-										 * in progress or, in a wait, of the
-										 * last, not older than a reset */
-#define STATE_STATEMENT_BEGUN	0x0100	/* its hook has been called */
-#define STATE_NESTED			0x0200	/* what runs is inside of a statement */
-#define STATE_STATEMENT_PREPARED	0x0400	/* that was what the exchange was
-											 * about */
-#define STATE_STATEMENT_BEFORE	0x0800	/* one was executed in this exchange
-										 * and has its own record */
+#define STATE_OFF				0x0001	/* nothing is counted */
+#define STATE_IN_EXCHANGE		0x0002	/* in an exchange */
+#define STATE_IN_WAIT			0x0004	/* in a wait */
+#define STATE_STATEMENT_DONE	0x0008	/* the statement is complete */
+#define STATE_SUSPENDED			0x0010	/* a portal was not read to its end in
+										 * this transaction: see wire.c */
+#define STATE_PLAIN				0x0020	/* the wait or exchange may end on the
+										 * plain path */
+#define STATE_RECORDING			0x0040	/* the exchange in progress is
+										 * recorded */
+#define STATE_COUNTS			0x0080	/* the latest statement has a record
+										 * that is not older than a reset */
+#define STATE_STATEMENT_BEGUN	0x0100	/* the statement's hook has been
+										 * called */
+#define STATE_NESTED			0x0200	/* inside a statement */
+#define STATE_STATEMENT_PREPARED	0x0400	/* a statement was prepared */
+#define STATE_STATEMENT_BEFORE	0x0800	/* an earlier statement of this
+										 * exchange has its own record */
 
 static inline bool
 exchange_state(uint32 bits)
@@ -155,9 +155,11 @@ extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
 extern void exchange_look_up_statement(void);
 
-/* ---------------------------------------------------------------------------
- * Records and tally: one statement's part of an exchange each
+/*
  * ---------------------------------------------------------------------------
+ * Records and tally: one entry for each statement of an exchange
+ * ---------------------------------------------------------------------------
+ * /
  */
 
 static inline FlightRecord *
@@ -166,7 +168,7 @@ exchange_record(void)
 	return my_session.recorder.next;
 }
 
-/* Field by field; what is not set here is when the record is finished. */
+/* Fields that are not set here are set when the record is finished. */
 static inline void
 exchange_record_begin(int64 at, Oid userid, uint8 flags)
 {
@@ -180,10 +182,9 @@ exchange_record_begin(int64 at, Oid userid, uint8 flags)
 }
 
 /*
- * Find the place in the tally for the statement that the record is about.
- * Where there is none, it may take locks to get one, so none may be held, and a
- * reset may show.  Returns it, which is my_tally.current; or NULL if what was plain is
- * not any more.
+ * Find the tally's entry for the record's statement, and make it current.
+ * Making a new entry may take locks, so none may be held, and may notice a
+ * reset.  Returns NULL if the exchange is not plain, or has ceased to be.
  */
 static inline CountedStatement *
 exchange_find_statement(void)
@@ -198,8 +199,8 @@ exchange_find_statement(void)
 }
 
 /*
- * The statement was executed, or prepared: does it repeat one?  A FETCH goes on with
- * what another one has begun, so it does not.
+ * Count repeats of a statement that was executed or prepared.  A FETCH goes on
+ * with what another one has begun, so it repeats nothing.
  */
 static inline void
 exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
@@ -234,8 +235,8 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 }
 
 /*
- * Complete a statement's record with its part of the exchange, and add it to its
- * place in the tally; in a write section.
+ * Complete a statement's record with its part of the exchange, and add it to
+ * the statement's entry in the tally; in a write section.
  */
 static pg_attribute_always_inline void
 exchange_count_statement(FlightRecord *record, CountedStatement *statement, int64 exec,
@@ -255,7 +256,7 @@ exchange_count_statement(FlightRecord *record, CountedStatement *statement, int6
 	exchange_count_repeats(record, statement, statements, in_block);
 }
 
-/* The same for the wait after the exchange, if a request ended it. */
+/* Add the wait after an exchange to its last statement's entry. */
 static inline void
 exchange_count_wait(const LedgerWait *wait)
 {
@@ -268,7 +269,9 @@ exchange_count_wait(const LedgerWait *wait)
 	burst_wait(&my_tally.burst, wait->network, wait->client);
 }
 
-/* The record of the exchange's last statement, with the wait that followed it. */
+/*
+ * Finish the record of the exchange's last statement with the wait after it.
+ */
 static inline void
 exchange_record_finish(const LedgerWait *wait)
 {
@@ -297,7 +300,7 @@ exchange_note_statement(void)
 	}
 }
 
-/* A parameter has changed: perhaps application_name. */
+/* A parameter has changed, perhaps application_name. */
 static inline void
 exchange_note_parameter(void)
 {
@@ -311,9 +314,9 @@ exchange_note_parameter(void)
  */
 
 /*
- * Begin to publish and to count, until slot_write_end(): nothing in between may
- * raise an error, block or return.  Somebody may have come in between: then
- * what is recorded may not count any more, and what comes is not plain.
+ * Begin to publish and to count, until slot_write_end(): nothing in between
+ * may raise an error, block or return.  If the tally was taken or a reset
+ * came, see exchange_settle().
  */
 static inline void
 exchange_write_begin(void)
@@ -324,8 +327,8 @@ exchange_write_begin(void)
 }
 
 /*
- * The same where everything is as it should be, which is the hot path; else
- * false, and there is no write section.
+ * The same on the hot path.  Returns false, without a write section, if the
+ * tally was taken or a reset came.
  */
 static inline bool
 exchange_write_begin_plain(SessionSlot *slot)
@@ -348,14 +351,14 @@ exchange_request_was_read(TimestampTz stamp)
 	return stamp != my_session.slot->published.request_stamp;
 }
 
-/* When was it that core took "stamp"? */
+/* Convert core's "stamp" to monotonic time. */
 static inline int64
 exchange_time_of(TimestampTz stamp)
 {
 	return stamp * NS_PER_US + my_session.clock_base;
 }
 
-/* What follows in this process when an exchange has begun at "at". */
+/* Set up this process's state for an exchange that has begun at "at". */
 static inline void
 exchange_enter(int64 at)
 {
@@ -375,8 +378,8 @@ exchange_enter(int64 at)
 }
 
 /*
- * The plain wait in progress is over: a request was read at "at".  False if the
- * wait is not a plain one, or there is something else to do.
+ * End a plain wait: a request was read at "at".  Returns false if the wait is
+ * not plain, or if the kernel is to be asked.
  */
 static pg_attribute_always_inline bool
 exchange_begin_plain(int64 at)
@@ -415,7 +418,7 @@ exchange_begin_plain(int64 at)
  * ---------------------------------------------------------------------------
  */
 
-/* Is it the only one in the kernel, and its only part? */
+/* Is the response the only one in the kernel, and not sent in parts? */
 static inline bool
 exchange_response_cannot_block(void)
 {
@@ -423,10 +426,10 @@ exchange_response_cannot_block(void)
 }
 
 /*
- * Before the response leaves: has the next request arrived in the kernel?
- * Afterwards would be too late to tell, for a client that is close by answers
- * before flush() returns.  It is a system call, and so not for each exchange:
- * only if requests have been seen queued, or one had some time to arrive.
+ * Has the next request arrived in the kernel?  This is asked before the
+ * response leaves, since a client close by answers before flush() returns.  It
+ * costs a system call, so it is asked only if requests have been seen queued,
+ * or if one had some time to arrive.
  */
 static inline bool
 exchange_request_has_arrived(int64 now)
@@ -451,7 +454,7 @@ exchange_wait_terms(const SessionSlot *slot, char xact_status)
 	return terms;
 }
 
-/* What was counted since the last time is published with an event. */
+/* Publish what was counted since the last event. */
 static inline void
 exchange_publish_counters(LedgerTotals *totals)
 {
@@ -462,9 +465,8 @@ exchange_publish_counters(LedgerTotals *totals)
 }
 
 /*
- * The exchange that ends is recorded, as the next one may be: its statement, which
- * has its place in the tally, and itself; in a write section.  Some bytes were sent
- * from "sending_since" to "now".
+ * Count a plain exchange and its statement; in a write section.  The response
+ * was sent from "sending_since" to "now".
  */
 static pg_attribute_always_inline void
 exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now, int64 bytes,
@@ -474,7 +476,7 @@ exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now
 	bool		in_block = in_xact | my_session.in_block;
 
 	record->xact_status = my_session.xact_status;
-	/* a next statement's timestamp is some fraction of a microsecond off */
+	/* not negative, although timestamps are rounded */
 	exchange_count_statement(record, statement, Max(sending_since - record->start, 0),
 							 now - sending_since, bytes - my_session.record_bytes, in_block);
 	if (unlikely(in_block))
@@ -483,9 +485,9 @@ exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now
 }
 
 /*
- * A plain response, of "bytes", was sent from "sending_since" to "now"; the
- * exchange is over, and the next request had not arrived before.  False if it was
- * not plain after all.  Its caller knows of STATE_COUNTS.
+ * End a plain exchange, whose response of "bytes" was sent from
+ * "sending_since" to "now"; the next request had not arrived before.  Returns
+ * false if it was not plain after all.  "counts" is STATE_COUNTS.
  */
 static pg_attribute_always_inline bool
 exchange_end_plain(int64 sending_since, int64 now, int64 bytes, bool counts)

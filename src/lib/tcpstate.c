@@ -317,11 +317,9 @@ tcpstate_reply(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoint
 	return TCP_REPLY_FOREIGN;
 }
 
-/*
- * ---------------------------------------------------------------------------
+/* ---------------------------------------------------------------------------
  * Listening sockets, which the kernel keeps apart from connections
  * ---------------------------------------------------------------------------
- * /
  */
 
 /* Build a question about all listening sockets of a family. */
