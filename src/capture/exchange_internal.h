@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exchange_internal.h
- *	  What the files that implement exchange.h share.
+ *	  Shared by the files that implement exchange.h.
  *
  *	exchange.c			the events, with their records and the tally
  *	exchange_kernel.c	what the kernel is asked
@@ -16,7 +16,7 @@
 
 #include "exchange.h"
 
-/* What the kernel has not been asked. */
+/* A TcpInfo that the kernel has not been asked for. */
 #define NOT_ASKED				{.measured_at = 0}
 
 /* exchange_kernel.c */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exchange_kernel.c
- *	  What the kernel knows of this backend's connection and process.
+ *	  Asks the kernel about this backend's connection and process.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,18 +13,20 @@
 #include "pooler.h"
 #include "tcpinfo.h"
 
-/* A response this large may still be leaving the kernel when we are done. */
+/*
+ * A response larger than this may still be leaving the kernel during the wait.
+ */
 #define DRAIN_CHECK_BYTES			16384
 
 /*
- * A client's kernel delays an acknowledgement by less (Linux: 40 ms).  The
- * first repetition for want of one comes after 200 ms.
+ * A client's kernel delays an acknowledgement by less than this (Linux: 40
+ * ms).  The first retransmission for lack of one comes after 200 ms.
  */
 #define DELAYED_ACK_NS				(150 * NS_PER_MS)
 
 /*
- * What the sampler has seen of the exchange in progress, or of the wait after
- * it; NULL if nothing.
+ * Return what the sampler has seen of the exchange in progress or of the wait
+ * after it; NULL if nothing.
  */
 const LedgerSampled *
 exchange_sampled(void)
@@ -41,8 +43,8 @@ is_tcp(void)
 }
 
 /*
- * Ask about the connection, if that is wanted: counters continue those that are
- * published.
+ * Ask about the connection, if enabled.  The counters continue the published
+ * ones.
  */
 bool
 exchange_ask_kernel(int64 now, TcpInfo *info)
@@ -64,8 +66,8 @@ exchange_publish_kernel_info(const TcpInfo *info)
 }
 
 /*
- * Book for how long the session was ready to run without getting a processor,
- * since the latest time; in a write section.
+ * Book how long the session was ready but not running since the last call; in
+ * a write section.
  */
 void
 exchange_publish_run_queue(const RunQueue *run_queue)
@@ -74,7 +76,7 @@ exchange_publish_run_queue(const RunQueue *run_queue)
 	const RunQueue *before = &my_session.run_queue;
 	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
-	/* a reset has come in between */
+	/* there was a reset */
 	if (round_trips < my_session.round_trips)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
@@ -88,7 +90,7 @@ exchange_publish_run_queue(const RunQueue *run_queue)
 	my_session.round_trips = round_trips;
 }
 
-/* Has the wall clock stepped? */
+/* Replace the clock offset if the wall clock has stepped. */
 void
 exchange_refresh_clock_offset(void)
 {
@@ -104,8 +106,8 @@ exchange_refresh_clock_offset(void)
 }
 
 /*
- * Once in a while, at the beginning of a request: ask what the kernel knows, and the
- * pooler's how far behind it the client is.
+ * Ask the kernel for everything that is refreshed at intervals, and look up
+ * the round trip between a pooler and its client.
  */
 void
 exchange_refresh_kernel_info(int64 now)
@@ -116,7 +118,9 @@ exchange_refresh_kernel_info(int64 now)
 	int64		again;
 	bool		known;
 
-	/* the sampler has seen it step, perhaps by less than shows here */
+	/*
+	 * the sampler has seen the clock step, perhaps by too little to see here
+	 */
 	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
 	{
 		my_session.clock_steps = slot_control->clock_steps;
@@ -138,8 +142,8 @@ exchange_refresh_kernel_info(int64 now)
 }
 
 /*
- * How long the kernel went on sending the response that the wait in progress
- * followed, if it can tell: its own clocks do.
+ * Ask the kernel how long it went on sending the response before the wait in
+ * progress.  Returns false if it does not say.
  */
 bool
 exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
@@ -153,7 +157,7 @@ exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
 	return true;
 }
 
-/* What the sampler knows of that comes first; inside a write section only. */
+/* Prefer what the sampler knows of the drain; in a write section. */
 const LedgerDrain *
 exchange_best_drain(const LedgerDrain *measured)
 {
@@ -163,10 +167,11 @@ exchange_best_drain(const LedgerDrain *measured)
 }
 
 /*
- * Was what has been sent again in the wait that began at "since" nothing but
- * a probe?  Where a response takes several segments the kernel sends the last
- * one again after two round trips, in case it was lost.  A client that thinks
- * for longer, and acknowledges late, had it all along and says so.
+ * Were the retransmissions since "since", when the wait began, nothing but a
+ * probe?  If a response takes several segments, the kernel sends the last one
+ * again after two round trips without an acknowledgement.  A client that had
+ * received it, and acknowledges late because it thinks, reports it as a
+ * duplicate.
  */
 static bool
 was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
@@ -178,11 +183,11 @@ was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
 }
 
 /*
- * A response that was lost is sent again, a fifth of a second later as a rule:
- * until then the client had nothing to respond to.  The kernel knows when it
- * last sent data, and in a wait it has no other to send.  Most requests that
- * are lost on their way here show as well: they carried the acknowledgement of
- * the response, for want of which that is sent again.
+ * Measure how long the client lacked a response that was lost and sent again,
+ * usually a fifth of a second later.  The kernel knows when it last sent data,
+ * and in a wait it has no other data to send.  Most lost requests show here,
+ * too: they carried the acknowledgement of the response, which is sent again
+ * for lack of it.
  */
 bool
 exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
@@ -202,8 +207,8 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 }
 
 /*
- * Sending is over: for how long of it was the client the cause, as far as the
- * kernel knows?  It is asked only where sending took long.
+ * How long was the send that has ended blocked by the client, as far as the
+ * kernel knows?  It is asked only if sending took long.
  */
 int64
 exchange_blocked_by_client(int64 now, TcpInfo *info)
@@ -217,7 +222,7 @@ exchange_blocked_by_client(int64 now, TcpInfo *info)
 	return info->rwnd_limited - before->rwnd_limited;
 }
 
-/* What the kernel has received of the client so far; -1: not known. */
+/* How many bytes the kernel has received from the client; -1 if not known. */
 int64
 exchange_bytes_received(int64 now)
 {
@@ -226,7 +231,7 @@ exchange_bytes_received(int64 now)
 	return exchange_ask_kernel(now, &info) ? info.counters.bytes_received : -1;
 }
 
-/* Will the response go on leaving the kernel in the wait that begins? */
+/* Will the kernel go on sending the response in the wait that begins? */
 bool
 exchange_response_drains(int64 now, int64 bytes, TcpInfo *info)
 {

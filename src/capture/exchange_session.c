@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exchange_session.c
- *	  The life of this backend's account: where it begins, pauses and ends.
+ *	  Begins, pauses and ends this backend's account.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -17,7 +17,10 @@
 #include "pooler.h"
 #include "storage/ipc.h"
 
-/* Finish what is recorded and counted when counting stops; in a write section. */
+/*
+ * Finish the record and the counts of the exchange in progress when counting
+ * stops; in a write section.
+ */
 static void
 stop_recording(LedgerPhase phase, bool is_request, int64 began, const LedgerSampled *sampled)
 {
@@ -30,7 +33,7 @@ stop_recording(LedgerPhase phase, bool is_request, int64 began, const LedgerSamp
 	exchange_count_exchange(is_request, false);
 }
 
-/* Close the account, wherever it is; it may be started again. */
+/* Close the account, in any state. It may be started again. */
 static void
 stop_counting(void)
 {
@@ -57,7 +60,7 @@ stop_counting(void)
 		(void) exchange_find_statement();
 	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue);
 	now = clock_now();
-	/* what has passed since the latest question, of a short session all of it */
+	/* book what the kernel has counted since it was last asked */
 	if (phase != LEDGER_WAITING || !ledger->wait.draining)
 		(void) exchange_ask_kernel(now, &info);
 	else if (exchange_measure_drain(now, &info, &measured))
@@ -81,7 +84,7 @@ stop_counting(void)
 	my_session.state = STATE_OFF;
 }
 
-/* Start the account at "now", in a wait. */
+/* Start the account with a wait, at "now". */
 static void
 start_counting(int64 now)
 {
@@ -104,15 +107,13 @@ start_counting(int64 now)
 	active_announce(my_session.index);
 }
 
-/*
- * The session ends, for whatever reason; its PGPROC is still there.
- */
+/* Exit callback, while the process still has its PGPROC. */
 static void
 session_exit(int code, Datum arg)
 {
 	if (my_session.slot == NULL)
 		return;
-	/* it will be rolled back, when nobody counts any more */
+	/* the transaction will be rolled back after this, uncounted */
 	if (!exchange_state(STATE_OFF) && IsTransactionState())
 		my_session.transactions++;
 	slot_close(my_session.slot);
@@ -153,18 +154,21 @@ attach(int64 now)
 	active_enter(my_session.index);
 	accumulate_attach(my_session.index, session, &cost);
 	before_shmem_exit(session_exit, (Datum) 0);
-	/* the first one: there may be no sampler to say so */
+	/* the first session removes the file, in case there is no sampler */
 	if (session == 1)
 		persist_remove_file();
 }
 
-/* application_name, or how to read it, may have changed. */
+/*
+ * Move to another client group if application_name, or how it is read, has
+ * changed.
+ */
 static void
 look_at_name(void)
 {
 	if (pgnetlat_names_changed)
 		(void) pooler_ends_exchange(true, true);
-	/* before what has been counted so far is booked for good */
+	/* before the counts so far are added to the old group */
 	if (!exchange_state(STATE_OFF))
 		exchange_refresh_kernel_info(clock_now());
 	accumulate_rename(my_session.index);
@@ -172,7 +176,7 @@ look_at_name(void)
 }
 
 /*
- * After ReadyForQuery has left: what must not happen in the middle of an
+ * Called after ReadyForQuery has left, for what must not happen during an
  * exchange.  No lock is held here, and the client has its response.
  */
 void
@@ -198,7 +202,7 @@ exchange_housekeeping(void)
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();
 
-	/* portals end with their transaction: until then, look again each time */
+	/* portals end with their transaction; until then, come here each time */
 	if (my_session.xact_status == 'I')
 		exchange_set_state(STATE_SUSPENDED, false);
 	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED);

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * pooler.c
- *	  See pooler.h.
+ *	  Recognizes the connection pooler behind this session.
  *
- * What is looked at costs time, so exchanges go event by event where it may
- * matter: in which application_name has changed and, once the pooler is known to
- * hand the connection on, all of them.
+ * Recognizing costs time, so only exchanges for which it may matter go event
+ * by event: those in which application_name has changed and, once the pooler
+ * is known to hand the connection on, all of them.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -27,25 +27,26 @@
 #include "utils/guc.h"
 
 /*
- * What pgbouncer runs to see whether a connection works that nobody has used for
- * a while, unless it is told otherwise (server_check_query, which we must be told
- * as well: pgnetlat.pooler_check_query): an empty query or, before 1.21, this one.
+ * By default, pgbouncer checks a connection that was unused for a while with
+ * an empty query or, before 1.21, with this one.  pgnetlat.pooler_check_query
+ * must repeat another server_check_query.
  */
 #define USUAL_CHECK_QUERY	"select 1"
 
 /*
- * After so many times the sample_interval the sampler should have answered a
- * question.  If nothing is known then, it is asked again after a pause.
+ * The sampler should have answered a question after ANSWER_TICKS times the
+ * sample_interval.  If nothing is known then, it is asked again after a pause.
  */
 #define ANSWER_TICKS		2
 #define ASK_AGAIN_NS		NS_PER_S
 
 typedef struct Pooler
 {
-	PoolerClient client;		/* whom the connection is used for */
-	bool		handed_on;		/* from one client to the next */
-	bool		released;		/* cleaned up, and nobody uses it since */
-	int64		ask_again;		/* for this client's round trip; monotonic */
+	PoolerClient client;		/* the client that the connection is used for */
+	bool		handed_on;		/* has passed from one client to another */
+	bool		released;		/* cleaned up, and not used since */
+	int64		ask_again;		/* when to ask for this client's round trip;
+								 * monotonic */
 } Pooler;
 
 static Pooler pooler;
@@ -78,7 +79,7 @@ pooler_is_watched(void)
 	return pgnetlat_pooler_mode == POOLER_MODE_TRANSACTION || pooler.released;
 }
 
-/* The text of the statement that was run last, as others see it; or NULL. */
+/* The text of the last statement as pg_stat_activity shows it; or NULL. */
 static const char *
 last_statement(void)
 {
@@ -108,14 +109,15 @@ was_check(void)
 		return false;
 	if (pgnetlat_pooler_check_query[0] == '\0')
 		return text[0] == '\0' || strcmp(text, USUAL_CHECK_QUERY) == 0;
-	/* of long ones, others see the beginning */
+	/* only the beginning of a long text is known */
 	return strncmp(text, pgnetlat_pooler_check_query,
 				   pgstat_track_activity_query_size - 1) == 0;
 }
 
 /*
- * An exchange has ended: was it the pooler's own?  "in_block": it began or ended
- * in a transaction block; "renamed": application_name may have changed in it.
+ * Was the exchange that has ended the pooler's own?  "in_block": it began or
+ * ended in a transaction block; "renamed": application_name may have changed
+ * in it.
  */
 bool
 pooler_ends_exchange(bool renamed, bool in_block)
@@ -130,7 +132,7 @@ pooler_ends_exchange(bool renamed, bool in_block)
 	{
 		if (pooler_is_watched() && was_check())
 			return true;
-		/* it was a client who has cleaned up */
+		/* the client itself has cleaned up, not the pooler */
 		pooler.released = false;
 		return false;
 	}
@@ -143,14 +145,17 @@ pooler_ends_exchange(bool renamed, bool in_block)
 	return pooler.released || pooler.client.poolers > 0;
 }
 
-/* Is the wait that begins the pool's? */
+/* Does the wait that begins belong to the pool? */
 bool
 pooler_has_wait(char xact_status)
 {
 	return xact_status == 'I' && pooler_is_watched();
 }
 
-/* Ask for this client's round trip; false if somebody else asks right now. */
+/*
+ * Ask for this client's round trip; false if another session's question is
+ * pending.
+ */
 static bool
 ask_for_rtt(const TcpEndpoints *connection)
 {
@@ -168,7 +173,7 @@ ask_for_rtt(const TcpEndpoints *connection)
 
 /*
  * The round trip between the pooler at the other end of our connection and its
- * client; 0 if it is not known.  "again": when to ask for it again, if that is
+ * client; 0 if not known.  "again" is set to when to call again, if that is
  * sooner than usual.
  */
 int64

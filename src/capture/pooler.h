@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * pooler.h
- *	  What this session knows of the connection pooler that it comes from.
+ *	  What a session knows of the connection pooler in front of it.
  *
- * A pooler says by application_name for whom it uses the connection
- * (pooler_suffix.h).  From that, and from when it changes, follow:
+ * A pooler appends the address of the client it serves to application_name
+ * (pooler_suffix.h).  The name and its changes show:
  *
- * - Which exchanges are the pooler's own: those in which the connection gets
- *	 another client, and what it runs between two of them.
- * - Whose a wait outside a transaction is.  A connection that gets another
- *	 client without having been cleaned up (DISCARD ALL) is handed on between
- *	 two transactions: while it waits outside of one it belongs to nobody.
+ * - Which exchanges are the pooler's own: those in which the connection
+ *	 gets another client, and those between two clients.
+ * - Whether a wait outside a transaction belongs to the client.  A
+ *	 connection that gets another client without a cleanup (DISCARD ALL) is
+ *	 handed on between transactions: then its waits outside a transaction
+ *	 belong to the pool.
  * - How far away the client is, if the pooler is on this host.
  *
- * All of it is about this session's own account only, for anybody may choose
- * such names.
+ * It affects only this session's own account, since any client may choose such
+ * a name.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * request_log.c
- *	  See request_log.h.
+ *	  Writes slow exchanges to the server's log.
  *
- * The line is written when the response has been handed over, in the middle of
- * what core does to send it.  Nothing may go to the client there, so the line
- * is for the server's log only; nor may an error be raised.  Interrupts are
- * held off, because core checks for them after each message.
+ * The line is written after the response has been handed over, while core is
+ * still in its sending code.  There, nothing may be sent to the client, so the
+ * line goes to the server's log only, and no error may be raised.  Interrupts
+ * are held off, because core checks for them after each message.
  *
- * A server on which everything has become slow must not become even slower by
- * logging that.  Each session writes at most a few lines a second, and all
- * sessions together some more.  A session's next line counts what it has left
- * out.
+ * Logging must not slow down a server on which everything has become slow.  So
+ * the number of lines per second is limited, for each session and for all of
+ * them.  A session's next line says how many it has left out.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -26,13 +25,13 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 
-/* Lines in a second, of a session and of the server. */
+/* Lines per second, of a session and of the server. */
 #define SESSION_LINES		10
 #define SERVER_LINES		100
 
 /*
- * The second in which lines were written last, and how many.  Sessions write to
- * that of the server without a lock: then there are some lines more or fewer.
+ * The latest second in which lines were written, and how many.  Sessions
+ * update the server's without a lock, which may cost or add some lines.
  */
 typedef struct LineCount
 {
@@ -61,7 +60,10 @@ request_log_shmem_init(void)
 		memset(server_lines, 0, sizeof(*server_lines));
 }
 
-/* One line more in this second, if that makes no more than "most" of them. */
+/*
+ * Count one more line in this second; false if there would be more than
+ * "most".
+ */
 static bool
 count_line(LineCount *count, int64 second, int most)
 {
@@ -79,7 +81,7 @@ ms(int64 time)
 	return time / (double) NS_PER_MS;
 }
 
-/* Why did sending take long, if it did? */
+/* What mainly blocked sending, if anything. */
 static const char *
 reason_of_send(const RequestLine *line)
 {
@@ -142,12 +144,12 @@ request_log_write(int64 now, const RequestLine *line)
 	}
 	PG_CATCH();
 	{
-		/* there was no memory, or some other library's hook has failed */
+		/* out of memory, or another library's hook has failed */
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	/* an error has let all interrupts in: as before, whether there was one */
+	/* an error has reset these, so restore them */
 	InterruptHoldoffCount = holdoff;
 	QueryCancelHoldoffCount = cancel_holdoff;
 }

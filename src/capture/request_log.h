@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * request_log.h
- *	  A line in the server's log for each exchange that took long.
+ *	  Logs each slow exchange in the server's log.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,15 +13,15 @@
 /* An exchange; times in nanoseconds. */
 typedef struct RequestLine
 {
-	int64		duration;		/* the sum of the four that follow */
+	int64		duration;		/* the sum of the next four */
 	int64		exec;
 	int64		send;
 	int64		recv;
 	int64		network;		/* of turns inside the exchange */
-	int64		send_blocked;	/* of send */
-	int64		send_client;	/* of that: the client would take no more */
+	int64		send_blocked;	/* part of send */
+	int64		send_client;	/* part of that: the client was not reading */
 	int64		bytes;			/* of the response */
-	int64		wait;			/* before it */
+	int64		wait;			/* before the exchange */
 	bool		wait_in_xact;
 	int64		rtt;			/* 0: none, or not known */
 	uint64		queryid;		/* 0: none */

@@ -1,24 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * statement_hooks.c
- *	  See statement_hooks.h.
+ *	  Finds out which statement an exchange runs, from core's hooks.
  *
  * A statement is identified by the query identifier of what the client asked
- * for at top level; what runs inside of it (functions, triggers, the query of
- * a cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
- * stands for the statement that was prepared, as in pg_stat_statements.  What
- * runs outside of all portals is not a statement of the client: for example,
- * the CHECK of a domain while a parameter is bound, or a function that is
- * called without a statement.
+ * for at top level.  What runs inside it (functions, triggers, the query of a
+ * cursor, subexpressions evaluated by the planner) is part of it.  EXECUTE
+ * stands for the prepared statement, as in pg_stat_statements.  What runs
+ * outside all portals is not a client's statement: for example, the CHECK of a
+ * domain while a parameter is bound, or a function called through the fast
+ * path.
  *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
- * Under Sync that happens after the statement is complete, but still belongs
- * to it.
+ * Under Sync that happens after the statement is complete, but is part of it.
  *
- * The state of being nested is restored on normal return only, which spares the
- * hot path a PG_TRY.  After an error at top level the exchange runs nothing
- * else, and the next one begins at top level; after an error that
- * was caught inside, whoever called the catcher restores its own.
+ * STATE_NESTED is restored on normal return only, which spares the hot path a
+ * PG_TRY.  After an error at top level the exchange runs nothing else, and the
+ * next one begins at top level.  After an error that was caught inside a
+ * statement, the hook around the catcher restores its own state.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -51,7 +50,7 @@ pgnetlat_planner(PLANNER_PARAMS)
 
 	wire_work_begins();
 	outer = exchange_state(STATE_NESTED);
-	/* should that fail, the exchange was about it all the same */
+	/* so that the exchange has its statement even if planning fails */
 	if (!outer && exchange_state(STATE_RECORDING) && !exchange_state(STATE_STATEMENT_DONE) &&
 		exchange_record()->queryid == 0)
 		exchange_record()->queryid = parse->queryId;
@@ -64,7 +63,7 @@ pgnetlat_planner(PLANNER_PARAMS)
 	return result;
 }
 
-/* Run a query inside of a statement, or one that is no statement. */
+/* Run a query inside a statement, or one that is not a statement. */
 static pg_noinline void
 nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
@@ -76,8 +75,8 @@ nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 }
 
 /*
- * Is what is about to run a statement of the client's, the first one of its record, and
- * nothing special?  Most are: all that says so is in one word.
+ * Is this a client's statement, the first one of its record, and without
+ * suspended portals?  Most are, so one word has all that is tested.
  */
 static inline bool
 is_first_statement(void)
@@ -88,8 +87,8 @@ is_first_statement(void)
 }
 
 /*
- * A top-level statement begins to run, and no other of its record has begun.  Sets some
- * bits of the state besides.
+ * A top-level statement begins to run, the first one of its record.  "state"
+ * has further bits to set.
  */
 static inline void
 statement_begins(uint64 queryid, uint32 state)
@@ -99,8 +98,8 @@ statement_begins(uint64 queryid, uint32 state)
 }
 
 /*
- * Run it.  No call before that of the next hook, so that the arguments stay where
- * they are.
+ * Run the first statement of a record.  Nothing is called before the next
+ * hook, so that the arguments stay in their registers.
  */
 static pg_attribute_hot pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
@@ -112,10 +111,9 @@ run_first_statement(EXECUTOR_RUN_PARAMS)
 }
 
 /*
- * Is what is about to run at top level, behind a complete statement, another
- * one of the client's?  Or is it the commit's: outside of all portals, or in
- * that of a cursor WITH HOLD, of which FETCH, and not its query, is what a
- * client runs?
+ * Does the client's next statement run at top level, after a complete one?
+ * Otherwise a commit runs it: outside all portals, or in that of a cursor WITH
+ * HOLD, whose statement is FETCH and not its query.
  */
 static bool
 is_next_statement(void)
@@ -123,7 +121,7 @@ is_next_statement(void)
 	return ActivePortal != NULL && (ActivePortal->cursorOptions & CURSOR_OPT_HOLD) == 0;
 }
 
-/* Run a query that is not the first statement of its record, or not known to be. */
+/* Run a query that may not be the first statement of its record. */
 static pg_noinline void
 other_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
@@ -143,7 +141,7 @@ other_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		run_first_statement(EXECUTOR_RUN_ARGS);
 }
 
-/* Run for each statement. */
+/* Called for each statement. */
 static pg_attribute_hot void
 pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
@@ -157,18 +155,18 @@ pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 
 /*
  * The identifier of the unnamed prepared statement, if it is a utility
- * statement that has been run, and its plan, which is there as long as it is.
+ * statement that has been run, and its plan, which lives as long.
  */
 static uint64 unnamed_queryid = 0;
 static const CachedPlan *unnamed_plan = NULL;
 
 /*
- * The identifier of a utility statement.
+ * Find the identifier of a utility statement.
  *
- * pg_stat_statements clears it in the statement when it runs, before it calls
- * us or behind us.  The first time, core has reported it before.  In a prepared
- * statement, as which drivers send BEGIN and COMMIT, it is gone then, but the
- * query that it was planned from still has it.
+ * pg_stat_statements clears the identifier in the statement when it runs,
+ * before or after it calls us.  The first time, core has reported it before.
+ * When a prepared statement runs again (drivers prepare BEGIN and COMMIT),
+ * only the query that it was planned from still has it.
  */
 static uint64
 utility_queryid(const PlannedStmt *pstmt)
@@ -196,8 +194,8 @@ utility_queryid(const PlannedStmt *pstmt)
 }
 
 /*
- * A utility statement in the record has run.  That is another record than before,
- * if the statement was a COPY from the client.
+ * Add a utility statement's rows to the record, which may be another one than
+ * before if the statement was COPY FROM STDIN.
  */
 static inline void
 note_rows(const QueryCompletion *qc)
@@ -206,7 +204,7 @@ note_rows(const QueryCompletion *qc)
 		exchange_record()->rows += qc->nprocessed;
 }
 
-/* Run a utility statement of any kind, anywhere. */
+/* Run any utility statement. */
 static pg_noinline void
 special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
@@ -232,14 +230,14 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	}
 	exchange_set_state(STATE_NESTED, outer || !transparent);
 
-	/* beware: pstmt may be gone after this, as in ROLLBACK of a procedure */
+	/* beware: pstmt may be freed by this, as by ROLLBACK in a procedure */
 	next_ProcessUtility(PROCESS_UTILITY_ARGS);
 	exchange_set_state(STATE_NESTED, outer);
 	if (recorded)
 		note_rows(qc);
 }
 
-/* Is its identifier what the statement says itself?  See above. */
+/* Does the statement still have its own identifier? See utility_queryid(). */
 static inline bool
 has_own_queryid(const PlannedStmt *pstmt)
 {
@@ -248,9 +246,9 @@ has_own_queryid(const PlannedStmt *pstmt)
 }
 
 /*
- * Run for each utility statement: the first one of its exchange, at top level, as
- * BEGIN and COMMIT are, is not special.  No call before that of the next hook, so
- * that the arguments stay where they are.
+ * Called for each utility statement.  One at top level that is the first of
+ * its exchange, such as BEGIN or COMMIT, takes the fast path, where nothing is
+ * called before the next hook, so that the arguments stay in their registers.
  */
 static pg_attribute_hot void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
@@ -270,7 +268,9 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 void
 statement_hooks_install(void)
 {
-	/* its cost is core's, so do without where nothing is tracked */
+	/*
+	 * computing identifiers costs core time, so skip it if nothing is tracked
+	 */
 	if (pgnetlat_track_statements)
 		EnableQueryId();
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * statement_hooks.h
- *	  Which statement an exchange runs.
+ *	  Finds out which statement an exchange runs.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

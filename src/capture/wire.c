@@ -1,53 +1,52 @@
 /*-------------------------------------------------------------------------
  *
  * wire.c
- *	  See wire.h.
+ *	  Finds the beginning and the end of exchanges in the server's messages.
  *
- * A backend sends every message through the table PqCommMethods.  Ours stands
- * in front of it and looks at two functions, putmessage and flush.
+ * A backend sends every message through the table PqCommMethods.  We put our
+ * own table in front of it, with our own putmessage and flush.
  *
  * When does an exchange begin?  Nothing calls us when a request is read.  But
  * core sets the statement timestamp then, and the first message of the
  * response comes through here: if the timestamp has moved since the wait
- * began, that is when the request was read.  (It moves with each message of
+ * began, it says when the request was read.  (It moves with each message of
  * the extended protocol; the first message of the response comes before it
- * moves again.)  Sync and Close do not set it.  Work under them is seen by a
- * transaction callback or an executor hook; otherwise it is too short to
- * matter.  Messages that a backend sends of its own accord (notices,
- * notifications, parameter changes) neither end nor begin an exchange; but
- * before a notification, the client was listening.
+ * moves again.)  Sync and Close do not set it.  A transaction callback or an
+ * executor hook sees their work, unless that is too short to matter.  Messages
+ * that a backend sends of its own accord (notices, notifications, parameter
+ * changes) neither end nor begin an exchange; but before a notification, the
+ * client was listening.
  *
  * When does it end?  When flush() returns after ReadyForQuery, or after the
  * response to a Flush message.  A flush right after a notice, an error or the
  * invitation to copy is in the middle of a request.  CloseComplete alone is not
  * flushed, so it begins no exchange.
  *
- * After an error in the extended protocol core skips what it reads up to Sync.  If the
- * client has sent that already, nothing is waited for; but it may have sent Flush, and
- * Sync costs a round trip.  So a turn is begun, and taken back if nothing has come when
- * the next message is sent.
+ * After an error in the extended protocol, core skips what it reads up to
+ * Sync.  If the client has sent Sync already, core does not wait; but if it
+ * has sent Flush, Sync costs a round trip.  So a turn begins, and is undone if
+ * nothing has come by the next message that is sent.
  *
  * Had the next request arrived by then?  Something had, if core's buffer or
- * the kernel's is not empty.  But that may be a Flush message, to which core
- * responds with a flush() of nothing: then we look again.  What is left of a
- * COPY that has failed is no request at all; and if a message was not
- * complete, exchange.c notices that it comes late.
+ * the kernel's is not empty.  If it was a Flush message, core responds with a
+ * flush() of nothing, and we look again.  What is left of a COPY that has
+ * failed is not a request.  If a message was not complete, exchange.c notices
+ * that it comes late.
  *
- * After the invitation to copy, we wait for the client's first data instead of
- * core, and for the same events, so that it is known when the data comes.  Not
- * forever, though: core does not always read next.
+ * After the invitation to copy, we wait for the client's first data in place
+ * of core, and for the same events, so as to know when the data comes.  The
+ * wait is limited, since core does not always read next.
  *
- * An Execute that does not read its portal to the end is a statement as well,
- * and the next one of that portal is not.  Which of the two it is becomes
- * clear when its executor is called, and is checked only in transactions in
- * which a portal has been suspended.
+ * The first Execute of a portal counts as a statement even if it does not read
+ * the portal to its end; further ones do not.  The executor's hook tells them
+ * apart, in transactions in which a portal has been suspended.
  *
  * The clock is read before and after the flush that ends an exchange, and
- * around the one message in 8 kB that fills core's send buffer, for only that
- * one may block.  That needs an exact count of what is in the buffer, see
- * compat_send_buffer_after().
+ * around each message that overflows core's send buffer of 8 kB, since only
+ * such a message may block.  That needs an exact count of what is in the
+ * buffer, see compat_send_buffer_after().
  *
- * What an event means for the account is exchange.c's business.
+ * exchange.c decides what an event means for the account.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -69,34 +68,33 @@
 typedef enum FetchKind
 {
 	FETCH_UNKNOWN = 0,
-	FETCH_BOUND,				/* a portal was bound: nothing of it so far */
-	FETCH_FIRST,				/* it began to run */
-	FETCH_FURTHER				/* it went on: counted before */
+	FETCH_BOUND,				/* a portal was bound, and has not run */
+	FETCH_FIRST,				/* the portal began to run */
+	FETCH_FURTHER				/* the portal went on, and has been counted */
 } FetchKind;
 
 /* This backend's view of the wire. */
 typedef struct Wire
 {
-	PQcommMethods methods;		/* our table, and whom we stand in front of */
+	PQcommMethods methods;		/* our table, and the functions that it calls */
 	int			(*next_putmessage) (char type, const char *body, size_t length);
 	int			(*next_flush) (void);
 
 	size_t		buffered;		/* bytes in core's send buffer */
-	char		noted;			/* this message was put last ... */
-	size_t		noted_at;		/* ... when they were so many */
+	char		noted;			/* the last message put ... */
+	size_t		noted_at;		/* ... and what "buffered" was after it */
 
 	FetchKind	fetch;			/* what the Execute in progress is */
 	bool		flush_wait;		/* the wait followed a Flush message */
-	bool		more_in_kernel; /* before the response left, behind core's
-								 * buffer */
-	bool		raised;			/* the message put last is an error that
-								 * leaves the session alive */
-	bool		skipping;		/* up to Sync, in a turn */
+	bool		more_in_kernel; /* beyond core's buffer, before the response
+								 * left */
+	bool		raised;			/* the last message put is an ERROR */
+	bool		skipping;		/* core skips messages up to Sync, in a turn */
 	bool		invited;		/* core waits for the client's first data */
-	long		times_blocked;	/* ... or Sync, since it was so often, ... */
-	int64		error_at;		/* ... since then, or after so many bytes */
-	int64		received;
-	bool		copied;			/* the exchange has asked for data */
+	long		times_blocked;	/* as that wait, or the one for Sync, began */
+	int64		error_at;		/* when the error left ... */
+	int64		received;		/* ... and bytes received by then */
+	bool		copied;			/* the exchange has asked for COPY data */
 } Wire;
 
 static Wire wire;
@@ -106,7 +104,7 @@ static Wire wire;
  * ---------------------------------------------------------------------------
  */
 
-/* A request was read: core took "stamp" then. */
+/* A request was read when core took "stamp". */
 static pg_attribute_always_inline void
 request_was_read(TimestampTz stamp)
 {
@@ -114,7 +112,7 @@ request_was_read(TimestampTz stamp)
 		exchange_begin_request(stamp);
 }
 
-/* A message during a wait, for no request that core has stamped. */
+/* A message during a wait, without a new timestamp. */
 static void
 message_in_wait(char type)
 {
@@ -122,18 +120,18 @@ message_in_wait(char type)
 	{
 		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
-			break;				/* of its own accord */
+			break;				/* sent of its own accord */
 		case MSG_PARAMETER_STATUS:
 			exchange_note_parameter();
 			break;
 		case MSG_ERROR:
-			exchange_begin(clock_now(), false); /* about to end */
+			exchange_begin(clock_now(), false); /* the session is about to end */
 			break;
 		case MSG_READY_FOR_QUERY:
-			exchange_begin(clock_now(), true);	/* Sync, without work */
+			exchange_begin(clock_now(), true);	/* Sync without work */
 			break;
 		case MSG_CLOSE_COMPLETE:
-			/* leaves with what comes next; it may be what had arrived */
+			/* not flushed; Close may be what had arrived */
 			if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
 				exchange_note_not_pipelined();
 			break;
@@ -147,9 +145,10 @@ message_in_wait(char type)
 }
 
 /*
- * In which states is a message of interest?  Any may be the first of a response.
- * After that a row never is; others may begin the next statement; and some always say
- * something, for example what the flush behind them is about.
+ * The states in which each message is of interest.  Any message may be the
+ * first of a response.  After that, rows never matter; some messages may begin
+ * the next statement; and some always matter, for example because they say
+ * what the flush after them is for.
  */
 #define FIRST					STATE_IN_WAIT
 #define MAY_BEGIN_STATEMENT		(FIRST | STATE_STATEMENT_DONE | STATE_SUSPENDED)
@@ -179,7 +178,7 @@ static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
-/* What comes next is not the statement that was in progress, if one was. */
+/* The statement in progress, if there is one, has ended. */
 static void
 next_is_another_statement(void)
 {
@@ -187,8 +186,8 @@ next_is_another_statement(void)
 }
 
 /*
- * A statement is complete, or its portal is suspended, where that may have
- * happened before: then it has been counted.
+ * A statement is complete, or its portal is suspended.  It is counted unless
+ * it was counted when its portal was suspended before.
  */
 static void
 note_end_of_fetch(char type)
@@ -206,9 +205,9 @@ note_end_of_fetch(char type)
 }
 
 /*
- * A statement is complete, and there is another message: does the next
- * statement begin with it?  In the extended protocol core's timestamp has
- * moved; in the simple one the executor's hook has been here first.
+ * Does the next statement begin with this message, after a complete one?  In
+ * the extended protocol it does if core's timestamp has moved; in the simple
+ * protocol the executor's hook has noticed the statement before.
  */
 static void
 message_after_statement(void)
@@ -219,7 +218,7 @@ message_after_statement(void)
 		exchange_next_statement(at, wire.buffered);
 }
 
-/* The value of a field of an error; "" if it has none. */
+/* The value of an error's field; "" if it is missing. */
 static const char *
 error_field(const char *body, char field)
 {
@@ -231,7 +230,7 @@ error_field(const char *body, char field)
 	return "";
 }
 
-/* What a message in a response says, other than a row. */
+/* Interpret a message in a response, other than a row. */
 static void
 note_message(char type, const char *body)
 {
@@ -246,7 +245,6 @@ note_message(char type, const char *body)
 			my_session.xact_status = body[0];
 			return;
 		case MSG_PARAMETER_STATUS:
-			/* of application_name, perhaps */
 			exchange_note_parameter();
 			return;
 		case MSG_ERROR:
@@ -254,9 +252,8 @@ note_message(char type, const char *body)
 			return;
 		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
-			/* locks may be held where one of these is sent */
+			/* no new record, since locks may be held */
 		case MSG_CLOSE_COMPLETE:
-			/* of what is complete */
 			return;
 		case MSG_BIND_COMPLETE:
 			wire.fetch = FETCH_BOUND;
@@ -266,7 +263,10 @@ note_message(char type, const char *body)
 	}
 	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
-	/* if it is about no other, it is about the one that was prepared */
+
+	/*
+	 * an exchange without another statement is about the one that it prepares
+	 */
 	if (type == MSG_PARSE_COMPLETE && exchange_state(STATE_RECORDING) &&
 		exchange_record()->queryid == 0)
 	{
@@ -275,7 +275,9 @@ note_message(char type, const char *body)
 	}
 }
 
-/* Core's send buffer takes the message, and may be sent to make room for it. */
+/*
+ * Pass a message to core's send buffer, which may be sent to make room for it.
+ */
 static int
 pass_on(char type, const char *body, size_t length)
 {
@@ -296,7 +298,7 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
-/* Has core waited since the client was asked for something? */
+/* Has this process waited since the client was asked for something? */
 static bool
 was_blocked(void)
 {
@@ -304,10 +306,10 @@ was_blocked(void)
 }
 
 /*
- * Behind an error a turn has begun, and something more is about to be sent at "now".
- * If nothing has come in between, as far as is known, or too soon for an answer, Sync
- * had been sent before, and it was no turn.  On a Unix-domain socket nobody knows of
- * what came while the backend was not blocked.
+ * End the turn that has begun after an error: another message is about to be
+ * sent at "now".  If nothing was received in between, or too soon for an
+ * answer, the client had sent Sync before, and it was not a turn.  On a
+ * Unix-domain socket, what came while the backend was not blocked is not seen.
  */
 static void
 end_wait_for_sync(int64 now)
@@ -321,9 +323,9 @@ end_wait_for_sync(int64 now)
 }
 
 /*
- * The first data of a COPY had not come when we left waiting for it to core, which now
- * sends something: was it because data came?  Not if it has not waited, or was
- * cancelled or terminated.
+ * Count the turn of a COPY whose first data had not come when we left the wait
+ * to core.  Core sends its next message either because data has come, or
+ * because it has not waited at all, or was cancelled or terminated.
  */
 static void
 count_late_turn(int type, const char *body)
@@ -335,7 +337,7 @@ count_late_turn(int type, const char *body)
 		exchange_count_turn();
 }
 
-/* Any message, step by step. */
+/* The slow path of any message. */
 static pg_noinline int
 special_message(int type, const char *body, size_t length)
 {
@@ -368,7 +370,10 @@ special_message(int type, const char *body, size_t length)
 
 static int	first_message(int type, const char *body, size_t length, size_t buffered);
 
-/* A message of interest, for which the buffer has room; "buffered" with it. */
+/*
+ * A message of interest, for which the buffer has room; "buffered" includes
+ * it.
+ */
 static pg_attribute_hot pg_noinline int
 interesting_message(int type, const char *body, size_t length, size_t buffered)
 {
@@ -391,8 +396,8 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 }
 
 /*
- * A message for which the buffer has room.  (What is passed on is an int, as it is in a
- * register: so it is extended once, not by each function.)
+ * A message for which the buffer has room.  ("type" is an int, so that it is
+ * sign-extended only once.)
  */
 static pg_attribute_always_inline int
 message_with_room(int type, const char *body, size_t length, size_t buffered)
@@ -416,8 +421,8 @@ first_message(int type, const char *body, size_t length, size_t buffered)
 }
 
 /*
- * Most messages are rows: everything else is a call in tail position, so that they are
- * cheap.
+ * Most messages are rows.  They are cheap because everything else is a tail
+ * call.
  */
 static pg_attribute_hot int
 wire_putmessage(char type, const char *body, size_t length)
@@ -429,7 +434,7 @@ wire_putmessage(char type, const char *body, size_t length)
 	return message_with_room(type, body, length, buffered);
 }
 
-/* Does a flush behind this message end the exchange? */
+/* Does a flush after this message end the exchange? */
 static inline bool
 ends_exchange(char last_message)
 {
@@ -466,7 +471,7 @@ flush_event_by_event(char last)
 		wire.received = exchange_bytes_received(sending_since);
 	}
 	in_buffer = pq_buffer_remaining_data() > 0;
-	/* what is in the buffer may be no more than a Flush message */
+	/* the buffer may have nothing but a Flush message */
 	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
 		(!in_buffer || wire_next_in_buffer() == MSG_FLUSH) &&
 		exchange_request_has_arrived(sending_since);
@@ -478,7 +483,7 @@ flush_event_by_event(char last)
 	{
 		bool		pipelined = in_kernel || in_buffer;
 
-		/* what has arrived may be left of a COPY that has failed */
+		/* what has arrived may be left over from a COPY that has failed */
 		if (wire.copied)
 			pipelined = in_buffer && !is_copied(wire_next_in_buffer());
 		wire.copied = false;
@@ -511,7 +516,7 @@ flush_event_by_event(char last)
 	return result;
 }
 
-/* Send a whole response that cannot block, and behind which no request has arrived. */
+/* Send a whole response that cannot block, if no other request has arrived. */
 static inline int
 flush_response(void)
 {
@@ -536,7 +541,7 @@ flush_response(void)
 	return result;
 }
 
-/* After ReadyForQuery has left. */
+/* Called after ReadyForQuery has left, if there is something to do. */
 static pg_noinline void
 housekeeping(void)
 {
@@ -544,21 +549,21 @@ housekeeping(void)
 	wire.fetch = FETCH_UNKNOWN;
 	if (!am_walsender)
 		return;
-	/* it is none of our sessions, and nobody looks at its messages */
+	/* a walsender is not one of our sessions: leave its messages alone */
 	wire.methods.putmessage = wire.next_putmessage;
 	wire.methods.flush = wire.next_flush;
 	walsenders_register();
 }
 
 /*
- * Anything but a plain response.  Out of a response nothing is counted, or the backend
- * speaks of its own accord, or it has read a Flush message with nothing to send: what
- * arrived with the request before may have been no more than that.
+ * Anything but a plain response.  In a wait, the backend either sends
+ * something of its own accord, or has read a Flush message with nothing to
+ * send, which may be all that had arrived before the last response.
  */
 static pg_noinline int
 flush_otherwise(char last)
 {
-	/* Close, and then Flush */
+	/* Close and Flush */
 	if (last == MSG_CLOSE_COMPLETE && exchange_state(STATE_IN_WAIT))
 		exchange_begin(clock_now(), true);
 	if (exchange_state(STATE_IN_EXCHANGE))
@@ -578,7 +583,7 @@ flush_otherwise(char last)
 static pg_attribute_hot int
 wire_flush(void)
 {
-	/* the message put last, if it says what the flush is about */
+	/* the last message put, if it says what the flush is for */
 	char		last = wire.noted_at == wire.buffered ? wire.noted : 0;
 	int			result;
 
@@ -598,9 +603,9 @@ wire_flush(void)
  */
 
 /*
- * wire_work_begins() outside of a response.  During a wait it means that a
- * request was read, or, after a Flush message, that a Sync was: its commit
- * may run triggers.
+ * wire_work_begins() outside an exchange.  During a wait it means that a
+ * request was read, or a Sync after a Flush message: its commit may run
+ * triggers.
  */
 pg_attribute_hot void
 wire_work_begins_in_wait(void)
@@ -615,14 +620,14 @@ wire_work_begins_in_wait(void)
 	else if (wire.flush_wait)
 	{
 		exchange_begin(clock_now(), true);
-		/* and Sync has no statement of its own */
+		/* Sync has no statement of its own */
 		next_is_another_statement();
 	}
 }
 
 /*
- * A top-level statement is about to run, in an exchange that is recorded: if
- * the one before it is complete, it begins a record of its own.
+ * A top-level statement is about to run, in an exchange that is recorded.  If
+ * the statement before it is complete, it begins a record of its own.
  */
 void
 wire_next_statement(void)
@@ -638,8 +643,9 @@ wire_next_statement(void)
 }
 
 /*
- * A statement begins to run, or goes on, in a transaction in which portals
- * have been suspended.  What runs inside of it comes here later.
+ * A statement begins to run or, if "further", goes on, in a transaction in
+ * which portals have been suspended.  What runs inside it comes here later,
+ * and is ignored.
  */
 void
 wire_fetches(bool further)
@@ -658,9 +664,9 @@ transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PREPARE:
 
 			/*
-			 * Not the ones in which notifications are read during a wait;
-			 * when the backend exits the client's, but not the one that drops
-			 * temporary tables.
+			 * Don't count transactions that read notifications during a wait.
+			 * When the backend exits, count the client's, which aborts, but
+			 * not the one that drops temporary tables.
 			 */
 			if (unlikely(proc_exit_inprogress) ? event == XACT_EVENT_ABORT :
 				exchange_state(STATE_IN_EXCHANGE))
@@ -675,9 +681,9 @@ transaction_event(XactEvent event, void *arg)
 }
 
 /*
- * Put our table in front of the one in use.  Called while the library is
- * preloaded, so that every backend inherits it; parallel workers then
- * redirect their messages to their leader and never come here.
+ * Put our table in front of the current one.  Called while the library is
+ * preloaded, so that every backend inherits it; parallel workers then redirect
+ * their messages to their leader and never come here.
  */
 void
 wire_install(void)

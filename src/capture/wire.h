@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wire.h
- *	  From the messages that a backend sends to the events of its ledger.
+ *	  Turns the messages that a backend sends into events.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -19,7 +19,7 @@ extern void wire_work_begins_in_wait(void);
 extern void wire_next_statement(void);
 extern void wire_fetches(bool further);
 
-/* The planner, the executor or a transaction's end has been reached. */
+/* The planner, the executor or the end of a transaction has been reached. */
 static inline void
 wire_work_begins(void)
 {

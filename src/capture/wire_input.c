@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wire_input.c
- *	  See wire_input.h.
+ *	  Looks at what the client has sent, and waits for COPY data.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -17,21 +17,19 @@
 #include "utils/wait_event.h"
 #include "wire_input.h"
 
-/* in libssl, which the server has loaded if it was built with it */
+/* in libssl, which a server built with OpenSSL has loaded */
 #if defined(USE_OPENSSL) && defined(__ELF__)
 #pragma weak SSL_pending
 #endif
 
 /*
- * How long a client that was invited to copy is waited for.  Core may have
- * something to do before it reads (triggers, an error), which must not depend on
- * the client for longer.
+ * How long to wait for a client that was invited to copy.  Core may have
+ * something to do before it reads (triggers, an error), which must not be held
+ * up for longer.
  */
 #define PATIENCE_NS					NS_PER_S
 
-/*
- * The next message from the client, if core's buffer has one; 0 if not.
- */
+/* The type of the next message in core's buffer; 0 if the buffer is empty. */
 int
 wire_next_in_buffer(void)
 {
@@ -46,8 +44,8 @@ wire_next_in_buffer(void)
 }
 
 /*
- * Has the library that encrypts the connection read more than it has handed
- * out?  That does not show at the socket.
+ * Does the encryption library have data that it has not handed out?  That data
+ * cannot be seen at the socket.
  */
 static CompatTristate
 library_has_more(void)
@@ -66,11 +64,11 @@ library_has_more(void)
 }
 
 /*
- * Wait at "now" for data, or for something else that must be seen to.
+ * Wait from "now" for data or for an interrupt that must be served.
  *
- * Timers set the latch as well: it is reset as core does, which while it reads
- * a COPY looks for nothing but the end of the session.  A cancel request is
- * core's as well: triggers may run before it reads.
+ * Timers set the latch, too, so it is reset, as in core.  While core reads
+ * COPY data it looks only for the end of the session; a cancel request is left
+ * to core as well, since triggers may run before it reads.
  */
 static Arrival
 data_comes(int64 now)
@@ -97,17 +95,17 @@ data_comes(int64 now)
 }
 
 /*
- * The client was invited to copy, by what was sent from "asked_at" to "now".  Unless
- * data had arrived already, it is going to cost a round trip, which is measured where
- * we can wait for it as core is about to: when it takes too long, the rest is core's.
+ * The client was invited to copy by what was sent from "asked_at" to "now".
+ * Unless data had arrived already, that costs a round trip, which is measured
+ * by waiting for data as core is about to.  If that takes too long, core waits
+ * for the rest.
  *
- * Data that comes much sooner than a round trip after the invitation left was sent
- * without waiting for that.
+ * Data that comes much sooner than a round trip after the invitation was sent
+ * without waiting for it.
  *
- * The invitation may have been asked for by the extended protocol: then Sync,
- * Flush or both are behind it in the buffer, which core will skip.
+ * In the extended protocol, Sync, Flush or both may follow in the buffer,
+ * which core will skip.
  *
- * Returns what came of it.
  */
 Arrival
 wire_invited_to_copy(int64 asked_at, int64 now, bool arrived)

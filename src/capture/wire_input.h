@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wire_input.h
- *	  What has arrived from the client, and is not read yet.
+ *	  Looks at what has arrived from the client and has not been read.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -12,7 +12,7 @@
 
 #include "exchange.h"
 
-/* Types of messages to the client, as in the protocol's documentation. */
+/* Types of messages to the client. */
 #define MSG_PARSE_COMPLETE			'1'
 #define MSG_BIND_COMPLETE			'2'
 #define MSG_CLOSE_COMPLETE			'3'
@@ -35,21 +35,21 @@
 #define MSG_PORTAL_SUSPENDED		's'
 #define MSG_PARAMETERS				't'
 
-/* and from the client, which copies with MSG_COPY_DATA, too */
+/* and from the client, which also sends MSG_COPY_DATA */
 #define MSG_COPY_DONE				'c'
 #define MSG_COPY_FAIL				'f'
 #define MSG_FLUSH					'H'
 #define MSG_SYNC					'S'
 
-/* What came of waiting for data. */
+/* The result of waiting for data. */
 typedef enum Arrival
 {
-	ARRIVAL_LATE,				/* nothing so far */
+	ARRIVAL_LATE,				/* nothing has come yet */
 	ARRIVAL_DATA,
-	ARRIVAL_INTERRUPT			/* something else must be seen to */
+	ARRIVAL_INTERRUPT			/* an interrupt must be served */
 } Arrival;
 
-/* Data to be copied, and its end: skipped where it is not asked for. */
+/* Is this COPY data or its end, which core skips outside COPY? */
 static inline bool
 is_copied(int type)
 {
