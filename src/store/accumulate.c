@@ -1,20 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * accumulate.c
- *	  See accumulate.h.
+ *	  Adds what sessions have counted to the tables.
  *
- * For each session it is kept what was added of it so far, field by field, and added is
- * what its account has gained over that, where it has gained.  So sums never fall,
- * although an account may step back.  A group's pending time is what the totals of its
- * sessions, when they were accumulated last, lack to their whole.
+ * For each session we keep what has been added of it so far, field by field,
+ * and add what its account has gained over that, where it has gained.  So sums
+ * never fall, although an account may step back.  A group's pending time is
+ * the part of its sessions' total time that was not attributed when they were
+ * last accumulated.
  *
- * A session is in one client group at a time.  If it is renamed, what it has in progress
- * goes to the new group, but for the pending time that the old one shows already.
+ * A session is in one client group at a time.  If it is renamed, what is in
+ * progress goes to the new group, except for pending time that the old one has
+ * already shown.
  *
  * Locks: the reset lock (shared), the session's accumulation lock, then one
  * partition's lock at a time.  Nothing here allocates or raises an error while
- * it holds them: sessions come here from the end of an exchange, and on their
- * way out.
+ * it holds them, since sessions call this at the end of an exchange and when
+ * they exit.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -41,16 +43,16 @@ typedef struct Accumulated
 	uint32		generation;
 	ClientKey	key;
 	ClientMember member;		/* of the group of that key */
-	ClientPooler pooler;		/* whom the session comes from now */
-	LedgerTotals totals;		/* added so far */
+	ClientPooler pooler;		/* the pooler in front of the session */
+	LedgerTotals totals;		/* what has been added so far */
 	TcpCounters tcp;
-	ConnectTotals connect;		/* what its connection has cost, to be added
-								 * yet; or zero */
+	ConnectTotals connect;		/* what its connection has cost, if not added
+								 * yet */
 } Accumulated;
 
 static Accumulated *states = NULL;
 
-/* The group that this session belongs to. */
+/* The group of this session. */
 static ClientKey my_key;
 static ClientPooler my_pooler;
 
@@ -71,8 +73,8 @@ accumulate_shmem_init(void)
 }
 
 /*
- * Lock what has been accumulated of a session, and resets out, until
- * accumulate_end(), in which time nothing may raise an error.
+ * Lock what has been accumulated of a session, and keep resets out, until
+ * accumulate_end().  In between, nothing may raise an error.
  */
 void
 accumulate_begin(int slot)
@@ -88,14 +90,14 @@ accumulate_end(int slot)
 	locks_release(LOCK_RESET, 0);
 }
 
-/* What of an account is attributed. */
+/* The attributed part of an account. */
 static inline int64
 attributed(const LedgerTotals *totals)
 {
 	return ledger_busy_total(totals) + totals->idle;
 }
 
-/* For the holder of the group; there may be no tally. */
+/* Add the tally's histograms to a locked group; "tally" may be NULL. */
 static void
 add_histograms(ClientCounters *counters, const Tally *tally)
 {
@@ -108,7 +110,7 @@ add_histograms(ClientCounters *counters, const Tally *tally)
 	}
 }
 
-/* The session's part in its group ends. */
+/* The session leaves its group. */
 static void
 leave_group(ClientEntry *group, ClientMember *member)
 {
@@ -117,7 +119,7 @@ leave_group(ClientEntry *group, ClientMember *member)
 	clients_leave(member);
 }
 
-/* What the session has gained goes to its group, which it leaves if it ends. */
+/* Add what the session has gained to its group, which it leaves if it ends. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Tally *tally,
 					  const LedgerTotals *gain, const TcpCounters *tcp, bool ends,
@@ -129,7 +131,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	ClientEntry *group;
 	ClientCounters *counters;
 
-	/* a group that begins with this gain began when the gain did */
+	/* a new group dates from when this gain began */
 	group = clients_acquire(&state->key, &state->member,
 							now - (attributed(gain) + pending) / NS_PER_US);
 	counters = &group->counters;
@@ -142,7 +144,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		connect_totals_add(&counters->connect, &state->connect);
 		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
 	}
-	/* there may be room for its own group by now; pending time does not move */
+	/* there may be room for its own group now; pending time does not move */
 	if (unlikely(state->member.in_evicted && pending == 0))
 	{
 		clients_set_pending(group, &state->member, 0);
@@ -159,14 +161,14 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		clients_release(&state->member);
 }
 
-/* Time in which a session was in an exchange or in a transaction: see pools.h. */
+/* The time for which a session was busy: see pools.h. */
 static inline int64
 busy_time(const LedgerTotals *totals)
 {
 	return totals->exec + totals->send + totals->recv + totals->in_xact_wait;
 }
 
-/* Accumulate what the session has counted since the last time. */
+/* Accumulate what the session's account has gained. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
 				   const Tally *tally, bool ends, TimestampTz now)
@@ -193,7 +195,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 }
 
 /*
- * Add what this session's tally has of statements to their table; between
+ * Add the statements of this session's tally to their table; between
  * accumulate_begin() and accumulate_end().
  */
 void
@@ -203,8 +205,9 @@ accumulate_own_statements(void)
 }
 
 /*
- * Accumulate a session whose lock is held, if there is one; false if not.  If it
- * ends, it leaves its group.  What was accumulated comes back in "observation".
+ * Accumulate the session in a slot whose lock is held; false if there is none.
+ * If it ends, it leaves its group.  "observation" is set to what was
+ * accumulated.
  */
 static bool
 accumulate_locked(int slot, bool ends, SlotObservation *observation)
@@ -215,13 +218,17 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 
 	if (state->session == 0 || state->session != slot_get(slot)->published.session)
 		return false;
-	/* first the tally: what it has counted must not be more than the account */
+
+	/*
+	 * the tally comes first, since it must not have counted more than the
+	 * account
+	 */
 	taken = tally_take(slot, &tally);
 	if (taken)
 		statements_accumulate(tally.statements, tally.count, state->key.datid);
 	if (!slot_observe(slot, observation))
 	{
-		/* the session is there, but stopped in a write section */
+		/* the session was stopped in a write section */
 		if (taken)
 		{
 			add_histograms(&clients_acquire(&state->key, &state->member,
@@ -235,8 +242,8 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 }
 
 /*
- * Accumulate what the session in a slot has counted since it was accumulated last:
- * all that is in "observation" then.  False if there is no session.
+ * Accumulate the session in a slot, and set "observation" to all that has been
+ * accumulated of it.  False if there is no session.
  */
 bool
 accumulate_and_observe(int slot, SlotObservation *observation)
@@ -251,9 +258,7 @@ accumulate_and_observe(int slot, SlotObservation *observation)
 	return found;
 }
 
-/*
- * The same for who does not want to know what that was.
- */
+/* The same without an observation. */
 void
 accumulate_session(int slot)
 {
@@ -263,7 +268,7 @@ accumulate_session(int slot)
 }
 
 /*
- * Accumulate all sessions, for somebody to show the tables, or to keep a snapshot.
+ * Accumulate all sessions, before the tables are read or snapshots are taken.
  */
 void
 accumulate_all(void)
@@ -273,7 +278,8 @@ accumulate_all(void)
 }
 
 /*
- * A session has begun, and that has cost so much; zero if it is not counted.
+ * A session has begun.  "connect" is what its connection has cost; zero if
+ * that is not counted.
  */
 void
 accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
@@ -293,8 +299,8 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 }
 
 /*
- * The session's application_name may have changed.  What it did so far belongs to
- * the old group.
+ * The session's application_name may have changed.  What it has done so far
+ * belongs to the old group.
  */
 void
 accumulate_rename(int slot)
@@ -326,7 +332,7 @@ accumulate_rename(int slot)
 }
 
 /*
- * The session ends; its ledger has been stopped and its slot is still there.
+ * The session ends.  Its ledger has been stopped, but it still has its slot.
  */
 void
 accumulate_detach(int slot)
@@ -346,10 +352,7 @@ accumulate_detach(int slot)
 	accumulate_end(slot);
 }
 
-/*
- * Forget everything counted so far.  Returns the moment from which things
- * count again.
- */
+/* Forget everything counted so far.  Returns the moment of the reset. */
 TimestampTz
 accumulate_reset(void)
 {
@@ -360,7 +363,7 @@ accumulate_reset(void)
 	slot_announce_reset(clock_now(), timestamp);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		/* nobody accumulates while the reset lock is held exclusively */
+		/* needs no lock: nobody accumulates under the exclusive reset lock */
 		recorder_discard(i);
 		memset(&states[i].member, 0, sizeof(states[i].member));
 		memset(&states[i].totals, 0, sizeof(states[i].totals));

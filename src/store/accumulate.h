@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * accumulate.h
- *	  From the sessions' slots and tallies into the tables.
+ *	  Adds what is in the sessions' slots and tallies to the tables.
  *
  * To accumulate a session is to add what it has counted since the last time to
  * its client group and to the history, and to take its tally for the
- * statements and histograms.  Whoever needs the aggregates accumulates: a
- * reader before it reads, the sampler when it closes an interval of the
- * history or takes snapshots, a session when its application_name changes and
- * when it ends.  A session that uses more statements than its tally has places
- * for adds those to their table itself.  So nothing is lost and nothing is stale, whether the sampler runs or not.
+ * statements and histograms.  Sessions are accumulated by whoever needs the
+ * sums: a reader before it reads, the sampler when it closes an interval of
+ * the history or takes snapshots, and the session itself when its
+ * application_name changes and when it ends.  A session whose tally is full
+ * adds its statements to their table itself.  So nothing is lost or stale,
+ * whether or not the sampler runs.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -32,7 +33,7 @@ extern void accumulate_begin(int slot);
 extern void accumulate_own_statements(void);
 extern void accumulate_end(int slot);
 
-/* Functions for everybody */
+/* Functions for any process */
 extern void accumulate_session(int slot);
 extern bool accumulate_and_observe(int slot, SlotObservation *observation);
 extern void accumulate_all(void);

@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * active_sessions.c
- *	  See active_sessions.h.
+ *	  Keeps the set of active sessions, and wakes the sampler.
  *
- * What an atomic operation has written is not for certain out, on all machines,
- * before what follows is read: where the two sides must not miss each other, a
- * barrier sees to that.
+ * Not all machines make the result of an atomic operation visible before they
+ * do later reads.  Where the two sides must not miss each other, there is a
+ * full barrier.
  *
- * The sampler's latch is that of its PGPROC, which stays where it is when the
- * sampler exits: setting it too late wakes up some process for nothing.
+ * The sampler's latch is that of its PGPROC, which remains valid memory when
+ * the sampler exits: setting it too late just wakes another process for
+ * nothing.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -26,7 +27,7 @@
 typedef struct ActiveShared
 {
 	Latch	   *volatile sampler;	/* NULL: there is none */
-	pg_atomic_uint32 asleep;	/* it is to be woken by whoever becomes active */
+	pg_atomic_uint32 asleep;	/* a session that becomes active must wake it */
 	pg_atomic_uint64 words[FLEXIBLE_ARRAY_MEMBER];
 } ActiveShared;
 
@@ -69,8 +70,8 @@ bit_of(int slot)
 }
 
 /*
- * The session in a slot is active, whoever says so.  The sampler wakes up if
- * it sleeps.
+ * Mark the session in a slot as active, and wake the sampler if it sleeps.
+ * Any process may call this.
  */
 void
 active_enter(int slot)
@@ -101,8 +102,8 @@ active_sampler_ends(void)
 }
 
 /*
- * The slots of active sessions, in order.  There is room for slot_count() of them in
- * "slots"; how many there are is returned.
+ * List the slots of active sessions, in order.  "slots" has room for
+ * slot_count() of them.  Returns their number.
  */
 int
 active_list(int *slots)
@@ -118,8 +119,8 @@ active_list(int *slots)
 }
 
 /*
- * The session in a slot is quiet, or there is none any more.  The sampler must
- * look at it once more after this, and put it back if that has changed.
+ * Mark the session in a slot as quiet, or as gone.  The sampler must look at
+ * the slot once more after this, and call active_enter() if that has changed.
  */
 void
 active_leave(int slot)
@@ -129,8 +130,8 @@ active_leave(int slot)
 }
 
 /*
- * From now on the first session that becomes active sets the sampler's latch.
- * False if there is an active one: then it is not to sleep.
+ * Have the next session that becomes active set the sampler's latch.  Returns
+ * false if one is active already: then the sampler must not sleep.
  */
 bool
 active_fall_asleep(void)
@@ -147,7 +148,7 @@ active_fall_asleep(void)
 	return true;
 }
 
-/* The sampler is up, whoever has woken it. */
+/* The sampler is awake. */
 void
 active_wake_up(void)
 {

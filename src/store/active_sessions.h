@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * active_sessions.h
- *	  Which sessions the sampler looks at in each tick, and how it is woken.
+ *	  The set of sessions that the sampler looks at in each tick, and how a
+ *	  session wakes it.
  *
- * Most sessions of most servers wait for their clients, and most of those
- * have done so for a while.  They are quiet: the sampler leaves them alone, and
- * if all are, it sleeps.  The others are active.
+ * Most sessions of most servers have been waiting for their clients for a
+ * while.  They are quiet: the sampler leaves them alone, and sleeps if all
+ * sessions are quiet.  The others are active.
  *
- * A session is made quiet by the sampler alone, when it has waited for longer
- * than any wait after which an exchange begins on the plain path.  So the
- * plain path has nothing to do with this: an exchange that ends a quiet wait
+ * Only the sampler makes a session quiet, when it has waited for longer than
+ * any wait that the plain path can end.  So an exchange that ends a quiet wait
  * always begins in exchange_begin(), which makes the session active again.  It
- * writes only if the session is quiet, and wakes the sampler only if that is
- * asleep; one session does this for all.
+ * writes only if the session is quiet, and only one session wakes a sampler
+ * that is asleep.
  *
  * Neither side misses the other.  The session publishes that its exchange has
  * begun and then checks whether it is marked quiet; the sampler marks the
- * session quiet and then checks whether it is still waiting.  Likewise the
+ * session quiet and then checks whether it is still waiting.  Likewise, the
  * session becomes active and then checks whether the sampler is asleep; the
  * sampler announces that it will sleep and then checks whether a session is
- * active.  Each time there is a full barrier between the two steps.
+ * active.  Each side has a full barrier between its two steps.
  *
- * Nobody announces what a session does before the extension hears of its
- * request: it may be blocked by a lock while a query is analyzed.  That is why
- * the sampler also looks at quiet sessions, a few times a second.
+ * A session does not announce what it does before a hook is called for its
+ * request: it may be waiting for a lock in parse analysis.  So the sampler
+ * also looks at quiet sessions, a few times a second.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -36,14 +36,14 @@
 #include "port/atomics.h"
 
 /*
- * A session that has waited for longer than this and a round trip is quiet.
- * The plain path ends at LONG_WAIT_NS (settings.h); the rest is for clocks that
- * do not quite agree.  Until then the session is looked at in each tick, which
- * is most of what a query costs the sampler where sessions seldom have one.
+ * A session is quiet after it has waited for longer than this and a round
+ * trip.  The plain path ends at LONG_WAIT_NS (settings.h); the rest allows for
+ * clocks that differ.  Until a session is quiet it is looked at in each tick,
+ * which is most of the sampler's cost where queries are rare.
  */
 #define QUIET_AFTER_NS		(20 * NS_PER_MS)
 
-/* a bit for each slot; read when a long wait ends */
+/* a bit for each slot; read in each exchange that is not plain */
 #pragma GCC visibility push(hidden)
 extern pg_atomic_uint64 *active_words;
 #pragma GCC visibility pop
@@ -60,8 +60,8 @@ extern void active_enter(int slot);
 extern void active_leave(int slot);
 
 /*
- * The session in a slot, this process's, has published something behind what
- * may have been a quiet wait.
+ * This process's session, in "slot", has published something after what may
+ * have been a quiet wait.
  */
 static inline void
 active_announce(int slot)

@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * blockers.c
- *	  See blockers.h.
+ *	  The table of holders of locks.
  *
- * A bounded table (table.h), whose only writers are the worker, a few times a second
- * and only while sessions wait for locks, and resets.  Evicted are those for which
- * others waited least, but none for which sessions wait now: it would come back at
- * once, from zero.
+ * Only the worker writes to the table (table.h), a few times a second while
+ * sessions wait for locks, and resets do.  The holders evicted are those for
+ * which others have waited least, but none for which sessions are waiting:
+ * such a holder would return at once, from zero.
  *
- * How many sessions wait for a holder now is counted anew in each pass of the
- * worker over the holders; entries that the latest pass did not touch have none.
+ * Each pass of the worker over the holders counts anew how many sessions are
+ * waiting for each; nobody waits for an entry that the latest pass did not
+ * touch.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -28,7 +29,10 @@ StaticAssertDecl(sizeof(BlockerKey) ==
 				 sizeof(ClientKey) + NAMEDATALEN + sizeof(uint32) + sizeof(uint64),
 				 "BlockerKey must not have padding: it is hashed as bytes");
 
-/* The present pass.  Only the worker writes it; entries that are restored are of 0. */
+/*
+ * The number of the current pass.  Only the worker writes it; restored entries
+ * have 0.
+ */
 static volatile uint64 *current_pass = NULL;
 
 static void
@@ -48,14 +52,19 @@ add_counters(BlockerEntry *entry, const BlockerCounters *term, TimestampTz since
 	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
 }
 
-/* Does nobody wait for it?  The present pass may not have come to it yet. */
+/*
+ * Is nobody waiting for this holder?  The current pass may not have reached it
+ * yet.
+ */
 static bool
 may_go(const void *entry)
 {
 	return ((const BlockerEntry *) entry)->pass + 1 < *current_pass;
 }
 
-/* Nobody waits for one that is evicted; for the row of evicted ones somebody may. */
+/*
+ * Nobody waits for an evicted holder, but somebody may for the evicted row's.
+ */
 static void
 add_entry(void *to, const void *from)
 {
@@ -101,9 +110,7 @@ blockers_shmem_init(void)
 	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
 }
 
-/*
- * The holders are gone through once more: from now on nobody waits.
- */
+/* Begin a pass: nobody waits for any holder until it is added. */
 void
 blockers_begin_pass(void)
 {
@@ -111,9 +118,9 @@ blockers_begin_pass(void)
 }
 
 /*
- * Add what is new of a holder, for which so many sessions wait now.  What has no room
- * goes to the evicted.  What is older than the latest reset of all is forgotten: a
- * reset announces its generation before it takes the lock.
+ * Add "new" to a holder for which "sessions" are waiting now, or to the
+ * evicted row if there is no room.  Figures from before the latest reset are
+ * dropped: a reset announces its generation before it takes the lock.
  */
 void
 blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
@@ -146,9 +153,7 @@ blockers_reset(void)
 	table_clear(&table);
 }
 
-/*
- * Put back a saved entry, for which nobody waits.
- */
+/* Put back a saved entry. */
 void
 blockers_restore(const BlockerEntry *saved)
 {
@@ -160,8 +165,8 @@ blockers_restore(const BlockerEntry *saved)
 }
 
 /*
- * A palloc'd copy of all entries; the one of evicted entries, if there is any, is
- * the last.
+ * A palloc'd copy of all entries.  The evicted row, if there is one, is the
+ * last.
  */
 BlockerEntry *
 blockers_copy(int *count)

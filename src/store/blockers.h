@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * blockers.h
- *	  Who held up others, and after which statement: a bounded table in shared
- *	  memory.
+ *	  A bounded table of holders: who held up others, and after which
+ *	  statement.
  *
  * A holder is the root of a chain of lock waits: it holds a lock that others
- * wait for, and waits for none itself.  Its entry is that of its client group
- * and its latest statement; holders without a client have one for each type of
- * process.  What is added, and when, is explained in lock_waits.h.
+ * wait for, and waits for none itself.  There is an entry for each client
+ * group and latest statement of holders; holders without a client have one for
+ * each type of process.  lock_waits.h says what is added, and when.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -27,20 +27,20 @@ typedef struct BlockerKey
 											 * "prepared transaction"; empty:
 											 * evicted entries */
 	uint32		unused;
-	uint64		queryid;		/* 0: none, or none that is known */
+	uint64		queryid;		/* 0: none, or not known */
 } BlockerKey;
 
-/* What others waited for, and what the holder did meanwhile; ns. */
+/* How long others waited, by what the holder was doing; ns. */
 typedef struct BlockerCounters
 {
-	int64		blocked;		/* at least the sum of the parts that follow */
-	int64		exec;			/* the first of BLOCKER_PARTS */
+	int64		blocked;		/* at least the sum of its parts, which follow */
+	int64		exec;			/* first of BLOCKER_PARTS */
 	int64		send;
 	int64		recv;
 	int64		network;
 	int64		client;
-	int64		blocked_max;	/* the longest that one session waited */
-	int64		sessions_max;	/* the most that waited at a time */
+	int64		blocked_max;	/* longest wait of one session */
+	int64		sessions_max;	/* most sessions that waited at once */
 } BlockerCounters;
 
 #define BLOCKER_PARTS	5
@@ -49,9 +49,10 @@ typedef struct BlockerEntry
 {
 	BlockerKey	key;			/* must be first; all zero: evicted entries */
 	TimestampTz since;
-	double		usage;			/* ns that others waited, aging; for eviction */
-	uint64		pass;			/* of the worker, in which so many ... */
-	int64		sessions;		/* ... waited for it */
+	double		usage;			/* aging sum of ns that others waited, for
+								 * eviction */
+	uint64		pass;			/* the latest pass in which sessions ... */
+	int64		sessions;		/* ... waited for it, and how many */
 	BlockerCounters counters;
 } BlockerEntry;
 

@@ -1,33 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * burst.h
- *	  Which statements of a session are repeats: what an N+1 looks like.
+ *	  Finds statements that a session repeats, as in an N+1.
  *
  * A burst is a run of exchanges of one session that belong to one piece of
- * work: those inside one transaction block, or successive exchanges outside of
- * a block between which the client never thought for longer than
- * BURST_THINK_NS.  The round trips that brought a repeat (those before it and,
- * where the client prepares it anew each time, before that) are what one
- * statement for all would have saved.
+ * work: those in one transaction block, or successive exchanges outside a
+ * block between which the client never thought for longer than BURST_THINK_NS.
+ * A single statement for all would have saved the round trips before each
+ * repeat, and before its Parse where the client prepares it each time.
  *
- * In a transaction block, a statement that has been executed in the burst
- * before is a repeat, whatever came in between.
+ * In a transaction block, a statement is a repeat if it has been executed in
+ * the same burst before, whatever came in between.
  *
- * Outside of a block, a burst need not be one piece of work.  Through a pooler,
- * requests of many users follow each other as closely as the statements of a
- * loop do, and are mixed with them.  So there a statement repeats only if it is in
- * the same exchange, or looks like a loop:
+ * Outside a block, a burst may be more than one piece of work.  Through a
+ * pooler, requests of many users follow each other as closely as the
+ * statements of a loop, and are mixed with them.  So there a statement is a
+ * repeat only if it is in the same exchange, or looks like a loop:
  *
- * - The statement before its first execution had several rows, and it is
- *   executed for many of them, while that one is not executed again: an N+1.
- *   It counts, from its second execution up to the number of rows, as soon as it
- *   has been executed for a quarter of the rows, and BURST_FEWEST times.  Up to
- *   BURST_RUNS - 1 other statements in between do not hide it.
- * - Or it has been executed BURST_LOOP times in a row, and now is once more,
- *   before all of which the client thought for BURST_LOOP_THINK_NS at most.
+ * - The statement before its first execution returned several rows, and it
+ *   is executed for many of them before that one is executed again: an N+1.
+ *   Its executions count from the second one up to the number of rows, as soon
+ *   as there has been one for a quarter of the rows, and BURST_FEWEST in all.
+ *   Up to BURST_RUNS - 1 other statements may come in between.
+ * - Or it is executed more than BURST_LOOP times in a row, and before each
+ *   time the client thought for BURST_LOOP_THINK_NS at most.
  *
- * Bursts are numbered.  A statement's place in the tally keeps the number of the
- * burst in which it was last executed, so that each question is one comparison.
+ * Bursts are numbered.  A statement's entry in the tally keeps the number of
+ * the burst in which it was last executed, so that one comparison finds a
+ * for a repeat that follows.
  *
  * Plain C, no server headers.
  *
@@ -41,55 +41,58 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Outside of a transaction block, a client that thinks longer starts anew. */
+/* Outside a transaction block, a longer think time ends a burst. */
 #define BURST_THINK_NS		INT64_C(100000000)
 
-/* There, an N+1 has at least so many executions, and so many runs are told apart. */
+/*
+ * The fewest executions of an N+1, and the number of runs that are told apart.
+ */
 #define BURST_FEWEST		5
 #define BURST_RUNS			4
 
-/* There, a loop that no rows account for. */
+/* A loop that is not for the rows of another statement. */
 #define BURST_LOOP			30
 #define BURST_LOOP_THINK_NS	INT64_C(2000000)
 
-/* Which statement continues the burst in progress? */
+/* Which statement continues the burst in progress. */
 typedef enum BurstContinues
 {
 	BURST_ENDS = 0,				/* none */
-	BURST_OUTSIDE,				/* one outside of a transaction block */
+	BURST_OUTSIDE,				/* one outside a transaction block */
 	BURST_IN_BLOCK				/* one in a transaction block */
 } BurstContinues;
 
-/* Executions of a statement that may be for the rows of another one. */
+/* Executions of a statement, perhaps for the rows of another one. */
 typedef struct BurstRun
 {
 	uint64_t	statement;		/* 0: none */
-	uint64_t	parent;			/* what was executed before */
+	uint64_t	parent;			/* the statement before its first execution */
 	int64_t		rows;			/* that it had */
 	int64_t		executions;
-	int64_t		repeats;		/* of these, not counted yet */
-	int64_t		network;		/* the round trips that brought them */
+	int64_t		repeats;		/* executions not yet counted as repeats */
+	int64_t		network;		/* round trips before these */
 } BurstRun;
 
 typedef struct Burst
 {
-	uint32_t	number;			/* of the burst in progress; 0: there was none */
+	uint32_t	number;			/* the burst in progress; 0: none yet */
 	BurstContinues continues;
-	int64_t		trip;			/* round trips that brought the next statement */
+	int64_t		trip;			/* round trips so far before the next
+								 * statement */
 
-	/* outside of a block */
-	uint64_t	latest;			/* statement; 0: none */
+	/* outside a block */
+	uint64_t	latest;			/* latest statement; 0: none */
 	int64_t		rows;			/* that it had */
-	int64_t		before_loop;	/* after so many more in a row it is a loop */
-	unsigned	run;			/* the latest one */
+	int64_t		before_loop;	/* executions in a row until it is a loop */
+	unsigned	run;			/* number of the latest run */
 	BurstRun	runs[BURST_RUNS];
 } Burst;
 
-/* A new burst: no statement has been executed in it. */
+/* Begin a new burst, in which no statement has been executed. */
 static inline void
 burst_begin(Burst *burst)
 {
-	/* 0 is of what was never executed, also when all numbers have been used */
+	/* skip 0, which says "never executed", when the number wraps around */
 	if (++burst->number == 0)
 		burst->number = 1;
 	burst->latest = 0;
@@ -114,8 +117,8 @@ burst_enter(Burst *burst, bool in_block)
 }
 
 /*
- * The statement is executed: is it a repeat?  "executed_in" is when it was last
- * executed, which the caller keeps.
+ * Is this execution of a statement a repeat?  "executed_in" is the burst of
+ * its last execution, which the caller keeps.
  */
 static inline bool
 burst_repeats(const Burst *burst, uint32_t *executed_in)
@@ -137,13 +140,16 @@ burst_find_run(Burst *burst, uint64_t statement)
 	return NULL;
 }
 
-/* The run of a statement that is not the latest one; it may be its first execution. */
+/*
+ * Switch to the run of a statement that is not in the latest run, or begin
+ * one.
+ */
 static inline BurstRun *
 burst_change_run(Burst *burst, uint64_t statement)
 {
 	BurstRun   *run = burst_find_run(burst, statement);
 
-	/* for the rows of an earlier execution there will be no more */
+	/* the statement itself ends the runs for its earlier rows */
 	for (int i = 0; i < BURST_RUNS; i++)
 	{
 		if (burst->runs[i].parent == statement)
@@ -163,7 +169,7 @@ burst_change_run(Burst *burst, uint64_t statement)
 	return run;
 }
 
-/* With one execution more: is it an N+1? */
+/* Does one more execution make it an N+1? */
 static inline bool
 burst_is_shown(const BurstRun *run)
 {
@@ -171,9 +177,9 @@ burst_is_shown(const BurstRun *run)
 }
 
 /*
- * Outside of a block a statement is executed, which had so many rows; perhaps in the
- * same exchange as the one before.  Returns how many repeats that makes known, and
- * adds the round trips that brought them.
+ * Outside a block, a statement was executed and returned "rows", perhaps in
+ * the same exchange as the one before.  Returns how many repeats that reveals,
+ * and adds the round trips before them to "network".
  */
 static inline int64_t
 burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_exchange,
@@ -206,7 +212,10 @@ burst_repeats_outside(Burst *burst, uint64_t statement, int64_t rows, bool same_
 	return repeats;
 }
 
-/* There, a statement is prepared: the round trips of a repeat, if it is executed next. */
+/*
+ * Outside a block, a statement is prepared.  Returns the round trips to count
+ * for a repeat that follows.
+ */
 static inline int64_t
 burst_prepares_outside(Burst *burst, uint64_t statement)
 {
@@ -222,7 +231,10 @@ burst_prepares_outside(Burst *burst, uint64_t statement)
 	return 0;
 }
 
-/* A wait is over: so long was its round trip, and so long has the client thought. */
+/*
+ * A wait is over, with "network" for its round trip, and "client" for
+ * thinking.
+ */
 static inline void
 burst_wait(Burst *burst, int64_t network, int64_t client)
 {
@@ -232,8 +244,8 @@ burst_wait(Burst *burst, int64_t network, int64_t client)
 }
 
 /*
- * The exchange of a statement that was in a transaction block is over: what
- * comes next is in that, too, if "in_xact".
+ * The exchange of a statement in a transaction block is over.  The block goes
+ * on if "in_xact".
  */
 static inline void
 burst_leave_block(Burst *burst, bool in_xact)
@@ -241,7 +253,7 @@ burst_leave_block(Burst *burst, bool in_xact)
 	burst->continues = in_xact ? BURST_IN_BLOCK : BURST_ENDS;
 }
 
-/* The client has thought for long. */
+/* The client has thought for a long time. */
 static inline void
 burst_pause(Burst *burst)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * client_key.c
- *	  See client_key.h.
+ *	  Builds the keys of client groups.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -19,7 +19,7 @@
 #include "utils/backend_status.h"
 #include "utils/guc.h"
 
-/* The address of a key; none on a Unix-domain socket. */
+/* Set the address of a key; none on a Unix-domain socket. */
 void
 clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
 {
@@ -35,7 +35,7 @@ clients_set_address(ClientKey *key, const struct sockaddr_storage *address)
 	}
 }
 
-/* A key of which nothing is known yet but the connection. */
+/* Make a key from a connection only. */
 void
 clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints)
 {
@@ -47,9 +47,9 @@ clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints)
 }
 
 /*
- * The application_name of a key that has the address of the connection.  Behind
- * a pooler that says so, the address becomes the client's, and the connection is
- * from "pooler"; both it and what the suffix says ("client") may be NULL.
+ * Set the application_name of a key that has the connection's address.  If the
+ * name has a pooler's suffix, the address becomes the client's, the
+ * connection's goes to "pooler", and the suffix to "client"; both may be NULL.
  */
 void
 clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler, PoolerClient *client)
@@ -78,8 +78,8 @@ clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler, PoolerC
 }
 
 /*
- * The key of the group of this session, as of now (it may change its
- * application_name), and the pooler that it comes from.
+ * Make the current key of this session's group (application_name may change),
+ * and the pooler in front of it.
  */
 void
 client_key_of_session(ClientKey *key, ClientPooler *pooler)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * client_key.h
- *	  What client groups are told apart by.
+ *	  The keys of client groups.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,7 +13,7 @@
 #include "pooler_suffix.h"
 #include "tcpinfo.h"
 
-/* Hashed as bytes: no padding (see clients.c), and everything unused is zero. */
+/* Hashed as bytes: no padding (see clients.c), and unused bytes are zero. */
 typedef struct ClientKey
 {
 	Oid			datid;
@@ -23,12 +23,12 @@ typedef struct ClientKey
 	char		application_name[NAMEDATALEN];
 } ClientKey;
 
-/* Where a connection comes from that a pooler has opened for a client. */
+/* The pooler that has opened a connection for a client. */
 typedef struct ClientPooler
 {
 	int32		family;			/* as in ClientKey */
 	uint8		address[16];
-	int32		known;			/* 1, or all of this is zero: there is none */
+	int32		known;			/* 1; or all is zero: no pooler */
 } ClientPooler;
 
 extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *address);

@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * clients.c
- *	  See clients.h.
+ *	  The table of client groups.
  *
  * When a partition of the table is full, its least used groups without live
  * sessions are evicted, each into a row for its database, so that a database's
- * sum never falls.  A group that has live sessions stays: it would come back at
- * once, from zero.  Where all groups have some, there is no room for another:
- * its sessions are counted in the row of their database's evicted groups, until
- * there is.
+ * sum never falls.  A group with live sessions stays: it would return at once,
+ * from zero.  If all groups have live sessions, there is no room for another
+ * one: its sessions are counted in its database's evicted row until there is.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,13 +24,13 @@
 StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
 				 "ClientKey must not have padding: it is hashed as bytes");
 
-/* Databases that have a row of their own for what was evicted, and one more. */
+/* Evicted rows: one each for some databases, and one for the others. */
 #define CLIENTS_EVICTED		16
 
 StaticAssertDecl(offsetof(ClientCounters, rtt) % sizeof(int64) == 0,
-				 "what is before rtt in ClientCounters must be int64: windows are about it");
+				 "fields before rtt in ClientCounters must be int64: windows subtract them");
 
-/* What an entry has counted, and for a row of evicted ones also its live sessions. */
+/* Add what an entry has counted and, for an evicted row, its live sessions. */
 static void
 add_entry(void *to, const void *from)
 {
@@ -56,7 +55,7 @@ may_be_evicted(const void *entry)
 	return ((const ClientEntry *) entry)->live.sessions == 0;
 }
 
-/* What is of no database was evicted before, with others, and has been saved. */
+/* A saved evicted row for the other databases has no database. */
 static bool
 has_row(const void *row, const void *entry)
 {
@@ -124,7 +123,7 @@ clients_counts(int64 *entries, int64 *evicted)
  * ---------------------------------------------------------------------------
  */
 
-/* Join the group of a key, whose partition is locked then. */
+/* Join the group of a key, and leave its partition locked. */
 static void
 join(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
@@ -162,8 +161,8 @@ clients_release(const ClientMember *member)
 }
 
 /*
- * The session, whose pending time is zero, leaves its group, and its entry is
- * released.
+ * The session leaves its group, with no pending time there, and releases the
+ * entry.
  */
 void
 clients_leave(ClientMember *member)
@@ -177,8 +176,9 @@ clients_leave(ClientMember *member)
 }
 
 /*
- * The session leaves its group and joins the one of another key, or of the same
- * if that had no room.  Returns the entry in which it is then, locked instead.
+ * The session leaves its group and joins the one of "key", which may be the
+ * same if that had no room.  Returns the new entry, which is locked in place
+ * of the old one.
  */
 ClientEntry *
 clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
@@ -192,9 +192,7 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 	return member->entry;
 }
 
-/*
- * Put back a saved entry, of which there are no live sessions.
- */
+/* Put back a saved entry. */
 void
 clients_restore(const ClientEntry *saved)
 {
@@ -210,9 +208,9 @@ typedef struct PatternReset
 {
 	const ClientPattern *pattern;
 	TimestampTz now;
-	int64		count;			/* groups that matched, and ... */
-	Oid			evicted[CLIENTS_EVICTED];	/* ... databases' rows of evicted
-											 * ones */
+	int64		count;			/* groups that matched, without ... */
+	Oid			evicted[CLIENTS_EVICTED];	/* ... evicted rows of these
+											 * databases */
 	int			evicted_count;
 } PatternReset;
 
@@ -230,7 +228,7 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
 }
 
-/* Its sessions stay, and with them what they have pending. */
+/* Reset a group that matches. Its sessions stay, with their pending time. */
 static void
 reset_if_matching(void *visited, void *arg)
 {
@@ -243,7 +241,7 @@ reset_if_matching(void *visited, void *arg)
 	table_forget(&table, entry);
 	memset(&entry->counters, 0, sizeof(entry->counters));
 	entry->since = reset->now;
-	/* each partition has rows of evicted ones, which are shown as one */
+	/* count a database's evicted rows once, although each partition has one */
 	while (entry->is_evicted && i < reset->evicted_count && reset->evicted[i] != entry->key.datid)
 		i++;
 	if (!entry->is_evicted)
@@ -253,8 +251,8 @@ reset_if_matching(void *visited, void *arg)
 }
 
 /*
- * Forget what some groups, into which all sessions have just been accumulated,
- * have counted.  Returns how many they were.
+ * Forget what the matching groups have counted, after all sessions have been
+ * accumulated.  Returns the number of groups.
  */
 int64
 clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
@@ -270,9 +268,7 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
  * ---------------------------------------------------------------------------
  */
 
-/*
- * Keep a snapshot of all groups, which have just been accumulated into.
- */
+/* Keep a snapshot of all groups, after all sessions have been accumulated. */
 void
 clients_take_snapshots(SnapshotLevels levels)
 {
@@ -280,24 +276,21 @@ clients_take_snapshots(SnapshotLevels levels)
 }
 
 /*
- * A palloc'd copy of all entries over a window: see table_copy().  Histograms are not
- * over the window.
+ * A palloc'd copy of all entries over a window: see table_copy().  Histograms
+ * are not limited to the window.
  */
 ClientEntry *
 clients_copy_window(int64 length, int *count)
 {
 	ClientEntry *copies = table_copy(&table, length, count);
 
-	/*
-	 * a part may have come to another group than the time that it is a part
-	 * of
-	 */
+	/* after a rename, a part may be in another group than its whole */
 	for (int i = 0; i < *count; i++)
 		ledger_totals_fit(&copies[i].counters.totals);
 	return copies;
 }
 
-/* The same of all that was counted. */
+/* The same of everything counted. */
 ClientEntry *
 clients_copy(int *count)
 {

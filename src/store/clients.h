@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * clients.h
- *	  The account by client group: a bounded table in shared memory.
+ *	  A bounded table of accounts by client group.
  *
  * A group is a database, a role, an application_name and an address.  Its sums
- * hold what was accumulated from live and ended sessions.  What only live
- * sessions add to it (their number, and their pending time) is in the same
- * entry, under the same lock: a copy of an entry is as of one moment, so its
- * parts add up and its total never decreases.
+ * hold what was accumulated from live and ended sessions.  The number of live
+ * sessions and their pending time are in the same entry, under the same lock:
+ * a copy of an entry is as of one moment, so its parts add up and its total
+ * never falls.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -28,20 +28,19 @@ typedef enum ClientMetric
 {
 	METRIC_WAIT,				/* waits that are not idle */
 	METRIC_REQUEST,				/* exchanges: exec + send + recv */
-	METRIC_NETWORK,				/* of those waits: the network */
-	METRIC_CLIENT,				/* of those waits: the client */
-	METRIC_RTT,					/* round-trip times, each time they are
-								 * measured */
-	METRIC_CONNECT,				/* connections: connect_cost.h */
+	METRIC_NETWORK,				/* network part of those waits */
+	METRIC_CLIENT,				/* client part of those waits */
+	METRIC_RTT,					/* each round-trip time measured */
+	METRIC_CONNECT,				/* connect_time: see connect_cost.h */
 	NUM_METRICS
 } ClientMetric;
 
-/* Those that sessions count in their tallies come first. */
+/* The metrics that sessions count in their tallies come first. */
 #define NUM_TALLY_METRICS	METRIC_CONNECT
 
 typedef struct ClientCounters
 {
-	/* of these, snapshots are kept: see clients.c */
+	/* snapshots are kept of these: see clients.c */
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
@@ -52,8 +51,8 @@ typedef struct ClientCounters
 } ClientCounters;
 
 /*
- * What the live sessions of a group add to it, and what is not saved; the only
- * part that may fall.
+ * What belongs to live sessions.  It is not saved, and is the only part that
+ * may fall.
  */
 typedef struct ClientLive
 {
@@ -64,42 +63,44 @@ typedef struct ClientLive
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_evicted;		/* a database's evicted groups; only datid is
-								 * set */
-	double		usage;			/* aging count of exchanges, for eviction */
+	bool		is_evicted;		/* evicted row; its key has only datid */
+	double		usage;			/* aging number of exchanges, for eviction */
 	TimestampTz since;
-	ClientPooler pooler;		/* the latest */
+	ClientPooler pooler;		/* latest seen */
 	ClientLive	live;
 	ClientCounters counters;
 } ClientEntry;
 
 /*
- * One live session's part in the group of its key.  All zero: in none yet.  A
- * group that has live sessions stays where it is, so its place is kept.
+ * A live session's membership in its group; all zero if it is in none yet.  A
+ * group with live sessions is never moved, so its address is kept here.
  */
 typedef struct ClientMember
 {
 	bool		joined;
-	bool		in_evicted;		/* there was no room for the group: it is in
-								 * the row of its database's evicted ones */
-	uint32		hash;			/* of the key with which it joined */
+	bool		in_evicted;		/* there was no room for the group: this is
+								 * its database's evicted row */
+	uint32		hash;			/* of the key with which the session joined */
 	ClientEntry *entry;
-	int64		pending;		/* its part of the group's */
+	int64		pending;		/* its part of the group's pending time */
 } ClientMember;
 
 extern Size clients_shmem_size(void);
 extern void clients_shmem_init(void);
 
 /*
- * The entry of a live session, which joins it if it is not there yet, locked
- * until clients_release() or clients_leave().  Between the two nothing may
- * raise an error.
+ * Lock the entry of a live session, which joins its group if it has not yet,
+ * until clients_release() or clients_leave().  In between, nothing may raise
+ * an error.
  */
 extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
 									TimestampTz now);
 extern void clients_release(const ClientMember *member);
 
-/* Functions for the holder of the entry; its pending time is zero. */
+/*
+ * Functions for the holder of the entry, when the session's pending time is
+ * zero.
+ */
 extern ClientEntry *clients_move(const ClientKey *key, ClientMember *member,
 								 TimestampTz now);
 extern void clients_leave(ClientMember *member);
@@ -114,7 +115,7 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 
 extern void clients_reset(void);
 
-/* Which groups: what is zero or NULL may be anything. */
+/* Selects groups; zero or NULL matches anything. */
 typedef struct ClientPattern
 {
 	Oid			datid;
@@ -129,7 +130,7 @@ extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
 extern void clients_restore(const ClientEntry *saved);
 
-/* Windows: what was counted since a moment that is kept */
+/* Windows: what was counted since a snapshot */
 extern void clients_take_snapshots(SnapshotLevels levels);
 extern ClientEntry *clients_copy_window(int64 length, int *count);
 

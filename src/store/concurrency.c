@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * concurrency.c
- *	  See concurrency.h.
+ *	  Distributions of the number of busy sessions over time.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -9,7 +9,7 @@
  */
 #include "concurrency.h"
 
-/* The bucket of a level, which is not negative. */
+/* The bucket of a level, which must not be negative. */
 int
 concurrency_bucket(int level)
 {
@@ -19,12 +19,12 @@ concurrency_bucket(int level)
 		return level;
 	if (level >= CONCURRENCY_LIMIT)
 		return CONCURRENCY_BUCKETS - 1;
-	/* the five highest bits are told apart, the first of which is always set */
+	/* the five highest bits count, and the first one is always set */
 	doubling = 31 - __builtin_clz((unsigned) level / CONCURRENCY_STEPS);
 	return doubling * CONCURRENCY_STEPS + (level >> doubling);
 }
 
-/* The greatest level in a bucket: one less than the least level of the next. */
+/* The greatest level in a bucket. */
 int
 concurrency_greatest(int bucket)
 {
@@ -39,10 +39,9 @@ concurrency_greatest(int bucket)
 }
 
 /*
- * The lowest level that was exceeded for no more than what is left of the time
- * after so many thousandths of it, or the greatest level in its bucket; but not
- * more than the highest level there was, which the caller knows.  -1 if there is
- * no time at all.
+ * The lowest level that was not exceeded for "per_mille" of the time, rounded
+ * up to the greatest in its bucket, but at most "highest", the highest level
+ * that there was.  -1 if there is no time.
  */
 int
 concurrency_quantile(const Concurrency *distribution, int per_mille, int highest)
@@ -63,7 +62,7 @@ concurrency_quantile(const Concurrency *distribution, int per_mille, int highest
 	return level < highest ? level : highest;
 }
 
-/* Add a distribution to another one, or with sign -1 subtract it. */
+/* Add a distribution to another one, or subtract it if "sign" is -1. */
 void
 concurrency_sum(Concurrency *sum, const Concurrency *term, int sign)
 {

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * concurrency.h
- *	  For how long how many sessions were busy at once: a distribution that
- *	  is weighted with time.
+ *	  The time-weighted distribution of the number of sessions that were
+ *	  busy at once.
  *
  * Levels below CONCURRENCY_EXACT have a bucket each.  Above, each doubling is
- * divided into CONCURRENCY_STEPS buckets, so that what is told of a level, the
- * greatest one in its bucket, is at most a sixteenth too much.  The last bucket
- * has no upper end.
+ * divided into CONCURRENCY_STEPS buckets.  A level is reported as the greatest
+ * in its bucket, which is at most a sixteenth too much.  The last bucket has
+ * no upper end.
  *
  * Plain C, no server headers.
  *
@@ -27,7 +27,7 @@
 #define CONCURRENCY_BUCKETS \
 	(CONCURRENCY_EXACT + CONCURRENCY_STEPS * CONCURRENCY_DOUBLINGS + 1)
 
-/* For how long, in nanoseconds, the level was in each bucket. */
+/* The nanoseconds for which the level was in each bucket. */
 typedef struct Concurrency
 {
 	int64_t		weight[CONCURRENCY_BUCKETS];

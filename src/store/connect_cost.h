@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * connect_cost.h
- *	  What setting up connections costs; capture/connecting.c measures it.
+ *	  What it costs to set up connections, as capture/connecting.c measures
+ *	  it.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -12,11 +13,11 @@
 
 #include <stdint.h>
 
-/* Sums only, as in LedgerTotals: added up and subtracted as one array. */
+/* Only sums, as in LedgerTotals: added and subtracted as one array. */
 typedef struct ConnectTotals
 {
 	int64_t		connections;
-	int64_t		time;			/* ns, as the next two, which are parts of it */
+	int64_t		time;			/* ns; the next two are parts of it */
 	int64_t		tls;
 	int64_t		auth;
 	int64_t		round_trips;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exec_split.c
- *	  See exec_split.h.
+ *	  Splits execution into its sampled parts.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -9,7 +9,7 @@
  */
 #include "exec_split.h"
 
-/* What is booked on the parts, without what was not sampled. */
+/* The sum of the parts, without what was not sampled. */
 int64_t
 exec_parts_sum(const int64_t *part)
 {
@@ -21,8 +21,8 @@ exec_parts_sum(const int64_t *part)
 }
 
 /*
- * Of "exec", all execution so far, book so much time on a part as there is left
- * that is not booked.  Returns how much that was.
+ * Book up to "time" on a part, limited by what is not booked yet of "exec",
+ * all execution so far.  Returns what was booked.
  */
 int64_t
 exec_parts_book(int64_t *part, int64_t exec, ExecPart which, int64_t time)
@@ -38,9 +38,8 @@ exec_parts_book(int64_t *part, int64_t exec, ExecPart which, int64_t time)
 }
 
 /*
- * Parts of differences, such as of an interval or a window: a sample may be
- * taken a moment later than what it is about was counted.  Cut from them what
- * does not fit into their execution.
+ * Cut the parts of a difference, such as an interval or a window, to its
+ * execution: a sample may be taken a moment after what it shows was counted.
  */
 void
 exec_parts_fit(int64_t *part, int64_t exec)

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * exec_split.h
- *	  What execution consists of, as far as samples tell.
+ *	  The parts of execution, as sampled.
  *
- * How long a session has executed is known exactly; what it did meanwhile is
- * sampled.  A sample stands for the time since the one before: up to that much
- * of the execution that has not been booked yet is booked to the part that was
- * seen.  So a session that executes often, but only briefly, is seen in
+ * The time for which a session has executed is known exactly; what it did
+ * meanwhile is sampled.  A sample stands for the time since the previous one:
+ * up to that much of the execution that is not booked yet is booked on the
+ * part that was seen.  So a session with frequent short executions is seen in
  * proportion, and never is more booked than there was.
  *
  * Plain C, no server headers.  Times are nanoseconds.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * failed_connections.c
- *	  See failed_connections.h.
+ *	  Counts connections that failed.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -16,7 +16,7 @@
 
 typedef struct FailedShared
 {
-	/* protected by LOCK_FAILED_CONNECTIONS; the last entry is for the others */
+	/* protected by LOCK_FAILED_CONNECTIONS; the last entry is the overflow */
 	int			used;
 	FailedConnections entries[FAILED_CONNECTIONS_ENTRIES + 1];
 } FailedShared;
@@ -61,8 +61,8 @@ find_or_add(const FailedConnections *wanted)
 }
 
 /*
- * A connection from this address has failed.  Called by a process that is about to end:
- * no errors, no catalogs.
+ * Count a failed connection from this address.  Called by a process that is
+ * about to exit: no errors, no catalog access.
  */
 void
 failed_connections_count(const char *database, const char *role, const ClientKey *address)
@@ -85,7 +85,7 @@ failed_connections_count(const char *database, const char *role, const ClientKey
 	locks_release(LOCK_FAILED_CONNECTIONS, 0);
 }
 
-/* All of them, in the current memory context. */
+/* A palloc'd copy of all entries. */
 FailedConnections *
 failed_connections_copy(int *count)
 {

@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * failed_connections.h
- *	  Who tried to connect in vain: by the names of database and role that were
- *	  asked for, and the address that it came from.
+ *	  Counts failed connections, by the requested names of database and role
+ *	  and by the client's address.
  *
- * The names are those of the start-up packet.  Nobody looks them up when the
+ * The names are those of the start-up packet.  They are not looked up when the
  * connection fails: that needs the catalogs, which may be locked, in a process
- * that is about to end.  Whoever reads the counts can resolve them.
+ * that is about to exit.  A reader of the counts can resolve them.
  *
- * There is a fixed number of entries, and one more for all that find none: who
- * cannot log in can make up as many names as he likes.  The application_name
- * is not among them for that reason.  Nothing is evicted or saved.
+ * There is a fixed number of entries, and an overflow entry for the rest,
+ * since a client that cannot log in can still make up any number of names.
+ * The application_name is not part of the key for the same reason.  Nothing is
+ * evicted or saved.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,7 +26,7 @@
 typedef struct FailedConnections
 {
 	char		database[NAMEDATALEN];
-	char		role[NAMEDATALEN];	/* both empty: all that found no place */
+	char		role[NAMEDATALEN];	/* both empty: overflow */
 	int32		family;			/* as in ClientKey */
 	uint8		address[16];
 	int64		count;

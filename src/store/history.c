@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * history.c
- *	  See history.h.
+ *	  The ring of intervals.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,7 +18,7 @@
 /* protected by the history lock */
 typedef struct HistoryShared
 {
-	int64		current;		/* number of the interval in progress */
+	int64		current;		/* number of the current interval */
 	int64		first;			/* oldest interval kept */
 	HistoryInterval intervals[FLEXIBLE_ARRAY_MEMBER];
 } HistoryShared;
@@ -35,7 +35,7 @@ history_shmem_size(void)
 static inline HistoryInterval *
 interval_get(int64 number)
 {
-	/* the setting is at least 1, which clang does not know */
+	/* Max() tells clang that the setting is at least 1 */
 	return &shared->intervals[number % Max(pgnetlat_history_size, 1)];
 }
 
@@ -65,8 +65,8 @@ history_shmem_init(void)
 }
 
 /*
- * The row of a database in the interval in progress: its own, or an unused one, or
- * that of all others; of none that is known, too.
+ * The row of a database in the interval in progress: its own, an unused one,
+ * or the overflow row, which is also for InvalidOid.
  */
 static HistoryRow *
 row_for(Oid datid)
@@ -113,7 +113,10 @@ history_add_connect(Oid datid, const ConnectTotals *connect)
 	locks_release(LOCK_HISTORY, 0);
 }
 
-/* When the interval that begins at "start" is to end: on a round time. */
+/*
+ * When the interval that begins at "start" is to end: at a multiple of its
+ * length.
+ */
 static TimestampTz
 due_at(TimestampTz start)
 {
@@ -122,21 +125,17 @@ due_at(TimestampTz start)
 	return start - start % length + length;
 }
 
-/*
- * Is the interval in progress over?  Only the sampler asks and rotates.
- */
+/* Is the interval in progress over?  Only the sampler asks, and rotates. */
 bool
 history_is_due(TimestampTz now)
 {
 	TimestampTz start = interval_get(shared->current)->start;
 
-	/* a clock that was set back ends the interval as well */
+	/* a clock that was set back ends the interval, too */
 	return now >= due_at(start) || now < start;
 }
 
-/*
- * When the interval in progress is to be closed.
- */
+/* When the interval in progress is to end. */
 TimestampTz
 history_next_due(void)
 {
@@ -165,12 +164,11 @@ history_reset(TimestampTz now)
 }
 
 /*
- * A palloc'd copy of the intervals, oldest first; the last is in progress and
- * shown as ending now.
+ * A palloc'd copy of the intervals, oldest first.  The last one is in
+ * progress, and ends now.
  *
- * The lock is held for one interval at a time.  Others add to the interval in
- * progress, which is copied last: those before it have been copied when they were
- * complete.
+ * The lock is held for one interval at a time.  Only the interval in progress
+ * changes meanwhile, and it is copied last.
  */
 HistoryInterval *
 history_copy(TimestampTz now, int *count)
@@ -182,10 +180,7 @@ history_copy(TimestampTz now, int *count)
 
 	for (*count = 0; more; (*count)++)
 	{
-		/*
-		 * an interval has begun meanwhile: the oldest one is not kept any
-		 * more
-		 */
+		/* an interval has begun meanwhile, in place of the oldest one */
 		if (*count == pgnetlat_history_size)
 			memmove(copies, copies + 1, --(*count) * sizeof(HistoryInterval));
 		locks_acquire(LOCK_HISTORY, 0, LW_SHARED);
@@ -195,7 +190,7 @@ history_copy(TimestampTz now, int *count)
 		locks_release(LOCK_HISTORY, 0);
 	}
 	copies[*count - 1].end = Max(now, copies[*count - 1].start);
-	/* what was known late may be of the interval before */
+	/* a part that was known late may be in a later interval than its whole */
 	for (int i = 0; i < *count; i++)
 	{
 		for (int j = 0; j <= HISTORY_DATABASES; j++)
@@ -204,9 +199,7 @@ history_copy(TimestampTz now, int *count)
 	return copies;
 }
 
-/*
- * Put back a saved interval, in front of the one in progress.
- */
+/* Put back a saved interval, before the one in progress. */
 void
 history_restore(const HistoryInterval *interval)
 {

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * history.h
- *	  The account by interval and database: a ring in shared memory.
+ *	  A ring of accounts by interval and database.
  *
- * Whatever is accumulated goes into the interval in progress; the sampler closes
- * it.  While the sampler is down the interval in progress just grows longer.
+ * What is accumulated is added to the interval in progress, which the sampler
+ * closes.  While there is no sampler, that interval just grows longer.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,12 +18,15 @@
 #include "ledger.h"
 #include "tcpinfo.h"
 
-/* Databases that an interval tells apart; the rest share a row. */
+/*
+ * Databases with a row of their own in an interval; the rest share the
+ * overflow row.
+ */
 #define HISTORY_DATABASES	15
 
 typedef struct HistoryRow
 {
-	Oid			datid;			/* InvalidOid: the databases without a row */
+	Oid			datid;			/* InvalidOid: overflow row */
 	bool		used;
 	LedgerTotals totals;
 	int64		retransmits;
@@ -35,7 +38,7 @@ typedef struct HistoryRow
 typedef struct HistoryInterval
 {
 	TimestampTz start;
-	TimestampTz end;			/* of the interval in progress: unset */
+	TimestampTz end;			/* unset in the interval in progress */
 	HistoryRow	rows[HISTORY_DATABASES + 1];
 } HistoryInterval;
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.c
- *	  Events with timestamps in, account out.  See ledger.h.
+ *	  Turns timed events into an account.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,7 +23,7 @@ max64(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The part of [from, to] that counts. */
+/* The part of [from, to] after the latest reset. */
 static inline int64_t
 counted(const Ledger *ledger, int64_t from, int64_t to)
 {
@@ -39,17 +39,17 @@ event_time(const Ledger *ledger, int64_t at)
 }
 
 /*
- * Split the wait in progress as if it ended at "until", with a request or
- * ("abandoned") without one.
+ * Split the wait in progress as if it ended at "until", with a request or, if
+ * "abandoned", without one.
  *
- * Its first part is the network: one round trip, or, for a response that had
- * not left the kernel, the time until it had, less the time for which the
- * client would not take it.  The rest is the client, or idle.  The idle
- * threshold applies to what comes after the response has left: somebody was
- * waiting for that.
+ * Its first part is network: one round trip or, for a response that had not
+ * left the kernel, the time until it had left, minus the time for which the
+ * client's window was closed.  The rest is client or idle.  The idle threshold
+ * applies to the time after the response has left, since somebody was waiting
+ * for it until then.
  *
- * Where no request came there was no round trip for anybody to wait for: that
- * part is idle, or in a transaction, where nothing ever is, the client's.
+ * If no request came, nobody waited for a round trip: that part is idle or, in
+ * a transaction, where nothing is idle, client.
  */
 static LedgerWait
 split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool abandoned)
@@ -66,7 +66,7 @@ split_wait(const Ledger *ledger, int64_t until, const LedgerDrain *drain, bool a
 
 	split.in_xact = ledger->wait.in_xact;
 	split.length = counted(ledger, since, until);
-	/* the round trip of an idle wait hurt nobody; its drain did */
+	/* nobody waited for the round trip of an idle wait, only for its drain */
 	split.network = counted(ledger, since, since + (idle || abandoned ? sent : trip));
 	if (idle)
 		split.idle = counted(ledger, since + drained, until);
@@ -86,7 +86,7 @@ book_wait(LedgerTotals *totals, const LedgerWait *wait)
 		totals->in_xact_wait += wait->network + wait->client;
 }
 
-/* Execution becomes exec and, as far as the sampler saw it, recv. */
+/* Book execution as exec, except what the sampler saw as recv. */
 static void
 book_execution(LedgerTotals *totals, int64_t exec, const LedgerSampled *sampled)
 {
@@ -96,7 +96,7 @@ book_execution(LedgerTotals *totals, int64_t exec, const LedgerSampled *sampled)
 	totals->recv += recv;
 }
 
-/* Close the exchange in progress, whose phase must have been closed. */
+/* Close the exchange in progress, after its last phase. */
 static void
 book_exchange(Ledger *ledger, const LedgerSampled *sampled)
 {
@@ -112,8 +112,8 @@ book_exchange(Ledger *ledger, const LedgerSampled *sampled)
 }
 
 /*
- * What the sampler knows of the sending in progress: for how long the
- * client's window was closed.
+ * How long the client's window was closed in the send in progress, as far as
+ * the sampler knows.
  */
 static int64_t
 sampled_send_client(const Ledger *ledger, const LedgerSampled *sampled)
@@ -124,8 +124,8 @@ sampled_send_client(const Ledger *ledger, const LedgerSampled *sampled)
 }
 
 /*
- * Book a sending from ledger->since to "at"; "client" is for how long of it
- * the client's window is known to have been closed.
+ * Book a send from ledger->since to "at"; "client" is how long the client's
+ * window is known to have been closed in it.
  */
 static void
 book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t client)
@@ -143,8 +143,8 @@ book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t cli
 }
 
 /*
- * Close the phase in progress, other than a wait.  "client" is what the
- * session itself knows of a sending, beside the sampler.
+ * Close the phase in progress, other than a wait.  "client" is the client's
+ * part of a send as the session itself has measured it.
  */
 static void
 close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
@@ -157,8 +157,8 @@ close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t cl
 }
 
 /*
- * Book the turn in progress as if it ended at "until": one round trip of it is the
- * network's, and for the rest the client is being waited for.  Returns the former.
+ * Book the turn in progress as if it ended at "until": one round trip as
+ * network, and the rest as recv.  Returns the network part.
  */
 static int64_t
 book_turn(const Ledger *ledger, LedgerTotals *totals, int64_t until)
@@ -171,10 +171,7 @@ book_turn(const Ledger *ledger, LedgerTotals *totals, int64_t until)
 	return network;
 }
 
-/*
- * Start counting, between two exchanges.  "local" says that there is no
- * network in between.
- */
+/* Start counting, between two exchanges.  "local": there is no network. */
 void
 ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *terms)
 {
@@ -182,7 +179,7 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 	if (ledger->phase != LEDGER_OFF)
 		return;
 	ledger->phase = LEDGER_WAITING;
-	ledger->exchange_number++;	/* what was sampled before is of another wait */
+	ledger->exchange_number++;	/* samples from before are of another wait */
 	ledger->since = now;
 	ledger->counted_from = max64(ledger->counted_from, now);
 	ledger->wait = *terms;
@@ -191,8 +188,8 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 }
 
 /*
- * Stop counting, wherever the session is.  How a wait in progress was split comes
- * back in "wait", which is zero where there was none.
+ * Stop counting, in any phase.  "wait" is set to how the wait in progress was
+ * split; zero if there was none.
  */
 void
 ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
@@ -223,8 +220,8 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
 }
 
 /*
- * Forget everything before "at"; the interval in progress goes on.  If an event slipped
- * in between "at" and now, the account begins with that.
+ * Forget everything before "at"; what is in progress goes on.  If there was an
+ * event after "at", the account begins with that.
  */
 void
 ledger_reset(Ledger *ledger, int64_t at)
@@ -235,9 +232,9 @@ ledger_reset(Ledger *ledger, int64_t at)
 }
 
 /*
- * The wait in progress ended at "at": the first message of a request was read, or the
- * session works on its own account, normally because it is about to end.  How the wait
- * was split comes back in "wait".
+ * The wait in progress ended at "at": the first message of a request was read,
+ * or the session works of its own accord, normally because it is about to end.
+ * "wait" is set to how the wait was split.
  */
 void
 ledger_wait_end(Ledger *ledger, int64_t at, bool is_request, const LedgerDrain *drain,
@@ -253,16 +250,19 @@ ledger_wait_end(Ledger *ledger, int64_t at, bool is_request, const LedgerDrain *
 }
 
 /*
- * In the wait in progress the client, which listens, is sent a notification at "at".
- * Until then nobody was in a hurry; what follows is a wait like any other.  Returns the
- * time that was idle.
+ * A notification is sent at "at" in the wait in progress.  The client was
+ * listening, so the time until then is idle, and a new wait begins.  Returns
+ * the idle time.
  */
 int64_t
 ledger_wait_notified(Ledger *ledger, int64_t at)
 {
 	int64_t		idle;
 
-	/* the last two are about the response before, or a request that is there */
+	/*
+	 * not if the last response is still leaving, or the next request has
+	 * arrived
+	 */
 	if (ledger->phase != LEDGER_WAITING || ledger->wait.in_xact ||
 		ledger->wait.draining || ledger->wait.pipelined)
 		return 0;
@@ -274,8 +274,9 @@ ledger_wait_notified(Ledger *ledger, int64_t at)
 }
 
 /*
- * What looked like a turn, or like the end of an exchange, was not: the time since then
- * was execution.  In the latter case the exchange has been counted already.
+ * What looked like a turn, or like the end of an exchange, was neither: the
+ * time since then was execution.  If the exchange seemed to end, it has been
+ * counted.
  */
 void
 ledger_was_work(Ledger *ledger)
@@ -288,9 +289,7 @@ ledger_was_work(Ledger *ledger)
 	ledger->phase = LEDGER_EXECUTING;
 }
 
-/*
- * From "at" the session hands bytes to the socket, and may get stuck.
- */
+/* The session begins to hand bytes to the socket at "at". */
 void
 ledger_send_begin(Ledger *ledger, int64_t at, bool may_block)
 {
@@ -302,8 +301,8 @@ ledger_send_begin(Ledger *ledger, int64_t at, bool may_block)
 }
 
 /*
- * The socket has taken the bytes; the exchange goes on.  For "client" of the
- * time, as far as is known, the client's window was closed.
+ * The socket has taken the bytes; the exchange goes on.  "client" is how long
+ * the client's window is known to have been closed.
  */
 void
 ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
@@ -314,9 +313,7 @@ ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_
 	ledger->since = at;
 }
 
-/*
- * The client was asked for data at "at", and has sent none of it.
- */
+/* The client was asked for data at "at", and none has come yet. */
 void
 ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 {
@@ -328,8 +325,8 @@ ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 }
 
 /*
- * The first data has come, or nobody waits for it any more.  It counts as a turn only
- * if the client has sent data because it was asked.  Returns the network's part.
+ * The first data has come, or the wait for it has ended.  It is a turn only if
+ * the client sent data because it was asked.  Returns the network part.
  */
 int64_t
 ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn)
@@ -381,7 +378,7 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 		book_wait(&account->totals, &wait);
 }
 
-/* How an executing backend is shown that is blocked in that. */
+/* The state to show for an executing backend. */
 LedgerState
 ledger_executing_state(LedgerBlocked blocked)
 {
@@ -391,8 +388,8 @@ ledger_executing_state(LedgerBlocked blocked)
 }
 
 /*
- * What an executing backend is seen to be blocked in has lasted since the sampler's
- * latest visit.
+ * Add the execution in progress.  If the backend is blocked, it has been since
+ * the sampler's latest visit.
  */
 static void
 project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
@@ -411,12 +408,12 @@ project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t no
 }
 
 /*
- * The account up to "now": what is in progress is added by today's best knowledge.  A
- * wait that may turn out to be idle, or whose response is still leaving the kernel, is
- * pending.
+ * The account up to "now": what is in progress is added as well as it can be
+ * known.  A wait that may become idle, or whose response is still leaving the
+ * kernel, is pending.
  *
- * "sampled" is the sampler's knowledge of this exchange, or NULL.  "blocked" says what
- * the backend is blocked in at this moment, if it is executing.
+ * "sampled" is what the sampler knows of this exchange, or NULL.  "blocked"
+ * says what an executing backend is blocked in.
  */
 void
 ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
@@ -452,12 +449,12 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 }
 
 /*
- * The session was ready to run for so long without getting a processor, before
- * it ran "runs" times; "waits" of these were because a request had come.
+ * The session was ready to run, but not running, for "time" before its latest
+ * "runs" runs, "waits" of which began because a request had come.
  *
- * Nobody says how long each time was, so those after a wait get their share by
- * number.  It is of the client's time at most: a wait's round trip was over when
- * the request came.
+ * The kernel reports only the sum, so the runs after waits get their share by
+ * number.  That is client time at most, since a wait's round trip was over
+ * when the request came.
  */
 void
 ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs)
@@ -476,14 +473,14 @@ ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs)
 										 totals->client));
 }
 
-/* Turns of the conversation, each of which cost a round trip. */
+/* The number of round trips. */
 int64_t
 ledger_round_trips(const LedgerTotals *totals)
 {
 	return totals->requests - totals->pipelined + totals->turns;
 }
 
-/* The whole without what was idle or is pending: what the shares refer to. */
+/* The total of the shares: all time but idle and pending. */
 int64_t
 ledger_busy_total(const LedgerTotals *totals)
 {
@@ -492,10 +489,11 @@ ledger_busy_total(const LedgerTotals *totals)
 }
 
 /*
- * Whose was the time that was not idle?  The three parts of it.  Blocked
- * sending is the network's, but for what is known to be the client's; sending
- * that did not block is a system call, and the server's.  So is the time in
- * which a request was there, and the session got no processor to read it.
+ * The server's, the network's and the client's parts of the time that was not
+ * idle.  Blocked sending is the network's, except for what is known to be the
+ * client's.  Sending that did not block is a system call, and so the server's,
+ * as is the time for which a session with a request got no processor to read
+ * it.
  */
 int64_t
 ledger_server_part(const LedgerTotals *totals)
@@ -515,7 +513,7 @@ ledger_client_part(const LedgerTotals *totals)
 	return totals->client - totals->run_queue_wait + totals->recv + totals->send_client;
 }
 
-/* Of execution, what no sample tells. */
+/* Execution that no sample has seen. */
 int64_t
 ledger_exec_unsampled(const LedgerTotals *totals)
 {
@@ -545,10 +543,10 @@ ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
 }
 
 /*
- * What is sampled, asked of the kernel, or estimated may be known a moment later than
- * what it is a part of, and what was in progress may have turned out otherwise: in a
- * difference of two accounts a part may be too much, and anything less than nothing.
- * Cut that.
+ * Clamp a difference of two accounts.  What is sampled, estimated or asked of
+ * the kernel may be known a moment later than its whole, so a part may exceed
+ * its whole; and what was in progress may have turned out otherwise, so a
+ * difference may be negative.
  */
 void
 ledger_totals_fit(LedgerTotals *difference)
@@ -567,10 +565,10 @@ ledger_totals_fit(LedgerTotals *difference)
 }
 
 /*
- * What an account has gained over what was "added" of it already, field by field where
- * that is positive; it is added then.  Parts are cut to their wholes, which may have
- * stepped back; those of exec to what is gained of it, so that what was added as
- * unsampled stays so.
+ * Compute what an account has gained over what was "added" of it so far, field
+ * by field where that is positive, and add it to "added".  Parts are cut to
+ * their wholes, which may have stepped back; the parts of exec are cut to its
+ * gain, so that what was added as unsampled stays so.
  */
 void
 ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account, LedgerTotals *gain)

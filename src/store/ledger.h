@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.h
- *	  The account of one session's wall-clock time.
+ *	  A state machine that accounts for one session's wall-clock time.
  *
- * A ledger is told what the wire shows (a request was read, a response is
- * being handed to the socket, it has been handed over), each with the time at
- * which it happened, and keeps where the time went.  It is plain C: it knows
- * no server, reads no clock and takes no lock, so that it can be tested and
- * fuzzed on its own, and so that a reader can let a private copy run ahead.
+ * A ledger takes the events on the wire (a request was read, a response is
+ * being handed to the socket, it has been handed over), each with its time,
+ * and keeps where the time went.  It is plain C: it uses no server code, reads
+ * no clock and takes no lock, so that it can be tested and fuzzed on its own,
+ * and so that a reader can let a private copy run ahead.
  *
  *		OFF --start--> WAITING -----wait_end----> EXECUTING --turn_begin--> TURNING
  *						  ^							|   ^	^					|
@@ -15,19 +15,19 @@
  *						  |							v   |
  *						  +-----exchange_end------ SENDING
  *
- * A small response is sent without being seen in SENDING (ledger_response_plain).
- * A turn is a round trip inside an exchange: the server has asked its client
- * for data (COPY FROM STDIN) and waits for the first of it.
- * stop() leads back to OFF from everywhere.  A wait may end for work that no
- * request asked for (a FATAL error); was_work() takes back a wait or a turn that
- * turned out to be none, wait_notified() lets a wait begin anew.
+ * A small response skips SENDING (ledger_response_plain).  A turn is a round
+ * trip inside an exchange: the server has asked its client for data (COPY FROM
+ * STDIN) and waits for the first of it.  stop() leads back to OFF from any
+ * phase.  A wait may end for work that no request asked for (a FATAL error).
+ * was_work() undoes a wait or a turn that was none, and wait_notified() begins
+ * a wait anew.
  *
- * All times are nanoseconds of one monotonic clock.  An event that claims to
- * be older than the one before it counts as simultaneous with that.  Every
- * nanosecond between start and stop lands in exactly one of the parts exec,
- * send, recv, network, client and idle.  What has ended is booked, in totals that
- * never fall; what is in progress is projected by today's best knowledge, and may
- * turn out otherwise.
+ * All times are nanoseconds of one monotonic clock.  An event with an earlier
+ * time than the one before it counts as simultaneous with that one.  Every
+ * nanosecond between start and stop is in exactly one of the parts exec, send,
+ * recv, network, client and idle.  What has ended is booked, in totals that
+ * never fall; what is in progress is projected as well as it can be known, and
+ * may turn out otherwise.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -48,7 +48,7 @@ typedef enum LedgerPhase
 	LEDGER_EXECUTING,			/* in an exchange: the server works */
 	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
 	LEDGER_TURNING,				/* in an exchange: the client was asked for
-								 * data, and nothing of it has come */
+								 * data, and none has come */
 	LEDGER_WAITING				/* between exchanges */
 } LedgerPhase;
 
@@ -76,20 +76,22 @@ ledger_state_is_busy(LedgerState state)
 
 /*
  * Handing bytes to the socket is a system call, which is the server's work.
- * One that takes longer than this was blocked, unless there was so little to send that
- * the kernel always has room for it: then the backend just got no processor.
+ * If it takes longer than this, it was blocked, unless there was so little to
+ * send that the kernel always has room: then the backend just got no
+ * processor.
  */
 #define LEDGER_BLOCKED_NS	INT64_C(1000000)
 
 /*
- * What has been counted.  Times in nanoseconds.  send_blocked, send_client,
- * in_xact_wait, run_queue_wait and exec_part are "of which" columns: parts of
- * send, of send_blocked, of network + client, of client, and of exec.  exec_part is
- * what samples say: whoever observes a session fills it in.
+ * What has been counted; times in nanoseconds.  send_blocked, send_client,
+ * in_xact_wait, run_queue_wait and exec_part are parts of send, of
+ * send_blocked, of network + client, of client, and of exec.  exec_part is
+ * sampled: slot_observe() fills it in.
  *
- * Sums only: all fields are added up (over sessions into groups, intervals and
- * databases) and subtracted (windows, resets) as one array.  What is no sum takes the
- * way of the round-trip time: a field of its own wherever the totals go.
+ * Only sums: all fields are added (over sessions into groups, intervals and
+ * databases) and subtracted (windows, resets) as one array.  A figure that is
+ * not a sum, such as the round-trip time, is a field of its own beside the
+ * totals.
  */
 typedef struct LedgerTotals
 {
@@ -100,36 +102,38 @@ typedef struct LedgerTotals
 	int64_t		client;
 	int64_t		idle;
 	int64_t		in_xact_wait;
-	int64_t		send_blocked;	/* of send: it took longer than a system call */
-	int64_t		send_client;	/* of that: the client would take no more */
+	int64_t		send_blocked;	/* part of send: blocked */
+	int64_t		send_client;	/* part of that: the client's window was
+								 * closed */
 	int64_t		requests;
 	int64_t		statements;
 	int64_t		transactions;
 	int64_t		pipelined;
 	int64_t		turns;			/* round trips inside exchanges */
-	int64_t		pooler_requests;	/* of the requests: a pooler's own */
+	int64_t		pooler_requests;	/* part of requests: a pooler's own */
 	int64_t		bytes_sent;		/* handed to the socket, before encryption */
-	int64_t		run_queue;		/* ready to run, without getting a processor */
-	int64_t		run_queue_wait; /* of that, estimated: after a request had
-								 * come */
+	int64_t		run_queue;		/* ready to run, but not running */
+	int64_t		run_queue_wait; /* part of that, estimated: after a request
+								 * had come */
 	int64_t		exec_part[NUM_EXEC_PARTS];
 } LedgerTotals;
 
-/* How a wait will be split, as far as is known when it begins. */
+/* How a wait will be split, as known when it begins. */
 typedef struct LedgerWaitTerms
 {
 	int64_t		rtt;			/* one round trip; 0 where there is none */
 	int64_t		idle_threshold; /* longer waits outside a transaction are idle */
 	bool		in_xact;		/* inside a transaction: never idle */
-	bool		pipelined;		/* the next request has already arrived */
+	bool		pipelined;		/* the next request has arrived */
 	bool		draining;		/* the kernel still has much to send: how the
-								 * wait splits is known only when it is done */
+								 * wait is split is known only when that is
+								 * done */
 } LedgerWaitTerms;
 
 /*
- * How long the kernel went on sending the response after the wait had begun,
- * its last acknowledgement included, and for how much of that the client's
- * receive window was closed.
+ * How long the kernel went on sending the response after the wait began, until
+ * the last acknowledgement, and how long of that the client's receive window
+ * was closed.
  */
 typedef struct LedgerDrain
 {
@@ -141,45 +145,48 @@ typedef struct Ledger
 {
 	LedgerPhase phase;
 	bool		counts;			/* the exchange in progress is a request */
-	bool		local;			/* no network: who blocks a send is the client */
-	bool		may_block;		/* the sending in progress is of more than
-								 * what always finds room in the kernel */
-	LedgerWaitTerms wait;		/* of the wait in progress */
+	bool		local;			/* no network: only the client can block a
+								 * send */
+	bool		may_block;		/* the send in progress is more than the
+								 * kernel always has room for */
+	LedgerWaitTerms wait;		/* of the latest wait */
 	uint64_t	exchange_number;	/* number of the latest exchange; never
 									 * reset */
 	int64_t		since;			/* when the current phase began */
 	int64_t		counted_from;	/* nothing before this counts */
-	int64_t		exec;			/* closed execution of this exchange: becomes
-								 * exec and recv when the exchange ends */
-	int64_t		turn_rtt;		/* of the turn in progress: one round trip */
-	LedgerTotals totals;		/* closed intervals only */
+	int64_t		exec;			/* execution in this exchange so far; booked
+								 * as exec and recv when it ends */
+	int64_t		turn_rtt;		/* one round trip, for the turn in progress */
+	LedgerTotals totals;		/* booked */
 } Ledger;
 
 /*
  * What the sampler has seen of the exchange in progress, or of the wait after
- * it: what no event shows.  Valid for one exchange and one reset generation
- * only; the caller checks both and passes NULL where they differ.
+ * it, and what no event shows.  It is valid for one exchange and one reset
+ * generation: the caller checks both, and passes NULL where they differ.
  */
 typedef struct LedgerSampled
 {
-	int64_t		recv;			/* waited for the client inside the exchange */
+	int64_t		recv;			/* time that the exchange waited for its
+								 * client */
 	int64_t		visited;		/* recv is known up to here */
-	int64_t		send_began;		/* send_client is of the sending that began
-								 * then */
-	int64_t		send_client;	/* of it, the client's window was closed */
-	bool		drained;		/* drain below is known */
+	int64_t		send_began;		/* send_client is of the send that began then */
+	int64_t		send_client;	/* how long the client's window was closed in
+								 * it */
+	bool		drained;		/* "drain" is known */
 	LedgerDrain drain;
 } LedgerSampled;
 
-/* What an executing backend is seen to be blocked in, by who looks at it. */
+/* What an executing backend is blocked in, by its wait event. */
 typedef enum LedgerBlocked
 {
 	LEDGER_NOT_BLOCKED = 0,
-	LEDGER_BLOCKED_READING,		/* from its client */
-	LEDGER_BLOCKED_WRITING		/* to it, although that seemed impossible */
+	LEDGER_BLOCKED_READING,		/* reading from its client */
+	LEDGER_BLOCKED_WRITING		/* writing to it, although that seemed
+								 * impossible */
 } LedgerBlocked;
 
-/* An account up to a moment: intervals in progress included. */
+/* An account up to a moment, with what is in progress. */
 typedef struct LedgerAccount
 {
 	LedgerTotals totals;
@@ -188,7 +195,7 @@ typedef struct LedgerAccount
 	int64_t		state_since;
 } LedgerAccount;
 
-/* How one wait was split: what ledger_wait_end() booked. */
+/* How ledger_wait_end() has split and booked a wait. */
 typedef struct LedgerWait
 {
 	int64_t		length;
@@ -232,15 +239,17 @@ extern void ledger_totals_fit(LedgerTotals *difference);
 extern void ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account,
 							   LedgerTotals *gain);
 
-/* ---------------------------------------------------------------------------
- * The plain exchange: a wait that is not idle and whose response had left, of
- * one request, and a response so small that sending it cannot block.  That is
- * most of them, and what the hot path pays for.  The shortcuts do what the
- * functions above do.
+/*
  * ---------------------------------------------------------------------------
+ * The plain exchange: one request, after a wait that was not idle and whose
+ * response had left the kernel, with a response so small that sending it
+ * cannot block.  Most exchanges are plain.  These functions do the same as
+ * those above, only faster.
+ * ---------------------------------------------------------------------------
+ * /
  */
 
-/* The phase in progress is wholly after the latest reset, and before "at". */
+/* Is the phase in progress wholly after the latest reset, and before "at"? */
 static inline bool
 ledger_phase_is_plain(const Ledger *ledger, int64_t at)
 {
@@ -287,8 +296,8 @@ ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 
 /*
  * ledger_send_begin() and ledger_exchange_end() in one, for a response that
- * could not block, of an exchange of which the sampler has seen nothing.  The
- * wait that begins is neither pipelined nor draining.
+ * could not block in an exchange that the sampler has not seen.  The wait that
+ * begins is neither pipelined nor draining.
  */
 static inline void
 ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,

@@ -278,7 +278,6 @@ persist_load(void)
 	ereport(LOG,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("ignoring file \"%s\"", PERSIST_FILE),
-			 errdetail("%s", complaint),
-			 errhint("The statistics of pgnetlat start from zero.")));
+			 errdetail("%s Statistics of pgnetlat start from zero.", complaint)));
 	persist_remove_file();
 }
