@@ -66,7 +66,7 @@ pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
 	cat $^ >$@
 
 # The pages, in a folder of their own; packages, which have their own place for them, say PAGES=.
-PAGES = $(wildcard $(srcdir)/README.md $(srcdir)/doc/*.md $(srcdir)/doc/*.svg $(srcdir)/doc/*.png)
+PAGES = $(wildcard $(srcdir)/README.md $(srcdir)/doc/*.md $(srcdir)/doc/*.svg $(srcdir)/doc/*.tsv)
 pages_folder = $(DESTDIR)$(docdir)/extension/pgnetlat
 
 install: install-pages

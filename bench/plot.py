@@ -1,26 +1,14 @@
-"""doc/performance.svg from the results of the benches: what it costs, at a glance.
+"""The picture of doc/performance.md: what pgnetlat costs beside others."""
 
-Needs matplotlib (Debian: python3-matplotlib), which nothing else here does.
-"""
+from harness import picture
 
-try:
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-except ImportError:
-    pyplot = None
+# The same colour in both halves, by what a name contains; what is not ours is grey.
+COLOURS = {"sessions alone": "#7dd3fc", "identifiers are computed anyway": "#0d9488", "everything": "#0284c7",
+           "pg_stat_statements": "#64748b", "pg_wait_sampling": "#94a3b8"}
+NEUTRAL = "#cbd5e1"
 
-# The same colour in both halves, by what a name has in it; what is not ours is grey.
-COLOURS = {"sessions alone": "#7dd3fc", "identifiers are computed anyway": "#0d9488", "everything,": "#1e3a8a",
-           "everything": "#0284c7", "pg_stat_statements": "#64748b", "pg_wait_sampling": "#94a3b8"}
-NEUTRAL = "#e2e8f0"
-
-# Left out: what the others are compared with, and what nobody runs.
-NOT_SHOWN = ("nothing", "off")
-
-
-def available():
-    return pyplot is not None
+# Left out: what the others are compared with, what nobody runs, and what hardly differs from another.
+NOT_SHOWN = ("nothing", "off", "everything, sampler awake", "pgnetlat, identifiers anyway, sampler asleep")
 
 
 def draw(added, loss, file):
@@ -29,48 +17,24 @@ def draw(added, loss, file):
     added: {workload: {configuration: percent of the backend's instructions}}
     loss: {subject: {clients: (percent, low, high)}}
     """
-    matplotlib.rcParams.update({"svg.hashsalt": "pgnetlat", "svg.fonttype": "none", "font.size": 9,
-                                "font.family": "sans-serif", "axes.spines.top": False,
-                                "axes.spines.right": False})
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 5), layout="constrained")
-    draw_added(left, added)
-    draw_loss(right, loss)
-    figure.savefig(file, metadata={"Date": None, "Creator": "bench/report"})
-    pyplot.close(figure)
+    added = {workload: {name: value for name, value in own.items() if name not in NOT_SHOWN}
+             for workload, own in added.items()}
+    clients = list(dict.fromkeys(count for own in loss.values() for count in own))
+    by_clients = {f"{count} client{'s' if int(count) > 1 else ''}":
+                  {name: own[count] for name, own in loss.items() if name not in NOT_SHOWN and count in own}
+                  for count in clients}
+    height = max(picture.bars_height(added), picture.bars_height(by_clients))
+    drawing = picture.Drawing(1000, height + 110, "Instructions and throughput: pgnetlat beside others")
+    panel(drawing, 150, 270, added, "Instructions added, percent of the backend's", height)
+    panel(drawing, 610, 300, by_clients, "Throughput of SELECT 1 lost, percent, with 95 % intervals", height)
+    drawing.save(file)
 
 
-def draw_added(axes, added):
-    names = [name for name in next(iter(added.values())) if name not in NOT_SHOWN]
-    height = 0.8 / len(names)
-    for i, name in enumerate(names):
-        places = [row + i * height for row in range(len(added))]
-        values = [workload.get(name, 0) for workload in added.values()]
-        bars = axes.barh(places, values, height * 0.9, label=label(name), color=colour(name))
-        axes.bar_label(bars, [f"{value:.1f} %" for value in values], padding=3, fontsize=7)
-    axes.set_yticks([row + 0.4 - height / 2 for row in range(len(added))], added)
-    axes.invert_yaxis()
-    axes.set_xlabel("instructions added, percent of the backend's")
-    axes.margins(x=0.12)
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
-
-
-def draw_loss(axes, loss):
-    names = list(loss)
-    counts = list(next(iter(loss.values())))
-    width = 0.8 / len(names)
-    for i, name in enumerate(names):
-        places = [column + i * width for column in range(len(counts))]
-        found = [loss[name][count] for count in counts]
-        middles = [middle for middle, _, _ in found]
-        errors = [[middle - low for middle, low, _ in found], [high - middle for middle, _, high in found]]
-        axes.bar(places, middles, width * 0.9, yerr=errors, capsize=2, label=label(name),
-                 color=colour(name), error_kw={"lw": 0.8})
-    axes.axhline(0, color="#334155", lw=0.8)
-    axes.set_xticks([column + 0.4 - width / 2 for column in range(len(counts))],
-                    [f"{count} client{'s' if int(count) > 1 else ''}" for count in counts])
-    axes.set_ylabel("throughput lost, percent (95 % interval)")
-    axes.set_xlabel("SELECT 1, as fast as it goes")
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+def panel(drawing, x, width, groups, title, height):
+    names = list(dict.fromkeys(name for own in groups.values() for name in own))
+    drawing.text(x - 100, 18, title, size=12)
+    picture.bars(drawing, x, 36, width, groups, {name: colour(name) for name in names}, "{:.1f}".format)
+    picture.legend(drawing, x - 100, height + 52, {label(name): colour(name) for name in names}, 230)
 
 
 def label(name):

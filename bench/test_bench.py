@@ -14,6 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "test" / "lib")]
 sys.dont_write_bytecode = True
 
 import callgrind
+import page
 import pairs
 import results
 
@@ -126,6 +127,22 @@ class TestResults(unittest.TestCase):
             self.assertEqual(results.tell([], [{"what": "a", "why": "b"}], ["scale"]), 1)
         self.assertEqual(output.getvalue(), "skipped: a: b\nFAIL scale: it did not finish\n"
                                             "0 passed, 1 failed, 1 skipped\n")
+
+
+class TestPage(unittest.TestCase):
+    def verdict(self, value, of="", **more):
+        found = results.Results("test")
+        found.judge("loss of time", value, 10, "%", of=of, **more)
+        return found.verdicts[0]
+
+    def test_worst_of_a_goal_is_shown(self):
+        lines = list(page.goals([self.verdict(3, "here"), self.verdict(11, "there", interval=(9, 12))]))
+        self.assertEqual(lines, ["| Loss of time | 10 % | 11 % (there) | **1 of 2, 1 open** |\n"])
+
+    def test_reasons_are_those_of_what_is_missed(self):
+        self.assertEqual(page.missed([self.verdict(3)]), "")
+        self.assertEqual(page.missed([{**self.verdict(11), "goal": "sampler"}]),
+                         "### Bounds that are missed or just met\n\n" + page.REASONS["sampler"] + "\n")
 
 
 if __name__ == "__main__":

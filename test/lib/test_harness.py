@@ -14,12 +14,13 @@ import textwrap
 import threading
 import unittest
 from unittest import mock
+from xml.etree import ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 
-from harness import machine, pgclient, poll, postgres, program, tally, workspace
+from harness import machine, pgclient, picture, poll, postgres, program, tally, workspace
 
 
 def setUpModule():
@@ -565,6 +566,28 @@ class Protocol(unittest.TestCase):
             client = pgclient.Client(sock, user="u", database="d")
             client.send(pgclient.query("SELECT"))
             self.assertEqual(client.discard_until_ready(block=len(fake)), len(fake) + len(READY))
+
+
+class Picture(unittest.TestCase):
+    def setUp(self):
+        self.drawing = picture.Drawing(400, 100, "bars & dots")
+
+    def saved(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "picture.svg"
+            self.drawing.save(path)
+            return ElementTree.parse(path).getroot()
+
+    def attributes(self, element, name):
+        return [float(found.get(name)) for found in self.saved().iter(f"{{http://www.w3.org/2000/svg}}{element}")]
+
+    def test_bars_share_a_scale(self):
+        picture.bars(self.drawing, 100, 10, 200, {"g": {"a": 1, "b": (2, 1, 4)}}, {"a": "red", "b": "blue"}, str)
+        self.assertEqual(self.attributes("rect", "width"), [400, 50, 100])
+
+    def test_dots_beyond_twice_the_bound_stand_at_the_edge(self):
+        picture.dots(self.drawing, 100, 10, 200, {"row": [0, 1, 9]}, "blue", "red")
+        self.assertEqual(self.attributes("circle", "cx"), [100, 200, 300])
 
 
 if __name__ == "__main__":
