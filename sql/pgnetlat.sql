@@ -211,7 +211,7 @@ SELECT count(client_addr) FROM pgnetlat_clients_last();
 SELECT count(*) > 0 AS rows, count(sessions) = count(*) AS sessions, count(sessions_max) AS maxima,
 	   count(busy) AS busy, count(pool_size) AS sizes, count(stats_since) AS times
   FROM pgnetlat_pools WHERE usename IS DISTINCT FROM current_user;
-SELECT count(sessions_max) AS maxima, count(pool_size) AS sizes, count(window_time) AS times
+SELECT count(busy_max) AS maxima, count(pool_size) AS sizes, count(window_time) AS times
   FROM pgnetlat_pools_last() WHERE usename IS DISTINCT FROM current_user;
 SELECT count(client_addr) FROM pgnetlat_what_if();
 SELECT count(*) FROM pgnetlat_sessions s, pgnetlat_what_if_session(s.pid) w

@@ -93,6 +93,7 @@ request_locks(void)
 	counts[LOCK_CLIENTS] = table_partitions(pgnetlat_max_clients);
 	counts[LOCK_STATEMENTS] = table_partitions(pgnetlat_max_statements);
 	counts[LOCK_BLOCKERS] = table_partitions(pgnetlat_max_blockers);
+	counts[LOCK_POOLS] = table_partitions(pgnetlat_max_pools + 1);
 	locks_request(counts);
 }
 

@@ -118,7 +118,7 @@ $row = await('steady',
 	sub { defined $_->{busy_p50} and abs($_->{busy_avg} - 5) < 0.05 });
 is($row->{$_}, 5, "steady: $_")
   foreach @QUANTILES, qw(busy busy_max pool_size);
-cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: by the accounts');
+cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: on average');
 is($row->{sessions_max}, 25, 'steady: the most that were connected');
 my $all = all_sessions();
 is($all->{sessions}, 26, 'with the observer that is all');
@@ -168,7 +168,7 @@ is(await('steady', sub { $_->{busy} == 2 })->{busy},
 count_anew(1000);
 $row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
 is($row->{busy_p50}, 2, 'and are sampled as such');
-cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'and in the accounts');
+cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'on average, too');
 $_->vanish foreach @idle[ 0, 1 ];
 is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
 
@@ -209,15 +209,15 @@ is($row->{busy_p50}, 0, 'but for less than half of the time');
 is($row->{busy_max}, 4, 'and never higher');
 cmp_ok(
 	$row->{busy_avg}, '>=',
-	$row->{least} - 0.02,
-	'steps: by the accounts, at least');
-cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.02, 'and at most');
+	$row->{least} - 0.2,
+	'steps: on average, at least');
+cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.2, 'and at most');
 
 # ---------------------------------------------------------------------------
 # Exchanges shorter than a tick
 # ---------------------------------------------------------------------------
 
-# Busy for a third of the time: in samples as in the account.
+# Busy for a third of the time.
 my $short = client('short');
 
 $observer->run('SELECT pgnetlat_reset()');
@@ -231,7 +231,7 @@ $row = pool('short');
 cmp_ok($row->{busy_avg}, '>', 0.1,
 	'short exchanges: busy for a part of the time');
 cmp_ok($row->{busy_avg}, '<', 0.8, 'but not for all of it');
-is("$row->{busy_p50} $row->{busy_p999}", '0 1', 'samples agree');
+is("$row->{busy_p50} $row->{busy_p999}", '0 1', 'and mostly not');
 
 # ---------------------------------------------------------------------------
 # Windows
@@ -250,13 +250,13 @@ is("$row->{busy_max} of $row->{sessions_max}",
 # one that is younger than the window
 my $window = pool('windows', q{pgnetlat_pools_last('15 min')});
 is($window->{$_}, $row->{$_}, "window of its life: $_")
-  foreach qw(datid usesysid sessions sessions_max busy_max stats_since);
+  foreach qw(datid usesysid sessions busy_max stats_since);
 
 # one that has begun since
 ok( $observer->poll(
 		sub {
 			$window = pool('windows', q{pgnetlat_pools_last('10 s')});
-			$window->{busy_max} == 0 && $window->{sessions_max} == 1;
+			$window->{busy_max} == 0;
 		}),
 	'the last ten seconds know nothing of that');
 cmp_ok($window->{window_time}, '>=', 10_000, 'they are ten seconds at least');
@@ -280,9 +280,14 @@ cmp_ok(
 	$after->{busy_avg}, '<=',
 	$before->{busy_avg} * 1.001,
 	'which was not more');
-$window = pool('windows', q{pgnetlat_pools_last('15 min')});
+ok( $observer->poll(
+		sub {
+			$window = pool('windows', q{pgnetlat_pools_last('15 min')});
+			defined $window->{busy_max};
+		}),
+	'it is sampled again');
 is($window->{$_}, 0, "saved is older than any window: $_")
-  foreach qw(busy_avg busy_max sessions_max);
+  foreach qw(busy_avg busy_max);
 
 # ---------------------------------------------------------------------------
 # More pools than there is room for
@@ -312,10 +317,10 @@ is(sum_of(1, 'datname IS NULL'), 1, 'and one for all');
 is(sum_of('busy_p50', q{datname = '(evicted)'}) . '',
 	'0', 'the rest has no distribution');
 is( $observer->value(
-		q{SELECT pool_size IS NULL AND busy_avg >= 0 AND sessions_max >= 1
+		q{SELECT pool_size IS NULL AND busy_avg IS NULL AND sessions_max >= 1
 		  FROM pgnetlat_pools WHERE datname = '(evicted)'}),
 	't',
-	'but sums');
+	'but it is counted');
 
 # where all have sessions, there is none
 my @crowd = map { client("role_$_") } 1 .. 12;

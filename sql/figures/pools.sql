@@ -38,8 +38,8 @@ COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has be
 COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
 COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the highest number at any one time';
 COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of such sessions: the time that they spent so, by their accounts, divided by the time that passed';
-COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL if nothing was sampled';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of such sessions, by samples';
+COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL, as all about busy sessions, if nothing was sampled, and in the row of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
@@ -54,7 +54,6 @@ CREATE FUNCTION pgnetlat_pools_last(
 	OUT usesysid oid,
 	OUT usename name,
 	OUT sessions bigint,
-	OUT sessions_max bigint,
 	OUT busy bigint,
 	OUT busy_avg double precision,
 	OUT busy_p50 bigint,

@@ -263,7 +263,7 @@ SELECT CASE WHEN p.datid IS NULL THEN '(all)' ELSE coalesce(p.datname::text, 'oi
 	   p.pool_size AS needed
   FROM pgnetlat_pools_last() p
  WHERE p.pool_size IS NOT NULL
- ORDER BY p.datid IS NOT NULL, p.busy_avg DESC, p.sessions_max DESC, 1, 2
+ ORDER BY p.datid IS NOT NULL, p.busy_avg DESC, p.sessions DESC, 1, 2
  LIMIT 5;
 
 COMMENT ON VIEW pgnetlat_metrics_pool IS 'collector pgnetlat; at most 5 rows: sessions that are busy at once, in all and in the 4 busiest pools (database and role), of the last minute';

@@ -13,69 +13,68 @@
  */
 #include "postgres.h"
 
-#include "accumulate.h"
 #include "commands/dbcommands.h"
+#include "clock.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "pools.h"
 #include "rows.h"
+#include "sampler.h"
 #include "utils/lsyscache.h"
-#include "utils/timestamp.h"
 
 /* NULL if nothing is known. */
 static void
 row_level(RowBuilder *row, const char *column, int64 level)
 {
-	if (level >= 0)
-		row_int64(row, column, level);
-	else
-		row_null(row, column);
+	row_int64(row, column, level);
+	if (level < 0)
+		row_null_last(row, 1);
 }
 
+/* What the distribution says; of evicted pools, which have none, nothing. */
 static void
-pool_distribution(RowBuilder *row, const PoolCounts *pool)
+pool_levels(RowBuilder *row, const Pool *pool)
 {
 	static const char *const columns[] = {"busy_p50", "busy_p95", "busy_p99", "busy_p999"};
 	static const int per_mille[] = {500, 950, 990, 999};
+	const		PoolCounters *counters = &pool->counters;
+	int64		time = concurrency_time(&counters->distribution);
 	int			level = -1;
 
+	row_float8(row, "busy_avg", counters->busy_time * (double) NS_PER_US / Max(time, 1));
 	for (size_t i = 0; i < lengthof(columns); i++)
 	{
-		if (pool->kind != POOL_EVICTED)
-			level = concurrency_quantile(&pool->distribution, per_mille[i], pool->busy_max);
+		level = concurrency_quantile(&counters->distribution, per_mille[i], (int) pool->busy_max);
 		row_level(row, columns[i], level);
 	}
 	row_int64(row, "busy_max", pool->busy_max);
 	/* for 99.9 % of the time; no connections serve nobody */
-	row_level(row, "pool_size", level < 0 ? level : Max(level, 1));
+	row_int64(row, "pool_size", Max(level, 1));
+	if (pool->is_evicted || time == 0)
+		row_null_last(row, lengthof(columns) + 3);
 }
 
 static void
-pool_row(RowBuilder *row, const PoolCounts *pool, bool with_window)
+pool_row(RowBuilder *row, const Pool *pool, bool is_sampled, bool is_window)
 {
 	row_oid(row, "datid", pool->datid);
-	row_name(row, "datname", pool->kind == POOL_EVICTED ? "(evicted)" :
-			 get_database_name(pool->datid));
+	row_name(row, "datname", pool->is_evicted ? "(evicted)" : get_database_name(pool->datid));
 	row_oid(row, "usesysid", pool->userid);
-	row_name(row, "usename", pool->kind == POOL_OF_ROLE ?
+	row_name(row, "usename", OidIsValid(pool->userid) ?
 			 GetUserNameFromId(pool->userid, true) : NULL);
 	row_int64(row, "sessions", pool->sessions);
-	if (!rows_may_see(pool->userid))
+	if (rows_may_see(pool->userid))
 	{
-		row_null_rest(row);
-		row_emit(row);
-		return;
+		if (!is_window)
+			row_int64(row, "sessions_max", pool->sessions_max);
+		row_level(row, "busy", is_sampled ? pool->busy : -1);
+		pool_levels(row, pool);
+		row_timestamp(row, "stats_since", pool->since);
+		if (is_window)
+			row_window_time(row, pool->since);
 	}
-	row_int64(row, "sessions_max", pool->sessions_max);
-	row_level(row, "busy", pools_are_sampled() ? pool->busy : -1);
-	if (pool->time > 0)
-		row_float8(row, "busy_avg", pool->busy_time / (double) pool->time);
 	else
-		row_null(row, "busy_avg");
-	pool_distribution(row, pool);
-	row_timestamp(row, "stats_since", pool->since);
-	if (with_window)
-		row_ms(row, "window_time", pool->time);
+		row_null_rest(row);
 	row_emit(row);
 }
 
@@ -89,17 +88,19 @@ PG_FUNCTION_INFO_V1(pgnetlat_pools);
 Datum
 pgnetlat_pools(PG_FUNCTION_ARGS)
 {
+	bool		is_window = PG_NARGS() > 0;
+	int64		length = 0;
+	SamplerStatus sampler;
 	RowBuilder	row;
-	PoolCounts *copies;
-	int64		length = POOLS_WHOLE;
+	Pool	   *pools;
 	int			count;
 
 	rows_begin(fcinfo, &row);
-	if (PG_NARGS() > 0)
+	if (is_window)
 		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
-	accumulate_all();
-	copies = pools_copy(length, &count);
+	sampler_get_status(&sampler);
+	pools = pools_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		pool_row(&row, &copies[i], length != POOLS_WHOLE);
+		pool_row(&row, &pools[i], sampler.pid != 0, is_window);
 	return (Datum) 0;
 }

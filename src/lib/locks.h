@@ -25,7 +25,7 @@ typedef enum PgnetlatLock
 	LOCK_STATEMENTS,
 	LOCK_HISTORY,
 	LOCK_BLOCKERS,				/* partitions of the table of holders */
-	LOCK_POOLS,					/* busy sessions of each pool */
+	LOCK_POOLS,					/* partitions of the table of pools */
 	LOCK_FAILED_CONNECTIONS,
 	LOCK_WINDOWS,				/* where windows over sessions begin */
 	LOCK_KINDS

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "accumulate.h"
 #include "active_sessions.h"
 #include "lock_waits.h"
 #include "pools.h"
@@ -498,6 +499,19 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 		attend(index, seen, tick);
 }
 
+/* Its pools count the session, if it is busy. */
+static void
+count_if_busy(int index, const Seen *seen)
+{
+	bool		busy = ledger_state_is_busy(seen->doing.state);
+
+	if (likely(pools_saw_busy(index) == busy))
+		return;
+	accumulate_begin(index);
+	pools_see(index, seen->view.session, busy);
+	accumulate_end(index);
+}
+
 static void
 sample_session(int index, Tick *tick)
 {
@@ -519,7 +533,7 @@ sample_session(int index, Tick *tick)
 	}
 	else if (tick->now >= seen->due)
 		attend(index, seen, tick);
-	pools_see(index, seen->view.session, ledger_state_is_busy(seen->doing.state));
+	count_if_busy(index, seen);
 	if (slot_waits_for_lock(seen->doing.event))
 		lock_waits_note(index);
 }

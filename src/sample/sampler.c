@@ -299,7 +299,6 @@ static void
 sampler_exit(int code, Datum arg)
 {
 	active_sampler_ends();
-	pools_sampler_ends();
 	if (status->pid == MyProcPid)
 		status->pid = 0;
 }
@@ -318,7 +317,6 @@ sampler_setup(void)
 	status->pid = MyProcPid;
 	status->started = GetCurrentTimestamp();
 	active_sampler_starts();
-	pools_sampler_starts();
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 

@@ -161,13 +161,6 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		clients_release(&state->member);
 }
 
-/* The time for which a session was busy: see pools.h. */
-static inline int64
-busy_time(const LedgerTotals *totals)
-{
-	return totals->exec + totals->send + totals->recv + totals->in_xact_wait;
-}
-
 /* Accumulate what the session's account has gained. */
 static void
 accumulate_account(Accumulated *state, const SlotObservation *observation,
@@ -188,7 +181,6 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 
 	accumulate_into_group(state, observation, tally, &gain, &tcp, ends, now);
 	history_add(state->key.datid, &gain, &tcp);
-	pools_add_busy_time((int) (state - states), busy_time(&gain));
 	if (state->connect.connections > 0)
 		history_add_connect(state->key.datid, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
@@ -375,7 +367,7 @@ accumulate_reset(void)
 	statements_reset();
 	history_reset(timestamp);
 	blockers_reset();
-	pools_reset(timestamp);
+	pools_reset();
 	failed_connections_reset();
 	locks_release(LOCK_RESET, 0);
 	return timestamp;

@@ -38,6 +38,17 @@ concurrency_greatest(int bucket)
 	return ((next - doubling * CONCURRENCY_STEPS) << doubling) - 1;
 }
 
+/* All the time that a distribution is of. */
+int64_t
+concurrency_time(const Concurrency *distribution)
+{
+	int64_t		time = 0;
+
+	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
+		time += distribution->weight[i];
+	return time;
+}
+
 /*
  * The lowest level that was not exceeded for "per_mille" of the time, rounded
  * up to the greatest in its bucket, but at most "highest", the highest level
@@ -46,26 +57,15 @@ concurrency_greatest(int bucket)
 int
 concurrency_quantile(const Concurrency *distribution, int per_mille, int highest)
 {
-	int64_t		total = 0;
-	int64_t		left;
+	int64_t		total = concurrency_time(distribution);
+	int64_t		left = total / 1000 * (1000 - per_mille) + total % 1000 * (1000 - per_mille) / 1000;
 	int			bucket = CONCURRENCY_BUCKETS - 1;
 	int			level;
 
-	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
-		total += distribution->weight[i];
 	if (total == 0)
 		return -1;
-	left = total / 1000 * (1000 - per_mille) + total % 1000 * (1000 - per_mille) / 1000;
 	for (; bucket > 0 && distribution->weight[bucket] <= left; bucket--)
 		left -= distribution->weight[bucket];
 	level = concurrency_greatest(bucket);
 	return level < highest ? level : highest;
-}
-
-/* Add a distribution to another one, or subtract it if "sign" is -1. */
-void
-concurrency_sum(Concurrency *sum, const Concurrency *term, int sign)
-{
-	for (int i = 0; i < CONCURRENCY_BUCKETS; i++)
-		sum->weight[i] += sign * term->weight[i];
 }

@@ -35,8 +35,8 @@ typedef struct Concurrency
 
 extern int	concurrency_bucket(int level);
 extern int	concurrency_greatest(int bucket);
+extern int64_t concurrency_time(const Concurrency *distribution);
 extern int	concurrency_quantile(const Concurrency *distribution, int per_mille,
 								 int highest);
-extern void concurrency_sum(Concurrency *sum, const Concurrency *term, int sign);
 
 #endif							/* PGNETLAT_CONCURRENCY_H */

@@ -94,12 +94,6 @@ copy_history(int *count)
 	return history_copy(GetCurrentTimestamp(), count);
 }
 
-static void *
-copy_pools(int *count)
-{
-	return pools_copy(POOLS_WHOLE, count);
-}
-
 typedef void *(*CopyFunction) (int *count); /* palloc'd */
 typedef void (*RestoreFunction) (const void *saved);
 
@@ -114,7 +108,7 @@ static const struct
 	{sizeof(ClientEntry), (CopyFunction) clients_copy, (RestoreFunction) clients_restore},
 	{sizeof(HistoryInterval), copy_history, (RestoreFunction) history_restore},
 	{sizeof(BlockerEntry), (CopyFunction) blockers_copy, (RestoreFunction) blockers_restore},
-	{sizeof(PoolCounts), copy_pools, (RestoreFunction) pools_restore},
+	{sizeof(Pool), (CopyFunction) pools_copy, (RestoreFunction) pools_restore},
 };
 
 /* The header that a file of this server has. */

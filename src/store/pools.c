@@ -3,15 +3,10 @@
  * pools.c
  *	  See pools.h.
  *
- * The pools are an array under one lock.  A pool that has sessions stays where it
- * is, so each slot keeps its number.  When the array is full, the pool that has
- * been without sessions for longest is evicted: what it has counted goes to a row
- * for all of them, which also counts the sessions of pools for which there is no
- * room.
- *
- * At each tick the time between the two ticks before is added to the level of
- * each pool.  A tick that follows a sleep first adds the time asleep, at the
- * levels of before.  While there is no sampler, no time is added.
+ * A bounded table (table.h).  A pool that has sessions stays; of the others, the one
+ * that has been without for longest is evicted first.  Where all have some, a session
+ * of another pool is counted in the row of evicted ones.  A row of sums over several
+ * pools has no distribution worth showing: that of all sessions is an entry of its own.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -20,86 +15,91 @@
 #include "postgres.h"
 
 #include "clock.h"
-#include "locks.h"
 #include "pools.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "storage/shmem.h"
+#include "table.h"
 #include "utils/timestamp.h"
 
-typedef struct Pool
+StaticAssertDecl(offsetof(Pool, userid) == sizeof(Oid), "a pool's key must not have padding");
+
+/* A session's place in a pool. */
+typedef struct PoolPlace
 {
-	PoolCounts	counted;		/* its time: before the server's start */
-	int64		began;			/* monotonic: its time counts from here, too */
+	uint32		hash;			/* of the pool's key */
+	Pool	   *pool;
+}			PoolPlace;
 
-	/*
-	 * Snapshots; in each, sessions_max is the most that there were since
-	 * then.
-	 */
-	PoolCounts	kept[SNAPSHOTS_KEPT];
-} Pool;
-
-/* The first two are always there. */
-#define ALL			0
-#define EVICTED		1
-#define FIRST		2
-
-/* A slot's session. */
+/* A slot's session; protected by its accumulation lock. */
 typedef struct PoolMember
 {
 	uint64		session;		/* 0: none */
 	Oid			datid;
 	Oid			userid;
-	int			pool;			/* EVICTED if there was no room */
 	bool		busy;			/* at the latest tick */
+	PoolPlace	places[2];		/* in its own pool, and among all sessions */
 } PoolMember;
 
-/* All under the lock; the sampler reads members without it: a hint. */
-typedef struct PoolsShared
-{
-	volatile int64 sampled_to;	/* monotonic; 0: there is no sampler */
-	SnapshotTimes times;		/* of all pools' snapshots */
-	int			count;			/* pools that there are */
-	PoolMember	members[FLEXIBLE_ARRAY_MEMBER];
-} PoolsShared;
+static PoolMember *members = NULL;	/* by slot */
 
-static PoolsShared *shared = NULL;
-static Pool *pools = NULL;		/* in shared memory, behind that */
-
-static Size
-shared_size(void)
+static bool
+may_go(const void *entry)
 {
-	return MAXALIGN(add_size(offsetof(PoolsShared, members),
-							 mul_size(slot_count(), sizeof(PoolMember))));
+	const Pool *pool = entry;
+
+	return pool->sessions == 0 && OidIsValid(pool->datid);
 }
 
+/* Only the row of evicted pools has sessions that others have added. */
+static void
+add_entry(void *to, const void *from)
+{
+	Pool	   *sum = to;
+	const Pool *term = from;
+
+	sum->sessions += term->sessions;
+	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
+	sum->busy += term->busy;
+	sum->busy_max = Max(sum->busy_max, term->busy_max);
+	if (sum->since == 0 || term->since < sum->since)
+		sum->since = term->since;
+}
+
+static void
+begin_evicted(void *row, const void *entry)
+{
+	((Pool *) row)->is_evicted = true;
+}
+
+static const TableSpec spec = {
+	.name = "pgnetlat pools",
+	.lock = LOCK_POOLS,
+	.key_size = 2 * sizeof(Oid),
+	.entry_size = sizeof(Pool),
+	.usage_offset = offsetof(Pool, usage),
+	.since_offset = offsetof(Pool, since),
+	.counters_offset = offsetof(Pool, counters),
+	.counters_size = sizeof(PoolCounters),
+	.evicted_rows = 1,
+	.may_go = may_go,
+	.add = add_entry,
+	.begin_row = begin_evicted,
+};
+
+static Table table;
+
+static Size
+members_size(void)
+{
+	return mul_size(slot_count(), sizeof(PoolMember));
+}
+
+/* One more than there may be is that of all sessions. */
 Size
 pools_shmem_size(void)
 {
-	return add_size(shared_size(), mul_size(FIRST + pgnetlat_max_pools, sizeof(Pool)));
-}
-
-/* A pool begins, in a place that may have been used before. */
-static void
-begin(int number, PoolKind kind, Oid datid, Oid userid, TimestampTz now)
-{
-	Pool	   *pool = &pools[number];
-
-	memset(pool, 0, sizeof(*pool));
-	pool->counted.kind = kind;
-	pool->counted.datid = datid;
-	pool->counted.userid = userid;
-	pool->counted.since = pool->counted.left = now;
-	pool->began = clock_now();
-}
-
-static void
-begin_all(TimestampTz now)
-{
-	memset(&shared->times, 0, sizeof(shared->times));
-	begin(ALL, POOL_OF_ALL, InvalidOid, InvalidOid, now);
-	begin(EVICTED, POOL_EVICTED, InvalidOid, InvalidOid, now);
-	shared->count = FIRST;
+	return add_size(members_size(), table_shmem_size(&spec, pgnetlat_max_pools + 1));
 }
 
 void
@@ -107,12 +107,10 @@ pools_shmem_init(void)
 {
 	bool		found;
 
-	shared = ShmemInitStruct("pgnetlat pools", pools_shmem_size(), &found);
-	pools = (Pool *) ((char *) shared + shared_size());
-	if (found)
-		return;
-	memset(shared, 0, shared_size());
-	begin_all(GetCurrentTimestamp());
+	members = ShmemInitStruct("pgnetlat pool members", members_size(), &found);
+	if (!found)
+		memset(members, 0, members_size());
+	table_shmem_init(&table, &spec, pgnetlat_max_pools + 1);
 }
 
 /* ---------------------------------------------------------------------------
@@ -120,135 +118,80 @@ pools_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
-/* Change how many sessions there are, and how many are busy, in a session's pools. */
+/* So many sessions more or less are in a pool, which is locked, and busy. */
+static void
+change(Pool *pool, int sessions, int busy)
+{
+	pool->sessions += sessions;
+	pool->sessions_max = Max(pool->sessions_max, pool->sessions);
+	pool->busy += busy;
+	if (sessions < 0)
+		pool->usage = (double) GetCurrentTimestamp();
+}
+
 static void
 change_pools(const PoolMember *member, int sessions, int busy)
 {
-	Pool	   *changed[] = {&pools[ALL], &pools[member->pool]};
-
-	for (size_t i = 0; i < lengthof(changed); i++)
+	for (size_t i = 0; i < lengthof(member->places); i++)
 	{
-		PoolCounts *counted = &changed[i]->counted;
-
-		counted->busy += busy;
-		counted->sessions += sessions;
-		counted->sessions_max = Max(counted->sessions_max, counted->sessions);
-		for (int j = 0; sessions > 0 && j < SNAPSHOTS_KEPT; j++)
-			changed[i]->kept[j].sessions_max = Max(changed[i]->kept[j].sessions_max,
-												   counted->sessions);
+		table_lock(&table, member->places[i].hash);
+		change(member->places[i].pool, sessions, busy);
+		table_unlock(&table, member->places[i].hash);
 	}
 }
 
+/* A member, whose session is known, gets its places in two pools. */
 static void
-add_up(PoolCounts *sum, const PoolCounts *term)
+enter_pools(PoolMember *member)
 {
-	sum->busy_time += term->busy_time;
-	sum->sessions_max = Max(sum->sessions_max, term->sessions_max);
-	sum->busy_max = Max(sum->busy_max, term->busy_max);
-	concurrency_sum(&sum->distribution, &term->distribution, 1);
-}
+	const Oid	keys[][2] = {{member->datid, member->userid}, {InvalidOid, InvalidOid}};
 
-/*
- * The number of the pool of a database and a role.  A new one takes a free place, or
- * that of the pool that has been without sessions for longest.
- */
-static int
-find_pool(Oid datid, Oid userid, TimestampTz now)
-{
-	int			place = EVICTED;
-
-	for (int i = FIRST; i < shared->count; i++)
+	for (size_t i = 0; i < lengthof(member->places); i++)
 	{
-		PoolCounts *counted = &pools[i].counted;
+		PoolPlace  *place = &member->places[i];
 
-		if (counted->datid == datid && counted->userid == userid)
-			return i;
-		if (counted->sessions == 0 &&
-			(place == EVICTED || counted->left < pools[place].counted.left))
-			place = i;
+		place->hash = table_hash(&table, keys[i]);
+		table_lock(&table, place->hash);
+		place->pool = table_enter(&table, place->hash, keys[i], GetCurrentTimestamp());
+		change(place->pool, 1, member->busy);
+		table_unlock(&table, place->hash);
 	}
-	if (shared->count < FIRST + pgnetlat_max_pools)
-		place = shared->count++;
-	else if (place == EVICTED)
-		return place;
-	else
-	{
-		add_up(&pools[EVICTED].counted, &pools[place].counted);
-		for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-			add_up(&pools[EVICTED].kept[i], &pools[place].kept[i]);
-	}
-	begin(place, POOL_OF_ROLE, datid, userid, now);
-	return place;
 }
 
 void
 pools_join(int slot, uint64 session, Oid datid, Oid userid)
 {
-	PoolMember *member = &shared->members[slot];
+	PoolMember *member = &members[slot];
 
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	member->datid = datid;
 	member->userid = userid;
-	member->pool = find_pool(datid, userid, GetCurrentTimestamp());
 	member->busy = false;
+	enter_pools(member);
 	member->session = session;
-	change_pools(member, 1, 0);
-	locks_release(LOCK_POOLS, 0);
 }
 
 void
 pools_leave(int slot)
 {
-	PoolMember *member = &shared->members[slot];
+	PoolMember *member = &members[slot];
 
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
 	if (member->session != 0)
-	{
 		change_pools(member, -1, -(int) member->busy);
-		pools[member->pool].counted.left = GetCurrentTimestamp();
-	}
 	member->session = 0;
-	member->busy = false;
-	locks_release(LOCK_POOLS, 0);
-}
-
-/*
- * The session in a slot was busy for so many nanoseconds more.
- */
-void
-pools_add_busy_time(int slot, int64 time)
-{
-	PoolMember *member = &shared->members[slot];
-
-	if (time == 0)
-		return;
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	if (member->session != 0)
-	{
-		pools[ALL].counted.busy_time += time;
-		pools[member->pool].counted.busy_time += time;
-	}
-	locks_release(LOCK_POOLS, 0);
 }
 
 /*
  * Forget what was counted; sessions stay, and what they were last seen doing.
  */
 void
-pools_reset(TimestampTz now)
+pools_reset(void)
 {
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	begin_all(now);
+	table_clear(&table);
 	for (int i = 0; i < slot_count(); i++)
 	{
-		PoolMember *member = &shared->members[i];
-
-		if (member->session == 0)
-			continue;
-		member->pool = find_pool(member->datid, member->userid, now);
-		change_pools(member, 1, member->busy);
+		if (members[i].session != 0)
+			enter_pools(&members[i]);
 	}
-	locks_release(LOCK_POOLS, 0);
 }
 
 /* ---------------------------------------------------------------------------
@@ -256,99 +199,58 @@ pools_reset(TimestampTz now)
  * ---------------------------------------------------------------------------
  */
 
-/*
- * Before the sampler has looked, it is not known who is busy.
- */
-void
-pools_sampler_starts(void)
+/* Was the session in a slot busy at the latest tick?  Without a lock: a hint. */
+bool
+pools_saw_busy(int slot)
 {
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->count; i++)
-		pools[i].counted.busy = 0;
-	for (int i = 0; i < slot_count(); i++)
-		shared->members[i].busy = false;
-	shared->sampled_to = clock_now();
-	locks_release(LOCK_POOLS, 0);
-}
-
-void
-pools_sampler_ends(void)
-{
-	shared->sampled_to = 0;
+	return *(volatile bool *) &members[slot].busy;
 }
 
 /*
- * A tick begins: what was seen at the one before held until "before", and what is
- * seen now has held since then.
- */
-void
-pools_tick(int64 before)
-{
-	int64		time = before - shared->sampled_to;
-
-	if (time <= 0)
-		return;
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->count; i++)
-	{
-		PoolCounts *counted = &pools[i].counted;
-
-		counted->distribution.weight[concurrency_bucket((int) counted->busy)] += time;
-		counted->busy_max = Max(counted->busy_max, counted->busy);
-	}
-	shared->sampled_to = before;
-	locks_release(LOCK_POOLS, 0);
-}
-
-/*
- * A session was looked at in this tick: is it busy?
+ * A session was looked at in this tick, and is busy or is not any more; unless it has
+ * ended since, or has not yet joined.
  */
 void
 pools_see(int slot, uint64 session, bool busy)
 {
-	PoolMember *member = &shared->members[slot];
+	PoolMember *member = &members[slot];
 
-	if (likely(member->busy == busy))
+	if (member->session != session || member->busy == busy)
 		return;
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	/* unless it has ended since, or has not yet joined */
-	if (member->session == session)
-	{
-		member->busy = busy;
-		change_pools(member, 0, busy ? 1 : -1);
-	}
-	locks_release(LOCK_POOLS, 0);
+	member->busy = busy;
+	change_pools(member, 0, busy ? 1 : -1);
 }
 
-/* What a pool has counted up to now. */
 static void
-copy_pool(PoolCounts *copy, const Pool *pool, int64 now)
+book_time(void *entry, void *arg)
 {
-	*copy = pool->counted;
-	copy->time += now - pool->began;
+	Pool	   *pool = entry;
+	int64		time = *(const int64 *) arg;
+
+	pool->counters.distribution.weight[concurrency_bucket((int) pool->busy)] += time;
+	pool->counters.busy_time += pool->busy * time / NS_PER_US;
+	pool->busy_max = Max(pool->busy_max, pool->busy);
 }
 
 /*
- * Keep a snapshot of all pools, whose sessions have just been accumulated.
+ * A tick begins: what was seen at the one before held until "before", and what is
+ * seen now has held since then.  Time in which there was no sampler is not booked.
  */
+void
+pools_tick(int64 before)
+{
+	static int64 booked_to = 0;
+	int64		time = before - booked_to;
+
+	if (booked_to != 0 && time > 0)
+		table_visit(&table, book_time, &time);
+	booked_to = Max(booked_to, before);
+}
+
 void
 pools_take_snapshots(SnapshotLevels levels)
 {
-	int64		now = clock_now();
-
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
-	{
-		int			place = snapshots_place(&shared->times, level);
-
-		for (int i = 0; (levels & (1u << level)) && i < shared->count; i++)
-		{
-			copy_pool(&pools[i].kept[place], &pools[i], now);
-			pools[i].kept[place].sessions_max = pools[i].counted.sessions;
-		}
-	}
-	snapshots_date(&shared->times, levels, now);
-	locks_release(LOCK_POOLS, 0);
+	table_take_snapshots(&table, levels);
 }
 
 /* ---------------------------------------------------------------------------
@@ -356,81 +258,37 @@ pools_take_snapshots(SnapshotLevels levels)
  * ---------------------------------------------------------------------------
  */
 
-/* Is anybody there to see who is busy? */
-bool
-pools_are_sampled(void)
-{
-	return shared->sampled_to != 0;
-}
-
-/* What a pool has counted since a snapshot, instead of all it has. */
-static void
-subtract(PoolCounts *copy, const PoolCounts *before)
-{
-	copy->time -= before->time;
-	/* unless it began in the window */
-	if (before->time > 0)
-		copy->since = GetCurrentTimestamp() - copy->time / NS_PER_US;
-	copy->busy_time -= before->busy_time;
-	copy->sessions_max = before->sessions_max;
-	concurrency_sum(&copy->distribution, &before->distribution, -1);
-	copy->busy_max = Max(concurrency_quantile(&copy->distribution, 1000, copy->busy_max), 0);
-}
-
 /*
- * A palloc'd copy of all pools, over a window that contains the last "length"
- * nanoseconds if there is one, or else the longest there is; or, with POOLS_WHOLE,
- * over all their time.
+ * A palloc'd copy of all pools over a window: see table_copy().  What is the greatest
+ * of something is not over the window, but for busy_max, as far as the distribution
+ * tells.
  */
-PoolCounts *
-pools_copy(int64 length, int *count)
+Pool *
+pools_copy_window(int64 length, int *count)
 {
-	PoolCounts *copies = palloc((FIRST + pgnetlat_max_pools) * sizeof(PoolCounts));
-	int64		now;
-	int			place;
+	Pool	   *copies = table_copy(&table, length, count);
 
-	*count = 0;
-	locks_acquire(LOCK_POOLS, 0, LW_SHARED);
-	now = clock_now();
-	place = snapshots_begin_window(&shared->times, now - length);
-	for (int i = 0; i < shared->count; i++)
-	{
-		PoolCounts *copy = &copies[*count];
-
-		copy_pool(copy, &pools[i], now);
-		if (i == EVICTED && copy->sessions_max == 0)
-			continue;
-		if (length != POOLS_WHOLE)
-			subtract(copy, &pools[i].kept[place]);
-		(*count)++;
-	}
-	locks_release(LOCK_POOLS, 0);
+	for (int i = 0; length > 0 && i < *count; i++)
+		copies[i].busy_max = Max(concurrency_quantile(&copies[i].counters.distribution, 1000,
+													  copies[i].busy_max), 0);
 	return copies;
 }
 
+/* The same of all that was counted. */
+Pool *
+pools_copy(int *count)
+{
+	return pools_copy_window(0, count);
+}
+
 /*
- * Put back a saved pool, in which nobody is connected any more.  What was counted
- * before is older than any window.
+ * Put back a saved pool, in which nobody is connected any more.
  */
 void
-pools_restore(const PoolCounts *saved)
+pools_restore(const Pool *saved)
 {
-	int			number = saved->kind == POOL_OF_ALL ? ALL : EVICTED;
-	Pool	   *pool;
+	Pool		pool = *saved;
 
-	locks_acquire(LOCK_POOLS, 0, LW_EXCLUSIVE);
-	if (saved->kind == POOL_OF_ROLE)
-		number = find_pool(saved->datid, saved->userid, saved->since);
-	pool = &pools[number];
-	if (number == EVICTED)
-		add_up(&pool->counted, saved);
-	else
-		pool->counted = *saved;
-	pool->counted.sessions = pool->counted.busy = 0;
-	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-	{
-		pool->kept[i] = pool->counted;
-		pool->kept[i].sessions_max = 0;
-	}
-	locks_release(LOCK_POOLS, 0);
+	pool.sessions = pool.busy = 0;
+	table_restore(&table, &pool, saved->is_evicted);
 }
