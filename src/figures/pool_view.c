@@ -37,7 +37,7 @@ pool_levels(RowBuilder *row, const Pool *pool)
 {
 	static const char *const columns[] = {"busy_p50", "busy_p95", "busy_p99", "busy_p999"};
 	static const int per_mille[] = {500, 950, 990, 999};
-	const		PoolCounters *counters = &pool->counters;
+	const PoolCounters *counters = &pool->counters;
 	int64		time = concurrency_time(&counters->distribution);
 	int			level = -1;
 

@@ -29,7 +29,7 @@ typedef struct PoolPlace
 {
 	uint32		hash;			/* of the pool's key */
 	Pool	   *pool;
-}			PoolPlace;
+} PoolPlace;
 
 /* A slot's session; protected by its accumulation lock. */
 typedef struct PoolMember

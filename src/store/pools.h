@@ -31,7 +31,7 @@ typedef struct PoolCounters
 {
 	int64		busy_time;		/* us that sessions were busy, each of them */
 	Concurrency distribution;
-}			PoolCounters;
+} PoolCounters;
 
 /* An entry of the table of pools (table.h). */
 typedef struct Pool
