@@ -61,8 +61,8 @@ within pairs of short slices of one run. Transactions per second of this machine
   and a `SET` in each turns the subject off or on before each slice. A pair consists of one slice of either side, in random
   order. Both sides compute query identifiers where *identifiers are computed anyway*. The A/A row shows what
   difference the method can see. A loss below zero is none.
-- **Scale** (`bench/scale`): sessions that are idle, run queries in turn, execute forever, wait for one lock, or are blocked in
-  sending. The sampler's processor time comes from the kernel's scheduler, the latency of a view from psql's `\\timing`.
+- **Scale** (`bench/scale`): sessions that are idle, run queries in turn, execute forever, wait for one lock, or are blocked
+  in sending. The sampler's processor time comes from the kernel's scheduler, the latency of a view from psql's `\\timing`.
   *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
 
 | machine | |
@@ -167,7 +167,8 @@ def sampler_line(figures):
 
 def views_line(figures):
     slowest = {view: max(own.values()) for view, own in figures["latency"].items()}
-    return "**Views** of as many sessions, at their slowest: " + ", ".join(f"`{view}` {time:.1f} ms" for view, time in slowest.items()) + "."
+    times = ", ".join(f"`{view}` {time:.1f} ms" for view, time in slowest.items())
+    return f"**Views** of as many sessions, at their slowest: {times}."
 
 
 def memory_line(figures):
