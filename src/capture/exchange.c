@@ -119,21 +119,10 @@ exchange_settle(void)
 	exchange_set_state(STATE_COUNTS | STATE_PLAIN, false);
 }
 
-/*
- * Find or make the tally's entry for the record's statement, which is not
- * where the hint says.  If all entries are in use, they are added to the table
- * of statements.  That takes locks, so this is called only where none can be
- * held.
- */
-void
-exchange_look_up_statement(void)
+/* Add all entries of the tally to the table of statements. */
+static pg_noinline void
+empty_tally(void)
 {
-	uint64		queryid = exchange_record()->queryid;
-	Oid			userid = likely(queryid != 0) ? exchange_record()->userid :
-		my_session.slot->published.userid;
-
-	if (likely(tally_look_up(queryid, userid)))
-		return;
 	accumulate_begin(my_session.index);
 	/* empty a tally that another process has taken */
 	exchange_write_begin();
@@ -143,7 +132,25 @@ exchange_look_up_statement(void)
 	tally_clear_statements();
 	slot_write_end(my_session.slot);
 	accumulate_end(my_session.index);
-	(void) tally_look_up(queryid, userid);
+}
+
+/*
+ * Find or make the tally's entry for the record's statement, which is not
+ * where the hint says.  If all entries are in use, they are added to the table
+ * of statements.  That takes locks, so this is called only where none can be
+ * held.
+ */
+void
+exchange_look_up_statement(void)
+{
+	const FlightRecord *record = exchange_record();
+	Oid			userid = likely(record->queryid != 0) ? record->userid :
+		my_session.slot->published.userid;
+
+	if (likely(tally_look_up(record->queryid, userid)))
+		return;
+	empty_tally();
+	(void) tally_look_up(record->queryid, userid);
 }
 
 /* Add the record to its statement's entry; in a write section. */

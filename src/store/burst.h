@@ -147,11 +147,13 @@ burst_find_run(Burst *burst, uint64_t statement)
 static inline BurstRun *
 burst_change_run(Burst *burst, uint64_t statement)
 {
-	BurstRun   *run = burst_find_run(burst, statement);
+	BurstRun   *run = NULL;
 
-	/* the statement itself ends the runs for its earlier rows */
-	for (int i = 0; i < BURST_RUNS; i++)
+	for (int i = BURST_RUNS - 1; i >= 0; i--)
 	{
+		if (burst->runs[i].statement == statement)
+			run = &burst->runs[i];
+		/* the statement itself ends the runs for its earlier rows */
 		if (burst->runs[i].parent == statement)
 			burst->runs[i].statement = 0;
 	}

@@ -144,7 +144,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 		keys[i].dbid = dbid;
 		keys[i].queryid = counted[i].queryid;
 		hashes[i] = hash_key(&keys[i]);
-		list = &first[table_partition_of(&table, hashes[i]) % BATCH_LISTS];
+		list = &first[(unsigned) table_partition_of(&table, hashes[i]) % BATCH_LISTS];
 		next[i] = *list;
 		*list = i;
 	}

@@ -219,20 +219,22 @@ evict_some(Table *table, int number)
 	return found > 0;
 }
 
-/*
- * The entry of a key; where there is none, a new one that is zero but for its key and
- * since when it has been there.  NULL if the partition is full of entries that must stay.
- */
-void *
-table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
+static inline void *
+find_entry(const Table *table, uint32 hash, const void *key)
+{
+	return hash_search_with_hash_value(table->entries[table_partition_of(table, hash)],
+									   key, hash, HASH_FIND, NULL);
+}
+
+/* A new entry: see below. */
+static pg_noinline void *
+add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
 	int			number = table_partition_of(table, hash);
 	HTAB	   *entries = table->entries[number];
-	char	   *entry = hash_search_with_hash_value(entries, key, hash, HASH_FIND, NULL);
 	Size		key_size = table->spec->key_size;
+	char	   *entry;
 
-	if (likely(entry != NULL))
-		return entry;
 	if (hash_get_num_entries(entries) >= table->partition_capacity &&
 		!evict_some(table, number))
 		return NULL;
@@ -242,6 +244,18 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 	memset(entry + key_size, 0, whole_size(table->spec) - key_size);
 	*since_of(table->spec, entry) = now;
 	return entry;
+}
+
+/*
+ * The entry of a key; where there is none, a new one that is zero but for its key and
+ * since when it has been there.  NULL if the partition is full of entries that must stay.
+ */
+void *
+table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
+{
+	void	   *entry = find_entry(table, hash, key);
+
+	return likely(entry != NULL) ? entry : add_new_entry(table, hash, key, now);
 }
 
 /* The row to which such an entry is added where it has no room; it has been there since now. */
@@ -263,16 +277,25 @@ table_count_evicted(Table *table, uint32 hash)
 	partition_get(table, table_partition_of(table, hash))->evicted++;
 }
 
+/* A new entry or, where there is no room, the row of those that have found none. */
+static pg_noinline void *
+enter_new(Table *table, uint32 hash, const void *key, TimestampTz now)
+{
+	void	   *entry = add_new_entry(table, hash, key, now);
+
+	if (entry != NULL)
+		return entry;
+	table_count_evicted(table, hash);
+	return table_evicted_row(table, hash, key, now);
+}
+
 /* The entry of a key, made if need be, or the row of those that have found no room. */
 void *
 table_enter(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
-	void	   *entry = table_find_or_add(table, hash, key, now);
+	void	   *entry = find_entry(table, hash, key);
 
-	if (likely(entry != NULL))
-		return entry;
-	table_count_evicted(table, hash);
-	return table_evicted_row(table, hash, key, now);
+	return likely(entry != NULL) ? entry : enter_new(table, hash, key, now);
 }
 
 /* Put back a saved entry, or row of evicted ones.  Where there is no room it goes to these. */

@@ -66,8 +66,10 @@ tally_attach(int slot)
 void
 tally_clear_statements(void)
 {
-	for (int i = 0; i < my_tally.tally->count; i++)
-		memset(&my_tally.tally->statements[i].totals, 0, sizeof(StatementTotals));
+	Tally	   *tally = my_tally.tally;
+
+	for (int i = 0; i < tally->count; i++)
+		memset(&tally->statements[i].totals, 0, sizeof(StatementTotals));
 	my_tally.next_free = 0;
 }
 
