@@ -8,19 +8,18 @@
  *
  * The socket was accepted just before the postmaster forked, which we see.
  *
- * A request for encryption has eight bytes, and a refusal has one.  So on a
- * connection without encryption, the number of bytes that the client has
- * acknowledged is the number of requests that were refused.  On one with TLS,
- * the requests are what the kernel has received and the TLS library has not
- * read.
+ * The server answers a request for encryption with one byte.  So the number of
+ * bytes that the client has acknowledged, at the start-up packet or where TLS
+ * begins, is the number of requests.
  *
  * The number of round trips of a TLS handshake depends on the version, and on
  * whether the client has guessed the key exchange that the server wants: with
  * PostgreSQL's default before 18, psql guesses wrong, and the server asks
  * again.  Only the messages show that.  OpenSSL passes them to a callback,
  * which we set in core's hook for passphrases.  19 ignores that hook with
- * ssl_sni; without the callback, a handshake counts as one round trip with TLS
- * 1.3 and two before, and as over when authentication begins.
+ * ssl_sni; without the callback, one request and a handshake of one round trip
+ * with TLS 1.3 and two before are assumed, which ends when authentication
+ * begins.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -47,16 +46,12 @@
 
 #define MSG_AUTHENTICATION			'R'
 
-/* Size of a request for encryption, in bytes. */
-#define ENCRYPTION_REQUEST_SIZE		8
-
 /* Clients ask for two kinds of encryption, once each. */
 #define MAX_ENCRYPTION_REQUESTS		2
 
 typedef struct Connecting
 {
 	bool		noted;			/* the first message has been seen */
-	bool		gss_continues;	/* the latest message is a GSSAPI token */
 	bool		encrypted;
 	int			round_trips;	/* all but the last one */
 	TimestampTz auth_began;
@@ -66,9 +61,10 @@ typedef struct Connecting
 /* What the TLS library has shown of the handshake. */
 typedef struct TlsHandshake
 {
-	int			round_trips;
+	bool		begun;
 	bool		has_written;	/* and not read since */
-	int64		ended;			/* when the first data came; 0: not known */
+	int			round_trips;	/* of the requests for it, too */
+	int64		ended;			/* 0: not known */
 } TlsHandshake;
 
 bool		connecting_in_progress = true;
@@ -91,78 +87,44 @@ before_fork(void)
  * ---------------------------------------------------------------------------
  */
 
-#if defined(USE_OPENSSL) && defined(__ELF__)
-
-/* in libraries that a server built with OpenSSL has loaded */
-#pragma weak SSL_get_rbio
-#pragma weak BIO_number_read
-
-/*
- * How many requests for encryption came before the handshake.  From 17 on
- * there may be none.
- */
+/* How many requests for encryption the server has answered. */
 static int
-requests_before_tls(int64 received)
+encryption_requests(void)
 {
-	if (SSL_get_rbio != NULL && BIO_number_read != NULL && MyProcPort->ssl != NULL)
-	{
-		int64		read = BIO_number_read(SSL_get_rbio(MyProcPort->ssl));
-		int64		requests = (received - read) / ENCRYPTION_REQUEST_SIZE;
-
-		if (requests >= 0 && requests <= MAX_ENCRYPTION_REQUESTS)
-			return requests;
-	}
-	return 1;
+	return Min(tcpinfo_bytes_acknowledged(MyProcPort->sock), MAX_ENCRYPTION_REQUESTS);
 }
-
-#else
-
-static int
-requests_before_tls(int64 received)
-{
-	return 1;
-}
-
-#endif
 
 #if defined(USE_OPENSSL) && defined(__ELF__) && COMPAT_HAS_TLS_INIT_HOOK
 
+/* in libraries that a server built with OpenSSL has loaded */
 #pragma weak SSL_CTX_set_msg_callback
 #pragma weak SSL_set_msg_callback
 #pragma weak SSL_version
 
-/* Numbers of messages and records in the TLS standards. */
-#define HANDSHAKE_NEW_SESSION_TICKET	4
-#define RECORD_APPLICATION_DATA			23
-
 static openssl_tls_init_hook_typ prev_tls_init_hook = NULL;
 
 /*
- * Called with each message, and with the type of each record.  A read after a
- * write has cost a round trip.
+ * Called with each message of the handshake.  A read after a write has cost a
+ * round trip.  The client's last message is Finished; before TLS 1.3, it then
+ * waits for the server's.
  */
 static void
 look_at_message(int is_written, int version, int content_type, const void *data,
 				size_t length, SSL *ssl, void *arg)
 {
-	uint8		type = length > 0 ? *(const uint8 *) data : 0;
-
-	if (content_type == SSL3_RT_HANDSHAKE && type != HANDSHAKE_NEW_SESSION_TICKET)
-	{
-		if (handshake.has_written && !is_written)
-			handshake.round_trips++;
-		handshake.has_written = is_written;
-	}
-	/* in TLS 1.3, every encrypted record has the type of data */
-	else if (!is_written && type == RECORD_APPLICATION_DATA &&
-			 (content_type == SSL3_RT_INNER_CONTENT_TYPE ||
-			  (content_type == SSL3_RT_HEADER && SSL_version(ssl) < TLS1_3_VERSION)))
-	{
-		if (handshake.has_written)
-			handshake.round_trips++;
-		handshake.ended = clock_now();
-		SSL_set_msg_callback(ssl, NULL);
-	}
+	if (content_type != SSL3_RT_HANDSHAKE || length == 0)
+		return;
+	if (!handshake.begun)
+		handshake.round_trips = encryption_requests();
+	handshake.begun = true;
+	if (handshake.has_written && !is_written)
+		handshake.round_trips++;
+	handshake.has_written = is_written;
+	if (is_written || *(const uint8 *) data != SSL3_MT_FINISHED)
+		return;
+	handshake.round_trips += SSL_version(ssl) < TLS1_3_VERSION;
+	handshake.ended = clock_now();
+	SSL_set_msg_callback(ssl, NULL);
 }
 
 static void
@@ -195,13 +157,13 @@ install_tls_callback(void)
 static int
 tls_round_trips(void)
 {
+	if (handshake.ended != 0)
+		return handshake.round_trips;
 #ifdef USE_SSL
-	const char *version = be_tls_get_version(MyProcPort);
-
-	if (handshake.ended == 0 && version != NULL && strcmp(version, "TLSv1.3") != 0)
-		return 2;
+	if (strcmp(be_tls_get_version(MyProcPort), "TLSv1.3") != 0)
+		return 3;
 #endif
-	return handshake.ended != 0 ? handshake.round_trips : 1;
+	return 2;
 }
 
 /* ---------------------------------------------------------------------------
@@ -223,15 +185,9 @@ gss_is_in_use(void)
 static int
 encryption_round_trips(void)
 {
-	int64		received = 0;
-	int64		acknowledged = 0;
-	bool		known = tcpinfo_stream(MyProcPort->sock, &received, &acknowledged);
-
 	if (MyProcPort->ssl_in_use)
-		return (known ? requests_before_tls(received) : 1) + tls_round_trips();
-	if (gss_is_in_use())
-		return 2;
-	return known ? Min(acknowledged, MAX_ENCRYPTION_REQUESTS) : 0;
+		return tls_round_trips();
+	return gss_is_in_use() ? 2 : encryption_requests();
 }
 
 /* Exit callback, while the process still has its PGPROC. */
@@ -264,32 +220,6 @@ note_first_message(void)
 }
 
 /*
- * Count the requests for authentication that the client answers.  It answers a
- * GSSAPI token only if another one follows.
- */
-static void
-note_authentication(uint32 request)
-{
-	if (connecting.gss_continues && request == AUTH_REQ_GSS_CONT)
-		connecting.round_trips++;
-	connecting.gss_continues = false;
-	switch (request)
-	{
-		case AUTH_REQ_OK:
-			connecting.auth_ended = clock_now();
-			break;
-		case AUTH_REQ_SASL_FIN:
-			break;
-		case AUTH_REQ_GSS_CONT:
-			connecting.gss_continues = true;
-			break;
-		default:
-			connecting.round_trips++;
-			break;
-	}
-}
-
-/*
  * A message that may be one of authentication, or an error that ends it.
  */
 void
@@ -304,7 +234,12 @@ connecting_note_message(char type, const char *body, size_t length)
 	if (type != MSG_AUTHENTICATION || length < sizeof(request))
 		return;
 	memcpy(&request, body, sizeof(request));
-	note_authentication(pg_ntoh32(request));
+	request = pg_ntoh32(request);
+	if (request == AUTH_REQ_OK)
+		connecting.auth_ended = clock_now();
+	/* these two are the server's last word; the client answers the others */
+	else if (request != AUTH_REQ_SASL_FIN && request != AUTH_REQ_GSS_CONT)
+		connecting.round_trips++;
 }
 
 void

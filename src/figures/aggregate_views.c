@@ -205,10 +205,10 @@ failed_rows(RowBuilder *row)
 	{
 		ClientEntry entry = {.since = failed[i].since};
 
-		entry.key.datid = get_database_oid(failed[i].database, true);
-		entry.key.userid = get_role_oid(failed[i].role, true);
-		entry.key.family = failed[i].family;
-		memcpy(entry.key.address, failed[i].address, sizeof(failed[i].address));
+		entry.key.datid = get_database_oid(failed[i].key.database, true);
+		entry.key.userid = get_role_oid(failed[i].key.role, true);
+		entry.key.family = failed[i].key.family;
+		memcpy(entry.key.address, failed[i].key.address, sizeof(entry.key.address));
 		strlcpy(entry.key.application_name, "(failed)", NAMEDATALEN);
 		if (OidIsValid(entry.key.datid) && OidIsValid(entry.key.userid))
 			client_row(row, &entry, false, failed[i].count);
@@ -277,11 +277,11 @@ pgnetlat_failed_connections(PG_FUNCTION_ARGS)
 	failed = failed_connections_copy(&count);
 	for (int i = 0; i < count; i++)
 	{
-		row_typed_name(&row, "datname", failed[i].database);
-		row_typed_name(&row, "usename", failed[i].role);
-		if (i == FAILED_CONNECTIONS_ENTRIES)
+		row_typed_name(&row, "datname", failed[i].key.database);
+		row_typed_name(&row, "usename", failed[i].key.role);
+		if (failed[i].key.role[0] == '\0')
 			row_null_last(&row, 2);
-		row_address(&row, "client_addr", failed[i].family, failed[i].address);
+		row_address(&row, "client_addr", failed[i].key.family, failed[i].key.address);
 		row_int64(&row, "failed_connections", failed[i].count);
 		row_timestamp(&row, "first_failed", failed[i].since);
 		row_timestamp(&row, "last_failed", failed[i].latest);

@@ -119,23 +119,14 @@ tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now, TcpInfo *info)
 	return false;
 }
 
-/*
- * How many bytes this process has read from a connection, and how many its
- * peer has acknowledged.  Returns false where the kernel does not know.
- */
-bool
-tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged)
+/* How many bytes a connection's peer has acknowledged; 0 where the kernel does not know. */
+int64
+tcpinfo_bytes_acknowledged(pgsocket sock)
 {
 	TcpInfo		nothing = {.measured_at = 0};
 	TcpInfo		info;
-	int			waiting = 0;
 
-	if (!tcpinfo_of_socket(sock, &nothing, 0, &info) || info.counters.packets_received == 0 ||
-		ioctl(sock, FIONREAD, &waiting) != 0)
-		return false;
-	*read = info.counters.bytes_received - waiting;
-	*acknowledged = info.bytes_acked;
-	return true;
+	return tcpinfo_of_socket(sock, &nothing, 0, &info) ? info.bytes_acked : 0;
 }
 
 /* ---------------------------------------------------------------------------

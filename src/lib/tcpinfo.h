@@ -42,7 +42,7 @@ extern void tcpinfo_endpoints(pgsocket sock, const struct sockaddr_storage *loca
 extern bool tcpinfo_of_socket(pgsocket sock, const TcpInfo *known, int64 now,
 							  TcpInfo *info);
 extern int64 tcpinfo_unsent(pgsocket sock);
-extern bool tcpinfo_stream(pgsocket sock, int64 *read, int64 *acknowledged);
+extern int64 tcpinfo_bytes_acknowledged(pgsocket sock);
 
 /* Has anything arrived that the process has not read?  For the hot path. */
 static inline bool

@@ -10,100 +10,87 @@
 #include "postgres.h"
 
 #include "failed_connections.h"
-#include "locks.h"
-#include "storage/shmem.h"
+#include "table.h"
 #include "utils/timestamp.h"
 
-typedef struct FailedShared
-{
-	/* protected by LOCK_FAILED_CONNECTIONS; the last entry is the overflow */
-	int			used;
-	FailedConnections entries[FAILED_CONNECTIONS_ENTRIES + 1];
-} FailedShared;
+#define MAX_FAILED_CONNECTIONS	128
 
-static FailedShared *shared = NULL;
+StaticAssertDecl(sizeof(FailedKey) == 2 * NAMEDATALEN + sizeof(int32) + 16,
+				 "FailedKey must not have padding: it is hashed as bytes");
+
+static void
+add_entry(void *to, const void *from)
+{
+	FailedConnections *sum = to;
+	const FailedConnections *term = from;
+
+	sum->count += term->count;
+	sum->latest = Max(sum->latest, term->latest);
+	if (sum->since == 0 || term->since < sum->since)
+		sum->since = term->since;
+}
+
+static const TableSpec spec = {
+	.name = "pgnetlat failed connections",
+	.lock = LOCK_FAILED_CONNECTIONS,
+	.key_size = sizeof(FailedKey),
+	.entry_size = sizeof(FailedConnections),
+	.usage_offset = offsetof(FailedConnections, usage),
+	.since_offset = offsetof(FailedConnections, since),
+	.evicted_rows = 1,
+	.add = add_entry,
+};
+
+static Table table;
 
 Size
 failed_connections_shmem_size(void)
 {
-	return sizeof(FailedShared);
+	return table_shmem_size(&spec, MAX_FAILED_CONNECTIONS);
 }
 
 void
 failed_connections_shmem_init(void)
 {
-	bool		found;
-
-	shared = ShmemInitStruct("pgnetlat failed connections", sizeof(FailedShared), &found);
-	if (!found)
-		memset(shared, 0, sizeof(FailedShared));
-}
-
-static FailedConnections *
-find_or_add(const FailedConnections *wanted)
-{
-	FailedConnections *entry;
-
-	for (int i = 0; i < shared->used; i++)
-	{
-		entry = &shared->entries[i];
-		if (strcmp(entry->database, wanted->database) == 0 &&
-			strcmp(entry->role, wanted->role) == 0 &&
-			entry->family == wanted->family &&
-			memcmp(entry->address, wanted->address, sizeof(entry->address)) == 0)
-			return entry;
-	}
-	if (shared->used == FAILED_CONNECTIONS_ENTRIES)
-		return &shared->entries[FAILED_CONNECTIONS_ENTRIES];
-	entry = &shared->entries[shared->used++];
-	*entry = *wanted;
-	return entry;
+	table_shmem_init(&table, &spec, MAX_FAILED_CONNECTIONS);
 }
 
 /*
- * Count a failed connection from this address.  Called by a process that is
- * about to exit: no errors, no catalog access.
+ * Count a failed connection.  The process is about to exit: no errors, no
+ * catalogs.
  */
 void
 failed_connections_count(const char *database, const char *role, const ClientKey *address)
 {
-	FailedConnections failed;
+	TimestampTz now = GetCurrentTimestamp();
 	FailedConnections *entry;
+	FailedKey	key;
+	uint32		hash;
 
-	memset(&failed, 0, sizeof(failed));
-	strlcpy(failed.database, database ? database : "", NAMEDATALEN);
-	strlcpy(failed.role, role ? role : "", NAMEDATALEN);
-	failed.family = address->family;
-	memcpy(failed.address, address->address, sizeof(failed.address));
+	memset(&key, 0, sizeof(key));
+	strlcpy(key.database, database ? database : "", NAMEDATALEN);
+	strlcpy(key.role, role ? role : "", NAMEDATALEN);
+	key.family = address->family;
+	memcpy(key.address, address->address, sizeof(key.address));
+	hash = table_hash(&table, &key);
 
-	locks_acquire(LOCK_FAILED_CONNECTIONS, 0, LW_EXCLUSIVE);
-	entry = find_or_add(&failed);
+	table_lock(&table, hash);
+	entry = table_enter(&table, hash, &key, now);
 	entry->count++;
-	entry->latest = GetCurrentTimestamp();
-	if (entry->since == 0)
-		entry->since = entry->latest;
-	locks_release(LOCK_FAILED_CONNECTIONS, 0);
+	entry->usage++;
+	entry->latest = now;
+	table_unlock(&table, hash);
 }
 
-/* A palloc'd copy of all entries. */
+/* A palloc'd copy of all entries; that of evicted ones, if there is any, is the last. */
 FailedConnections *
 failed_connections_copy(int *count)
 {
-	FailedConnections *copy = palloc(sizeof(shared->entries));
-
-	locks_acquire(LOCK_FAILED_CONNECTIONS, 0, LW_SHARED);
-	*count = shared->used;
-	memcpy(copy, shared->entries, shared->used * sizeof(FailedConnections));
-	if (shared->entries[FAILED_CONNECTIONS_ENTRIES].count > 0)
-		copy[(*count)++] = shared->entries[FAILED_CONNECTIONS_ENTRIES];
-	locks_release(LOCK_FAILED_CONNECTIONS, 0);
-	return copy;
+	return table_copy(&table, 0, count);
 }
 
 void
 failed_connections_reset(void)
 {
-	locks_acquire(LOCK_FAILED_CONNECTIONS, 0, LW_EXCLUSIVE);
-	memset(shared, 0, sizeof(FailedShared));
-	locks_release(LOCK_FAILED_CONNECTIONS, 0);
+	table_clear(&table);
 }

@@ -8,10 +8,9 @@
  * connection fails: that needs the catalogs, which may be locked, in a process
  * that is about to exit.  A reader of the counts can resolve them.
  *
- * There is a fixed number of entries, and an overflow entry for the rest,
- * since a client that cannot log in can still make up any number of names.
- * The application_name is not part of the key for the same reason.  Nothing is
- * evicted or saved.
+ * A client that cannot log in can still make up any number of names, so there
+ * are few entries, and the application_name is not part of the key.  Nothing
+ * is saved.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -23,18 +22,23 @@
 #include "clients.h"
 #include "datatype/timestamp.h"
 
-typedef struct FailedConnections
+typedef struct FailedKey
 {
 	char		database[NAMEDATALEN];
-	char		role[NAMEDATALEN];	/* both empty: overflow */
+	char		role[NAMEDATALEN];	/* empty: evicted entries */
 	int32		family;			/* as in ClientKey */
 	uint8		address[16];
+} FailedKey;
+
+/* An entry of a table (table.h). */
+typedef struct FailedConnections
+{
+	FailedKey	key;
+	double		usage;			/* aging count, for eviction */
 	int64		count;
 	TimestampTz since;
 	TimestampTz latest;
 } FailedConnections;
-
-#define FAILED_CONNECTIONS_ENTRIES	128
 
 extern Size failed_connections_shmem_size(void);
 extern void failed_connections_shmem_init(void);
