@@ -328,7 +328,7 @@ sub complaint_about
 
 is(complaint_about($good), '', 'nothing is said of a good file');
 is( complaint_about("\0" . substr($good, 1)),
-	'It has a different format, such as that of another version.',
+	'It has a different format, such as that of another version. Statistics of pgnetlat start from zero.',
 	'a file of another kind is not loaded, and the reason is said');
 
 # The header: magic, layout, major, sizes of an entry of each section (a

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * persist.c
- *	  See persist.h.
+ *	  Saves statistics at shutdown and loads them at startup.
  *
- * The tables are written when the postmaster shuts down in an orderly way,
- * never after a crash, to a temporary file that is then renamed.  They are
- * read when it starts.
+ * The postmaster writes the tables after a clean shutdown, never after a
+ * crash, to a temporary file that is then renamed.  It reads them when it
+ * starts.
  *
  * The file stays until the server is up, which is when the sampler runs or the
- * first session has been let in: a start that fails, say because of an error
- * in pg_hba.conf, loses nothing.  Then it is removed, so that no stale file
- * gets into a base backup and a crash never brings back old figures.  If it is
- * nevertheless there when the server starts after a crash or from a backup,
- * the control file shows that, and the file is not used.
+ * first session has connected, so that a start that fails (because of an error
+ * in pg_hba.conf, for example) loses nothing.  Then it is removed, so that no
+ * stale file gets into a base backup, and a crash never brings back old
+ * figures.  If there is a file when the server starts after a crash or from a
+ * backup, the control file shows that, and the file is not used.
  *
- * The file is a header, each section's entries behind their number, and a
- * checksum over everything before it.  It is for the same library and the same
- * major version on the same machine, as the header says.  One that is foreign,
- * truncated or damaged is logged and discarded; one with a good checksum is
- * believed.
+ * The file has a header, then for each section the number of entries and the
+ * entries, and a checksum of it all.  It is for the same library and the same
+ * major version on the same machine, which the header shows.  A foreign,
+ * truncated or damaged file is logged and discarded; one with a good checksum
+ * is trusted.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -46,8 +46,8 @@
 
 #define PERSIST_FILE		"pg_stat/pgnetlat.stat"
 #define PERSIST_MAGIC		0x4C4E4750	/* "PGNL" */
-#define PERSIST_LAYOUT		1	/* changes with what a structure of the same
-								 * size means */
+#define PERSIST_LAYOUT		1	/* changes if a structure changes its meaning
+								 * but not its size */
 
 #define NUM_SECTIONS		5
 
@@ -61,11 +61,11 @@ typedef struct PersistHeader
 } PersistHeader;
 
 /*
- * Has the server been shut down in an orderly way?  The exit code does not tell:
- * the postmaster leaves an immediate shutdown with 0 as well, in which backends may
- * have died while they wrote to shared memory or with our locks held.  Where the
- * start of a standby has failed since, it has: had it come up, there would be no
- * file.
+ * Has the server been shut down cleanly?  The exit code does not say: it is 0
+ * after an immediate shutdown, too, in which backends may have died while they
+ * wrote to shared memory or held our locks.  When loading (not "by_now"), a
+ * standby's failed start after the shutdown makes no difference: had it come
+ * up, there would be no file.
  */
 static bool
 was_shut_down(bool by_now)
@@ -78,9 +78,7 @@ was_shut_down(bool by_now)
 					  (!by_now && control->state == DB_IN_ARCHIVE_RECOVERY));
 }
 
-/*
- * Remove the file: the server is up, and what was loaded is being added to.
- */
+/* Remove the file: the server is up, and the file out of date. */
 void
 persist_remove_file(void)
 {
@@ -97,7 +95,7 @@ copy_history(int *count)
 typedef void *(*CopyFunction) (int *count); /* palloc'd */
 typedef void (*RestoreFunction) (const void *saved);
 
-/* What is saved, in the order in which it is in the file. */
+/* What is saved, in the order of the file. */
 static const struct
 {
 	uint32		entry_size;
@@ -111,7 +109,7 @@ static const struct
 	{sizeof(Pool), (CopyFunction) pools_copy, (RestoreFunction) pools_restore},
 };
 
-/* The header that a file of this server has. */
+/* Make the header of this server's files. */
 static void
 make_header(PersistHeader *header)
 {
@@ -124,7 +122,7 @@ make_header(PersistHeader *header)
 	header->reset_timestamp = slot_reset_timestamp();
 }
 
-/* Write, and add to the checksum. */
+/* Write, and update the checksum. */
 static bool
 write_chunk(FILE *file, const void *data, size_t size, pg_crc32c *crc)
 {
@@ -156,9 +154,7 @@ write_file(FILE *file)
 	return written && fwrite(&crc, sizeof(crc), 1, file) == 1;
 }
 
-/*
- * Save everything: the last thing that the postmaster does.
- */
+/* Save everything, as the last thing that the postmaster does. */
 void
 persist_save(int code, Datum arg)
 {
@@ -187,9 +183,7 @@ persist_save(int code, Datum arg)
 	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
 }
 
-/*
- * Restore what is in a file.  NULL if that is done, or why it is not.
- */
+/* Restore what is in a file.  Returns NULL on success, else why not. */
 static const char *
 use_file(FILE *file)
 {
@@ -228,7 +222,7 @@ use_file(FILE *file)
 		if (end - at >= (ptrdiff_t) sizeof(count))
 			memcpy(&count, at, sizeof(count));
 		at += sizeof(count);
-		/* only a bug of ours can have put another number there */
+		/* guards against a bug of ours */
 		if (count < 0 || at > end || count > (end - at) / (ptrdiff_t) sections[i].entry_size)
 			return damaged;
 		for (; count > 0; count--, at += sections[i].entry_size)
@@ -240,9 +234,9 @@ use_file(FILE *file)
 }
 
 /*
- * Load what was saved.  Never fails: without a good file there is nothing.
- * Where that is not wanted, a file that is there is of no use either, but is
- * left until the server is up.
+ * Load what was saved.  Never fails: without a good file, statistics start
+ * from zero.  If saving is off, a file is ignored, and removed when the server
+ * is up.
  */
 void
 persist_load(void)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * persist.h
- *	  Statistics across a restart.
+ *	  Keeps statistics across a restart.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * pooler_clients.c
- *	  See pooler_clients.h.
+ *	  Measures round trips between poolers on this host and their clients.
  *
- * The kernel finds a connection at once if it is told both of its ends, but the
- * suffix names only one.  The other one is a port at which the pooler listens, at
- * one of the host's addresses.  Both can be listed without scanning all
+ * The kernel finds a connection at once if it is given both ends, but the
+ * suffix names only one.  The other end is one of the host's addresses, with a
+ * port at which the pooler listens.  Both can be listed without scanning all
  * connections.
  *
- * There is one place for a question; a session uses it if it is free.  The sampler
- * is the only writer of the table of round trips, which has a change count.
+ * There is room for one question, which a session uses if it is free.  Only
+ * the sampler writes to the table of round trips, which has a change count.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -28,19 +28,21 @@
 #include "seqlock.h"
 #include "storage/shmem.h"
 
-/* The table has places in sets; what is in one set replaces the oldest there. */
+/*
+ * The table consists of sets; a new round trip replaces the oldest in its set.
+ */
 #define SETS				64
 #define PLACES_IN_SET		4
 
-/* A path is not what it was so long ago: the kernel's own window. */
+/* A round trip expires after this time, the kernel's own window. */
 #define TRIP_LIFE_NS		(300 * NS_PER_S)
 
-/* Hashed and compared as bytes: no padding, and what is unused is zero. */
+/* Hashed and compared as bytes: no padding, and unused bytes are zero. */
 typedef struct TripKey
 {
 	Oid			role;
 	int32		client_family;
-	int32		pooler_family;	/* 0: it uses a Unix-domain socket */
+	int32		pooler_family;	/* 0: Unix-domain socket */
 	uint8		client[16];
 	uint8		pooler[16];
 } TripKey;
@@ -49,7 +51,7 @@ typedef struct Trip
 {
 	TripKey		key;
 	int64		rtt;			/* ns */
-	int64		measured_at;	/* 0: the place is free */
+	int64		measured_at;	/* 0: unused */
 } Trip;
 
 typedef enum QuestionState
@@ -69,7 +71,7 @@ typedef struct PoolerClientsShared
 
 static PoolerClientsShared *shared = NULL;
 
-/* the sampler's own */
+/* used by the sampler */
 static TcpDiag diag = {.sock = -1};
 
 Size
@@ -104,9 +106,9 @@ set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *c
 }
 
 /*
- * The round trip between the pooler at the other end of a connection and that
- * client of a session, in nanoseconds, and when it was measured (unless that is
- * NULL); 0 if it is not known.
+ * The round trip, in nanoseconds, between a client and the pooler at the other
+ * end of a connection, and when it was measured, unless that is NULL; 0 if not
+ * known.
  */
 int64
 pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *connection,
@@ -116,7 +118,7 @@ pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *con
 	Trip		set[PLACES_IN_SET];
 	uint32		changecount;
 
-	/* behind several poolers, the nearest one's client is another pooler */
+	/* behind several poolers, the nearest one's client is a pooler */
 	if (client->poolers != 1 || client->family == 0 ||
 		!seqlock_copy(&shared->lock, set, set_of(&key, role, client, connection), sizeof(set),
 					  &changecount))
@@ -134,7 +136,8 @@ pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *con
 }
 
 /*
- * Ask for a client's round trip.  False if another question waits: try again later.
+ * Ask for a client's round trip.  Returns false if another question is
+ * pending.
  */
 bool
 pooler_clients_ask(const PoolerQuestion *question)
@@ -155,8 +158,8 @@ pooler_clients_ask(const PoolerQuestion *question)
  */
 
 /*
- * Find the system user who owns the other end of the connection.  False if it is
- * not on this host, or not in this network namespace.
+ * Find the system user who owns the other end of the connection.  Returns
+ * false if it is not on this host, or not in this network namespace.
  */
 static bool
 find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
@@ -178,12 +181,12 @@ find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
 	return true;
 }
 
-/* Where a client's connection is looked for. */
+/* The search for a client's connection. */
 typedef struct Search
 {
 	const PoolerClient *client;
-	uint32		owner;			/* of the pooler's end */
-	uint16		port;			/* at which the pooler listens */
+	uint32		owner;			/* owner of the pooler's end */
+	uint16		port;			/* port at which the pooler listens */
 	int64		now;
 	int64		rtt;			/* 0: not found yet */
 } Search;
@@ -214,7 +217,7 @@ try_interface(struct sockaddr *address, struct sockaddr *netmask, void *search)
 		try_address(search, AF_INET6, &((struct sockaddr_in6 *) address)->sin6_addr);
 }
 
-/* The round trip of the client that a question is about; 0 if it is not known. */
+/* Find the round trip that a question asks for; 0 if not known. */
 static int64
 find_rtt(const PoolerQuestion *question, int64 now)
 {
@@ -230,7 +233,7 @@ find_rtt(const PoolerQuestion *question, int64 now)
 		TcpEndpoints *listener = &listeners.sockets[i];
 
 		search.port = listener->local_port;
-		/* the server itself has other clients */
+		/* the server's own clients are not the pooler's */
 		if (search.port == pg_hton16((uint16) PostPortNumber))
 			continue;
 		if (memcmp(listener->local_address, any, sizeof(any)) == 0)
@@ -241,7 +244,7 @@ find_rtt(const PoolerQuestion *question, int64 now)
 	return search.rtt;
 }
 
-/* In the place of the same key, or else of the oldest in its set. */
+/* Store in place of the same key, or else of the oldest in its set. */
 static void
 store(const PoolerQuestion *question, int64 rtt, int64 now)
 {
@@ -264,9 +267,7 @@ store(const PoolerQuestion *question, int64 rtt, int64 now)
 	seqlock_write_end(&shared->lock);
 }
 
-/*
- * Answer the question, if there is one.
- */
+/* Answer the pending question, if there is one. */
 void
 pooler_clients_tick(int64 now)
 {

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * pooler_clients.h
- *	  The round trips between poolers on this host and their clients.
+ *	  Knows the round trips between poolers on this host and their clients.
  *
- * Where a pooler runs on the server's own host, the kernel that the server asks
- * about its connections knows the pooler's connections, too: those to its
- * clients.  The suffix that the pooler has appended to application_name
- * (pooler_suffix.h) says which one is meant.
+ * If a pooler runs on the server's host, the server's kernel also knows the
+ * pooler's connections to its clients.  The suffix that the pooler has
+ * appended to application_name (pooler_suffix.h) identifies the client's
+ * connection.
  *
- * Anybody may choose such a name.  So the kernel is asked only about a connection
- * from exactly that address and port, to a port at which the pooler's system user
- * listens: the one who owns the other end of the server's own connection.  And what
- * was measured is known only to sessions of the same role.
+ * Any client may choose such a name.  So the kernel is asked only about a
+ * connection from exactly that address and port to a port at which the
+ * pooler's system user listens, who is the owner of the other end of the
+ * server's own connection.  And only sessions of the same role see what was
+ * measured.
  *
- * Sessions ask, and the sampler answers one question at each tick.  Round trips are
- * kept by the client's address: a client's connections all take the same path, so
- * one that is new, and may be gone before anybody could have looked at it, is known
- * by those before it.
+ * Sessions ask, and the sampler answers one question per tick.  Round trips
+ * are kept by the client's address.  A client's connections all take the same
+ * path, so the round trip of a new connection, which may not last long enough
+ * to be measured, is known from earlier ones.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -28,28 +29,27 @@
 #include "pooler_suffix.h"
 #include "tcpinfo.h"
 
-/* The client of a session that wants to know its round trip. */
+/* A session's question for its client's round trip. */
 typedef struct PoolerQuestion
 {
 	PoolerClient client;
 	Oid			role;			/* of the session */
-	TcpEndpoints connection;	/* to the pooler; of TCP, or */
-	uint32		owner;			/* the system user at the other end of a
-								 * Unix-domain socket, ... */
+	TcpEndpoints connection;	/* to the pooler; if it is not TCP ... */
+	uint32		owner;			/* ... the system user at the other end ... */
 	bool		owner_known;	/* ... if known */
 } PoolerQuestion;
 
 extern Size pooler_clients_shmem_size(void);
 extern void pooler_clients_shmem_init(void);
 
-/* For everybody */
+/* Functions for any process */
 extern int64 pooler_clients_rtt(Oid role, const PoolerClient *client,
 								const TcpEndpoints *connection, int64 now, int64 *measured_at);
 
-/* For the session itself */
+/* Functions for the session itself */
 extern bool pooler_clients_ask(const PoolerQuestion *question);
 
-/* For the sampler */
+/* Functions for the sampler */
 extern void pooler_clients_tick(int64 now);
 
 #endif							/* PGNETLAT_POOLER_CLIENTS_H */

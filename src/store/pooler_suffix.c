@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pooler_suffix.c
- *	  See pooler_suffix.h.
+ *	  Parses the suffix that a pooler appends to application_name.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,13 +25,13 @@
 #define PORT_DIGITS			5
 #define MAX_PORT			65535
 
-/* No application_name is longer, zero byte included. */
+/* No application_name is longer, including its zero byte. */
 #define LONGEST_NAME		256
 
 /*
- * A colon and a port are all that is left of a suffix.  Of one that may have been
- * cut off the colon must be there: otherwise what is before may have been cut off
- * as well.
+ * Read a colon and a port, the end of a suffix.  Even if the suffix may have
+ * been cut off the colon must be there: otherwise the address may be
+ * incomplete.
  */
 static bool
 read_port(const char *text, bool cut, int *port)
@@ -52,7 +52,7 @@ read_port(const char *text, bool cut, int *port)
 	return *port <= MAX_PORT;
 }
 
-/* An address in the one form in which inet_ntop() prints it. */
+/* Read an address, exactly as inet_ntop() prints it. */
 static bool
 read_address(const char *at, size_t length, int family, PoolerClient *client)
 {
@@ -70,7 +70,7 @@ read_address(const char *at, size_t length, int family, PoolerClient *client)
 		strcmp(given, printed) != 0)
 		return false;
 
-	/* of IPv4, seen through a socket of IPv6: it is the same host */
+	/* an IPv4 address on an IPv6 socket is the same host */
 	if (family == AF_INET6 && memcmp(address, mapped, sizeof(mapped)) == 0)
 	{
 		family = AF_INET;
@@ -82,7 +82,7 @@ read_address(const char *at, size_t length, int family, PoolerClient *client)
 	return true;
 }
 
-/* TCP: an address, in brackets if it has colons itself; and a port. */
+/* Read a TCP client: an address, in brackets if it has colons, and a port. */
 static bool
 read_tcp(const char *text, bool cut, PoolerClient *client)
 {
@@ -96,8 +96,9 @@ read_tcp(const char *text, bool cut, PoolerClient *client)
 }
 
 /*
- * The pooler's Unix-domain socket: a process and its host, if it knows them, and
- * the port.  Where the name was cut off, only its beginning.
+ * Read a client on the pooler's Unix-domain socket: a process and its host, if
+ * the pooler knows them, and the port.  A name that was cut off has only the
+ * beginning.
  */
 static bool
 read_local(const char *text, bool cut)
@@ -118,9 +119,9 @@ read_local(const char *text, bool cut)
 }
 
 /*
- * Read the suffixes of a name, which were cut off if it has "longest" bytes or
- * more.  Returns the length of the name without them; what the first one says
- * is in "client".
+ * Read the suffixes of a name, which was cut off if it has "longest" bytes or
+ * more.  Returns the length of the name without them, and sets "client" from
+ * the first one.
  */
 size_t
 pooler_suffix_read(const char *name, size_t length, size_t longest, PoolerClient *client)
@@ -151,7 +152,7 @@ pooler_suffix_read(const char *name, size_t length, size_t longest, PoolerClient
 	}
 }
 
-/* Is it the same connection, as far as that is known? */
+/* Is this the same connection, as far as is known? */
 bool
 pooler_suffix_same(const PoolerClient *a, const PoolerClient *b)
 {

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * pooler_suffix.h
- *	  What a connection pooler says of its client, in application_name.
+ *	  Reads what a connection pooler says of its client in application_name.
  *
- * With application_name_add_host, pgbouncer appends to the application_name of
- * each client where that has connected from (pga_details() in its util.c):
+ * With application_name_add_host, pgbouncer appends each client's address to
+ * its application_name (pga_details() in its util.c):
  *
  *		shop - 10.0.0.7:51034
  *		shop - [2001:db8::7]:51034
  *		shop - unix:6432						over its Unix-domain socket; the
  *		shop - unix(4711@some.host):6432		port is the pooler's own
  *
- * A client that gives no name is "app".  The server cuts names off after
+ * A client without a name is "app".  The server cuts names off after
  * NAMEDATALEN - 1 bytes, perhaps in the suffix.  Behind several poolers there
- * are several suffixes, of which the first one is about the client.
+ * are several suffixes; the first one is the client's.
  *
- * Anybody may choose such a name.  So it is read strictly, and what it says may
- * be used for labels, and for the account of the very session that has it.
+ * Any client may choose such a name.  So it is parsed strictly, and used only
+ * for labels and for the session's own account.
  *
- * Plain C that knows no server, so that it can be tested and fuzzed alone.
+ * Plain C without server headers, so that it can be tested and fuzzed alone.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -31,14 +31,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A client behind a pooler.  What is unused is zero. */
+/* A client behind a pooler. Unused bytes are zero. */
 typedef struct PoolerClient
 {
-	int			poolers;		/* so many; 0: there is no suffix */
+	int			poolers;		/* number of poolers; 0: no suffix */
 	int			family;			/* AF_INET, AF_INET6; 0: Unix-domain socket */
 	uint8_t		address[16];
-	int			port;			/* 0: not known, for the name was cut off, or
-								 * not TCP */
+	int			port;			/* 0: not known because the name was cut off,
+								 * or not TCP */
 } PoolerClient;
 
 extern size_t pooler_suffix_read(const char *name, size_t length, size_t longest,

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * pools.c
- *	  See pools.h.
+ *	  Counts how many sessions are busy at once.
  *
- * A bounded table (table.h).  A pool that has sessions stays; of the others, the one
- * that has been without for longest is evicted first.  Where all have some, a session
- * of another pool is counted in the row of evicted ones.  A row of sums over several
- * pools has no distribution worth showing: that of all sessions is an entry of its own.
+ * The table (table.h) first evicts the pool that has been without sessions for
+ * longest.  A pool with sessions stays.  If all pools have sessions, a session
+ * of another pool is counted in the evicted row.  A distribution over several
+ * pools means nothing, so the pool of all sessions is an entry of its own.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -24,14 +24,14 @@
 
 StaticAssertDecl(offsetof(Pool, userid) == sizeof(Oid), "a pool's key must not have padding");
 
-/* A session's place in a pool. */
+/* A session's membership in a pool. */
 typedef struct PoolPlace
 {
 	uint32		hash;			/* of the pool's key */
 	Pool	   *pool;
 } PoolPlace;
 
-/* A slot's session; protected by its accumulation lock. */
+/* The session in a slot; protected by its accumulation lock. */
 typedef struct PoolMember
 {
 	uint64		session;		/* 0: none */
@@ -51,7 +51,7 @@ may_go(const void *entry)
 	return pool->sessions == 0 && OidIsValid(pool->datid);
 }
 
-/* Only the row of evicted pools has sessions that others have added. */
+/* Add one pool to another. Only the evicted row has added sessions. */
 static void
 add_entry(void *to, const void *from)
 {
@@ -95,7 +95,7 @@ members_size(void)
 	return mul_size(slot_count(), sizeof(PoolMember));
 }
 
-/* One more than there may be is that of all sessions. */
+/* One more entry is for all sessions. */
 Size
 pools_shmem_size(void)
 {
@@ -118,7 +118,7 @@ pools_shmem_init(void)
  * ---------------------------------------------------------------------------
  */
 
-/* So many sessions more or less are in a pool, which is locked, and busy. */
+/* Add to the numbers of sessions and of busy sessions in a locked pool. */
 static void
 change(Pool *pool, int sessions, int busy)
 {
@@ -140,7 +140,7 @@ change_pools(const PoolMember *member, int sessions, int busy)
 	}
 }
 
-/* A member, whose session is known, gets its places in two pools. */
+/* Enter a member in its two pools. */
 static void
 enter_pools(PoolMember *member)
 {
@@ -180,9 +180,7 @@ pools_leave(int slot)
 	member->session = 0;
 }
 
-/*
- * Forget what was counted; sessions stay, and what they were last seen doing.
- */
+/* Forget what was counted, but not the sessions and whether they are busy. */
 void
 pools_reset(void)
 {
@@ -199,7 +197,10 @@ pools_reset(void)
  * ---------------------------------------------------------------------------
  */
 
-/* Was the session in a slot busy at the latest tick?  Without a lock: a hint. */
+/*
+ * Was the session in a slot busy at the latest tick?  Takes no lock, so this
+ * is a hint.
+ */
 bool
 pools_saw_busy(int slot)
 {
@@ -207,8 +208,8 @@ pools_saw_busy(int slot)
 }
 
 /*
- * A session was looked at in this tick, and is busy or is not any more; unless it has
- * ended since, or has not yet joined.
+ * Note that a session has become busy, or is no longer busy, in this tick.
+ * Does nothing if the session has ended since, or has not joined yet.
  */
 void
 pools_see(int slot, uint64 session, bool busy)
@@ -233,8 +234,8 @@ book_time(void *entry, void *arg)
 }
 
 /*
- * A tick begins: what was seen at the one before held until "before", and what is
- * seen now has held since then.  Time in which there was no sampler is not booked.
+ * Begin a tick.  What the previous tick saw lasted until "before"; what this
+ * one sees has lasted since then.  Time without a sampler is not booked.
  */
 void
 pools_tick(int64 before)
@@ -259,9 +260,9 @@ pools_take_snapshots(SnapshotLevels levels)
  */
 
 /*
- * A palloc'd copy of all pools over a window: see table_copy().  What is the greatest
- * of something is not over the window, but for busy_max, as far as the distribution
- * tells.
+ * A palloc'd copy of all pools over a window: see table_copy().  Maxima are
+ * not limited to the window, except busy_max, which comes from the
+ * distribution.
  */
 Pool *
 pools_copy_window(int64 length, int *count)
@@ -274,16 +275,14 @@ pools_copy_window(int64 length, int *count)
 	return copies;
 }
 
-/* The same of all that was counted. */
+/* The same of everything counted. */
 Pool *
 pools_copy(int *count)
 {
 	return pools_copy_window(0, count);
 }
 
-/*
- * Put back a saved pool, in which nobody is connected any more.
- */
+/* Put back a saved pool, without sessions. */
 void
 pools_restore(const Pool *saved)
 {

@@ -1,19 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * pools.h
- *	  How many sessions are busy at once, by database and role: how large a
- *	  pool of server connections would have to be.
+ *	  How many sessions are busy at once, by database and role: the size
+ *	  that a pool of server connections would need.
  *
- * A session is busy while it is in an exchange or in a transaction: in these
- * times it would need a server connection of its own if it came through a
- * pooler that lends one for each transaction.  A pool is all sessions with the
- * same database and role, which is what poolers keep their connections by; one
- * more is all sessions of the server.
+ * A session is busy while it is in an exchange or in a transaction: behind a
+ * pooler that assigns server connections by transaction, it would need one at
+ * these times.  A pool is all sessions with the same database and role, as in
+ * poolers.  One more pool has all sessions of the server.
  *
- * At each tick the sampler sees which of the active sessions are busy, and what it
- * sees stands for the time since the tick before.  Quiet sessions stay what they were:
- * idle, or waiting in a transaction.  The time at each level makes up a distribution
- * (concurrency.h).
+ * Each tick of the sampler sees which of the active sessions are busy, which
+ * stands for the time since the previous tick.  Quiet sessions stay what they
+ * were: idle, or waiting in a transaction.  The times at all levels make up a
+ * distribution (concurrency.h).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -26,20 +25,21 @@
 #include "datatype/timestamp.h"
 #include "snapshots.h"
 
-/* What a pool has counted, in all or over a window: int64 fields only. */
+/* What a pool has counted, in all or over a window: only int64 fields. */
 typedef struct PoolCounters
 {
-	int64		busy_time;		/* us that sessions were busy, each of them */
+	int64		busy_time;		/* us for which sessions were busy */
 	Concurrency distribution;
 } PoolCounters;
 
 /* An entry of the table of pools (table.h). */
 typedef struct Pool
 {
-	Oid			datid;			/* the key, with userid; zero: all sessions, */
+	Oid			datid;			/* the key, with userid; zero: all sessions
+								 * ... */
 	Oid			userid;
-	bool		is_evicted;		/* or the pools that have no room */
-	double		usage;			/* when the latest session has left, aging */
+	bool		is_evicted;		/* ... or the evicted row */
+	double		usage;			/* when its latest session left, for eviction */
 	TimestampTz since;
 	int64		sessions;		/* now */
 	int64		sessions_max;	/* since then */
@@ -51,12 +51,12 @@ typedef struct Pool
 extern Size pools_shmem_size(void);
 extern void pools_shmem_init(void);
 
-/* Functions for whoever has begun to accumulate the session in a slot */
+/* Functions for the holder of the session's accumulation lock */
 extern void pools_join(int slot, uint64 session, Oid datid, Oid userid);
 extern void pools_leave(int slot);
 extern void pools_see(int slot, uint64 session, bool busy);
 
-/* Function for resets, under the reset lock */
+/* Function for resets, under the exclusive reset lock */
 extern void pools_reset(void);
 
 /* Functions for the sampler */

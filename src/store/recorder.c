@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * recorder.c
- *	  See recorder.h.
+ *	  The flight recorder's rings, and how they are read.
  *
- * head counts records since the server started; a record's place is its
- * number modulo the capacity.  first is head as of the session's start or the
+ * "head" counts records since the server started; a record is at its number
+ * modulo the ring's size.  "first" is head as of the session's start or the
  * latest reset.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -21,7 +21,7 @@
 typedef struct Recorder
 {
 	uint64		head;			/* written by the session */
-	pg_atomic_uint64 first;		/* written by the session, when it starts, and
+	pg_atomic_uint64 first;		/* written by the session when it starts, and
 								 * by resets */
 	FlightRecord records[FLEXIBLE_ARRAY_MEMBER];
 } Recorder;
@@ -66,9 +66,7 @@ recorder_shmem_init(void)
 		pg_atomic_init_u64(&recorder_get(i)->first, 0);
 }
 
-/*
- * A session begins: what is in the ring is not its own.
- */
+/* A session begins: earlier records are not its own. */
 void
 recorder_attach(int slot, RecorderWriter *writer)
 {
@@ -83,7 +81,7 @@ recorder_attach(int slot, RecorderWriter *writer)
 }
 
 /*
- * The number of the record that is being built: those before it are complete.
+ * The number of the record that is being built; those before it are complete.
  */
 uint64
 recorder_number(int slot)
@@ -92,8 +90,8 @@ recorder_number(int slot)
 }
 
 /*
- * Copy a record, which may be the one that is being built: then what is in it may be of
- * different moments.  False if it has been overwritten.
+ * Copy a record.  If it is being built, its fields may be of different
+ * moments.  Returns false if it has been overwritten.
  */
 bool
 recorder_read(int slot, uint64 number, FlightRecord *record)
@@ -115,9 +113,9 @@ recorder_discard(int slot)
 }
 
 /*
- * A palloc'd copy of the session's records, oldest first, without those that it
- * overwrites meanwhile: see recorder.h.  *count is their number.  Whose they are is
- * for the caller to make sure, afterwards.
+ * A palloc'd copy of a session's records, oldest first, without those
+ * overwritten meanwhile: see recorder.h.  *count is set to their number.  The
+ * caller must check afterwards that the slot still has the same session.
  */
 FlightRecord *
 recorder_copy(int slot, int *count)
@@ -129,7 +127,7 @@ recorder_copy(int slot, int *count)
 	uint64		from;
 	uint64		intact;
 
-	/* first is never ahead of a head that is read after it */
+	/* a head that is read after "first" is never behind it */
 	pg_read_barrier();
 	head = head_of(recorder);
 	from = head - Min(head - first, (uint64) pgnetlat_recorder_size);
@@ -138,10 +136,10 @@ recorder_copy(int slot, int *count)
 		records[i - from] = recorder->records[i % pgnetlat_recorder_size];
 	pg_read_barrier();			/* (b) */
 
-	/* the one being written now is not complete either */
+	/* the record being built is not complete either */
 	intact = head_of(recorder) + 1;
 	intact -= Min(intact, (uint64) pgnetlat_recorder_size);
-	/* and a reset forgets what it has found */
+	/* drop what a reset has discarded meanwhile */
 	intact = Max(intact, pg_atomic_read_u64(&recorder->first));
 	intact = Min(Max(intact, from), head);
 	*count = head - intact;

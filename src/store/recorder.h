@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * recorder.h
- *	  The flight recorder: a ring of each session's last records.
+ *	  The flight recorder: a ring with each session's latest records.
  *
- * For pgnetlat_recent() only; nothing is counted from it.  One writer, the
- * session, which overwrites its oldest record, and any number of readers.  The
- * session builds a record in its place, where nobody looks before it is pushed.
+ * It is for pgnetlat_recent() only; nothing is counted from it.  It has one
+ * writer, the session, which overwrites its oldest record, and any number of
+ * readers.  The session builds a record in the ring itself, and then pushes
+ * it.
  *
- * Readers take no lock, so head tells them two things: what is complete, and
- * what is perhaps being overwritten.  While head is n, the session builds record
- * n, in the place where record n - size was.
+ * Readers take no lock: head tells them what is complete, and what may be
+ * being overwritten.  While head is n, the session builds record n, in place
+ * of record n - size.
  *
  *		session						reader
  *		fill record n - 1			read head: n
@@ -18,10 +19,10 @@
  *		write barrier (b)			read barrier (b)
  *		fill record n				read head again: m
  *
- * By (a) a record that head promises is complete.  By (b), if a copy contains
- * anything of record m, the second reading of head is at least m, and records
- * below m - size + 1 are discarded: exactly those that may be torn.  On x86,
- * where stores stay in order, both barriers only bind the compiler.
+ * By (a), the records before head are complete.  By (b), if a copy has
+ * anything of record m, the second read of head gives at least m, and records
+ * below m - size + 1 are discarded, which are those that may be torn.  On x86,
+ * where stores stay in order, both barriers only affect the compiler.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -33,15 +34,16 @@
 #include "port/atomics.h"
 
 /* flags of a record */
-#define RECORD_ENDS_EXCHANGE	0x01	/* a wait follows; else the next
-										 * record is of the same exchange */
+#define RECORD_ENDS_EXCHANGE	0x01	/* followed by a wait, not by another
+										 * record of its exchange */
 #define RECORD_PIPELINED		0x02	/* its request needed no round trip */
-#define RECORD_CONTINUES		0x04	/* not the first one of its exchange */
-#define RECORD_FETCH			0x08	/* of a cursor, by a statement */
+#define RECORD_CONTINUES		0x04	/* not the first record of its
+										 * exchange */
+#define RECORD_FETCH			0x08	/* a FETCH statement */
 
 /*
- * One statement's part of an exchange, with the wait after it if it is the
- * last one.  Normally an exchange is one record.  Times in nanoseconds.
+ * A statement's part of an exchange and, if it is the last one, the wait after
+ * it.  Normally an exchange has one record.  Times are in nanoseconds.
  */
 typedef struct FlightRecord
 {
@@ -52,26 +54,27 @@ typedef struct FlightRecord
 	int64		idle;
 	int64		bytes;
 
-	/* zero when a record is begun */
+	/* zeroed when a record begins */
 	int64		send;
 	int64		recv;
-	uint64		queryid;		/* 0: no statement, or none that has one */
+	uint64		queryid;		/* 0: no statement, or one without an
+								 * identifier */
 	int64		rows;
-	Oid			userid;			/* who runs it */
+	Oid			userid;			/* the role that runs it */
 	uint32		statements;		/* completed */
 	char		xact_status;	/* as in ReadyForQuery: I, T, E; or 0 */
 
 	uint8		flags;
 } FlightRecord;
 
-/* The session's end of its ring, in its own memory. */
+/* The session's own view of its ring, in private memory. */
 typedef struct RecorderWriter
 {
 	FlightRecord *next;			/* the record being built */
-	FlightRecord *records;		/* the ring, ... */
-	FlightRecord *end;			/* ... and where it ends */
+	FlightRecord *records;		/* the ring ... */
+	FlightRecord *end;			/* ... and its end */
 	uint64	   *head;			/* number of the next record; volatile for
-								 * others only, as in seqlock.h */
+								 * readers only, as in seqlock.h */
 } RecorderWriter;
 
 extern Size recorder_shmem_size(void);
@@ -80,7 +83,7 @@ extern void recorder_shmem_init(void);
 /* Functions for the session itself */
 extern void recorder_attach(int slot, RecorderWriter *writer);
 
-/* The record, which is writer->next, is complete: everybody may see it. */
+/* Push the record, which is writer->next: it is complete. */
 static inline void
 recorder_push(RecorderWriter *writer, FlightRecord *record)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * session_slot.c
- *	  See session_slot.h.
+ *	  The session slots, and how their readers observe a session.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -20,7 +20,7 @@
 SlotControl *slot_control = NULL;
 static SessionSlot *slots = NULL;
 
-/* What core's status says of a backend. */
+/* The parts of core's status entry of a backend that we use. */
 typedef struct CoreStatus
 {
 	int			pid;
@@ -30,22 +30,21 @@ typedef struct CoreStatus
 	char		application_name[NAMEDATALEN];
 } CoreStatus;
 
-/* Private copies of a session's slot, and what else a look at it shows. */
+/* Private copies of a session's slot, and what else was seen with it. */
 typedef struct Look
 {
 	SlotPublished published;
-	SlotSampled sampled;		/* zero where it is of no use */
+	SlotSampled sampled;		/* zero if not valid */
 	int64		now;
 	uint32		wait_event;
-	bool		request_began;	/* in a wait, but nothing is published of it */
+	bool		request_began;	/* in a wait, and not published yet */
 	int64		request_at;
 	int64		doing_until;	/* as in SlotObservation */
 } Look;
 
 /*
- * Client backends take their PGPROC from the first MaxConnections of the
- * array (InitProcGlobal() in proc.c); slots for the others would only cost
- * memory.
+ * Client backends take their PGPROC from the first MaxConnections of the array
+ * (InitProcGlobal() in proc.c); other processes need no slot.
  */
 int
 slot_count(void)
@@ -106,8 +105,8 @@ slot_my_transport(void)
 }
 
 /*
- * Take this backend's slot.  NULL if there is none for it.  Nobody sees it
- * before slot_open().
+ * Take this backend's slot; NULL if it has none.  No reader sees it before
+ * slot_open().
  */
 SessionSlot *
 slot_attach(void)
@@ -142,7 +141,7 @@ slot_attach(void)
 }
 
 /*
- * Show the slot to others, and what the connection has cost; zero if that is not known.
+ * Make the slot visible, with what the connection has cost; zero if not known.
  * Returns the session's number.
  */
 uint64
@@ -162,8 +161,8 @@ slot_open(SessionSlot *slot, const ConnectTotals *connect)
 }
 
 /*
- * The session is about to stop its ledger and to leave: its account goes on
- * being accumulated, but is not shown as that of a session any more.
+ * The session is about to stop its ledger and to leave.  It is still
+ * accumulated, but has no row any more.
  */
 void
 slot_close(SessionSlot *slot)
@@ -186,8 +185,8 @@ slot_detach(SessionSlot *slot)
 }
 
 /*
- * Bring what is published to the latest reset: by its owner, inside a write
- * section, or a private copy.
+ * Apply the latest reset to what is published: by the session, in a write
+ * section, or in a private copy.
  */
 static void
 apply_reset(SlotPublished *published)
@@ -201,7 +200,7 @@ apply_reset(SlotPublished *published)
 		return;
 	ledger_reset(&published->ledger, control.reset_at);
 	published->tcp_base = published->tcp.counters;
-	/* an event may have slipped in between, see ledger_reset() */
+	/* unless there was an event after the reset, see ledger_reset() */
 	published->stats_since = published->ledger.counted_from == control.reset_at ?
 		control.reset_timestamp :
 		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
@@ -215,8 +214,8 @@ slot_apply_reset(SessionSlot *slot)
 }
 
 /*
- * What the worker knows of a session, since its latest reset.  Nothing, if the worker
- * was stopped while it was writing.
+ * Copy what the worker knows of a session since its latest reset; zero if the
+ * worker was stopped while it was writing.
  */
 static void
 copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy)
@@ -231,7 +230,10 @@ copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *cop
 	copy->blocked_by = SLOT_NOT_BLOCKED;
 }
 
-/* What of it is of the exchange in progress, or of the wait behind it; or NULL. */
+/*
+ * What the worker has seen of the exchange in progress, or of the wait after
+ * it; or NULL.
+ */
 static const LedgerSampled *
 sampled_of_exchange(const SlotSampled *sampled, const Ledger *ledger)
 {
@@ -239,9 +241,7 @@ sampled_of_exchange(const SlotSampled *sampled, const Ledger *ledger)
 		&sampled->ledger : NULL;
 }
 
-/*
- * The same for the session itself.  Cheap where the worker has seen nothing.
- */
+/* The same for the session itself.  Cheap if the worker has seen nothing. */
 bool
 slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 {
@@ -257,8 +257,8 @@ slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 }
 
 /*
- * How much of the execution of the session's record with that number is in its
- * statement's entry already?  For the session itself, in a write section.
+ * How much execution of the session's record with this number the worker has
+ * added to its statement's entry.  For the session itself, in a write section.
  */
 int64
 slot_added_exec(SessionSlot *slot, uint64 record)
@@ -272,8 +272,9 @@ slot_added_exec(SessionSlot *slot, uint64 record)
 }
 
 /*
- * Copy what is needed of core's status of a backend, by core's protocol.  False if
- * the backend was stopped while it was writing, or it is not that process.
+ * Copy what we need of core's status of a backend, by core's protocol.
+ * Returns false if the backend was stopped while it was writing, or is another
+ * process.
  */
 static bool
 copy_core_status(volatile PgBackendStatus *status, int pid, CoreStatus *copy)
@@ -299,11 +300,11 @@ copy_core_status(volatile PgBackendStatus *status, int pid, CoreStatus *copy)
 }
 
 /*
- * Has a request been read of which the session has published nothing yet?
+ * Has a request been read that the session has not published yet?
  *
  * A request shows on the wire only when the first message of its response is
- * put together, which for a long statement may be late.  But core has set the
- * activity's start before anything else, to the statement timestamp.
+ * sent, which for a long statement may be late.  But before that, core has set
+ * the activity's start to the statement timestamp.
  */
 static bool
 request_has_begun(const SlotPublished *published, int64 *at)
@@ -312,7 +313,7 @@ request_has_begun(const SlotPublished *published, int64 *at)
 
 	if (!copy_core_status(published->status, published->pid, &status))
 		return false;
-	/* a function call has no text, and core sets only this for it */
+	/* core sets only the state's start for a fast-path function call */
 	if (status.state == STATE_FASTPATH)
 		status.activity_start = Max(status.activity_start, status.state_start);
 	if (status.activity_start <= published->request_stamp ||
@@ -323,8 +324,8 @@ request_has_begun(const SlotPublished *published, int64 *at)
 }
 
 /*
- * Until when has the session done what the worker sees it doing?  And what it is
- * blocked in, if that is something else, has begun after the latest tick.
+ * Note how long the session has done what the worker sees it doing.  If it is
+ * blocked in something else, that has begun after the latest tick.
  */
 static void
 note_last_tick(Look *look, uint32 changecount, int64 last_tick)
@@ -342,9 +343,9 @@ note_last_tick(Look *look, uint32 changecount, int64 last_tick)
 }
 
 /*
- * Copy what the session has published, and look at its backend and at the clock
- * while it still holds.  False if there is no session, or it has been stopped while
- * it was writing.
+ * Copy what the session has published, and look at its backend and at the
+ * clock while the copy is valid.  Returns false if there is no session, or it
+ * was stopped while it was writing.
  */
 static bool
 look_at(SessionSlot *slot, Look *look)
@@ -379,9 +380,9 @@ look_at(SessionSlot *slot, Look *look)
 }
 
 /*
- * The account as of the moment of the look.  A request that the session has not
- * published begins an exchange in the private copy of its ledger; but as long as it
- * is not known how the wait before it drained, all of that is pending.
+ * Compute the account as of the look.  A request that the session has not
+ * published begins an exchange in the private copy of its ledger; but until it
+ * is known how the wait before it drained, all of that is pending.
  */
 static void
 account_of(Look *look, LedgerAccount *account)
@@ -412,13 +413,13 @@ account_of(Look *look, LedgerAccount *account)
 	if (doing->from != 0 && doing->part != NUM_EXEC_PARTS)
 		exec_parts_book(totals->exec_part, totals->exec, doing->part,
 						look->doing_until - doing->from);
-	/* it may have begun to wait for a processor before the latest reset */
+	/* part of it may be from before the latest reset */
 	unbooked = Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
 	whole = ledger_busy_total(totals) + totals->idle + account->pending;
 	totals->run_queue += Max(Min(unbooked, whole - totals->run_queue), 0);
 }
 
-/* The kernel's counters, and the rest, as they were copied. */
+/* Fill in the kernel's counters and the rest. */
 static void
 fill_observation(const Look *look, SlotObservation *observation)
 {
@@ -449,9 +450,7 @@ fill_observation(const Look *look, SlotObservation *observation)
 	observation->held_up = look->sampled.held_up;
 }
 
-/*
- * The session in a slot as of now; false if there is none.
- */
+/* Observe the session in a slot as of now; false if there is none. */
 bool
 slot_observe(int index, SlotObservation *observation)
 {
@@ -465,8 +464,8 @@ slot_observe(int index, SlotObservation *observation)
 }
 
 /*
- * The application_name of a session that was observed, NAMEDATALEN bytes; empty if it has
- * ended, or was stopped while it was writing its status.
+ * Get the application_name of an observed session, NAMEDATALEN bytes; empty if
+ * it has ended, or was stopped while it was writing its status.
  */
 void
 slot_application_name(const SlotObservation *observation, char *name)
@@ -479,8 +478,8 @@ slot_application_name(const SlotObservation *observation, char *name)
 }
 
 /*
- * Begin to write what the worker knows of the session in a slot: it is all zero for a
- * session or a reset generation that is new.  NULL if the session is gone.
+ * Begin to write what the worker knows of the session in a slot, which is zero
+ * for a new session or reset generation.  Returns NULL if the session is gone.
  */
 SlotSampled *
 slot_sampled_begin(int index, uint64 session, uint32 generation)
@@ -508,8 +507,8 @@ slot_sampled_end(int index)
 }
 
 /*
- * The session in a slot waits for its client, as far as it has published: has
- * it begun to work on a request all the same, and when?
+ * Has the session in a slot begun to work on a request, although it has
+ * published a wait?  If so, "at" is when.
  */
 bool
 slot_request_began(int index, int64 *at)
@@ -522,7 +521,7 @@ slot_request_began(int index, int64 *at)
 		copy.session != 0 && copy.ledger.phase == LEDGER_WAITING && request_has_begun(&copy, at);
 }
 
-/* The slot of the session with this process ID, or -1. */
+/* Find the slot of the session with this process ID; -1 if there is none. */
 int
 slot_find_pid(int pid)
 {
@@ -535,7 +534,8 @@ slot_find_pid(int pid)
 }
 
 /*
- * Everything before "at" is forgotten.  The caller holds the reset lock.
+ * Announce a reset of everything before "at".  The caller holds the reset
+ * lock.
  */
 void
 slot_announce_reset(int64 at, TimestampTz timestamp)
@@ -553,7 +553,7 @@ slot_reset_timestamp(void)
 	return slot_control->reset_timestamp;
 }
 
-/* What was loaded is older than this server: so is the latest reset. */
+/* Restore the reset's timestamp along with saved statistics. */
 void
 slot_restore_reset_timestamp(TimestampTz timestamp)
 {

@@ -3,20 +3,21 @@
  * session_slot.h
  *	  The session slots: what each session publishes, and how others read it.
  *
- * There is one slot per possible backend, and each of its two parts has one
- * writer, a seqlock and cache lines of its own:
+ * There is one slot per possible client backend.  Each of its two parts has
+ * one writer, a seqlock and cache lines of its own:
  *
  *	published	written by the session alone: its ledger, and what it is
  *	sampled		written by the worker alone: all that only samples tell
  *
- * A reader copies both and lets its copy of the ledger run ahead to now.  What
- * the session has booked never falls.  What is in progress is one state and its
- * age, shown by today's best knowledge: when it ends, it may turn out otherwise.
+ * A reader copies both and lets its copy of the ledger run ahead to the
+ * present.  What the session has booked never falls.  What is in progress is
+ * one state and its age, added as well as it can be known; when it ends, it
+ * may turn out otherwise.
  *
- * Resets break no single-writer rule: pgnetlat_reset() only announces a new
- * generation, for which each write section looks.  A session applies it to its own
- * ledger at its next event, and the worker to what it has sampled when it next
- * writes; until then readers apply it to their private copies.
+ * Resets keep the rule of one writer: pgnetlat_reset() only announces a new
+ * generation, which every write section checks.  A session applies it to its
+ * own ledger at its next event, and the worker to what it has sampled when it
+ * next writes; until then, readers apply it to their private copies.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -46,16 +47,15 @@ typedef enum SessionTransport
 typedef struct SlotPublished
 {
 	/* set by slot_attach(), constant while the session lasts */
-	uint64		session;		/* unique while the server runs; 0: nobody is
-								 * here */
+	uint64		session;		/* unique while the server runs; 0: free slot */
 
-	/* change with each exchange: close together, in few cache lines */
+	/* these change with each exchange: close together, in few cache lines */
 	TimestampTz request_stamp;	/* statement timestamp when the wait began */
-	int64		trip;			/* one round trip to the client: tcp.rtt and,
-								 * from a pooler on this host, the client's */
+	int64		trip;			/* one round trip to the client: tcp.rtt plus
+								 * the client's, behind a pooler on this host */
 	Ledger		ledger;
 
-	/* constant again, as session */
+	/* constant, like session */
 	int			pid;
 	Oid			datid;
 	Oid			userid;
@@ -65,37 +65,37 @@ typedef struct SlotPublished
 	PgBackendStatus *status;
 	TimestampTz backend_start;
 
-	/* change with events */
-	bool		closed;			/* on its way out: no row any more */
-	uint32		generation;		/* of resets, as applied to the ledger */
-	TimestampTz stats_since;	/* attached, or that reset */
+	/* these change with events */
+	bool		closed;			/* about to leave: has no row */
+	uint32		generation;		/* latest reset applied to the ledger */
+	TimestampTz stats_since;	/* when attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
-	TcpInfo		tcp;			/* continued, as all that is published of it */
+	TcpInfo		tcp;			/* with widened counters */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	bool		run_queue_known;	/* the kernel says so */
-	int64		run_queue_booked;	/* its total for the process, as far as
-									 * the session has booked it */
+	bool		run_queue_known;	/* the kernel reports it */
+	int64		run_queue_booked;	/* the kernel's total for the process, as
+									 * far as booked */
 
-	/* set while the session is attached, as what is at the top */
+	/* set by slot_open(), constant after that */
 	ConnectTotals connect;		/* what its connection has cost; zero: not
 								 * known */
 } SlotPublished;
 
-/* It does not wait for a lock, or nobody knows whom for. */
+/* Not waiting for a lock, or the holder is not known. */
 #define SLOT_NOT_BLOCKED	(-1)
 
 /*
- * What the worker sees a session do: this, at each tick since then.  So it did until
- * the latest tick, and goes on as long as nothing has been published since.
+ * What the worker has seen a session doing at each tick since "from".  It
+ * lasts until the latest tick, and longer while the session publishes nothing.
  */
 typedef struct SlotDoing
 {
 	int64		from;			/* 0: not known */
 	int64		idle_from;		/* a wait is idle from then on */
-	uint32		changecount;	/* of what was published */
+	uint32		changecount;	/* of the published part */
 	uint32		event;			/* as in PGPROC */
 	LedgerState state;
-	ExecPart	part;			/* of execution; else NUM_EXEC_PARTS */
+	ExecPart	part;			/* part of execution; else NUM_EXEC_PARTS */
 } SlotDoing;
 
 /* What the worker knows of a session. */
@@ -103,29 +103,28 @@ typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
-	int			blocked_by;		/* process ID of whom it is waiting for; 0: a
-								 * prepared transaction; or SLOT_NOT_BLOCKED */
-	int64		held_up;		/* ns that others have waited for it */
-	int64		exec_part[NUM_EXEC_PARTS];	/* of execution since attached or
-											 * reset */
-	SlotDoing	doing;			/* in progress: not in exec_part */
-	int			waits_used;		/* entries of its profile of wait events, ... */
-	int64		waits_since;	/* ... which was last reset then */
-	uint64		added_record;	/* of the record with this number, ... */
-	int64		added_exec;		/* ... so much execution is in the statement's
-								 * entry already */
-	int64		run_queue;		/* the kernel's total for the process: what it
-								 * waited for a processor since it started; 0:
-								 * not known.  See run_queue_booked */
+	int			blocked_by;		/* process ID of the holder that it waits for;
+								 * 0: a prepared transaction; or
+								 * SLOT_NOT_BLOCKED */
+	int64		held_up;		/* ns for which others have waited for it */
+	int64		exec_part[NUM_EXEC_PARTS];	/* since attached or reset */
+	SlotDoing	doing;			/* in progress, and not in exec_part */
+	int			waits_used;		/* entries of its profile of wait events ... */
+	int64		waits_since;	/* ... and when that was last reset */
+	uint64		added_record;	/* for the record with this number, ... */
+	int64		added_exec;		/* ... the execution that is in the
+								 * statement's entry */
+	int64		run_queue;		/* the kernel's total for the process, as in
+								 * run_queue_booked; 0: not known */
 
 	uint64		exchange_number;	/* ledger is of this exchange, or of the
-									 * wait behind it */
+									 * wait after it */
 	LedgerSampled ledger;
 
 	uint64		tcp_session;	/* tcp is of this session, since it began */
-	TcpInfo		tcp;			/* over socket diagnosis.  Neither this one
-								 * nor the published one is always the later:
-								 * readers merge them */
+	TcpInfo		tcp;			/* from socket diagnosis. Either this or the
+								 * published one may be later: readers merge
+								 * them */
 } SlotSampled;
 
 typedef struct SessionSlot
@@ -139,12 +138,12 @@ typedef struct SessionSlot
 	pg_atomic_uint32 tally_state pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } SessionSlot;
 
-/* What has become of what the session has in its tally: see tally.h. */
+/* The state of a session's tally: see tally.h. */
 typedef enum TallyState
 {
 	TALLY_KEPT = 0,				/* the session's */
-	TALLY_PROPOSED,				/* somebody is about to take it */
-	TALLY_TAKEN					/* somebody has taken it */
+	TALLY_PROPOSED,				/* another process is about to take it */
+	TALLY_TAKEN					/* another process has taken it */
 } TallyState;
 
 /* A session as seen at one moment. */
@@ -166,17 +165,18 @@ typedef struct SlotObservation
 	LedgerAccount account;
 	TcpInfo		tcp;
 	TcpCounters tcp_counters;	/* since connected or reset */
-	bool		run_queue_known;	/* else run_queue in the account says
-									 * nothing */
+	bool		run_queue_known;	/* else the account's run_queue is not
+									 * valid */
 	ConnectTotals connect;
-	int64		doing_until;	/* so long it did what the worker sees */
+	int64		doing_until;	/* end of what the worker has seen it doing */
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;
 } SlotObservation;
 
 /*
- * What an executing backend with this wait event is blocked in.  In writing
- * although it has not published that it is sending: see exchange.h.
+ * What an executing backend with this wait event is blocked in.  It may be
+ * blocked in writing without having published that it is sending: see
+ * exchange.h.
  */
 static inline LedgerBlocked
 slot_blocked_in(uint32 wait_event)
@@ -192,14 +192,14 @@ slot_blocked_in(uint32 wait_event)
 	}
 }
 
-/* Is it in the lock manager, waiting? */
+/* Is this a wait for a heavyweight lock? */
 static inline bool
 slot_waits_for_lock(uint32 wait_event)
 {
 	return (wait_event & 0xFF000000) == PG_WAIT_LOCK;
 }
 
-/* Functions for shared memory's assembler */
+/* Functions for shared_memory.c */
 extern Size slot_shmem_size(void);
 extern void slot_shmem_init(void);
 extern int	slot_count(void);
@@ -232,36 +232,37 @@ extern TimestampTz slot_reset_timestamp(void);
 extern void slot_restore_reset_timestamp(TimestampTz timestamp);
 extern uint32 slot_generation(void);
 
-/* Current reset generation; read-mostly shared memory. */
+/* The latest reset, and what else all sessions read. */
 typedef struct SlotControl
 {
 	/*
 	 * Written by a reset, under the reset lock.  The hot path only compares
-	 * generations; who finds a new one reads both under the seqlock.
+	 * generations, and reads both under the seqlock if there is a new one.
 	 */
 	SeqLock		reset_lock;
 	volatile uint32 generation;
 	volatile int64 reset_at;	/* monotonic */
 	volatile TimestampTz reset_timestamp;
-	volatile uint32 clock_steps;	/* of the wall clock, that the sampler has
-									 * seen */
+	volatile uint32 clock_steps;	/* steps of the wall clock that the
+									 * sampler has seen */
 
 	/*
-	 * written by the worker, at each tick: it has looked at all active
+	 * written by the worker at each tick, after it has looked at all active
 	 * sessions
 	 */
 	volatile int64 last_tick pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	volatile int64 tick_interval;
 
-	pg_atomic_uint64 sessions pg_attribute_aligned(PG_CACHE_LINE_SIZE); /* attached so far */
+	pg_atomic_uint64 sessions pg_attribute_aligned(PG_CACHE_LINE_SIZE); /* sessions attached so
+																		 * far */
 } SlotControl;
 
-/* read in the hot path: not through the table of exported symbols */
+/* hidden: it is read in the hot path */
 #pragma GCC visibility push(hidden)
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
 
-/* Has the session seen the latest reset?  In a write section. */
+/* Has the session applied the latest reset? In a write section. */
 static inline bool
 slot_reset_is_applied(const SessionSlot *slot)
 {
@@ -269,8 +270,8 @@ slot_reset_is_applied(const SessionSlot *slot)
 }
 
 /*
- * Begin to publish.  Returns with the latest reset applied.  Until
- * slot_write_end() nothing may raise an error or block.
+ * Begin to publish, with the latest reset applied.  Until slot_write_end(),
+ * nothing may raise an error or block.
  */
 static inline void
 slot_write_begin(SessionSlot *slot)

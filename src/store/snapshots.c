@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * snapshots.c
- *	  See snapshots.h.
+ *	  Decides which snapshots are kept, and which one begins a window.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -11,14 +11,14 @@
 
 #define NS_PER_SECOND	INT64_C(1000000000)
 
-/* The windows that are kept, shortest first. */
+/* The lengths of windows, shortest first. */
 static const int64_t lengths[SNAPSHOT_LEVELS] = {
 	10 * NS_PER_SECOND,
 	60 * NS_PER_SECOND,
 	SNAPSHOTS_LONGEST_NS,
 };
 
-/* From now on snapshots are at least so far apart, within bounds. */
+/* Keep snapshots at least "apart", within bounds. */
 void
 snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart)
 {
@@ -26,12 +26,11 @@ snapshots_keep_apart(SnapshotSchedule *schedule, int64_t apart)
 }
 
 /*
- * The levels for which snapshots are to be taken now, all by the same look at
- * the accounts.  They count as taken.
+ * The levels for which snapshots are due.  They count as taken.
  *
- * The next one is due so long after this one was taken, not after it was due:
- * snapshots that are further apart than planned make longer windows, ones that
- * are closer would make windows that are too short.
+ * The next snapshot is timed from when this one was taken, not from when it
+ * was due.  Snapshots too far apart make windows longer, but snapshots too
+ * close together would make them too short.
  */
 SnapshotLevels
 snapshots_due(SnapshotSchedule *schedule, int64_t now)
@@ -52,7 +51,7 @@ snapshots_due(SnapshotSchedule *schedule, int64_t now)
 	return due;
 }
 
-/* The oldest one of so many, unused places counting as the oldest. */
+/* The oldest of "count" snapshots. Unused ones count as the oldest. */
 static int
 oldest_of(const SnapshotTimes *kept, int first, int count)
 {
@@ -66,7 +65,7 @@ oldest_of(const SnapshotTimes *kept, int first, int count)
 	return oldest;
 }
 
-/* Where a new snapshot of a level goes: in place of its oldest one. */
+/* The place for a new snapshot of a level: that of its oldest one. */
 int
 snapshots_place(const SnapshotTimes *kept, int level)
 {
@@ -74,8 +73,9 @@ snapshots_place(const SnapshotTimes *kept, int level)
 }
 
 /*
- * The snapshot that begins the shortest window with all that was since then:
- * the youngest one of any level that is not after "since"; -1 if there is none.
+ * Find the snapshot for the shortest window that contains everything since
+ * "since", which is the latest one of any level not after that; -1 if there is
+ * none.
  */
 int
 snapshots_find(const SnapshotTimes *kept, int64_t since)
@@ -93,8 +93,8 @@ snapshots_find(const SnapshotTimes *kept, int64_t since)
 }
 
 /*
- * The same, or where there is none as old as that, the oldest one of all: an unused
- * place, if there is any.
+ * The same; but if no snapshot is old enough, return the oldest one, or an
+ * unused one if there is any.
  */
 int
 snapshots_begin_window(const SnapshotTimes *kept, int64_t since)
@@ -104,7 +104,7 @@ snapshots_begin_window(const SnapshotTimes *kept, int64_t since)
 	return found >= 0 ? found : oldest_of(kept, 0, SNAPSHOTS_KEPT);
 }
 
-/* New snapshots of these levels, in their places by now, are as of "now". */
+/* Date the new snapshots of these levels, which have been put in place. */
 void
 snapshots_date(SnapshotTimes *kept, SnapshotLevels levels, int64_t now)
 {

@@ -1,14 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * snapshots.h
- *	  Which snapshots of an account are kept, and which one begins a window.
+ *	  Decides which snapshots of an account are kept, and which one begins a
+ *	  window.
  *
  * A window is the difference of two accounts: the present one and a snapshot.
- * There are windows of 10 seconds, a minute and 15 minutes.  Snapshots are taken
- * at every third of each, and four are kept: the oldest is then as old as the
- * window, or up to a third older.  With very many accounts that would cost too
- * much, so snapshots are further apart, up to the length of the shortest window.
- * While nobody is active they may be a second late.
+ * There are windows of 10 seconds, a minute and 15 minutes.  For each,
+ * snapshots are taken at every third of its length, and four are kept: the
+ * oldest one is as old as the window, or up to a third older.  With very many
+ * accounts, snapshots are taken less often to limit their cost, down to once
+ * in the length of the shortest window.  While no session is active they may
+ * be a second late.
  *
  * Plain C, no server headers.  Moments are nanoseconds of the monotonic clock.
  *
@@ -27,17 +29,17 @@
 
 #define SNAPSHOTS_LONGEST_NS	INT64_C(900000000000)
 
-/* A set of levels, one bit each. */
+/* A set of window lengths, one bit each. */
 typedef unsigned SnapshotLevels;
 
 /* When the latest snapshots of each level were taken. */
 typedef struct SnapshotSchedule
 {
 	int64_t		taken[SNAPSHOT_LEVELS];
-	int64_t		apart;			/* at least; for what they cost */
+	int64_t		apart;			/* minimum distance, to limit the cost */
 } SnapshotSchedule;
 
-/* The moments as of which the kept snapshots are; 0: no such snapshot. */
+/* The moments of the kept snapshots; 0: none. */
 typedef struct SnapshotTimes
 {
 	int64_t		at[SNAPSHOTS_KEPT];

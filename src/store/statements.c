@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * statements.c
- *	  See statements.h.
+ *	  The table of statements.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -31,7 +31,9 @@ add_entry(void *to, const void *from)
 		sum->since = term->since;
 }
 
-/* Query identifiers are hashes already, but those of others than core may not be. */
+/*
+ * Query identifiers are hashes, unless a module other than core computes them.
+ */
 static inline uint32
 hash_key(const StatementKey *key)
 {
@@ -101,7 +103,10 @@ is_zero(const StatementTotals *totals)
 	return totals->calls == 0 && memcmp(totals, &zero, sizeof(zero)) == 0;
 }
 
-/* Samples may come before the execution that they are of: it may be there by now. */
+/*
+ * Book samples that came before their execution, if that has been added by
+ * now.
+ */
 static void
 book_early(StatementEntry *entry)
 {
@@ -116,12 +121,12 @@ book_early(StatementEntry *entry)
 										   entry->counters.totals.exec, i, entry->early[i]);
 }
 
-/* The lists into which a batch is sorted, by partition. */
+/* The lists by which a batch is sorted by partition. */
 #define BATCH_LISTS		16
 
 /*
- * Add what a session has counted of some statements in a database, at most
- * STATEMENTS_BATCH of them; those of a partition, mostly, under its lock once.
+ * Add what a session has counted of up to STATEMENTS_BATCH statements in a
+ * database, normally with each partition locked once.
  */
 void
 statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
@@ -165,7 +170,7 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 				locked = i;
 			}
 			entry = table_enter(&table, hashes[i], &keys[i], now);
-			/* what is never called to its end is in use, too */
+			/* a statement that never completes is in use, too */
 			entry->usage += Max(counted[i].totals.calls, 1);
 			statements_totals_add(&entry->counters.totals, &counted[i].totals);
 			book_early(entry);
@@ -176,7 +181,8 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 }
 
 /*
- * Add what was sampled of a statement, and so much of its execution in progress.
+ * Add what was sampled of a statement, and "exec" of its execution in
+ * progress.
  */
 void
 statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
@@ -212,8 +218,7 @@ statements_restore(const StatementEntry *saved)
  */
 
 /*
- * Keep a snapshot of all statements, into which all sessions have just been
- * accumulated.
+ * Keep a snapshot of all statements, after all sessions have been accumulated.
  */
 void
 statements_take_snapshots(SnapshotLevels levels)
@@ -222,8 +227,8 @@ statements_take_snapshots(SnapshotLevels levels)
 }
 
 /*
- * A palloc'd copy of all entries with the totals over a window: see table_copy().  The
- * one of evicted entries (all zero key), if there is any, is the last.
+ * A palloc'd copy of all entries over a window: see table_copy().  The evicted
+ * row, whose key is all zero, is the last if there is one.
  */
 StatementEntry *
 statements_copy_window(int64 length, int *count)
@@ -231,7 +236,7 @@ statements_copy_window(int64 length, int *count)
 	return table_copy(&table, length, count);
 }
 
-/* The same of all that was counted. */
+/* The same of everything counted. */
 StatementEntry *
 statements_copy(int *count)
 {

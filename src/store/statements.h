@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * statements.h
- *	  What each statement cost: a bounded table in shared memory.
+ *	  A bounded table of what each statement has cost.
  *
- * Sessions count statements in their tallies (tally.h).  Whoever accumulates a
- * session adds what its tally has to the entries here, a batch with one call,
- * under each partition's lock once.
+ * Sessions count statements in their tallies (tally.h).  Accumulating a
+ * session adds its tally's statements to the entries here, in batches.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -26,7 +25,7 @@ typedef struct StatementKey
 	uint64		queryid;
 } StatementKey;
 
-/* What a session counts of a statement: int64 fields only.  Times in nanoseconds. */
+/* What is counted of a statement: only int64 fields; times in nanoseconds. */
 typedef struct StatementTotals
 {
 	int64		calls;
@@ -51,23 +50,23 @@ typedef struct StatementCounters
 typedef struct StatementEntry
 {
 	StatementKey key;			/* must be first */
-	double		usage;			/* aging count of calls, for eviction */
+	double		usage;			/* aging number of calls, for eviction */
 	TimestampTz since;
 	StatementCounters counters;
-	int64		early[NUM_EXEC_PARTS];	/* samples of what is not in
+	int64		early[NUM_EXEC_PARTS];	/* samples of execution that is not in
 										 * totals.exec yet */
 } StatementEntry;
 
 /* What a session has counted of a statement, to be added to its entry. */
 typedef struct CountedStatement
 {
-	uint64		queryid;		/* of what has no identifier: 0 */
+	uint64		queryid;		/* 0: no identifier */
 	Oid			userid;
-	uint32		executed_in;	/* number of the burst in which it was, last */
+	uint32		executed_in;	/* number of the burst of its last execution */
 	StatementTotals totals;
 } CountedStatement;
 
-/* Statements that can be added with one call. */
+/* The most statements that one call can add. */
 #define STATEMENTS_BATCH	64
 
 extern Size statements_shmem_size(void);
@@ -80,7 +79,7 @@ extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);
 extern void statements_restore(const StatementEntry *saved);
 
-/* Windows: what was counted since a moment that is kept */
+/* Windows: what was counted since a snapshot */
 extern void statements_take_snapshots(SnapshotLevels levels);
 extern StatementEntry *statements_copy_window(int64 length, int *count);
 

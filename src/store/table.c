@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * table.c
- *	  See table.h.
+ *	  Bounded hash tables in shared memory.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -16,21 +16,21 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Few enough that looking at all of them takes some ten microseconds. */
+/* Few enough to scan in some ten microseconds. */
 #define PARTITION_ENTRIES	512
 
-/* Entries that are evicted at a time: a twentieth, but no more than that. */
+/* Entries evicted at a time: a twentieth, but no more than EVICTED_AT_ONCE. */
 #define EVICTED_FRACTION	20
 #define EVICTED_AT_ONCE		32
-#define EVICTION_AGING		0.99	/* usage is multiplied by this */
+#define EVICTION_AGING		0.99	/* factor of usage at each eviction */
 
-/* In a copy, for entries that come while it is made. */
+/* Room in a copy for entries that are added while it is made. */
 #define ROOM_TO_SPARE		16
 
-/* What the name of a partition takes in ShmemIndex, which must hold them all. */
+/* Size of a partition's entry in ShmemIndex, which must have room for all. */
 #define SHMEM_INDEX_ENTRY	128
 
-/* How many partitions, and so locks, a table has. */
+/* The number of partitions, and so of locks, of a table. */
 int
 table_partitions(int capacity)
 {
@@ -43,7 +43,7 @@ partition_capacity(int capacity)
 	return capacity / table_partitions(capacity);
 }
 
-/* An entry, and the snapshots of its counters behind it. */
+/* The size of an entry with the snapshots of its counters. */
 static Size
 whole_size(const TableSpec *spec)
 {
@@ -90,7 +90,7 @@ partition_get(const Table *table, int number)
 	return (TablePartition *) (table->own + number * own_size(table->spec));
 }
 
-/* One of a partition's rows of evicted entries. */
+/* One of a partition's evicted rows. */
 static void *
 row_get(const Table *table, int number, int row)
 {
@@ -98,7 +98,7 @@ row_get(const Table *table, int number, int row)
 		row * whole_size(table->spec);
 }
 
-/* Nothing has been counted: snapshots of that are as of now. */
+/* Nothing has been counted, and all snapshots are as of now. */
 static void
 begin_own(const Table *table, int number)
 {
@@ -148,8 +148,8 @@ table_shmem_init(Table *table, const TableSpec *spec, int capacity)
  */
 
 /*
- * The row to which what an entry has counted is added when it is evicted, among rows that
- * are "distance" bytes apart; it comes into use.
+ * Choose the evicted row for an entry, among rows that are "distance" bytes
+ * apart, and begin to use it.
  */
 static void *
 choose_row(const TableSpec *spec, char *rows, Size distance, const void *entry)
@@ -172,8 +172,8 @@ add_counters(int64 *sum, const int64 *term, Size size)
 }
 
 /*
- * Evict the least used entries of a partition, whose usage ages.  False if none
- * may go.
+ * Evict the least used entries of a partition, and age the others' usage.
+ * Returns false if none may be evicted.
  */
 static bool
 evict_some(Table *table, int number)
@@ -247,8 +247,8 @@ add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 }
 
 /*
- * The entry of a key; where there is none, a new one that is zero but for its key and
- * since when it has been there.  NULL if the partition is full of entries that must stay.
+ * Find the entry of a key, or make one, which is zero except for its key and
+ * "since".  Returns NULL if the partition is full of entries that must stay.
  */
 void *
 table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
@@ -258,7 +258,10 @@ table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)
 	return likely(entry != NULL) ? entry : add_new_entry(table, hash, key, now);
 }
 
-/* The row to which such an entry is added where it has no room; it has been there since now. */
+/*
+ * The evicted row for an entry without room, used since "now" if it was not in
+ * use.
+ */
 void *
 table_evicted_row(const Table *table, uint32 hash, const void *entry, TimestampTz now)
 {
@@ -270,7 +273,7 @@ table_evicted_row(const Table *table, uint32 hash, const void *entry, TimestampT
 	return row;
 }
 
-/* Something found no room, and there was nothing to be evicted. */
+/* Count an entry that found no room, because none could be evicted. */
 void
 table_count_evicted(Table *table, uint32 hash)
 {
@@ -289,7 +292,9 @@ enter_new(Table *table, uint32 hash, const void *key, TimestampTz now)
 	return table_evicted_row(table, hash, key, now);
 }
 
-/* The entry of a key, made if need be, or the row of those that have found no room. */
+/*
+ * Find or make the entry of a key; if there is no room, use the evicted row.
+ */
 void *
 table_enter(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
@@ -298,7 +303,10 @@ table_enter(Table *table, uint32 hash, const void *key, TimestampTz now)
 	return likely(entry != NULL) ? entry : enter_new(table, hash, key, now);
 }
 
-/* Put back a saved entry, or row of evicted ones.  Where there is no room it goes to these. */
+/*
+ * Put back a saved entry or evicted row.  An entry without room is added to
+ * its evicted row.
+ */
 void
 table_restore(Table *table, const void *saved, bool is_evicted)
 {
@@ -327,7 +335,7 @@ table_restore(Table *table, const void *saved, bool is_evicted)
  * ---------------------------------------------------------------------------
  */
 
-/* Forget all entries, evicted ones included. */
+/* Forget all entries and evicted rows. */
 void
 table_clear(Table *table)
 {
@@ -355,7 +363,10 @@ table_entries(const Table *table)
 	return count;
 }
 
-/* How many entries were evicted, or found no room, since the latest reset. */
+/*
+ * The number of entries that were evicted or found no room since the latest
+ * reset.
+ */
 int64
 table_evicted(const Table *table)
 {
@@ -370,7 +381,7 @@ table_evicted(const Table *table)
 	return evicted;
 }
 
-/* Look at all entries and rows of evicted ones, or change them. */
+/* Call "visit" for all entries and evicted rows, which it may change. */
 void
 table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *arg)
 {
@@ -393,7 +404,7 @@ table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *ar
 	}
 }
 
-/* An entry's counters and the snapshots of them are zero again. */
+/* Set an entry's counters and their snapshots to zero. */
 void
 table_forget(const Table *table, void *entry)
 {
@@ -437,8 +448,8 @@ table_take_snapshots(const Table *table, SnapshotLevels levels)
 }
 
 /*
- * Copy an entry, whose counters are then what was counted since the snapshot in this
- * place, which is of "begin"; or all, if there is no such place.
+ * Copy an entry.  If there is a snapshot ("place" is not negative), which is
+ * as of "begin", the copy has only what was counted since then.
  */
 static void
 copy_entry(const TableSpec *spec, void *copy, const void *entry, int place, TimestampTz begin)
@@ -454,7 +465,7 @@ copy_entry(const TableSpec *spec, void *copy, const void *entry, int place, Time
 		counters[i] -= before[i];
 }
 
-/* Copy a partition's entries, and add up its rows of evicted ones in "rows". */
+/* Copy a partition's entries, and add its evicted rows to "rows". */
 static void
 copy_partition(const Table *table, int number, int64 length, char *copies, int *count,
 			   char *rows, char *buffer)
@@ -478,19 +489,17 @@ copy_partition(const Table *table, int number, int64 length, char *copies, int *
 			continue;
 		copy_entry(spec, buffer, entry, place, begin);
 
-		/*
-		 * partitions may have met what has a row of its own in different
-		 * order
-		 */
+		/* the order of the evicted rows may differ between partitions */
 		spec->add(choose_row(spec, rows, spec->entry_size, buffer), buffer);
 	}
 }
 
 /*
- * A palloc'd copy of all entries, with the rows of evicted ones as the last, and their
- * number.  Counters are those of a window that contains the last "length" nanoseconds, if
- * there is one, or else the longest there is, or if that is 0, all.  A window began when
- * "since" of the copy says: if not before that, when the entry came.
+ * A palloc'd copy of all entries, with the evicted rows last.  *count is set
+ * to their number.  The counters are those of a window that contains the last
+ * "length" nanoseconds if there is one, else of the longest there is; if
+ * "length" is 0, of all time.  The copy's "since" is when the window began, or
+ * when the entry was made if that was later.
  */
 void *
 table_copy(const Table *table, int64 length, int *count)
@@ -513,7 +522,7 @@ table_copy(const Table *table, int64 length, int *count)
 		locks_release(spec->lock, i);
 		if (unlikely(needed > room))
 		{
-			/* more have come meanwhile, but nothing is allocated under a lock */
+			/* entries were added, but nothing may be allocated under a lock */
 			room = needed + needed / 4 + ROOM_TO_SPARE;
 			copies = repalloc_huge(copies, mul_size(room, spec->entry_size));
 			i--;

@@ -1,31 +1,31 @@
 /*-------------------------------------------------------------------------
  *
  * table.h
- *	  Bounded hash tables in shared memory, partitioned.
+ *	  Bounded, partitioned hash tables in shared memory.
  *
- * A table consists of partitions, each of them a dynahash table of fixed size
- * under a lightweight lock of its own.  The hash of its key says which partition
- * an entry belongs to.  Where a partition is full, its least used entries are
- * evicted for a new one: what they have counted is added to a row that is kept in
- * the partition, so sums over all rows never decrease.
+ * A table consists of partitions.  Each is a dynahash table of fixed size with
+ * its own lightweight lock.  The hash of an entry's key determines its
+ * partition.  When a partition is full, its least used entries are evicted for
+ * a new one: what they have counted is added to an evicted row in the
+ * partition, so that sums over all rows never fall.
  *
- * Nobody holds two partitions' locks of a table, and nobody holds one for longer
- * than it takes to look at all entries of a partition, some five hundred.  Nothing that
- * is done under such a lock allocates or raises an error.
+ * No process holds the locks of two partitions of a table, or holds one for
+ * longer than it takes to scan a partition, some five hundred entries.
+ * Nothing that is done under such a lock allocates or raises an error.
  *
- * A copy of the table is made partition by partition.  Entries never change
- * their partition, so it has no row twice, and each partition's sums are as of
- * one moment.  (A copy made during a reset may show one partition as of before
- * the reset and the next one as of after it.)
+ * The table is copied partition by partition.  Entries never change their
+ * partition, so a copy has no row twice, and each partition's sums are as of
+ * one moment.  (A copy made during a reset may show one partition as before
+ * the reset and another one as after it.)
  *
- * A window is what was counted since a snapshot of the counters.  All entries of a
- * partition have theirs as of the same moments.  An entry that did not exist then had
- * counted nothing: its snapshot is zero.  One that was evicted since takes its snapshots
- * along to the row that it is added to: there, too, the difference is what was counted in
- * the window.  What was saved by an earlier server is in all snapshots, which all begin as
- * of the server's start.
+ * A window is what was counted since a snapshot of the counters.  All entries
+ * of a partition have their snapshots as of the same moments.  An entry that
+ * did not exist then has a snapshot of zero.  When an entry is evicted, its
+ * snapshots are added to those of the evicted row, so the difference is what
+ * was counted in the window there, too.  What was loaded at startup is in all
+ * snapshots, which all begin then.
  *
- * How to use one: describe the entries in a TableSpec.  They begin with their
+ * To use a table, describe its entries in a TableSpec.  They begin with their
  * key, which is hashed and compared as bytes: no padding.  Hash a key before
  * taking a lock.  Then
  *
@@ -48,45 +48,45 @@
 
 typedef struct TableSpec
 {
-	const char *name;			/* of its shared memory */
-	PgnetlatLock lock;			/* the kind of its partitions' locks */
+	const char *name;			/* name of its shared memory */
+	PgnetlatLock lock;			/* kind of its partitions' locks */
 	Size		key_size;
-	Size		entry_size;		/* the key, and what the owner keeps with it */
-	Size		usage_offset;	/* in the entry, a double: an aging count,
-								 * which the owner raises */
-	Size		since_offset;	/* a TimestampTz: when the entry was made */
-	Size		counters_offset;	/* int64 fields, of which snapshots are
-									 * kept, ... */
-	Size		counters_size;	/* ... or 0 */
-	int			evicted_rows;	/* in each partition */
+	Size		entry_size;		/* size of an entry, its key included */
+	Size		usage_offset;	/* of a double: the aging usage, which the
+								 * owner increases */
+	Size		since_offset;	/* of a TimestampTz: when the entry was made */
+	Size		counters_offset;	/* of int64 fields, of which snapshots are
+									 * kept ... */
+	Size		counters_size;	/* ... or 0 if there are none */
+	int			evicted_rows;	/* evicted rows of each partition */
 
-	/* Hashes a key.  NULL: by its bytes, as dynahash does. */
+	/* Hashes a key. NULL: hash its bytes. */
 	HashValueFunc hash;
 
-	/* May an entry be evicted?  NULL: any may. */
+	/* May an entry be evicted? NULL: always. */
 	bool		(*may_go) (const void *entry);
 
-	/* Adds what an entry has counted, and its "since", to another one. */
+	/* Adds an entry's counts and its "since" to another entry. */
 	void		(*add) (void *sum, const void *entry);
 
 	/*
-	 * Where there are several rows of evicted entries: does this one belong
-	 * in that row, which is all zero if it is not in use?  The last row is
-	 * for what belongs in none.
+	 * If there are several evicted rows: does this entry belong in that row,
+	 * which is all zero if not in use?  The last row is for the entries that
+	 * belong in none.
 	 */
 	bool		(*belongs) (const void *row, const void *entry);
 
 	/*
-	 * A row of evicted entries, which is all zero, comes into use for entries
-	 * like this one; NULL: it is the last one.  Or NULL: nothing to be done.
+	 * Begins to use an evicted row, which is all zero, for entries like this
+	 * one; "entry" is NULL for the last row.  NULL: nothing to be done.
 	 */
 	void		(*begin_row) (void *row, const void *entry);
 } TableSpec;
 
-/* Protected by its lock; its rows of evicted entries follow. */
+/* Protected by its lock, and followed by its evicted rows. */
 typedef struct TablePartition
 {
-	int64		evicted;		/* entries that were evicted, or found no room */
+	int64		evicted;		/* entries evicted, or without room */
 	SnapshotTimes times;
 } TablePartition;
 
@@ -95,10 +95,10 @@ typedef struct Table
 {
 	const TableSpec *spec;
 	int			partitions;
-	int			partition_capacity; /* entries of each */
+	int			partition_capacity; /* entries per partition */
 	HTAB	  **entries;		/* of each partition */
-	char	   *own;			/* a TablePartition for each partition, with
-								 * its rows */
+	char	   *own;			/* a TablePartition per partition, with its
+								 * evicted rows */
 } Table;
 
 extern int	table_partitions(int capacity);
@@ -111,14 +111,17 @@ table_hash(const Table *table, const void *key)
 	return get_hash_value(table->entries[0], key);
 }
 
-/* Dynahash chooses buckets by the lower bits of a hash, so this uses the upper. */
+/*
+ * Dynahash chooses buckets by the lower bits of a hash, so this uses the upper
+ * ones.
+ */
 static inline int
 table_partition_of(const Table *table, uint32 hash)
 {
 	return (int) (((uint64) hash * table->partitions) >> 32);
 }
 
-/* The lock of the partition to which a hash belongs, exclusively. */
+/* Lock the partition of a hash exclusively. */
 static inline void
 table_lock(const Table *table, uint32 hash)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tally.c
- *	  See tally.h.
+ *	  The session's side and the taker's side of tallies.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,7 +14,7 @@
 
 OwnTally	my_tally;
 
-/* Ends each chain: no statement has neither query identifier nor role. */
+/* Ends each chain: every statement has a query identifier or a role. */
 static CountedStatement no_statement;
 
 static Tally *tallies = NULL;
@@ -35,12 +35,14 @@ tally_shmem_init(void)
 		memset(tallies, 0, tally_shmem_size());
 }
 
-/* ---------------------------------------------------------------------------
- * The session's end
+/*
  * ---------------------------------------------------------------------------
+ * The session's side
+ * ---------------------------------------------------------------------------
+ * /
  */
 
-/* What has been counted does not count, and nothing is known of it. */
+/* Empty the tally, and forget what is known of statements. */
 static void
 forget_all(uint32 generation)
 {
@@ -53,7 +55,7 @@ forget_all(uint32 generation)
 		my_tally.first[i] = &no_statement;
 }
 
-/* This session begins.  Nobody else looks at its tally yet. */
+/* This session begins. No other process looks at its tally yet. */
 void
 tally_attach(int slot)
 {
@@ -62,7 +64,7 @@ tally_attach(int slot)
 	pg_atomic_write_u32(&slot_get(slot)->tally_state, TALLY_KEPT);
 }
 
-/* What the statements have counted is in their table. */
+/* Clear what the statements have counted, which is in their table. */
 void
 tally_clear_statements(void)
 {
@@ -74,15 +76,16 @@ tally_clear_statements(void)
 }
 
 /*
- * Somebody has taken the tally or is about to, or there was a reset.  Makes it the
- * session's again.  True: it was void, and there is no current statement any more.
+ * Make the tally the session's again, after another process has taken it or is
+ * about to, or after a reset.  Returns true if it was void: then there is no
+ * current statement.
  */
 bool
 tally_settle(SessionSlot *slot)
 {
 	uint32		state = pg_atomic_read_u32(&slot->tally_state);
 
-	/* a proposal is refused here, unless it has just been carried through */
+	/* this refuses a proposal, unless the taker has just completed it */
 	while (state != TALLY_KEPT &&
 		   !pg_atomic_compare_exchange_u32(&slot->tally_state, &state, TALLY_KEPT))
 		;
@@ -108,7 +111,7 @@ has_counted(const CountedStatement *statement)
 			totals->network | totals->client | totals->bytes) != 0;
 }
 
-/* Where the chain of a statement begins. */
+/* The head of a statement's chain. */
 static CountedStatement **
 chain_of(uint64 queryid)
 {
@@ -122,8 +125,8 @@ next_of(const CountedStatement *statement)
 }
 
 /*
- * A place that is of no statement, not any more if it has counted nothing since the
- * tally was emptied; or NULL.
+ * Get an entry that is unused, or whose statement has counted nothing since
+ * the tally was emptied; NULL if there is none.
  */
 static CountedStatement *
 free_place(void)
@@ -148,8 +151,9 @@ free_place(void)
 }
 
 /*
- * Find the place of a statement, which is my_tally.current then, or give it one.
- * False if all are in use: the statements are to be added to their table first.
+ * Find or make the entry of a statement, and make it my_tally.current.
+ * Returns false if all are in use: then add the statements to their table
+ * first.
  */
 pg_attribute_hot bool
 tally_look_up(uint64 queryid, Oid userid)
@@ -174,9 +178,11 @@ tally_look_up(uint64 queryid, Oid userid)
 	return true;
 }
 
-/* ---------------------------------------------------------------------------
- * The taker's end
+/*
  * ---------------------------------------------------------------------------
+ * The taker's side
+ * ---------------------------------------------------------------------------
+ * /
  */
 
 /* Copy a tally that the session may be writing to. */
@@ -190,9 +196,10 @@ copy_tally(const Tally *tally, Tally *copy)
 }
 
 /*
- * Take what the session in a slot has in its tally; false if that is nothing, or
- * the session has been stopped while it was writing.  The caller holds the
- * session's accumulation lock, so that nobody else takes it, and the reset lock.
+ * Take the tally of the session in a slot.  Returns false if it is empty, or
+ * if the session was stopped while it was writing.  The caller holds the
+ * session's accumulation lock, so that only one process takes the tally, and
+ * the reset lock.
  */
 bool
 tally_take(int slot, Tally *taken)
@@ -205,7 +212,7 @@ tally_take(int slot, Tally *taken)
 		uint32		changecount = seqlock_read_begin(&source->lock);
 		uint32		state = TALLY_KEPT;
 
-		/* as is most often the case of a session that is idle */
+		/* as usual for an idle session */
 		if (pg_atomic_read_u32(&source->tally_state) == TALLY_TAKEN)
 			return false;
 		copy_tally(&tallies[slot], taken);
@@ -215,11 +222,14 @@ tally_take(int slot, Tally *taken)
 			return false;
 		if (!pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_PROPOSED))
 			return false;
-		/* not all machines have the exchange done before they read on */
+
+		/*
+		 * on some machines, later reads may overtake the compare-and-exchange
+		 */
 		pg_memory_barrier();
 		state = TALLY_PROPOSED;
 		if (seqlock_count(&source->lock) != changecount)
-			/* or the session has refused it */
+			/* withdraw the proposal, unless the session has refused it */
 			pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_KEPT);
 		else if (pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_TAKEN))
 			return true;
@@ -235,7 +245,7 @@ add_histogram(const TallyHistogram *term, Histogram *histogram)
 	histogram->sum += term->sum;
 }
 
-/* One of a tally's histograms; false if it is empty. */
+/* Get one of a tally's histograms; false if it is empty. */
 bool
 tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram)
 {

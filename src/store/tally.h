@@ -1,23 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * tally.h
- *	  What each session has counted by statement and for histograms.
+ *	  Tallies: what each session has counted by statement and for
+ *	  histograms.
  *
- * A session counts in its tally, in the same write sections in which it
- * publishes its account, so that the two agree.  Whoever accumulates the session
- * takes its tally and adds it to the tables (accumulate.h).  A session that uses
- * more statements than its tally has places for adds them to their table itself,
- * whenever all places are in use (exchange.c).
+ * A session counts in its tally in the same write sections in which it
+ * publishes its account, so that the two agree.  Accumulating a session takes
+ * its tally and adds it to the tables (accumulate.h).  A session whose tally
+ * is full adds the statements to their table itself (exchange.c).
  *
- * A statement keeps its place, and what is known of it for finding repeats, until
- * another statement needs the place and this one has not been executed since
- * the tally was emptied.  (Giving a place to another statement takes no write
- * section: both have counted nothing, whoever copies it.)
+ * A statement keeps its entry, with what is known for finding repeats, until
+ * another statement needs the entry and this one has not been executed since
+ * the tally was emptied.  (Reusing an entry takes no write section: in any
+ * copy, both statements have counted nothing.)
  *
  * Taking.  To take a tally is to copy it and have it cleared, but only the
- * session writes to it.  So the taker copies it and leaves a note, tally_state,
- * at which the session clears its tally before it counts anything else.  The two
- * agree on whether the copy was up to date:
+ * session may write to it.  So the taker copies it and sets tally_state, which
+ * tells the session to clear its tally before it counts anything else.  The
+ * two agree on whether the copy was up to date:
  *
  *		session						taker (one at a time: accumulation lock)
  *		count of lock: odd			copy, with an even count of the lock
@@ -33,8 +33,8 @@
  * first one to change PROPOSED wins.  If the state is TAKEN, there is nothing
  * to take.
  *
- * Resets.  A tally has the generation in which it was counted.  One of an
- * earlier generation than the latest reset's is void: nobody takes it, and the
+ * Resets.  A tally has the generation in which it was counted.  A tally of an
+ * older generation than the latest reset's is void: nobody takes it, and the
  * session clears it when it has applied the reset to its account.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -50,7 +50,7 @@
 #include "session_slot.h"
 #include "statements.h"
 
-/* Statements that a session counts before it has to add them to their table. */
+/* The most statements that a tally can have. */
 #define TALLY_STATEMENTS		32
 
 typedef struct TallyHistogram
@@ -59,34 +59,34 @@ typedef struct TallyHistogram
 	uint32		bucket[HISTOGRAM_BUCKETS];
 } TallyHistogram;
 
-/* Behind the metrics' histograms: waits that are all the client's. */
+/* After the metrics' histograms: waits that are wholly the client's. */
 #define TALLY_CLIENT_WAIT		NUM_TALLY_METRICS
 
 typedef struct Tally
 {
-	uint32		generation;		/* of resets */
-	int			count;			/* places that have ever been used */
+	uint32		generation;		/* of the latest reset applied */
+	int			count;			/* entries that have ever been used */
 	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
 	CountedStatement statements[TALLY_STATEMENTS];
 } Tally;
 
-/* The session's own view of it, in its own memory. */
+/* The session's own view of its tally, in private memory. */
 #define TALLY_BUCKETS			128
 
 typedef struct OwnTally
 {
 	Tally	   *tally;
-	CountedStatement *current;	/* of the exchange in progress, or the one
-								 * before the wait in progress */
+	CountedStatement *current;	/* of the exchange in progress, or of the one
+								 * before the wait */
 	Burst		burst;
 
-	/* the places by query identifier; chains end with one that has none */
+	/* chains of entries, by query identifier */
 	CountedStatement *first[TALLY_BUCKETS];
 	CountedStatement *next[TALLY_STATEMENTS];
-	int			next_free;		/* before it all places are in use */
+	int			next_free;		/* all entries before it are in use */
 } OwnTally;
 
-/* read in the hot path: not through the table of exported symbols */
+/* hidden: it is read in the hot path */
 #pragma GCC visibility push(hidden)
 extern OwnTally my_tally;
 #pragma GCC visibility pop
@@ -107,7 +107,7 @@ extern bool tally_take(int slot, Tally *taken);
 extern bool tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
 /*
- * Has somebody come to the session's tally, or was there a reset?  In a write
+ * Has another process changed tally_state, or was there a reset?  In a write
  * section.
  */
 static inline bool
@@ -118,8 +118,8 @@ tally_was_touched(SessionSlot *slot)
 }
 
 /*
- * The place of a statement, which is my_tally.current then, if it is the first one
- * with its hash; else NULL: it must be looked up.
+ * Make a statement's entry my_tally.current if it is the first one in its
+ * chain; else NULL, and tally_look_up() must be called.
  */
 static inline CountedStatement *
 tally_at_hint(uint64 queryid, Oid userid)
@@ -147,8 +147,9 @@ tally_observe(ClientMetric metric, int64 nanoseconds)
 }
 
 /*
- * A wait that is not idle, split.  Where the client is all of it, as always without
- * a network, it is the same in three histograms: see tally_histogram().
+ * Count a wait that is not idle.  One that is wholly the client's, as always
+ * without a network, is counted once for three histograms: see
+ * tally_histogram().
  */
 static pg_attribute_always_inline void
 tally_observe_wait(int64 network, int64 client)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * wait_events.c
- *	  See wait_events.h.
+ *	  The sessions' profiles of wait events.
  *
  * A session's profile is a short array, searched from the front, where
- * frequent events soon are.  The last place takes whatever finds no other.
+ * frequent events tend to be.  The last entry is for the overflow.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -21,8 +21,9 @@
 
 typedef struct WaitProfile
 {
-	pg_atomic_uint64 reset_at;	/* when somebody asked for a reset */
-	WaitSample	entries[WAITS_PER_SESSION]; /* sampled.waits_used of them */
+	pg_atomic_uint64 reset_at;	/* when a reset was last requested */
+	WaitSample	entries[WAITS_PER_SESSION]; /* sampled.waits_used of them are
+											 * in use */
 } WaitProfile;
 
 static WaitProfile *profiles = NULL;
@@ -52,8 +53,8 @@ wait_events_shmem_init(void)
  */
 
 /*
- * Core's name of a wait event.  Since 17 core raises an error where an extension's has
- * not been registered.
+ * Core's name of a wait event.  From 17 on, core raises an error if an
+ * extension's wait event has not been registered.
  */
 const char *
 wait_event_name(uint32 event)
@@ -75,14 +76,14 @@ wait_event_name(uint32 event)
 }
 
 /*
- * Extensions name their wait events themselves, since 17.  Those of foreign
- * data wrappers and of dblink wait for another server; one without a name (which
- * are all before 17) nearly always is one of these.
+ * From 17 on, extensions name their wait events.  Those of foreign data
+ * wrappers and of dblink wait for another server.  One without a name, as all
+ * are before 17, nearly always does.
  */
 static ExecPart
 part_of_extension_event(uint32 event)
 {
-	static uint8 known[256];	/* part + 1; 0: not asked for yet */
+	static uint8 known[256];	/* part + 1; 0: not known yet */
 	uint32		number = event & 0xFFFF;
 	const char *name;
 	bool		remote;
@@ -102,7 +103,7 @@ part_of_extension_event(uint32 event)
 }
 
 /*
- * The part of execution that a backend with this wait event is in.  Not to be called
+ * The part of execution of a backend with this wait event.  Must not be called
  * while a lock is held.
  */
 ExecPart
@@ -121,7 +122,7 @@ wait_event_part(uint32 event)
 		case PG_WAIT_EXTENSION:
 			return part_of_extension_event(event);
 		case PG_WAIT_CLIENT:
-			/* not by its own client, which the caller sees to: as one */
+			/* the caller handles waits for the backend's own client */
 			return EXEC_REMOTE;
 		default:
 			return EXEC_OTHER;
@@ -133,16 +134,17 @@ wait_event_part(uint32 event)
  * ---------------------------------------------------------------------------
  */
 
-/*
- * The profile begins anew, and is empty until the next sample.
- */
+/* Request a reset of a profile, which is empty until the next sample. */
 void
 wait_events_reset(int slot)
 {
 	pg_atomic_write_u64(&profiles[slot].reset_at, (uint64) clock_now());
 }
 
-/* So much time, at one sample for each interval.  How many entries there are then. */
+/*
+ * Add time, with one sample for each interval.  Returns the number of entries
+ * used.
+ */
 static int
 add_time(WaitSample *entries, int used, LedgerState state, uint32 event, int64 time,
 		 int64 interval)
@@ -167,7 +169,10 @@ add_time(WaitSample *entries, int used, LedgerState state, uint32 event, int64 t
 	return used;
 }
 
-/* What a session was doing until then; a wait may have become idle meanwhile. */
+/*
+ * Add what a session was doing until "until"; a wait may have become idle
+ * meanwhile.
+ */
 static int
 add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int64 until,
 		  int64 interval)
@@ -181,7 +186,7 @@ add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int
 }
 
 /*
- * The session did what it was seen doing until then.  For the worker, between
+ * Add what the session was seen doing until "until".  For the worker, between
  * slot_sampled_begin() and slot_sampled_end().
  */
 void
@@ -198,9 +203,9 @@ wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval)
 }
 
 /*
- * Copy the profile of an observed session, with what is in progress.  Returns the
- * number of samples' kinds, 0 if the session has not been seen since it began or was
- * reset.
+ * Copy the profile of an observed session, with what is in progress.  Returns
+ * the number of entries; 0 if the session has not been seen since it began or
+ * was reset.
  */
 int
 wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples)

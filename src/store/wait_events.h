@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * wait_events.h
- *	  The sampled profile of each session: wait events by state.
+ *	  The profile of each session: wait events by state, sampled.
  *
- * Written by the worker alone, with what else it knows of the session and under the
- * same change count; to reset one is to ask the worker.  Readers add what is in
- * progress.
+ * Only the worker writes a profile, under the same change count as what else
+ * it has sampled of the session; a reset is a request to the worker.  Readers
+ * add what is in progress.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -16,14 +16,14 @@
 
 #include "session_slot.h"
 
-/* Pairs of state and event that a session's profile tells apart. */
+/* Pairs of state and event in a session's profile. */
 #define WAITS_PER_SESSION	24
 
 typedef struct WaitSample
 {
 	LedgerState state;
-	uint32		event;			/* as in PGPROC; 0: none, that is CPU */
-	bool		other;			/* the pairs that found no place */
+	uint32		event;			/* as in PGPROC; 0: CPU */
+	bool		other;			/* the overflow */
 	int64		samples;
 	int64		time;			/* ns */
 } WaitSample;

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * walsenders.c
- *	  See walsenders.h.
+ *	  The walsenders' sockets.
  *
- * There is one entry per walsender that core allows (max_wal_senders), with the
- * same number as its WalSnd.  Nothing is done when a walsender ends: a socket's
- * cookie keeps the kernel from taking a later one for it, and it says nothing of one
- * that is gone.
+ * There is one entry per possible walsender (max_wal_senders), with the number
+ * of its WalSnd.  Nothing is done when a walsender ends: the kernel does not
+ * reply for a socket that is gone, and the socket's cookie tells it from a
+ * later one.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -49,7 +49,10 @@ walsenders_shmem_init(void)
 		SpinLockInit(&entries[i].mutex);
 }
 
-/* Called by a walsender that has told its client that it is ready. */
+/*
+ * Register this walsender's socket, when its client has been told that it is
+ * ready.
+ */
 void
 walsenders_register(void)
 {
@@ -67,10 +70,7 @@ walsenders_register(void)
 	SpinLockRelease(&entry->mutex);
 }
 
-/*
- * All that have registered and live, in the current memory context.  Core knows which
- * of them do.
- */
+/* A palloc'd array of the registered walsenders that core says are alive. */
 WalsenderSocket *
 walsenders_all(int *count)
 {

@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * walsenders.h
- *	  Which socket each walsender sends through.
+ *	  Knows which socket each walsender sends through.
  *
- * What a walsender does, core shows in pg_stat_replication; what becomes of it
- * on its way, the kernel counts, exactly and since the connection began.  All
- * that is missing is which of the kernel's sockets is whose: core knows the
- * remote end only.  So each walsender registers its socket once, when it is
- * ready for commands.  Whoever reads pgnetlat_walsenders asks the kernel about
- * those sockets, and about no others.
+ * pg_stat_replication shows what a walsender does, and the kernel counts
+ * exactly what happens on its connection.  Only the link between the two is
+ * missing, since core knows just the remote end.  So each walsender registers
+ * its socket once, when it is ready for commands.  Readers of
+ * pgnetlat_walsenders ask the kernel about these sockets only.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

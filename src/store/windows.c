@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * windows.c
- *	  See windows.h.
+ *	  Keeps snapshots of the sessions' accounts.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,7 +14,7 @@
 #include "wait_events.h"
 #include "windows.h"
 
-/* All that windows are about. */
+/* What a window shows. */
 typedef struct WindowAccount
 {
 	LedgerTotals totals;
@@ -22,22 +22,22 @@ typedef struct WindowAccount
 	int64		held_up;
 } WindowAccount;
 
-/* Where a window over a session's account begins. */
+/* The beginning of a window over a session's account. */
 typedef struct WindowStart
 {
-	int64		at;				/* 0: with the session */
-	TimestampTz since;			/* the same moment, of a reset */
+	int64		at;				/* 0: the session's beginning */
+	TimestampTz since;			/* the same moment, for a reset */
 	WindowAccount before;
 } WindowStart;
 
-/* Of one session; under the lock. */
+/* The snapshots of a session, protected by the lock. */
 typedef struct SessionSnapshots
 {
 	uint64		session;		/* valid for this session ... */
 	uint32		generation;		/* ... and reset generation only */
 	SnapshotTimes times;
 	WindowAccount snapshots[SNAPSHOTS_KEPT];
-	WindowStart reset;			/* of this session */
+	WindowStart reset;			/* pgnetlat_reset_session() */
 } SessionSnapshots;
 
 static SessionSnapshots *sessions = NULL;
@@ -66,7 +66,7 @@ account_of(WindowAccount *account, const SlotObservation *observation)
 	account->held_up = observation->held_up;
 }
 
-/* The moment up to which all was attributed. */
+/* The moment up to which all time was attributed. */
 static int64
 moment_of(const SlotObservation *observation)
 {
@@ -74,8 +74,8 @@ moment_of(const SlotObservation *observation)
 }
 
 /*
- * The snapshots of a session that was just observed, locked until they are released.
- * If another session is in that slot by now, its windows begin anew.
+ * Lock the snapshots of a session that was just observed.  If the slot has
+ * another session now, its windows begin anew.
  */
 static SessionSnapshots *
 acquire(int slot, const SlotObservation *observation)
@@ -93,9 +93,7 @@ acquire(int slot, const SlotObservation *observation)
 	return own;
 }
 
-/*
- * Keep a snapshot of a session that was just observed.
- */
+/* Keep a snapshot of a session that has just been observed. */
 void
 windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
 {
@@ -111,10 +109,10 @@ windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
 }
 
 /*
- * Like slot_observe(), but only what was counted in a window: the shortest one
- * that contains the last "length" nanoseconds, or all since the session began
- * or was reset if no snapshot is as old as that, or WINDOW_WHOLE was asked for.
- * The observation's stats_since is when the window began.
+ * Like slot_observe(), but only with what was counted in a window: the
+ * shortest one that contains the last "length" nanoseconds.  If no snapshot is
+ * old enough, or for WINDOW_WHOLE, the window begins with the session or its
+ * latest reset.  The observation's stats_since is when the window began.
  */
 bool
 windows_observe(int slot, int64 length, SlotObservation *observation)
@@ -125,7 +123,7 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 	uint32		generation;
 	int			place;
 
-	/* first, so that no snapshot is later than the observation */
+	/* lock first, so that no snapshot is later than the observation */
 	locks_acquire(LOCK_WINDOWS, 0, LW_SHARED);
 	session = own->session;
 	generation = own->generation;
@@ -154,9 +152,9 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 }
 
 /*
- * Forget what the session with this process ID has counted so far; false if it
- * is not there, or does not let itself be observed.  "since" is the moment from
- * which it counts again.
+ * Forget what the session with this process ID has counted so far.  Returns
+ * false if there is no such session, or it cannot be observed.  "since" is set
+ * to the moment from which it counts again.
  */
 bool
 windows_reset(int slot, int pid, TimestampTz *since)
@@ -164,7 +162,7 @@ windows_reset(int slot, int pid, TimestampTz *since)
 	SessionSnapshots *own;
 	SlotObservation observation;
 
-	/* without a lock: that may take a while, of a session that was stopped */
+	/* without a lock, since observing a stopped session takes a while */
 	if (!slot_observe(slot, &observation) || observation.pid != pid || observation.closed)
 		return false;
 	own = acquire(slot, &observation);

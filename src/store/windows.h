@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * windows.h
- *	  Where windows over the sessions' accounts begin: kept snapshots.
+ *	  Keeps snapshots of the sessions' accounts, where windows begin.
  *
- * The sampler takes them of all sessions in one look; see snapshots.h for
+ * The sampler takes snapshots of all sessions together; see snapshots.h for
  * when.
  *
- * What is pending when a snapshot is taken will be booked later, but lies
- * before it.  So a snapshot is not the account as of that look but as of the
- * moment up to which all was attributed: the parts of a window then add up to
- * its length, to the nanosecond, and none is ever negative.
+ * What is pending when a snapshot is taken will be booked later, but happened
+ * before it.  So a snapshot is the account as of the moment up to which all
+ * time was attributed: then the parts of a window add up to its length, to the
+ * nanosecond, and none is negative.
  *
- * A reset of one session is such a snapshot as well, and no window reaches
- * back beyond it.  The session itself knows nothing of it, nor do groups and
+ * A reset of one session is such a snapshot, too, and no window reaches back
+ * beyond it.  It does not affect the session itself, nor groups and
  * statements, which keep what was counted before.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -32,7 +32,7 @@ extern void windows_shmem_init(void);
 extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */
-#define WINDOW_WHOLE	INT64CONST(0)	/* all there is */
+#define WINDOW_WHOLE	INT64CONST(0)	/* since the session began */
 
 extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
 extern bool windows_reset(int slot, int pid, TimestampTz *since);
