@@ -33,7 +33,7 @@ stop_recording(LedgerPhase phase, bool is_request, int64 began, const LedgerSamp
 	exchange_count_exchange(is_request, false);
 }
 
-/* Close the account, in any state. It may be started again. */
+/* Close the account, in any state.  It may be started again. */
 static void
 stop_counting(void)
 {

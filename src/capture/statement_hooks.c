@@ -237,7 +237,7 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		note_rows(qc);
 }
 
-/* Does the statement still have its own identifier? See utility_queryid(). */
+/* Does the statement still have its own identifier?  See utility_queryid(). */
 static inline bool
 has_own_queryid(const PlannedStmt *pstmt)
 {

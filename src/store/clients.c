@@ -228,7 +228,7 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
 }
 
-/* Reset a group that matches. Its sessions stay, with their pending time. */
+/* Reset a group that matches.  Its sessions stay, with their pending time. */
 static void
 reset_if_matching(void *visited, void *arg)
 {

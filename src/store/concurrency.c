@@ -38,7 +38,7 @@ concurrency_greatest(int bucket)
 	return ((next - doubling * CONCURRENCY_STEPS) << doubling) - 1;
 }
 
-/* All the time that a distribution is of. */
+/* The sum of all weights. */
 int64_t
 concurrency_time(const Concurrency *distribution)
 {

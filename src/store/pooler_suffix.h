@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A client behind a pooler. Unused bytes are zero. */
+/* A client behind a pooler.  Unused bytes are zero. */
 typedef struct PoolerClient
 {
 	int			poolers;		/* number of poolers; 0: no suffix */

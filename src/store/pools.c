@@ -51,7 +51,7 @@ may_go(const void *entry)
 	return pool->sessions == 0 && OidIsValid(pool->datid);
 }
 
-/* Add one pool to another. Only the evicted row has added sessions. */
+/* Add one pool to another.  Only the evicted row has added sessions. */
 static void
 add_entry(void *to, const void *from)
 {

@@ -262,7 +262,7 @@ typedef struct SlotControl
 extern SlotControl *slot_control;
 #pragma GCC visibility pop
 
-/* Has the session applied the latest reset? In a write section. */
+/* Has the session applied the latest reset?  In a write section. */
 static inline bool
 slot_reset_is_applied(const SessionSlot *slot)
 {

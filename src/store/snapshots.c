@@ -51,7 +51,7 @@ snapshots_due(SnapshotSchedule *schedule, int64_t now)
 	return due;
 }
 
-/* The oldest of "count" snapshots. Unused ones count as the oldest. */
+/* The oldest of "count" snapshots.  Unused ones count as the oldest. */
 static int
 oldest_of(const SnapshotTimes *kept, int first, int count)
 {

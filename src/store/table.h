@@ -60,10 +60,10 @@ typedef struct TableSpec
 	Size		counters_size;	/* ... or 0 if there are none */
 	int			evicted_rows;	/* evicted rows of each partition */
 
-	/* Hashes a key. NULL: hash its bytes. */
+	/* Hashes a key.  NULL: hash its bytes. */
 	HashValueFunc hash;
 
-	/* May an entry be evicted? NULL: always. */
+	/* May an entry be evicted?  NULL: always. */
 	bool		(*may_go) (const void *entry);
 
 	/* Adds an entry's counts and its "since" to another entry. */
@@ -96,7 +96,7 @@ typedef struct Table
 	const TableSpec *spec;
 	int			partitions;
 	int			partition_capacity; /* entries per partition */
-	HTAB	  **entries;		/* of each partition */
+	HTAB	  **entries;		/* one per partition */
 	char	   *own;			/* a TablePartition per partition, with its
 								 * evicted rows */
 } Table;

@@ -55,7 +55,7 @@ forget_all(uint32 generation)
 		my_tally.first[i] = &no_statement;
 }
 
-/* This session begins. No other process looks at its tally yet. */
+/* This session begins.  No other process looks at its tally yet. */
 void
 tally_attach(int slot)
 {
