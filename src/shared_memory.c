@@ -18,7 +18,6 @@
 #include "failed_connections.h"
 #include "history.h"
 #include "locks.h"
-#include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
 #include "pooler_clients.h"
@@ -106,6 +105,7 @@ pgnetlat_shmem_request(void)
 	request_locks();
 }
 
+/* Only in the postmaster: see pgnetlat.c. */
 static void
 pgnetlat_shmem_startup(void)
 {
@@ -119,12 +119,8 @@ pgnetlat_shmem_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 	ready = true;
 
-	/* in the postmaster only */
-	if (!IsUnderPostmaster)
-	{
-		on_shmem_exit(persist_save, (Datum) 0);
-		persist_load();
-	}
+	on_shmem_exit(persist_save, (Datum) 0);
+	persist_load();
 }
 
 void

@@ -22,7 +22,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "request_log.h"
-#include "storage/shmem.h"
+#include "segment.h"
 #include "utils/builtins.h"
 
 /* Lines per second, of a session and of the server. */
@@ -52,12 +52,7 @@ request_log_shmem_size(void)
 void
 request_log_shmem_init(void)
 {
-	bool		found;
-
-	server_lines = ShmemInitStruct("pgnetlat request log", request_log_shmem_size(),
-								   &found);
-	if (!found)
-		memset(server_lines, 0, sizeof(*server_lines));
+	server_lines = segment_create("pgnetlat request log", request_log_shmem_size());
 }
 
 /*

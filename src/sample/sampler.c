@@ -44,6 +44,7 @@
 #include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
+#include "segment.h"
 #include "settings.h"
 #include "history.h"
 #include "lock_waits.h"
@@ -61,7 +62,6 @@
 #include "statements.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/shmem.h"
 #include "tcop/tcopprot.h"
 #include "tcpinfo.h"
 #include "utils/guc.h"
@@ -103,11 +103,7 @@ sampler_shmem_size(void)
 void
 sampler_shmem_init(void)
 {
-	bool		found;
-
-	status = ShmemInitStruct("pgnetlat sampler", sampler_shmem_size(), &found);
-	if (!found)
-		memset(status, 0, sizeof(*status));
+	status = segment_create("pgnetlat sampler", sampler_shmem_size());
 }
 
 void

@@ -33,7 +33,7 @@
 #include "miscadmin.h"
 #include "pools.h"
 #include "recorder.h"
-#include "storage/shmem.h"
+#include "segment.h"
 #include "utils/timestamp.h"
 
 /* What has been accumulated of a session; protected by its accumulation lock. */
@@ -65,11 +65,7 @@ accumulate_shmem_size(void)
 void
 accumulate_shmem_init(void)
 {
-	bool		found;
-
-	states = ShmemInitStruct("pgnetlat accumulated", accumulate_shmem_size(), &found);
-	if (!found)
-		memset(states, 0, accumulate_shmem_size());
+	states = segment_create("pgnetlat accumulated", accumulate_shmem_size());
 }
 
 /*

@@ -20,9 +20,9 @@
 #include "active_sessions.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "segment.h"
 #include "session_slot.h"
 #include "storage/latch.h"
-#include "storage/shmem.h"
 
 typedef struct ActiveShared
 {
@@ -51,13 +51,8 @@ active_shmem_size(void)
 void
 active_shmem_init(void)
 {
-	bool		found;
-
-	shared = ShmemInitStruct("pgnetlat active sessions", active_shmem_size(), &found);
+	shared = segment_create("pgnetlat active sessions", active_shmem_size());
 	active_words = shared->words;
-	if (found)
-		return;
-	shared->sampler = NULL;
 	pg_atomic_init_u32(&shared->asleep, 0);
 	for (int i = 0; i < word_count(); i++)
 		pg_atomic_init_u64(&active_words[i], 0);

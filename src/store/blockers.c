@@ -19,9 +19,9 @@
 #include "postgres.h"
 
 #include "blockers.h"
+#include "segment.h"
 #include "session_slot.h"
 #include "settings.h"
-#include "storage/shmem.h"
 #include "table.h"
 #include "utils/timestamp.h"
 
@@ -102,11 +102,8 @@ blockers_shmem_size(void)
 void
 blockers_shmem_init(void)
 {
-	bool		found;
-
-	current_pass = ShmemInitStruct("pgnetlat blockers pass", sizeof(uint64), &found);
-	if (!found)
-		*current_pass = 2;
+	current_pass = segment_create("pgnetlat blockers pass", sizeof(uint64));
+	*current_pass = 2;
 	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
 }
 

@@ -9,10 +9,10 @@
  */
 #include "postgres.h"
 
+#include "segment.h"
 #include "settings.h"
 #include "history.h"
 #include "locks.h"
-#include "storage/shmem.h"
 #include "utils/timestamp.h"
 
 /* protected by the history lock */
@@ -54,14 +54,8 @@ interval_begin(int64 number, TimestampTz start)
 void
 history_shmem_init(void)
 {
-	bool		found;
-
-	shared = ShmemInitStruct("pgnetlat history", history_shmem_size(), &found);
-	if (!found)
-	{
-		memset(shared, 0, offsetof(HistoryShared, intervals));
-		interval_begin(0, GetCurrentTimestamp());
-	}
+	shared = segment_create("pgnetlat history", history_shmem_size());
+	interval_begin(0, GetCurrentTimestamp());
 }
 
 /*

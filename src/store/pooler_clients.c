@@ -25,8 +25,8 @@
 #include "pooler_clients.h"
 #include "port/pg_bswap.h"
 #include "postmaster/postmaster.h"
+#include "segment.h"
 #include "seqlock.h"
-#include "storage/shmem.h"
 
 /*
  * The table consists of sets; a new round trip replaces the oldest in its set.
@@ -83,12 +83,7 @@ pooler_clients_shmem_size(void)
 void
 pooler_clients_shmem_init(void)
 {
-	bool		found;
-
-	shared = ShmemInitStruct("pgnetlat pooler clients", pooler_clients_shmem_size(), &found);
-	if (found)
-		return;
-	memset(shared, 0, sizeof(*shared));
+	shared = segment_create("pgnetlat pooler clients", pooler_clients_shmem_size());
 	pg_atomic_init_u32(&shared->state, QUESTION_NONE);
 }
 

@@ -16,9 +16,9 @@
 
 #include "clock.h"
 #include "pools.h"
+#include "segment.h"
 #include "session_slot.h"
 #include "settings.h"
-#include "storage/shmem.h"
 #include "table.h"
 #include "utils/timestamp.h"
 
@@ -105,11 +105,7 @@ pools_shmem_size(void)
 void
 pools_shmem_init(void)
 {
-	bool		found;
-
-	members = ShmemInitStruct("pgnetlat pool members", members_size(), &found);
-	if (!found)
-		memset(members, 0, members_size());
+	members = segment_create("pgnetlat pool members", members_size());
 	table_shmem_init(&table, &spec, pgnetlat_max_pools + 1);
 }
 

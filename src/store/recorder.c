@@ -13,10 +13,10 @@
  */
 #include "postgres.h"
 
+#include "segment.h"
 #include "settings.h"
 #include "recorder.h"
 #include "session_slot.h"
-#include "storage/shmem.h"
 
 typedef struct Recorder
 {
@@ -56,12 +56,7 @@ recorder_shmem_size(void)
 void
 recorder_shmem_init(void)
 {
-	bool		found;
-
-	recorders = ShmemInitStruct("pgnetlat recorders", recorder_shmem_size(), &found);
-	if (found)
-		return;
-	memset(recorders, 0, recorder_shmem_size());
+	recorders = segment_create("pgnetlat recorders", recorder_shmem_size());
 	for (int i = 0; i < slot_count(); i++)
 		pg_atomic_init_u64(&recorder_get(i)->first, 0);
 }

@@ -13,8 +13,8 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "segment.h"
 #include "session_slot.h"
-#include "storage/shmem.h"
 #include "utils/wait_event.h"
 
 SlotControl *slot_control = NULL;
@@ -62,14 +62,10 @@ slot_shmem_size(void)
 void
 slot_shmem_init(void)
 {
-	bool		found;
-	char	   *base = ShmemInitStruct("pgnetlat sessions", slot_shmem_size(), &found);
+	char	   *base = segment_create("pgnetlat sessions", slot_shmem_size());
 
 	slot_control = (SlotControl *) CACHELINEALIGN(base);
 	slots = (SessionSlot *) ((char *) slot_control + CACHELINEALIGN(sizeof(SlotControl)));
-	if (found)
-		return;
-	memset(base, 0, slot_shmem_size());
 	pg_atomic_init_u64(&slot_control->sessions, 0);
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();

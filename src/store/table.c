@@ -11,7 +11,7 @@
 
 #include "clock.h"
 #include "compat.h"
-#include "storage/shmem.h"
+#include "segment.h"
 #include "table.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -127,18 +127,15 @@ init_partition(const TableSpec *spec, int number, int capacity)
 void
 table_shmem_init(Table *table, const TableSpec *spec, int capacity)
 {
-	bool		found;
-
 	table->spec = spec;
 	table->partitions = table_partitions(capacity);
 	table->partition_capacity = partition_capacity(capacity);
-	table->own = ShmemInitStruct(spec->name, mul_size(table->partitions, own_size(spec)), &found);
+	table->own = segment_create(spec->name, mul_size(table->partitions, own_size(spec)));
 	table->entries = MemoryContextAlloc(TopMemoryContext, table->partitions * sizeof(HTAB *));
 	for (int i = 0; i < table->partitions; i++)
 	{
 		table->entries[i] = init_partition(spec, i, table->partition_capacity);
-		if (!found)
-			begin_own(table, i);
+		begin_own(table, i);
 	}
 }
 

@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "storage/shmem.h"
+#include "segment.h"
 #include "tally.h"
 
 OwnTally	my_tally;
@@ -28,11 +28,7 @@ tally_shmem_size(void)
 void
 tally_shmem_init(void)
 {
-	bool		found;
-
-	tallies = ShmemInitStruct("pgnetlat tallies", tally_shmem_size(), &found);
-	if (!found)
-		memset(tallies, 0, tally_shmem_size());
+	tallies = segment_create("pgnetlat tallies", tally_shmem_size());
 }
 
 /*

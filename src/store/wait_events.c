@@ -14,8 +14,8 @@
 
 #include "compat.h"
 #include "port/atomics.h"
+#include "segment.h"
 #include "session_slot.h"
-#include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "wait_events.h"
 
@@ -37,12 +37,7 @@ wait_events_shmem_size(void)
 void
 wait_events_shmem_init(void)
 {
-	bool		found;
-
-	profiles = ShmemInitStruct("pgnetlat waits", wait_events_shmem_size(), &found);
-	if (found)
-		return;
-	memset(profiles, 0, wait_events_shmem_size());
+	profiles = segment_create("pgnetlat waits", wait_events_shmem_size());
 	for (int i = 0; i < slot_count(); i++)
 		pg_atomic_init_u64(&profiles[i].reset_at, 0);
 }

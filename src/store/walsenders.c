@@ -18,7 +18,7 @@
 #include "miscadmin.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
-#include "storage/shmem.h"
+#include "segment.h"
 #include "storage/spin.h"
 #include "walsenders.h"
 
@@ -39,12 +39,7 @@ walsenders_shmem_size(void)
 void
 walsenders_shmem_init(void)
 {
-	bool		found;
-
-	entries = ShmemInitStruct("pgnetlat walsenders", walsenders_shmem_size(), &found);
-	if (found)
-		return;
-	memset(entries, 0, walsenders_shmem_size());
+	entries = segment_create("pgnetlat walsenders", walsenders_shmem_size());
 	for (int i = 0; i < max_wal_senders; i++)
 		SpinLockInit(&entries[i].mutex);
 }

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "locks.h"
-#include "storage/shmem.h"
+#include "segment.h"
 #include "wait_events.h"
 #include "windows.h"
 
@@ -51,11 +51,7 @@ windows_shmem_size(void)
 void
 windows_shmem_init(void)
 {
-	bool		found;
-
-	sessions = ShmemInitStruct("pgnetlat windows", windows_shmem_size(), &found);
-	if (!found)
-		memset(sessions, 0, windows_shmem_size());
+	sessions = segment_create("pgnetlat windows", windows_shmem_size());
 }
 
 static void

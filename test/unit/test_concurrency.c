@@ -70,6 +70,7 @@ test_answers(void)
 	CHECK_EQUAL(quantile(&one, 990), 3, "p99");
 	CHECK_EQUAL(quantile(&one, 999), 3, "p99.9, exceeded for 0.1 %");
 	CHECK_EQUAL(quantile(&one, 1000), 30, "all of the time");
+	CHECK_EQUAL(concurrency_time(&one), 100 * SECOND, "how much that is");
 
 	/* one more nanosecond is too much */
 	add(&one, 31, 1);
@@ -140,32 +141,11 @@ test_random(void)
 	}
 }
 
-/* The end of a stretch of time is all of it, less its beginning. */
-static void
-test_difference(void)
-{
-	Concurrency before = {{0}};
-	Concurrency since = {{0}};
-	Concurrency all = {{0}};
-
-	add(&before, 30, SECOND);
-	add(&before, 3, SECOND);
-	add(&since, 3, 2 * SECOND);
-	concurrency_sum(&all, &before, 1);
-	concurrency_sum(&all, &since, 1);
-	CHECK_EQUAL(all.weight[3], 3 * SECOND, "sum");
-	CHECK_EQUAL(quantile(&all, 1000), 30, "highest of the sum");
-	concurrency_sum(&all, &before, -1);
-	CHECK(memcmp(&all, &since, sizeof(all)) == 0, "the difference is what was added");
-	CHECK_EQUAL(quantile(&all, 1000), 3, "highest of the difference");
-}
-
 int
 main(void)
 {
 	test_buckets();
 	test_answers();
 	test_random();
-	test_difference();
 	return CHECKS_DONE("concurrency");
 }
