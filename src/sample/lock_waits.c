@@ -345,17 +345,21 @@ book_wait(LockWait *wait, int64 now)
 
 	look_at_holder(holder, now);
 	add_time(holder, Max(now - wait->booked, 0));
-	wait->booked = now;
+	wait->booked = Max(wait->booked, now);	/* there may be a reset since then */
 	holder->sessions++;
 	holder->fresh.blocked_max = Max(holder->fresh.blocked_max, now - wait->blamed_from);
 	holder->fresh.sessions_max = Max(holder->fresh.sessions_max, holder->sessions);
 }
 
 /*
- * A session has been seen waiting at this tick.  What it waits for is a sample,
- * which stands for the time since the tick before, unless it has waited for
- * longer.  (That it did before its exchange began, or will later than now, only
- * the wall clock believes.)  False if it waits no more.
+ * A session has been seen waiting at this tick, or at the one before.  What it waits
+ * for is a sample, which stands for the time since the tick before, unless it has
+ * waited for longer.  (That it did before its exchange began, or will later than now,
+ * only the wall clock believes.)  False if it waits no more.
+ *
+ * A session that looks for a deadlock shows another wait event, or none, but its wait
+ * goes on.  (After a wait that was cancelled the time at which it began is still there,
+ * but no lock.)
  */
 static bool
 go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
@@ -369,7 +373,7 @@ go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
 	if (session == 0 || proc == NULL)
 		return false;
 	started = (TimestampTz) pg_atomic_read_u64(&proc->waitStart);
-	if (started == 0)
+	if (started == 0 || (!wait->noted && ((volatile PGPROC *) proc)->waitLock == NULL))
 		return false;
 	if (wait->session != session || wait->started != started)
 	{
@@ -584,7 +588,7 @@ lock_waits_tick(int64 now, int64 before, int64 clock_offset)
 	{
 		LockWait   *wait = dlist_container(LockWait, node, iter.cur);
 
-		wait->listed = wait->noted && go_on_waiting(wait, now, before, clock_offset);
+		wait->listed = go_on_waiting(wait, now, before, clock_offset);
 		wait->noted = false;
 		if (wait->listed)
 			continue;
