@@ -33,8 +33,7 @@ REASONS = {
     "instructions, as a share": """\
 - *Share of what pg_stat_statements adds.* pg_stat_statements counts statements, while pgnetlat counts exchanges, which
   always cost the same. In TPC-B, two of the seven exchanges are BEGIN and COMMIT, which are cheap for pg_stat_statements.
-  With 200 statements in rotation, a session's tally does not have a place for each, and exchanges go on to the shared
-  table.
+  With 200 statements in rotation, a session's tally is full again and again, and goes to the shared table each time.
 """,
     "loss of throughput": """\
 - *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients the processors have

@@ -1,51 +1,56 @@
 #!/usr/bin/python3
-"""Write doc/clients.md from the figures of "run --json FILE".
+"""Write doc/clients.md, its picture and its tables from the figures of "run --json FILE".
 
-    table.py FILE...
+    table.py FILE...            of several files, the later ones replace cases of the earlier ones
 """
 
+import collections
 import json
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "lib"))
+sys.dont_write_bytecode = True
+
+from harness import picture
+
 PAGE = HERE.parent.parent / "doc" / "clients.md"
-ROUND_TRIPS = (0.5, 10, 100)
 
 # What a case shows: (driver, case, name of the driver, how it was used)
 PARAMETER = [
-    ("psycopg3", "execute", "psycopg 3", "as it is: prepares at the sixth execution, which takes 2"),
+    ("psycopg3", "execute", "psycopg 3", "default: prepares at the sixth execution, which takes 2"),
     ("psycopg3", "execute_never_prepared", "psycopg 3", "`prepare_threshold=None`"),
     ("psycopg3", "simple_protocol", "psycopg 3", "`ClientCursor`: parameters become literals"),
-    ("asyncpg", "fetch", "asyncpg", "as it is: prepares, and keeps 100 statements"),
+    ("asyncpg", "fetch", "asyncpg", "default: prepares, and keeps 100 statements"),
     ("asyncpg", "no_statement_cache", "asyncpg", "`statement_cache_size=0`, as behind poolers"),
-    ("asyncpg", "pool", "asyncpg", "from a pool, which resets the session when it gets it back"),
-    ("sqlalchemy", "autocommit", "SQLAlchemy", "over psycopg 3, `AUTOCOMMIT`; connecting asks 7 questions"),
-    ("django", "get_each", "Django", "as it is: parameters become literals"),
-    ("pgx", "cache_statement", "pgx", "as it is: `cache_statement`"),
+    ("asyncpg", "pool", "asyncpg", "from a pool, which resets a session when it is returned"),
+    ("sqlalchemy", "autocommit", "SQLAlchemy", "over psycopg 3, `AUTOCOMMIT`; connecting sends 7 queries"),
+    ("django", "get_each", "Django", "default: parameters become literals"),
+    ("pgx", "cache_statement", "pgx", "default: `cache_statement`"),
     ("pgx", "cache_describe", "pgx", "`default_query_exec_mode=cache_describe`"),
     ("pgx", "describe_exec", "pgx", "`default_query_exec_mode=describe_exec`"),
     ("pgx", "exec", "pgx", "`default_query_exec_mode=exec`"),
     ("pgx", "simple_protocol", "pgx", "`default_query_exec_mode=simple_protocol`"),
-    ("database_sql_pgx", "with_argument", "database/sql with pgx", "as it is"),
-    ("lib_pq", "with_argument", "database/sql with lib/pq", "as it is: prepares each time"),
+    ("database_sql_pgx", "with_argument", "database/sql with pgx", "default"),
+    ("lib_pq", "with_argument", "database/sql with lib/pq", "default: prepares each time"),
     ("lib_pq", "binary_parameters", "database/sql with lib/pq", "`binary_parameters=yes`"),
     ("lib_pq", "prepared", "database/sql with lib/pq", "`db.Prepare` once"),
-    ("node_pg", "with_parameter", "node-postgres", "as it is"),
+    ("node_pg", "with_parameter", "node-postgres", "default"),
     ("node_pg", "named", "node-postgres", "with a `name`: prepared"),
-    ("postgres_js", "with_parameter", "postgres.js", "as it is: asks for the types of arrays, once for each connection"),
+    ("postgres_js", "with_parameter", "postgres.js", "default: queries the array types once per connection"),
     ("postgres_js", "no_types", "postgres.js", "`fetch_types: false`"),
     ("postgres_js", "never_prepared", "postgres.js", "`prepare: false`"),
     ("tokio_postgres", "query", "tokio-postgres", "`query` with text: prepares each time"),
     ("tokio_postgres", "prepared", "tokio-postgres", "`prepare` once"),
     ("tokio_postgres", "query_typed", "tokio-postgres", "`query_typed`"),
-    ("sqlx", "query", "sqlx", "as it is"),
+    ("sqlx", "query", "sqlx", "default"),
     ("sqlx", "not_persistent", "sqlx", "`persistent(false)`"),
-    ("sqlx", "pool", "sqlx", "from a pool, which tests a connection when it gets it back and before it gives it away"),
-    ("pgjdbc", "prepared", "pgjdbc", "as it is: begins with SET application_name"),
+    ("sqlx", "pool", "sqlx", "from a pool, which tests a connection when it is returned and before it is handed out"),
+    ("pgjdbc", "prepared", "pgjdbc", "default: begins with SET application_name"),
     ("pgjdbc", "application_name_at_start", "pgjdbc", "`assumeMinServerVersion=12`: no SET"),
     ("pgjdbc", "simple_protocol", "pgjdbc", "`preferQueryMode=simple`"),
-    ("pgjdbc", "hikari", "pgjdbc", "from HikariCP; connecting asks 3 questions"),
+    ("pgjdbc", "hikari", "pgjdbc", "from HikariCP; connecting sends 3 queries"),
     ("programs", "pgbench_prepared", "pgbench", "`-M prepared`"),
 ]
 
@@ -65,7 +70,7 @@ TRANSACTION = [
     ("pgjdbc", "transaction", "pgjdbc", "`setAutoCommit(false)`: BEGIN travels with the first statement"),
 ]
 
-# 2 MB at once
+# 2 MB at once.
 LARGE = [
     ("psycopg3", "large_result", "psycopg 3", "`execute`"),
     ("asyncpg", "large_result", "asyncpg", "`fetch`"),
@@ -79,7 +84,7 @@ LARGE = [
     ("pgjdbc", "large_result", "pgjdbc", "`executeQuery`"),
 ]
 
-# The same objects by one statement for each of them, and by few
+# The same objects by a statement for each, and by few statements.
 ORM = [
     ("django", "lazy_loading", "Django", "20 objects, and the parent of each when it is used"),
     ("django", "select_related", "Django", "the same with `select_related`"),
@@ -90,21 +95,21 @@ ORM = [
 ]
 
 PROGRAMS = [
-    ("programs", "psql_single_string", "psql", "`-c` with three statements in one text"),
+    ("programs", "psql_single_string", "psql", "`-c` with three statements in one string"),
     ("programs", "psql_statements", "psql", "ten statements from a file"),
-    ("programs", "psql_on_error_rollback", "psql", "a transaction of three statements, of which one fails, with"
+    ("programs", "psql_on_error_rollback", "psql", "a transaction of three statements, one of which fails, with"
      " `ON_ERROR_ROLLBACK`: a savepoint around each"),
     ("programs", "psql_gexec", "psql", "`\\gexec` of five statements"),
     ("programs", "psql_describe", "psql", "`\\d` of a table, and `\\dt`"),
     ("programs", "psql_copy_in", "psql", "five times `\\copy ... FROM`"),
     ("programs", "psql_copy_out", "psql", "three times `\\copy ... TO`"),
     ("programs", "psql_fetch_count", "psql", "`FETCH_COUNT` 100, 1000 rows"),
-    ("programs", "pg_dump", "pg_dump", "one table of 1000 rows; most of it are questions to the catalogs"),
+    ("programs", "pg_dump", "pg_dump", "one table of 1000 rows; mostly catalog queries"),
     ("programs", "pg_dump_inserts", "pg_dump", "the same with `--inserts`: a cursor, 100 rows at a time"),
-    ("programs", "pg_restore", "pg_restore", "`-j 2`, two such tables: three connections, some of it at the same time"),
+    ("programs", "pg_restore", "pg_restore", "`-j 2`, two such tables: three connections, partly in parallel"),
 ]
 
-# ... and how often it does it
+# Followed by the verb of the main statement, and by the number of batches.
 BATCH = [
     ("psycopg3", "executemany", "psycopg 3", "`executemany`, 10 rows", "INSERT", 10),
     ("psycopg3", "pipeline", "psycopg 3", "`conn.pipeline()`, 3 statements", "SELECT PAYLOAD", 20),
@@ -124,8 +129,8 @@ BATCH = [
 
 COPY = [
     ("psycopg3", "copy_in", "psycopg 3", "`cursor.copy`"),
-    ("asyncpg", "copy_in", "asyncpg", "`copy_records_to_table`: does not wait to be asked; describes the table once"),
-    ("pgx", "copy_from", "pgx", "`CopyFrom`: does not wait to be asked; describes the table once"),
+    ("asyncpg", "copy_in", "asyncpg", "`copy_records_to_table`: does not wait for the server to ask; describes the table once"),
+    ("pgx", "copy_from", "pgx", "`CopyFrom`: does not wait for the server to ask; describes the table once"),
     ("lib_pq", "copy_in", "database/sql with lib/pq", "`pq.CopyIn`; BEGIN and COMMIT included", "COMMIT", None),
     ("node_pg", "copy_in", "node-postgres", "`pg-copy-streams`"),
     ("postgres_js", "copy_in", "postgres.js", "`writable()`"),
@@ -154,8 +159,8 @@ CONNECT = [
     ("lib_pq", "database/sql with lib/pq"), ("node_pg", "node-postgres"), ("postgres_js", "postgres.js"),
     ("tokio_postgres", "tokio-postgres"), ("sqlx", "sqlx"), ("pgjdbc", "pgjdbc"),
     ("sqlalchemy", "SQLAlchemy, `NullPool`; BEGIN and ROLLBACK included"),
-    ("django", "Django, `CONN_MAX_AGE` 0"), ("programs", "psql -c"), ("psycopg3_tls", "psycopg 3, with TLS and a password"),
-    ("psycopg3_p256", "the same, with OpenSSL's `Groups = P-256`"),
+    ("django", "Django, `CONN_MAX_AGE` 0"), ("programs", "psql, `-c`"), ("psycopg3_tls", "psycopg 3, with TLS and a password"),
+    ("psycopg3_p256", "psycopg 3, the same with OpenSSL's `Groups = P-256`"),
     ("pgx_tls", "pgx, with TLS and a password"), ("pgjdbc_tls", "pgjdbc, with TLS and a password"),
 ]
 
@@ -187,115 +192,190 @@ class Figures:
     def turns(self, driver, case):
         return self.cases[driver, case]["turns"]
 
+    def checks(self):
+        return [check for case in self.cases.values() for check in case["checks"]]
 
-def milliseconds(turns):
-    return " | ".join(f"{turns * trip:.1f}" if turns * trip < 10 and turns * trip % 1 else f"{turns * trip:.0f}"
-                      for trip in ROUND_TRIPS)
+
+# A table: its rows are (driver, how, round trips of the first, of a later one); the first is None if there is one only.
+Section = collections.namedtuple("Section", "title text rows")
+
+STATEMENT, INSERTS = "One statement with a parameter, again and again", "A transaction of five inserts"
+SMALL_COPY, LARGE_RESULT = "A small COPY FROM STDIN", "A large result"
+IN_PIECES, CONNECTING = "1000 rows in pieces of 100", "Connect, SELECT 1, disconnect"
+
+# The columns of the page's table, by section.
+SUMMARY = {STATEMENT: "statement with a parameter", INSERTS: "transaction of 5 inserts", SMALL_COPY: "small COPY",
+           LARGE_RESULT: "large result", IN_PIECES: "1000 rows, 100 at a time", CONNECTING: "connect and SELECT 1"}
+DRAWN = {STATEMENT: "#0284c7", INSERTS: "#0d9488", CONNECTING: "#94a3b8"}
+
+
+def sections(figures):
+    yield Section(STATEMENT, "The first time includes what the driver asks on its own before, but not connecting.",
+                  rows(figures, PARAMETER, "SELECT"))
+    yield Section(INSERTS, "Seven round trips, unless the driver prepares, or sends BEGIN or the inserts together.",
+                  rows(figures, TRANSACTION, "COMMIT"))
+    yield Section("Many statements at once", "Round trips of one batch.", rows(figures, BATCH))
+    yield Section(SMALL_COPY, "COPY takes two round trips if the client waits until it is asked for the data.",
+                  rows(figures, COPY, "COPY"))
+    yield Section(LARGE_RESULT, "2000 rows of 1 kB each, all at once, are one round trip. The rest is bandwidth.",
+                  rows(figures, LARGE, "SELECT"))
+    yield Section(IN_PIECES, "", whole(figures, PIECES))
+    yield Section(CONNECTING,
+                  "From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, what\n"
+                  "the driver asks on its own, and the statement. A password (SCRAM) adds two. TLS 1.3 adds two, one of\n"
+                  "which asks for it, or three if the client has not guessed the key exchange that the server wants.\n"
+                  "Before PostgreSQL 18 that is P-256, for which Java offers a key at once; OpenSSL and Go do not.", connecting(figures))
+    yield Section("An ORM's objects", "A statement for each of many objects (N+1) takes a round trip for each.",
+                  whole(figures, ORM))
+    yield Section("PostgreSQL's own programs", "Without connecting, which takes two.", programs(figures))
+
+
+def rows(figures, definitions, verb=None, units=None):
+    found = []
+    for driver, case, name, how, *rest in definitions:
+        if (driver, case) in figures.cases:
+            found.append((name, how, *figures.first_and_later(driver, case, *(rest or (verb, units)))))
+    return found
+
+
+def whole(figures, definitions):
+    """Round trips of whole cases."""
+    return [(name, how, None, figures.turns(driver, case)) for driver, case, name, how in definitions
+            if (driver, case) in figures.cases]
+
+
+def connecting(figures):
+    found = []
+    for driver, name in CONNECT:
+        case = figures.cases.get((driver, "short_connections"))
+        if case:
+            first, *_, later = case["connection_turns"]
+            name, _, how = name.partition(", ")
+            found.append((name, how, first, later))
+    return found
+
+
+def programs(figures):
+    found = whole(figures, PROGRAMS)
+    if ("programs", "psql_watch") in figures.cases:
+        found.append(("psql", "`\\watch`, each time", None, figures.first_and_later("programs", "psql_watch", "SELECT")[1]))
+    return found
+
+
+HEAD = """\
+# What drivers do on the wire
+
+- **A driver that prepares each time pays twice.** Keep the prepared statement, or use the form that specifies the
+  parameters' types. Settings made for poolers can do the same: asyncpg and postgres.js then describe each statement first;
+  psycopg 3, pgx (`exec`) and node-postgres do not.
+- **An ORM that fetches the related objects of each object pays for each.** Told beforehand, it asks once or twice.
+- **A connection costs as much as several statements**, and more with TLS and a password: keep it, or use a pool. Some
+  pools ask on their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).
+- **A batch pays once only if the driver sends it together.** node-postgres queues statements and pays for each. A large
+  result takes one round trip, but a cursor takes one for each piece: fetch large pieces.
+- **A round trip of 0.5 ms is rarely noticed.** At 10 ms, a web page of 50 statements loses half a second; at 100 ms,
+  nothing else matters.
+
+![Round trips of a statement, a transaction and a connection, by driver]({name}.svg)
+
+All cases, with the settings of each driver: [{name}_raw.md]({name}_raw.md). `test/clients/table.py` wrote both pages from
+the figures of `test/clients/run --json`; do not edit them.
+
+## Round trips, by driver
+
+With the driver's defaults, and not of the first one, which may prepare or connect. The list of all cases says how each was
+done: a cursor's figure contains its transaction, and SQLAlchemy's contains connecting.
+
+"""
+
+METHOD = """## How it is measured
+
+Each driver runs its cases over a path with a round trip of 10 ms, and both sides are captured. A round trip is a message
+that the client sent after it had waited for everything that the server was going to say. Round trips are counted, not
+timed: on your path, multiply the counts by your round trip. `round_trips` and `network_time` of pgnetlat show the same for
+your own sessions. [test/clients](../test/clients/README.md) pins the versions of the drivers.
+
+## What is not covered
+
+Other drivers, other versions, and most settings. TLS and passwords were used only where a case says so: once a connection is
+there, the counts are the same.
+"""
+
+RAW_HEAD = """# What drivers do on the wire: all cases
+
+Round trips, the first time and later. `test/clients/table.py` wrote this page; do not edit it. What the figures mean:
+[{name}.md]({name}.md).
+
+"""
+
+
+def write(path, found, checks=()):
+    """The page; the tables and the picture beside it."""
+    found = list(found)
+    path.write_text(HEAD.format(name=path.stem) + summary(found) + goals(checks) + METHOD)
+    path.with_name(f"{path.stem}_raw.md").write_text(
+        RAW_HEAD.format(name=path.stem) + "\n".join(table(section) for section in found if section.rows))
+    draw(path.with_suffix(".svg"), found)
+
+
+def by_driver(found, titles):
+    """Round trips of a later one, by driver and section: of the driver's first row, which has no settings."""
+    drivers = {}
+    for section in found:
+        if section.title in titles:
+            for driver, _, _, later in section.rows:
+                drivers.setdefault(driver, {}).setdefault(section.title, later)
+    return {driver: own for driver, own in drivers.items() if len(own) > 1}
+
+
+def summary(found):
+    text = f"| driver | {' | '.join(SUMMARY.values())} |\n|---|{'---:|' * len(SUMMARY)}\n"
+    for driver, own in by_driver(found, SUMMARY).items():
+        text += f"| {driver} | {' | '.join(plain(own[title]) if title in own else '' for title in SUMMARY)} |\n"
+    return text + "\n"
+
+
+def goals(checks):
+    """What pgnetlat showed of these cases, beside the packets."""
+    if not checks:
+        return ""
+    exact, timed = ([check for check in checks if check["is_time"] == wanted] for wanted in (False, True))
+    text = "## Goals\n\n| goal | bound | met |\n|---|---|---:|\n"
+    for title, bound, own in (("Round trips, requests, statements, transactions, sessions, calls, rows", "exact", exact),
+                              ("Times, and repeats", "a share of the truth, and what packets leave open", timed)):
+        met = sum(check["passed"] for check in own)
+        text += f"| {title} | {bound} | {met} of {len(own)} |\n"
+    return text + "\n"
+
+
+def table(section):
+    first = any(row[2] is not None for row in section.rows)
+    lines = [f"## {section.title}", ""]
+    lines += [section.text, ""] if section.text else []
+    lines += ["| driver | how | first time | later |" if first else "| driver | how | round trips |",
+              "|---|---|---:|---:|" if first else "|---|---|---:|"]
+    for driver, how, begin, later in section.rows:
+        lines.append(f"| {driver} | {how} |" + (f" {plain(begin)} |" if first else "") + f" {plain(later)} |")
+    return "\n".join(lines) + "\n"
 
 
 def plain(number):
     return f"{number:g}" if number == int(number) else f"{number:.1f}"
 
 
-def table(title, first, rows):
-    yield f"## {title}\n"
-    yield first
-    columns = "| driver | how | first time | later | 0.5 ms | 10 ms | 100 ms |"
-    yield columns
-    yield "|---|---|--:|--:|--:|--:|--:|"
-    yield from rows
-    yield ""
-
-
-def rows(figures, definitions, verb=None, units=None):
-    for definition in definitions:
-        driver, case, name, how, *rest = definition
-        if (driver, case) not in figures.cases:
-            continue
-        verb_here, units_here = rest or (verb, units)
-        first, later = figures.first_and_later(driver, case, verb_here, units_here)
-        yield f"| {name} | {how} | {plain(first)} | {plain(later)} | {milliseconds(later)} |"
-
-
-def whole(title, first, figures, definitions):
-    """Round trips of whole cases."""
-    yield f"## {title}\n"
-    if first:
-        yield first
-    yield "| driver | how | round trips | 0.5 ms | 10 ms | 100 ms |"
-    yield "|---|---|--:|--:|--:|--:|"
-    for driver, case, name, how in definitions:
-        if (driver, case) in figures.cases:
-            turns = figures.turns(driver, case)
-            yield f"| {name} | {how} | {turns} | {milliseconds(turns)} |"
-    yield ""
-
-
-def page(figures):
-    trips = "what the round trips of a later one take"
-    yield "# What drivers do on the wire\n"
-    yield ("Generated by `test/clients/run --json` and `test/clients/table.py` from packets, captured over a path with a\n"
-           "round trip of 10 ms. Round trips are counted, not timed: times at 0.5, 10 and 100 ms are the counts times the\n"
-           "round trip, without the time of any work. `round_trips` and `network_time` of pgnetlat show the same for your\n"
-           "own sessions.\n")
-    yield ("A round trip is a message that the client sent after it had waited for everything that the server was going to\n"
-           "say. Drivers in the versions that `test/clients/` pins; PostgreSQL 15. Neither TLS nor a\n"
-           "password but where it says so: once a connection is there, the counts are the same.\n")
-    yield from table("One statement with a parameter, again and again",
-                     "First: up to the first result, not including the connection, but including what the driver\n"
-                     f"asks on its own before. Times: {trips}.\n",
-                     rows(figures, PARAMETER, "SELECT"))
-    yield from table("A transaction of five inserts",
-                     "Seven round trips, unless the driver prepares, or sends BEGIN or the inserts together.\n",
-                     rows(figures, TRANSACTION, "COMMIT"))
-    yield from table("Many statements at once", "Round trips of one batch.\n", rows(figures, BATCH))
-    yield from table("A small COPY FROM STDIN",
-                     "COPY costs two round trips if the client waits to be asked for the data.\n",
-                     rows(figures, COPY, "COPY"))
-    yield from table("A large result",
-                     "2000 rows of 1 kB each, all at once: a round trip, however long it is. What it takes beyond that is\n"
-                     "bandwidth.\n",
-                     rows(figures, LARGE, "SELECT"))
-    yield from whole("1000 rows in pieces of 100", "", figures, PIECES)
-    yield "## Connect, SELECT 1, disconnect\n"
-    yield ("From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, what the driver\n"
-           "asks on its own, and the statement. A password (SCRAM) adds two, TLS 1.3 two more (one before the handshake to\n"
-           "ask for it), or three if the client has not guessed which key exchange the server wants: before PostgreSQL 18\n"
-           "that is P-256, for which Java offers a key at once, and OpenSSL and Go do not. Times: of a later one.\n")
-    yield "| driver | first time | later | 0.5 ms | 10 ms | 100 ms |"
-    yield "|---|--:|--:|--:|--:|--:|"
-    for driver, name in CONNECT:
-        case = figures.cases.get((driver, "short_connections"))
-        if case:
-            first, *_, later = case["connection_turns"]
-            yield f"| {name} | {first} | {later} | {milliseconds(later)} |"
-    yield ""
-    yield from whole("An ORM's objects", "A statement for each of many objects (N+1) costs a round trip for each.\n",
-                     figures, ORM)
-    yield from whole("PostgreSQL's own programs", "Without connecting, which takes two.\n", figures, PROGRAMS)
-    watch = figures.cases.get(("programs", "psql_watch"))
-    if watch:
-        _, later = figures.first_and_later("programs", "psql_watch", "SELECT")
-        yield f"Round trips of `\\watch` each time: {later}.\n"
-    yield "## What that means\n"
-    yield ("- Whatever prepares anew each time pays twice. Keep the statement, or use the form that specifies the\n"
-           "  parameters' types.\n"
-           "- A setting made for poolers (no prepared statements) may cost a round trip for each statement: asyncpg and\n"
-           "  postgres.js then describe each statement first; psycopg 3, pgx (`exec`) and node-postgres do not.\n"
-           "- An ORM that fetches the related objects of each object pays for each; told beforehand what is needed, it\n"
-           "  asks once or twice.\n"
-           "- A connection costs as much as several statements, and more with TLS and a password: keep it, or let a pool\n"
-           "  keep it. Some pools then ask on their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).\n"
-           "- A large result costs no round trips beyond the first, but a cursor costs one for each piece: take large\n"
-           "  pieces.\n"
-           "- Batches pay only once if the driver sends them together: node-postgres queues them, and pays for each.\n"
-           "- At 0.5 ms nobody notices; at 10 ms a page with 50 statements has lost half a second; at 100 ms nothing else\n"
-           "  matters.")
+def draw(path, found):
+    groups = {driver: {title: own[title] for title in DRAWN if title in own}
+              for driver, own in by_driver(found, DRAWN).items()}
+    drawing = picture.Drawing(760, picture.bars_height(groups) + 60, "Round trips, by driver")
+    end = picture.bars(drawing, 190, 16, 500, groups, DRAWN, plain)
+    picture.legend(drawing, 60, end + 14, {SUMMARY[title]: colour for title, colour in DRAWN.items()}, 230, 3)
+    drawing.save(path)
 
 
 def main():
-    PAGE.write_text("\n".join(page(Figures(sys.argv[1:]))) + "\n")
-    print(f"wrote {PAGE}")
+    figures = Figures(sys.argv[1:])
+    write(PAGE, sections(figures), figures.checks())
+    print(f"written: {PAGE}")
 
 
 if __name__ == "__main__":
