@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * aggregate_views.c
- *	  SQL functions about statements, client groups, failed connections, histograms
- *	  and history.
+ *	  SQL functions for statements, client groups, failed connections,
+ *	  histograms and history.
  *
- * Whoever reads sums over sessions accumulates all sessions first.
+ * All sessions are accumulated before sums over them are read.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -90,9 +90,9 @@ statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 }
 
 /*
- * One row per role, database and query identifier; one more without any of
- * them for what was evicted.  pgnetlat_statements_last() is this, too, with the
- * length of a window, but without the latter.
+ * One row per role, database and query identifier, and an evicted row without
+ * any of them.  It is also pgnetlat_statements_last(), with the length of a
+ * window and without the evicted row.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_statements);
 
@@ -125,7 +125,7 @@ row_run_queue(RowBuilder *row, const LedgerTotals *totals)
 	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
 }
 
-/* Is the account of a group for the caller's eyes? */
+/* May the caller see the account of a group? */
 static bool
 client_is_visible(const ClientEntry *entry)
 {
@@ -133,8 +133,8 @@ client_is_visible(const ClientEntry *entry)
 }
 
 /*
- * datid to client_addr.  A row of evicted groups has no role, and its application_name
- * says what it is.
+ * The columns datid to client_addr.  An evicted row has no role, and its
+ * application_name says what it is.
  */
 static void
 client_identity(RowBuilder *row, const ClientEntry *entry)
@@ -148,7 +148,7 @@ client_identity(RowBuilder *row, const ClientEntry *entry)
 		row_null_last(row, 1);
 }
 
-/* The row of a window has no failed connections. */
+/* The account's columns; over a window there are no failed connections. */
 static void
 client_account(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 failed)
 {
@@ -191,10 +191,7 @@ client_row(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 fail
 	row_emit(row);
 }
 
-/*
- * Connections that failed, where the names that were asked for exist: rows in which
- * nothing else is counted.
- */
+/* Rows with nothing but the failed connections to names that exist. */
 static void
 failed_rows(RowBuilder *row)
 {
@@ -216,9 +213,9 @@ failed_rows(RowBuilder *row)
 }
 
 /*
- * One row per client group; and one per role, database and address of failed
- * connections.  pgnetlat_clients_last() is this, too, with the length of a window, but
- * without the latter.
+ * One row per client group, and one per role, database and address of failed
+ * connections.  It is also pgnetlat_clients_last(), with the length of a
+ * window and without the failed connections.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_clients);
 
@@ -243,7 +240,7 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Nobody has looked at the encoding of what came with a start-up packet. */
+/* A name from a start-up packet, whose encoding has not been checked. */
 static void
 row_typed_name(RowBuilder *row, const char *column, char *name)
 {
@@ -259,8 +256,8 @@ row_typed_name(RowBuilder *row, const char *column, char *name)
 }
 
 /*
- * One row per names and address; one more without any for those that found no
- * place.  What strangers have typed is not for everybody.
+ * One row per pair of names and address, and an evicted row without them.
+ * Names that strangers have typed are not for everybody.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_failed_connections);
 
@@ -290,7 +287,7 @@ pgnetlat_failed_connections(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Fill in an address, if it is one of a single host. */
+/* Fill in an address; false if it is a network's. */
 static bool
 set_pattern_address(ClientPattern *pattern, inet *address)
 {
@@ -300,8 +297,8 @@ set_pattern_address(ClientPattern *pattern, inet *address)
 }
 
 /*
- * Forget what client groups have counted so far: those that have all that was
- * given.  Returns how many there are.
+ * Forget what matching client groups have counted.  Returns the number of
+ * groups.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_reset_clients);
 
@@ -322,7 +319,7 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("client_addr must be the address of a host, not of a network")));
-	/* no group is of database or role 0 */
+	/* no group has database or role 0 */
 	if ((!PG_ARGISNULL(0) && !OidIsValid(pattern.datid)) ||
 		(!PG_ARGISNULL(1) && !OidIsValid(pattern.userid)))
 		PG_RETURN_INT64(0);
@@ -354,8 +351,8 @@ histogram_row(RowBuilder *row, const ClientEntry *group, ClientMetric metric, Da
 }
 
 /*
- * One row per client group and metric, with arrays of the buckets; in
- * seconds, as Prometheus wants them.  Only groups that the caller may see.
+ * One row per client group and metric, with arrays of buckets, in seconds as
+ * in Prometheus; only for groups that the caller may see.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_histogram);
 
@@ -398,7 +395,7 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_timestamp(row, "bucket_start", interval->start);
 	row_timestamp(row, "bucket_end", interval->end);
 	row_oid(row, "datid", values->datid);
-	/* a database's sums are of many roles */
+	/* an evicted row has the sums of many roles */
 	if (rows_may_see(InvalidOid))
 	{
 		row_account(row, totals, NULL);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * blockers_view.c
- *	  The SQL function about who held up others.
+ *	  The SQL function for holders.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -14,8 +14,8 @@
 #include "rows.h"
 
 /*
- * Who held up others is for the eyes of those who may see that session; others
- * learn that there is something.
+ * Only those who may see the holder's session learn who it is; others see that
+ * there is one.
  */
 static void
 blocker_row(RowBuilder *row, const BlockerEntry *entry)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * pool_view.c
- *	  SQL functions about how many sessions are busy at once.
+ *	  SQL functions for pools: how many sessions are busy at once.
  *
- * Who may not see a role's sessions learns how many there are, as in
- * pgnetlat_sessions.  Not how many are busy: whoever polls that could time each
- * query.  That goes for the sums over all roles as well.
+ * Those who may not see a role's sessions see their number, as in
+ * pgnetlat_sessions, but not how many are busy: anyone who polls that could
+ * time each query.  The same is true of the sums over all roles.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -22,7 +22,7 @@
 #include "sampler.h"
 #include "utils/lsyscache.h"
 
-/* NULL if nothing is known. */
+/* A level; NULL if not known. */
 static void
 row_level(RowBuilder *row, const char *column, int64 level)
 {
@@ -31,7 +31,7 @@ row_level(RowBuilder *row, const char *column, int64 level)
 		row_null_last(row, 1);
 }
 
-/* What the distribution says; of evicted pools, which have none, nothing. */
+/* The columns from the distribution, which evicted pools don't have. */
 static void
 pool_levels(RowBuilder *row, const Pool *pool)
 {
@@ -48,7 +48,7 @@ pool_levels(RowBuilder *row, const Pool *pool)
 		row_level(row, columns[i], level);
 	}
 	row_int64(row, "busy_max", pool->busy_max);
-	/* for 99.9 % of the time; no connections serve nobody */
+	/* enough for 99.9 % of the time, and at least 1 */
 	row_int64(row, "pool_size", Max(level, 1));
 	if (pool->is_evicted || time == 0)
 		row_null_last(row, lengthof(columns) + 3);
@@ -79,9 +79,9 @@ pool_row(RowBuilder *row, const Pool *pool, bool is_sampled, bool is_window)
 }
 
 /*
- * One row per database and role with sessions, now or before; one for all
- * sessions; and one for pools that were evicted, if there are any.  Over a window
- * if the function has a parameter (pgnetlat_pools_last), with its length.
+ * One row per database and role that has or had sessions, one for all
+ * sessions, and an evicted row if there is one.  With a parameter
+ * (pgnetlat_pools_last), over a window, and with the window's length.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_pools);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rows.c
- *	  See rows.h.
+ *	  Builds rows, and checks permissions, for the SQL functions.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -36,7 +36,7 @@ rows_require_preload(void)
 				 errhint("Add \"pgnetlat\" to that parameter and restart the server.")));
 }
 
-/* Start a set of rows, whose columns come from the SQL declaration. */
+/* Start a set of rows, with the columns of the SQL declaration. */
 void
 rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
 {
@@ -48,10 +48,9 @@ rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
 }
 
 /*
- * Does what was filled in belong in these columns?  A declaration with another
- * number of columns belongs to another version of the library.  A name that
- * differs from the declaration's is our mistake: two columns of one type, swapped
- * in C or in SQL, would otherwise go unnoticed.
+ * Check a row against the declaration.  Another number of columns means
+ * another version of the library.  Another name is our own mistake: otherwise
+ * two columns of one type, swapped in C or in SQL, would go unnoticed.
  */
 void
 rows_check_columns(RowBuilder *row, TupleDesc declared)
@@ -70,7 +69,7 @@ rows_check_columns(RowBuilder *row, TupleDesc declared)
 	{
 		const char *name = NameStr(TupleDescAttr(declared, i)->attname);
 
-		/* the rest of a row that is not for the caller's eyes has no names */
+		/* columns of a row that the caller may not see have no names */
 		if (row->columns[i] == NULL)
 			row->checked = false;
 		else if (strcmp(name, row->columns[i]) != 0)
@@ -106,14 +105,14 @@ row_null(RowBuilder *row, const char *column)
 	row->nulls[row->column++] = true;
 }
 
-/* The columns filled in last turn out to be unknown. */
+/* Set the last "columns" columns to NULL. */
 void
 row_null_last(RowBuilder *row, int columns)
 {
 	memset(&row->nulls[row->column - columns], true, columns);
 }
 
-/* Nothing more in this row is for the caller's eyes. */
+/* Set the rest of the row to NULL. */
 void
 row_null_rest(RowBuilder *row)
 {
@@ -199,7 +198,7 @@ row_ms(RowBuilder *row, const char *column, int64 nanoseconds)
 	row_float8(row, column, nanoseconds / (double) NS_PER_MS);
 }
 
-/* A round trip; NULL where none is known. */
+/* A round trip; NULL if not known. */
 void
 row_rtt(RowBuilder *row, const char *column, int64 nanoseconds)
 {
@@ -208,7 +207,7 @@ row_rtt(RowBuilder *row, const char *column, int64 nanoseconds)
 		row_null_last(row, 1);
 }
 
-/* How long ago a window began. */
+/* The length of a window that began at "since". */
 void
 row_window_time(RowBuilder *row, TimestampTz since)
 {
@@ -235,7 +234,7 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	row_datum(row, column, InetPGetDatum(result));
 }
 
-/* datid, datname, usesysid, usename; NULL where there is none by now. */
+/* datid, datname, usesysid, usename; a name is NULL if it no longer exists. */
 void
 row_database_and_role(RowBuilder *row, Oid datid, Oid role)
 {
@@ -246,8 +245,8 @@ row_database_and_role(RowBuilder *row, Oid datid, Oid role)
 }
 
 /*
- * server_share, network_share, client_share of the time that was not idle and
- * is not pending; NULL if there was none.
+ * server_share, network_share, client_share of the time that is neither idle
+ * nor pending; NULL if there is none.
  */
 static void
 row_shares(RowBuilder *row, const LedgerTotals *totals)
@@ -277,8 +276,8 @@ row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
 }
 
 /*
- * The columns that all accounts have: counts, times with their sum, and shares.
- * "pending" may be NULL: that account has no such column.
+ * The columns of every account: counts, times with their sum, and shares.
+ * "pending" is NULL if the account has no such column.
  */
 void
 row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
@@ -310,10 +309,7 @@ compare_intervals(const Interval *a, const Interval *b)
 											 IntervalPGetDatum(b)));
 }
 
-/*
- * How much of the past a caller asks for, in nanoseconds: more than nothing,
- * and no more than is kept.
- */
+/* The length of the window that a caller asks for, in nanoseconds. */
 int64
 rows_window_length(const Interval *duration)
 {
@@ -330,13 +326,16 @@ rows_window_length(const Interval *duration)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must not be more than 15 minutes"),
 				 errhint("Use pgnetlat_history for earlier times.")));
-	/* the terms may be large (1 day - 23:59:50), their sum is not */
+	/* the terms may be large (1 day - 23:59:50), but not their sum */
 	return (duration->time +
 			((int64) duration->month * DAYS_PER_MONTH + duration->day) * USECS_PER_DAY) *
 		NS_PER_US;
 }
 
-/* Core's rule for pg_stat_activity: HAS_PGSTAT_PERMISSIONS in pgstatfuncs.c. */
+/*
+ * May the caller see sessions of this role?   See HAS_PGSTAT_PERMISSIONS in
+ * pgstatfuncs.c.
+ */
 bool
 rows_may_see(Oid role)
 {

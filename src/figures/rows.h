@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rows.h
- *	  What the SQL functions share: building rows, units,
- *	  permissions.
+ *	  What the SQL functions share: rows, units and permissions.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -20,12 +19,12 @@
 
 /*
  * A row under construction, filled from left to right, each column with its
- * name in SQL: the first row that has them all is compared with the declaration.
+ * name in SQL.  The first complete row is compared with the declaration.
  */
 typedef struct RowBuilder
 {
 	ReturnSetInfo *result;
-	bool		checked;		/* columns are the declared ones */
+	bool		checked;		/* column names match the declaration */
 	int			column;
 	const char *columns[ROW_MAX_COLUMNS];	/* names */
 	Datum		values[ROW_MAX_COLUMNS];

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * views.c
- *	  SQL functions about the live sessions and about the extension itself.
+ *	  SQL functions for live sessions and for the extension itself.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -48,7 +48,7 @@ static const char *const transport_names[] = {
 	[TRANSPORT_GSS] = "gss",
 };
 
-/* Who uses the session, and through which pooler. */
+/* The client of a session, and the pooler in front of it. */
 typedef struct SessionUser
 {
 	ClientKey	key;
@@ -66,7 +66,10 @@ session_user_of(const SlotObservation *observation, SessionUser *user)
 	clients_set_name(&user->key, name, &user->pooler, &user->client);
 }
 
-/* As in pg_stat_activity, but for a pooler's client, whose port is not always known. */
+/*
+ * As in pg_stat_activity, except for a pooler's client, whose port is not
+ * always known.
+ */
 static void
 session_port(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
@@ -78,7 +81,7 @@ session_port(RowBuilder *row, const SlotObservation *observation, const SessionU
 		row_null_last(row, 1);
 }
 
-/* Where from, since when, doing what. */
+/* The columns client_addr to stats_since. */
 static void
 session_state(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
@@ -91,7 +94,7 @@ session_state(RowBuilder *row, const SlotObservation *observation, const Session
 	row_timestamp(row, "stats_since", observation->stats_since);
 }
 
-/* What the kernel says; NULL where it says nothing. */
+/* What the kernel says about the connection; NULL where it says nothing. */
 static void
 session_connection(RowBuilder *row, const SlotObservation *observation)
 {
@@ -117,7 +120,7 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 	row_exec_parts(row, &observation->account.totals);
 }
 
-/* Whom it holds up and waits for, what its connection has cost, and its pooler. */
+/* The columns about lock waits, the cost of the connection, and the pooler. */
 static void
 session_surroundings(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
@@ -140,9 +143,9 @@ session_surroundings(RowBuilder *row, const SlotObservation *observation, const 
 }
 
 /*
- * Everybody sees what pg_stat_activity shows to everybody.  The account is for some
- * eyes only: who polls its times and bytes learns when each query ran, for how long,
- * and how much it returned.
+ * Everybody sees what pg_stat_activity shows to everybody.  Not everybody may
+ * see the account: anyone who polls its times and byte counts learns when each
+ * query ran, for how long, and how much it returned.
  */
 static void
 session_row(RowBuilder *row, const SlotObservation *observation, bool is_window)
@@ -170,8 +173,8 @@ session_row(RowBuilder *row, const SlotObservation *observation, bool is_window)
 }
 
 /*
- * One row per connected client backend.  pgnetlat_sessions_last() is this, too, with
- * the length of a window.
+ * One row per connected client backend.  It is also pgnetlat_sessions_last(),
+ * with the length of a window.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_sessions);
 
@@ -194,7 +197,7 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The names of a sample; no event means that it was running, on a processor. */
+/* The wait event of a sample.  No event means CPU. */
 static void
 wait_names(RowBuilder *row, const WaitSample *sample)
 {
@@ -251,14 +254,14 @@ pgnetlat_waits(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Another record of the same exchange. */
+/* Add another record of the same exchange. */
 static void
 continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 {
 	exchange->exec += next->exec;
 	exchange->send += next->send;
 	exchange->recv += next->recv;
-	/* only the last one has a wait after it, but any may have a turn */
+	/* only the last record is followed by a wait, but any may be by a turn */
 	exchange->network += next->network;
 	exchange->client = next->client;
 	exchange->idle = next->idle;
@@ -272,10 +275,10 @@ continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 }
 
 /*
- * Find the next exchange that is there as a whole, and put its records
- * together; returns how many records were used up, or 0 if there is none.
- * The beginning of the oldest one may have been overwritten, the latest one
- * may not be over, and a reset or a lack of room may have taken records.
+ * Find the next complete exchange, and join its records.  Returns the number
+ * of records consumed, or 0 if there is none.  The beginning of the oldest
+ * exchange may have been overwritten, the latest one may be in progress, and a
+ * reset or lack of room may have removed records.
  */
 static int
 next_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
@@ -320,8 +323,8 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 }
 
 /*
- * The flight recorder of one session; no row if there is none with this
- * process ID, or the caller may not see it.
+ * The flight recorder of one session.  No rows if there is no session with
+ * this process ID, or the caller may not see it.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_recent);
 
@@ -346,7 +349,7 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 
 	records = recorder_copy(slot, &count);
 
-	/* another session may have taken the slot meanwhile, of another role */
+	/* another role's session may have taken the slot meanwhile */
 	if (!slot_observe(slot, &after) || after.session != observation.session)
 		return (Datum) 0;
 	for (const FlightRecord *next = records;
@@ -408,8 +411,8 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 }
 
 /*
- * Forget what one session has counted so far.  NULL if there is none with this
- * process ID.
+ * Forget what one session has counted so far.  NULL if there is no session
+ * with this process ID.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_reset_session);
 Datum

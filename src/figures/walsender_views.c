@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * walsender_views.c
- *	  What the kernel says of the sockets of walsenders.
+ *	  The SQL function for walsenders' sockets.
  *
- * The function pgnetlat_walsender_sockets() is one half of the view
- * pgnetlat_walsenders; the other is core's pg_stat_replication.  All figures are
- * the kernel's, since the connection began, the time until now included.
+ * The view pgnetlat_walsenders joins pgnetlat_walsender_sockets() with
+ * pg_stat_replication.  All figures are the kernel's, from the beginning of
+ * the connection until now.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -33,8 +33,9 @@ row_socket(RowBuilder *row, const TcpInfo *info)
 }
 
 /*
- * One row per walsender over TCP that the kernel knows.  It is asked about all of
- * them before the first row is built: an error must not leave a socket open.
+ * One row per walsender over TCP that the kernel knows.  The kernel is asked
+ * about all of them before the first row is built, since an error must not
+ * leave a socket open.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_walsender_sockets);
 

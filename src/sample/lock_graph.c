@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * lock_graph.c
- *	  See lock_graph.h.
+ *	  Finds the root of a chain of lock waits.
  *
- * A wait is blocked by whoever holds the lock in a conflicting mode (hard), and
- * by whoever has waited longer for a conflicting mode (soft), as in
- * pg_blocking_pids().  What blocks one member of a lock group blocks the group,
- * and its members do not block each other.
+ * A wait is blocked by the processes that hold the lock in a conflicting mode
+ * (hard), and by those that have waited longer for a conflicting mode (soft),
+ * as in pg_blocking_pids().  What blocks one member of a lock group blocks the
+ * group, and its members do not block each other.
  *
- * The root of a wait is a holder that waits for nothing.  All of a wait's
- * blockers have to go before it ends, so any of them leads to a root; hard ones
- * are followed first, since the order of a queue is known only by when its
- * waits began, and the deadlock detector may have changed it.  Where one leads
- * in a circle (a deadlock that has not been broken yet) the next one is tried.
+ * The root of a wait is a holder that waits for nothing.  A wait ends only
+ * when all of its blockers are gone, so any of them leads to a root.  Hard
+ * blockers are followed first: the order of a queue is inferred from when its
+ * waits began, and the deadlock detector may have changed it.  If a blocker
+ * leads in a circle (a deadlock that has not been broken yet), the next one is
+ * tried.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,8 +26,8 @@
 
 struct LockGraph
 {
-	LockInstance *end;			/* behind the last instance */
-	LockInstance **waits;		/* instances that wait, by process */
+	LockInstance *end;			/* after the last instance */
+	LockInstance **waits;		/* waiting instances, sorted by process */
 	int			wait_count;
 };
 
@@ -53,8 +54,8 @@ compare_processes(const void *a, const void *b)
 }
 
 /*
- * Each process has at most one instance per lock; locks that nobody awaits may be
- * left out.  The instances are sorted, and must last as long as the graph.
+ * Build the graph, which sorts the instances and refers to them.  Each process
+ * has at most one instance per lock; locks that nobody awaits may be left out.
  */
 LockGraph *
 lock_graph_build(LockInstance *instances, int count)
@@ -79,7 +80,7 @@ lock_graph_build(LockInstance *instances, int count)
 	return graph;
 }
 
-/* The wait of a process; NULL if it waits for no lock. */
+/* Find the wait of a process; NULL if it is not waiting for a lock. */
 static LockInstance *
 wait_of(const LockGraph *graph, int process)
 {
@@ -92,9 +93,10 @@ wait_of(const LockGraph *graph, int process)
 }
 
 /*
- * Follow a wait.  Its queue is gone through for who holds the lock, for who has
- * awaited it longer, and if there is nobody for who went ahead: the lock manager lets
- * those do so who hold a lock that others ahead of them wait for.
+ * Find the root of a wait.  Its queue is searched for holders of the lock,
+ * then for processes that have waited longer, and finally for any other: the
+ * lock manager lets a process go ahead in the queue if it holds a lock that
+ * those ahead of it wait for.
  */
 static LockInstance *
 find_root(const LockGraph *graph, LockInstance *wait)
@@ -127,7 +129,8 @@ find_root(const LockGraph *graph, LockInstance *wait)
 }
 
 /*
- * Whom does a process wait for?  NULL if it does not wait, or nobody can tell.
+ * Find the root that a process waits for; NULL if it does not wait, or its
+ * root is not known.
  */
 LockInstance *
 lock_graph_root(const LockGraph *graph, int process)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock_graph.h
- *	  Who is at the root of the chain of lock waits that a process is in?
+ *	  Finds the root of the chain of lock waits that a process is in.
  *
  * Pure functions over a copy of the lock manager's table.
  *
@@ -12,26 +12,27 @@
 #ifndef PGNETLAT_LOCK_GRAPH_H
 #define PGNETLAT_LOCK_GRAPH_H
 
-/* What one process has to do with one lock. */
+/* One process's locks and wait on one lockable object. */
 typedef struct LockInstance
 {
 	int			lock;			/* number of the lock */
-	int			process;		/* leader of the process's lock group; 0: a
+	int			process;		/* process ID of its lock group's leader; 0: a
 								 * prepared transaction */
-	uint32		held;			/* mask of the modes that it holds */
-	uint32		conflicts;		/* mask of the modes that conflict with the
-								 * one it awaits */
-	int			awaited;		/* that mode; 0: it awaits none */
-	int64		since;			/* when that wait began */
+	uint32		held;			/* mask of modes held */
+	uint32		conflicts;		/* mask of modes that conflict with the
+								 * awaited one */
+	int			awaited;		/* awaited mode; 0: none */
+	int64		since;			/* when the wait began */
 
-	/* for the caller */
+	/* for the caller's use */
 	int			source;
 	void	   *holder;
 
 	/* set by lock_graph.c */
-	struct LockInstance *queue; /* the first one of this lock */
-	struct LockInstance *root;	/* of a wait; NULL: none, or not known yet */
-	bool		followed;		/* root has been looked for */
+	struct LockInstance *queue; /* first instance of this lock */
+	struct LockInstance *root;	/* root of a wait; NULL: none, or not known
+								 * yet */
+	bool		followed;		/* root has been searched for */
 } LockInstance;
 
 typedef struct LockGraph LockGraph;

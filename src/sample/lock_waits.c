@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * lock_waits.c
- *	  See lock_waits.h.
+ *	  Finds out for whom sessions wait, and books their waits on the
+ *	  holders.
  *
- * A round is one call of core's GetLockStatusData(), behind pg_locks, which
- * shares all partition locks of the lock manager for a moment.
- * (GetBlockerStatusData(), behind pg_blocking_pids(), answers for one process:
- * to ask it about all takes time in proportion to the square of their number,
- * and it does not say when their waits began.)
+ * A round is one call of GetLockStatusData(), which is behind pg_locks and
+ * briefly takes all partition locks of the lock manager in shared mode.
+ * (GetBlockerStatusData(), which is behind pg_blocking_pids(), answers for one
+ * process: calling it for all processes takes quadratic time, and it does not
+ * say when their waits began.)
  *
- * All here is the worker's own memory.  PGPROCs and core's entries of backends' status
- * are in shared memory for good, so those of processes that have ended may be looked
- * at; whose they are is checked.
+ * All data here is in the worker's private memory.  PGPROCs and core's status
+ * entries stay valid memory after their processes have ended, so they may be
+ * read at any time; we check that they still belong to the same process.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -33,63 +34,65 @@
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 
-/* Rounds are at least this far apart, and take no more than this part of the time. */
+/*
+ * Rounds are at least this far apart, and take no more than 1/ROUND_SHARE of
+ * the time.
+ */
 #define ROUND_INTERVAL_NS		(250 * NS_PER_MS)
 #define ROUND_SHARE				1000
 
 #define FLUSH_INTERVAL_NS		(250 * NS_PER_MS)
 
-/* Time that is attributed to nobody is forgotten if nobody waits for so long. */
+/* Unattributed time is dropped if no session waits for this long. */
 #define UNATTRIBUTED_NS			(10 * NS_PER_S)
 
-/* A process, or a prepared transaction, that others wait for. */
+/* A process or prepared transaction that others wait for. */
 typedef struct Holder
 {
 	PGPROC	   *proc;			/* must be first: the key */
 	int			pid;			/* 0: a prepared transaction */
-	volatile PgBackendStatus *status;	/* NULL: there is none */
-	int			status_changecount; /* as of when the key was made */
+	volatile PgBackendStatus *status;	/* NULL: none */
+	int			status_changecount; /* when the key was made */
 	int			slot;			/* -1: not a session of ours */
 	uint64		session;
 	BlockerKey	key;
-	int64		looked_at;		/* the latest tick at which it was looked at */
-	int64		sessions;		/* so many waited for it at that tick */
-	int64	   *part;			/* of "fresh", what it was doing; NULL: not
-								 * known */
-	BlockerCounters fresh;		/* not flushed yet, under this key ... */
-	int64		held_up;		/* ... and in all */
+	int64		looked_at;		/* latest tick at which anybody waited for it */
+	int64		sessions;		/* sessions that waited for it at that tick */
+	int64	   *part;			/* the part of "fresh" for what it was doing;
+								 * NULL: not known */
+	BlockerCounters fresh;		/* not flushed yet, for the current key ... */
+	int64		held_up;		/* ...  and for all keys */
 } Holder;
 
-/* The wait for a lock of the session in a slot. */
+/* The lock wait of the session in a slot. */
 typedef struct LockWait
 {
-	dlist_node	node;			/* of all that wait */
+	dlist_node	node;			/* in the list "waiting" */
 	bool		listed;
 	bool		noted;			/* seen waiting in this tick */
 	uint64		session;
-	TimestampTz started;		/* as in PGPROC; 0: it does not wait */
-	int64		booked;			/* up to here it is, on whoever held the lock */
-	int64		blamed_from;	/* since then, on this holder: */
+	TimestampTz started;		/* as in PGPROC; 0: not waiting */
+	int64		booked;			/* the wait is booked up to here */
+	int64		blamed_from;	/* and on this holder since then: */
 	Holder	   *holder;			/* NULL: not known */
-	LocalTransactionId lxid;	/* of the transaction in which it holds the
-								 * lock */
-	bool		outlives;		/* a lock that may outlive that */
+	LocalTransactionId lxid;	/* transaction in which it holds the lock */
+	bool		outlives;		/* the lock may outlive that transaction */
 } LockWait;
 
 static LockWait *waits = NULL;	/* by slot */
 static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 static HTAB *holders = NULL;
-static int	unknown = 0;		/* so many wait for nobody knows whom */
-static int64 unattributed = 0;	/* waited for somebody who is not known */
-static int64 latest_tick = 0;	/* at which somebody waited */
+static int	unknown = 0;		/* waits without a known holder */
+static int64 unattributed = 0;	/* time waited for unknown holders */
+static int64 latest_tick = 0;	/* latest tick at which any session waited */
 static int64 next_round = 0;
 static int64 next_flush = 0;
-static uint32 generation = 0;	/* of resets, of all that is not flushed */
+static uint32 generation = 0;	/* reset generation of what is not flushed */
 static MemoryContext round_context = NULL;
 
-/* The session's slot says whom it waits for. */
+/* Publish in a session's slot for whom it waits. */
 static void
-tell_session(int slot, uint64 session, int blocked_by)
+publish_blocker(int slot, uint64 session, int blocked_by)
 {
 	SlotSampled *sampled = slot_sampled_begin(slot, session, generation);
 
@@ -99,7 +102,7 @@ tell_session(int slot, uint64 session, int blocked_by)
 	slot_sampled_end(slot);
 }
 
-/* What the worker before this one has told is over. */
+/* Start with no waits: what a previous worker has published is void. */
 void
 lock_waits_init(void)
 {
@@ -111,13 +114,11 @@ lock_waits_init(void)
 										  ALLOCSET_DEFAULT_SIZES);
 	generation = slot_generation();
 	for (int i = 0; i < slot_count(); i++)
-		tell_session(i, slot_get(i)->sampled.session, SLOT_NOT_BLOCKED);
+		publish_blocker(i, slot_get(i)->sampled.session, SLOT_NOT_BLOCKED);
 	blockers_begin_pass();
 }
 
-/*
- * The session in a slot has just been seen waiting for a lock.
- */
+/* Note that the session in a slot has just been seen waiting for a lock. */
 void
 lock_waits_note(int slot)
 {
@@ -135,7 +136,7 @@ lock_waits_note(int slot)
  * ---------------------------------------------------------------------------
  */
 
-/* Add what a holder has kept under its present key to the shared table. */
+/* Add what was counted for a holder's current key to the shared table. */
 static void
 flush_counters(Holder *holder, int64 sessions)
 {
@@ -155,9 +156,10 @@ set_key(Holder *holder, const BlockerKey *key)
 }
 
 /*
- * What core's status says of a process, if that has changed; where it is just
- * changing, at the next tick.  While a statement's identifier is not known yet, it is
- * booked under the one before.
+ * Update a holder's key from core's status of its process, if that has
+ * changed.  If it is changing just now, that is done at the next tick.  A
+ * statement whose identifier is not known yet is booked under the previous
+ * one.
  */
 static void
 describe_process(Holder *holder)
@@ -172,7 +174,7 @@ describe_process(Holder *holder)
 
 	if (status == NULL)
 	{
-		/* a prepared transaction's PGPROC says whose it is */
+		/* a prepared transaction's PGPROC has its database and role */
 		key = holder->key;
 		key.client.datid = holder->proc->databaseId;
 		key.client.userid = holder->proc->roleId;
@@ -201,7 +203,7 @@ describe_process(Holder *holder)
 	set_key(holder, &key);
 }
 
-/* Which part of what is waited for it does a session account for at this tick? */
+/* The part for which a session holds up others at this tick. */
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {
@@ -226,7 +228,7 @@ part_of_session(Holder *holder, int64 now)
 	return NULL;
 }
 
-/* Who is it, and what is it doing at this tick? */
+/* Find out who a holder is, and what it is doing at this tick. */
 static void
 look_at_holder(Holder *holder, int64 now)
 {
@@ -247,7 +249,7 @@ add_time(Holder *holder, int64 time)
 		*holder->part += time;
 }
 
-/* Core's status of a process; NULL if there is none. */
+/* Find core's status entry of a process; NULL if there is none. */
 static volatile PgBackendStatus *
 find_status(int pid)
 {
@@ -261,7 +263,7 @@ find_status(int pid)
 	return NULL;
 }
 
-/* Whose lock is it?  NULL if that one has ended. */
+/* Find the process or prepared transaction of a lock; NULL if it has ended. */
 static PGPROC *
 find_proc(const LockInstanceData *lock)
 {
@@ -281,7 +283,7 @@ find_proc(const LockInstanceData *lock)
 	return NULL;
 }
 
-/* Who holds a lock; NULL if nobody any more. */
+/* Find or make the holder of a lock; NULL if it has ended. */
 static Holder *
 find_holder(const LockInstanceData *lock)
 {
@@ -314,7 +316,7 @@ find_holder(const LockInstanceData *lock)
  * ---------------------------------------------------------------------------
  */
 
-/* It was seen for the last time at the tick before. */
+/* End a wait that was last seen at the previous tick. */
 static void
 end_wait(LockWait *wait, int64 seen_at)
 {
@@ -322,12 +324,12 @@ end_wait(LockWait *wait, int64 seen_at)
 		return;
 	if (wait->holder == NULL)
 		unattributed += Max(seen_at - wait->booked, 0);
-	tell_session(wait - waits, wait->session, SLOT_NOT_BLOCKED);
+	publish_blocker(wait - waits, wait->session, SLOT_NOT_BLOCKED);
 	wait->started = 0;
 	wait->holder = NULL;
 }
 
-/* Does the holder that is known still hold the lock? */
+/* Does the known holder still hold the lock? */
 static bool
 is_held(const LockWait *wait)
 {
@@ -337,7 +339,7 @@ is_held(const LockWait *wait)
 		(wait->outlives || compat_lxid(holder->proc) == wait->lxid);
 }
 
-/* What was waited since it was booked is the holder's. */
+/* Book the time that is not booked yet on the holder. */
 static void
 book_wait(LockWait *wait, int64 now)
 {
@@ -397,7 +399,7 @@ go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
  * ---------------------------------------------------------------------------
  */
 
-/* The locks that somebody waits for, with a number each. */
+/* The locks that are waited for, numbered. */
 typedef struct AwaitedLock
 {
 	LOCKTAG		tag;			/* must be first */
@@ -434,7 +436,7 @@ build_graph(const LockData *data)
 		AwaitedLock *lock = hash_search(awaited, &source->locktag, HASH_FIND, NULL);
 		LockInstance *instance = &instances[count];
 
-		/* nobody waits for what the fast path has granted */
+		/* locks granted by the fast path have no waiters */
 		if (lock == NULL || source->fastpath)
 			continue;
 		count++;
@@ -444,7 +446,7 @@ build_graph(const LockData *data)
 		instance->awaited = source->waitLockMode;
 		instance->conflicts = source->waitLockMode == NoLock ? 0 :
 			GetLockTagsMethodTable(&source->locktag)->conflictTab[source->waitLockMode];
-		/* not set yet: it has just begun */
+		/* 0: not set yet, since the wait has just begun */
 		instance->since = source->waitStart == 0 ? PG_INT64_MAX : source->waitStart;
 		instance->source = i;
 		instance->holder = NULL;
@@ -453,8 +455,8 @@ build_graph(const LockData *data)
 }
 
 /*
- * A wait has a root, which may be the holder that is known.  If none was, it gets its
- * share of what others have waited for nobody knows whom.
+ * Set a wait's holder, which may be the known one.  If none was known, the
+ * holder also gets its share of the unattributed time.
  */
 static void
 set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 share, int64 now)
@@ -462,10 +464,10 @@ set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 s
 	bool		was_unknown = wait->holder == NULL;
 
 	wait->outlives = lock->locktag.locktag_type == LOCKTAG_ADVISORY;
-	/* that of a parallel worker is its leader's */
+	/* a parallel worker's transaction is its leader's */
 	wait->lxid = lock->pid == lock->leaderPid ? COMPAT_LOCK_LXID(lock) :
 		compat_lxid(holder->proc);
-	tell_session(wait - waits, wait->session, holder->pid);
+	publish_blocker(wait - waits, wait->session, holder->pid);
 	if (wait->holder == holder)
 		return;
 	wait->holder = holder;
@@ -478,7 +480,7 @@ set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 s
 }
 
 static void
-make_round(int64 now)
+do_round(int64 now)
 {
 	MemoryContext old = MemoryContextSwitchTo(round_context);
 	int64		cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID);
@@ -487,7 +489,7 @@ make_round(int64 now)
 	LockGraph  *graph;
 	dlist_iter	iter;
 
-	next_round = now + ROUND_INTERVAL_NS;	/* also after an error */
+	next_round = now + ROUND_INTERVAL_NS;	/* even after an error */
 	data = GetLockStatusData();
 	graph = build_graph(data);
 	dlist_foreach(iter, &waiting)
@@ -513,9 +515,9 @@ make_round(int64 now)
  * ---------------------------------------------------------------------------
  */
 
-/* Whom nobody waited for at this tick has no more to tell. */
+/* Flush all holders, and forget those for which no session waits. */
 static void
-flush(int64 now)
+flush_holders(int64 now)
 {
 	HASH_SEQ_STATUS scan;
 	Holder	   *holder;
@@ -541,7 +543,7 @@ flush(int64 now)
 	next_flush = now + FLUSH_INTERVAL_NS;
 }
 
-/* Everything has been reset: waits go on, from then on. */
+/* Apply a reset of everything: waits count from then on. */
 static void
 apply_reset(void)
 {
@@ -568,8 +570,8 @@ apply_reset(void)
 }
 
 /*
- * All sessions that wait have been noted, at a tick that began "now"; the one before
- * was at "before".
+ * Do a tick, which began at "now", after all waiting sessions have been noted;
+ * the previous one was at "before".
  */
 void
 lock_waits_tick(int64 now, int64 before, int64 clock_offset)
@@ -596,7 +598,7 @@ lock_waits_tick(int64 now, int64 before, int64 clock_offset)
 		dlist_delete(&wait->node);
 	}
 	if (!dlist_is_empty(&waiting) && now >= next_round)
-		make_round(now);
+		do_round(now);
 	if (now >= next_flush || dlist_is_empty(&waiting))
-		flush(now);
+		flush_holders(now);
 }

@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * lock_waits.h
- *	  Which sessions wait for a lock, for how long, and for whom.
+ *	  Finds out which sessions wait for a lock, for how long, and for whom.
  *
- * Only the worker knows.  At each tick it notes which sessions it sees waiting
- * in the lock manager, and adds the time since the tick before to the holder:
- * the root of the chain of lock waits that the session is in, by what the
- * holder is doing at that tick.  So what is booked is right to a tick, as
- * everything that is sampled; a wait that began before the tick before counts
- * from the moment that core has recorded (PGPROC.waitStart).
+ * Each tick of the worker notes which sessions are waiting in the lock
+ * manager, and adds the time since the previous tick to the holder, which is
+ * the root of the session's chain of lock waits, by what the holder is doing
+ * at that tick.  So what is booked is right to a tick.  A wait that began
+ * before the previous tick counts from the moment that core has recorded
+ * (PGPROC.waitStart).
  *
- * Roots are found in rounds, at most four a second, and so seldom that they
- * take no more than a thousandth of a processor's time.  Between two rounds
- * a holder remains one as long as its transaction lasts.  What is waited
- * while nobody is known to hold the lock is added to the holder whom the next
- * round finds.
+ * Roots are found in rounds, at most four a second, and fewer if they would
+ * take more than a thousandth of a processor's time.  Between two rounds, a
+ * holder remains one as long as its transaction lasts.  Time without a known
+ * holder is added to the one that the next round finds.
  *
- * Waits that end before that, as on a contended row, are many and short.  Their
- * time is distributed over the holders whom the next rounds find for other
- * waits that had none, in proportion to these waits: a round comes at random,
- * so it finds each holder as often as others wait for it.  Where no other wait
- * follows within ten seconds, the time is not attributed to anybody.
+ * Waits that end before the next round may be many and short, as on a
+ * contended row.  Their time is distributed over the holders that the next
+ * rounds find for other waits without one, in proportion to these waits: a
+ * round comes at random, so it finds each holder in proportion to the waits
+ * for it.  If no other wait follows within ten seconds, the time is not
+ * attributed.
  *
- * What was added up goes to the shared table (blockers.h) and to the slots of
- * the sessions involved four times a second, and when nobody waits any more.
+ * The sums are flushed to the shared table (blockers.h) and to the holders'
+ * slots four times a second, and when no session waits any more.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sample_connections.c
- *	  Asking the kernel about connections whose backend cannot.
+ *	  Asks the kernel about connections whose backends cannot.
  *
- * A backend that is blocked in sending cannot ask why, and one that waits while its
- * last response is still leaving the kernel does not know that.  The worker asks for
- * them, over socket diagnosis.
+ * A backend that is blocked in sending cannot ask why, and one whose response
+ * is still leaving the kernel does not know when it has left.  The worker asks
+ * for them, by socket diagnosis.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -18,18 +18,18 @@
 #include "tcpinfo.h"
 
 /*
- * At most this many questions to the kernel per sample_interval.  One takes 1 to
+ * The most questions to the kernel per sample_interval.  A question takes 1 to
  * 2 us, so putting many into one message saves little, and a dump of all
- * connections costs more than some hundred questions even where there are few (it
+ * connections costs more than a hundred questions even if there are few (it
  * walks the kernel's table).
  */
 #define QUERIES_PER_INTERVAL	32
 
 /*
- * Where there are more connections to ask about than questions, they take turns:
- * connections are numbered within a tick.
+ * If there are more connections to ask about than questions, they take turns.
+ * Connections are numbered within a tick.
  */
-static int	number = 0;			/* of connections in this tick, so far */
+static int	number = 0;			/* connections so far in this tick */
 static int	turns = 1;			/* ticks until each has been asked about */
 static int	turn = 0;
 
@@ -45,8 +45,8 @@ sample_connections_begin_tick(const Tick *tick)
 }
 
 /*
- * Blocked in sending, or the last response is still leaving the kernel: ask
- * the kernel how it gets on.
+ * Ask the kernel about a session that is blocked in sending, or whose last
+ * response is still leaving the kernel.
  */
 void
 sample_connection(int index, const SlotPublished *view, Tick *tick)

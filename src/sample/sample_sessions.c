@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sample_sessions.c
- *	  See sample_sessions.h.
+ *	  Samples what sessions are doing.
  *
- * A session that was quiet is looked at only now and then.  If something else is
- * found, it had waited until what it does now began, which is known.
+ * A quiet session is looked at only now and then.  When it is found doing
+ * something, it had been waiting until that began, which is known.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -24,16 +24,16 @@
 #include "utils/memutils.h"
 #include "wait_events.h"
 
-/* Who executes for long is attended to so often, but only so many in a tick. */
+/* How often a long execution is attended to, and how many of them per tick. */
 #define ATTEND_NS				NS_PER_S
 #define ATTENDED_PER_TICK		16
 
-/* For so long what was sampled of a statement is kept here, at most. */
+/* How long the samples of a statement are kept here, at most. */
 #define STATEMENT_LAG_NS		(250 * NS_PER_MS)
 
 /*
- * So often quiet sessions are looked at: this far apart, and where there are many
- * of them, so much for each.
+ * The interval between looks at the quiet sessions: this, or if there are many
+ * sessions, this much for each.
  */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
@@ -41,28 +41,29 @@
 /* What the worker remembers of a session. */
 typedef struct Seen
 {
-	/* looked at in each tick: close together */
-	PGPROC	   *proc;			/* NULL: none has been seen */
+	/* read in each tick: close together */
+	PGPROC	   *proc;			/* NULL: not seen yet */
 	SlotDoing	doing;
-	uint32		generation;		/* of resets */
-	bool		quiet;			/* looked at now and then */
-	bool		recorded;		/* the record is of what it executes */
-	bool		record_is_sure; /* it has been looked for twice */
-	int64		due;			/* when it is to be attended to */
+	uint32		generation;		/* reset generation */
+	bool		quiet;			/* not looked at in each tick */
+	bool		recorded;		/* what it executes has a record */
+	bool		record_is_sure; /* the record has been looked for twice */
+	int64		due;			/* when to attend to the session */
 
 	SlotPublished view;
-	uint64		record;			/* number of the one in progress */
-	StatementKey statement;		/* of it these parts were sampled: */
+	uint64		record;			/* number of the record in progress */
+	StatementKey statement;		/* the statement of these sampled parts: */
 	int64		part[NUM_EXEC_PARTS];
-	int64		unplaced[NUM_EXEC_PARTS];	/* of a record that was not begun */
-	int64		flush_at;		/* when they are to be in its entry; 0: there
-								 * are none */
+	int64		unplaced[NUM_EXEC_PARTS];	/* parts of a record that had not
+											 * begun */
+	int64		flush_at;		/* when to add "part" to the statement's
+								 * entry; 0: nothing to add */
 } Seen;
 
 static Seen *all_seen = NULL;	/* by slot */
-static int *slots = NULL;		/* those to look at */
+static int *slots = NULL;		/* slots to look at in this tick */
 static int64 quiet_look_due = 0;
-static int	attended = 0;		/* in this tick */
+static int	attended = 0;		/* long executions, in this tick */
 
 static inline uint32
 wait_event_of(const PGPROC *proc)
@@ -70,7 +71,10 @@ wait_event_of(const PGPROC *proc)
 	return *(const volatile uint32 *) &proc->wait_event_info;
 }
 
-/* False if the slot is free, or its owner is just writing: next time then. */
+/*
+ * Copy what a session has published; false if the slot is free, or the session
+ * is writing just now: then the next tick looks again.
+ */
 static bool
 view_session(const SessionSlot *slot, SlotPublished *view, uint32 *changecount)
 {
@@ -84,7 +88,7 @@ view_session(const SessionSlot *slot, SlotPublished *view, uint32 *changecount)
 	return false;
 }
 
-/* Does the session still do what it was seen doing, as far as anybody can tell? */
+/* Is the session still doing what it was seen doing, as far as is known? */
 static inline bool
 goes_on(int index, const Seen *seen, const Tick *tick)
 {
@@ -109,13 +113,13 @@ state_of(const SlotPublished *view, uint32 event)
 		case LEDGER_WAITING:
 			break;
 	}
-	/* not waiting for its client: a request was read, nothing sent yet */
+	/* not waiting for its client: a request was read, and nothing sent yet */
 	if (event != WAIT_EVENT_CLIENT_READ)
 		return LEDGER_STATE_EXECUTING;
 	return view->ledger.wait.in_xact ? LEDGER_STATE_WAITING_IN_XACT : LEDGER_STATE_WAITING;
 }
 
-/* What a session of which this is seen has been doing since then. */
+/* What a session that is seen like this has been doing since "from". */
 static SlotDoing
 doing_since(const SlotPublished *view, uint32 changecount, uint32 event, int64 from)
 {
@@ -134,7 +138,7 @@ doing_since(const SlotPublished *view, uint32 changecount, uint32 event, int64 f
 
 /*
  * Begin to write what was seen of the session's exchange in progress, until
- * slot_sampled_end(); NULL if the session is gone.
+ * slot_sampled_end().  Returns NULL if the session is gone.
  */
 LedgerSampled *
 sampled_begin(int index, const SlotPublished *view, const Tick *tick)
@@ -156,7 +160,10 @@ sampled_begin(int index, const SlotPublished *view, const Tick *tick)
  * ---------------------------------------------------------------------------
  */
 
-/* Add to the statement's entry what was sampled, and so much of its execution. */
+/*
+ * Add the sampled parts, and "exec" of the execution in progress, to the
+ * statement's entry.
+ */
 static void
 flush_statement(Seen *seen, int64 exec)
 {
@@ -167,7 +174,7 @@ flush_statement(Seen *seen, int64 exec)
 	seen->flush_at = 0;
 }
 
-/* So much time of what was seen was the statement's of the record in progress. */
+/* Book time on the statement of the record in progress. */
 static void
 book_statement(int index, Seen *seen, int64 time)
 {
@@ -193,8 +200,8 @@ book_statement(int index, Seen *seen, int64 time)
 }
 
 /*
- * Which record does the session write?  What it executes is not recorded, if that one
- * is older.
+ * Find the record of what the session executes.  If the latest record is
+ * older, there is none.
  */
 static void
 find_record(int index, Seen *seen, const SlotPublished *view)
@@ -202,7 +209,7 @@ find_record(int index, Seen *seen, const SlotPublished *view)
 	FlightRecord record;
 	uint64		number = recorder_number(index);
 
-	/* of a request of which nothing is published: that will be the next one */
+	/* a request that is not published yet will have the next record */
 	if (view->ledger.phase == LEDGER_WAITING)
 	{
 		seen->record = number + 1;
@@ -218,9 +225,10 @@ find_record(int index, Seen *seen, const SlotPublished *view)
 }
 
 /*
- * How much has been executed of the statement in progress that is not in its entry
- * yet?  It is said to be, next to the session, which leaves it out when the statement
- * is complete; if that has been meanwhile, nothing is added.
+ * How much execution of the statement in progress is not in its entry yet?
+ * The session's slot is told that it is now, so that the session leaves it out
+ * when the statement is complete.  Returns 0 if the statement has completed
+ * meanwhile.
  */
 static int64
 execution_to_add(int index, const Seen *seen, const Tick *tick)
@@ -231,7 +239,7 @@ execution_to_add(int index, const Seen *seen, const Tick *tick)
 	int64		exec;
 	int64		before;
 
-	/* before it is planned nobody knows which one it is */
+	/* a statement is not known before it is planned */
 	if (!seen->recorded || view->ledger.phase != LEDGER_EXECUTING ||
 		view->generation != tick->generation ||
 		!recorder_read(index, seen->record, &record) || record.queryid == 0 ||
@@ -263,10 +271,7 @@ execution_to_add(int index, const Seen *seen, const Tick *tick)
  * ---------------------------------------------------------------------------
  */
 
-/*
- * All execution of the session since it was attached or reset, up to now, where
- * "sampled" is of that.
- */
+/* The session's execution since it was attached or reset, up to now. */
 static int64
 execution(int index, const Seen *seen, const SlotPublished *view, const SlotSampled *sampled,
 		  const Tick *tick)
@@ -275,7 +280,7 @@ execution(int index, const Seen *seen, const SlotPublished *view, const SlotSamp
 		view->ledger.totals.exec + view->ledger.exec : 0;
 	int64		from = view->ledger.since;
 
-	/* a request may have been read of which nothing is published, for long */
+	/* a request may have been read long ago and not be published yet */
 	if (view->ledger.phase == LEDGER_EXECUTING ||
 		(view->ledger.phase == LEDGER_WAITING && seen->view.ledger.phase == LEDGER_WAITING &&
 		 slot_request_began(index, &from)))
@@ -290,9 +295,9 @@ execution(int index, const Seen *seen, const SlotPublished *view, const SlotSamp
 }
 
 /*
- * The session did what it was seen doing until "next" began.  The time is booked to a
- * part of execution only as far as there is execution that is not booked yet: so a
- * session that executes often but briefly is seen in proportion.
+ * Book what the session was seen doing until "next" began.  The time is booked
+ * on a part of execution only as far as there is execution that is not booked
+ * yet, so that a session with frequent short executions is seen in proportion.
  */
 static void
 book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, const Tick *tick)
@@ -318,7 +323,10 @@ book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, co
 	*doing = *next;
 }
 
-/* In an exchange: the backend has been blocked reading from its client since then. */
+/*
+ * In an exchange: the backend has been blocked reading from its client since
+ * "from".
+ */
 static void
 book_receiving(int index, const SlotPublished *view, int64 from, const Tick *tick)
 {
@@ -337,7 +345,7 @@ book_receiving(int index, const SlotPublished *view, int64 from, const Tick *tic
  * ---------------------------------------------------------------------------
  */
 
-/* Has the session's response left the kernel, as far as that is known? */
+/* Has the session's response left the kernel, as far as is known? */
 static bool
 has_drained(const SessionSlot *slot, const SlotPublished *view)
 {
@@ -347,9 +355,9 @@ has_drained(const SessionSlot *slot, const SlotPublished *view)
 		 slot->sampled.ledger.drained);
 }
 
-/* From now on the session is looked at only now and then, unless it does something. */
+/* Make a session quiet, unless it is doing something else by now. */
 static void
-leave_alone(int index, Seen *seen, const Tick *tick)
+make_quiet(int index, Seen *seen, const Tick *tick)
 {
 	seen->quiet = true;
 	flush_statement(seen, 0);
@@ -359,7 +367,7 @@ leave_alone(int index, Seen *seen, const Tick *tick)
 		active_enter(index);
 }
 
-/* For how long has the process waited for a processor?  Asked while it may be. */
+/* Ask how long a process that may be waiting for a processor has done so. */
 static void
 sample_run_queue(int index, const Seen *seen, const Tick *tick)
 {
@@ -376,13 +384,13 @@ sample_run_queue(int index, const Seen *seen, const Tick *tick)
 	slot_sampled_end(index);
 }
 
-/* A session executes for long. */
+/* Attend to a long execution. */
 static void
 attend_execution(int index, Seen *seen, Tick *tick)
 {
 	SlotDoing	doing = seen->doing;
 
-	/* its record may have been begun a moment after that was published */
+	/* its record may have begun just after the exchange was published */
 	if (!seen->record_is_sure)
 	{
 		find_record(index, seen, &seen->view);
@@ -402,7 +410,7 @@ attend_execution(int index, Seen *seen, Tick *tick)
 	flush_statement(seen, execution_to_add(index, seen, tick));
 }
 
-/* A session that does the same as before is due. */
+/* Attend to a session that goes on doing the same, and is due. */
 static void
 attend(int index, Seen *seen, Tick *tick)
 {
@@ -425,19 +433,21 @@ attend(int index, Seen *seen, Tick *tick)
 			if (!has_drained(slot_get(index), view))
 				sample_connection(index, view, tick);
 			else
-				leave_alone(index, seen, tick);
+				make_quiet(index, seen, tick);
 	}
 }
 
-/* ---------------------------------------------------------------------------
- * A session that does something else
+/*
  * ---------------------------------------------------------------------------
+ * A session that changes
+ * ---------------------------------------------------------------------------
+ * /
  */
 
 /*
- * Since when has the session done what it is seen doing now?  Up to then it did what
- * it was seen doing before.  A sample stands for the time since the tick before; how
- * long it has waited for a lock is known.
+ * When did what the session is seen doing begin?  Until then it did what it
+ * was seen doing before.  A sample stands for the time since the previous
+ * tick, but the beginning of a lock wait is known.
  */
 static int64
 began_at(int index, const Seen *seen, const SlotPublished *view, uint32 event, const Tick *tick)
@@ -491,17 +501,17 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 		view->ledger.since + view->ledger.wait.rtt + QUIET_AFTER_NS;
 
 	/*
-	 * the statement's record, and the first time to send, are seen to next
-	 * time
+	 * leave a statement's record and the first look at a send to the next
+	 * tick
 	 */
 	if (doing.state != LEDGER_STATE_EXECUTING && doing.state != LEDGER_STATE_RECEIVING &&
 		doing.state != LEDGER_STATE_SENDING && tick->now >= seen->due)
 		attend(index, seen, tick);
 }
 
-/* Its pools count the session, if it is busy. */
+/* Tell the session's pools whether it is busy. */
 static void
-count_if_busy(int index, const Seen *seen)
+note_if_busy(int index, const Seen *seen)
 {
 	bool		busy = ledger_state_is_busy(seen->doing.state);
 
@@ -525,7 +535,7 @@ sample_session(int index, Tick *tick)
 		if (slot->published.session == 0)
 		{
 			seen->proc = NULL;
-			leave_alone(index, seen, tick);
+			make_quiet(index, seen, tick);
 		}
 		if (!view_session(slot, &view, &changecount))
 			return;
@@ -533,7 +543,7 @@ sample_session(int index, Tick *tick)
 	}
 	else if (tick->now >= seen->due)
 		attend(index, seen, tick);
-	count_if_busy(index, seen);
+	note_if_busy(index, seen);
 	if (slot_waits_for_lock(seen->doing.event))
 		lock_waits_note(index);
 }
@@ -543,7 +553,7 @@ sample_session(int index, Tick *tick)
  * ---------------------------------------------------------------------------
  */
 
-/* Quiet sessions that are not any more are sampled with the active ones. */
+/* Sample quiet sessions with the active ones if they have become active. */
 static void
 look_at_quiet(const Tick *tick)
 {
@@ -560,14 +570,14 @@ look_at_quiet(const Tick *tick)
 	quiet_look_due = tick->now + Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS);
 }
 
-/* When are quiet sessions to be looked at? */
+/* When to look at quiet sessions next. */
 int64
 sample_sessions_next_due(void)
 {
 	return quiet_look_due;
 }
 
-/* What was the session in a slot last seen doing?  Of another one nothing is known. */
+/* What the session in a slot was last seen doing, if it is that session. */
 LedgerState
 sample_sessions_state(int index, uint64 session)
 {
@@ -593,7 +603,8 @@ sample_sessions(Tick *tick)
 }
 
 /*
- * What the worker before this one saw a session doing goes on until now.
+ * Start where a previous worker stopped: what it saw sessions doing lasts
+ * until now.
  */
 void
 sample_sessions_init(void)

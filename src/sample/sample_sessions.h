@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * sample_sessions.h
- *	  What the worker's ticks find out about sessions.
+ *	  Samples what sessions are doing.
  *
- * At each tick the worker looks at each active session (active_sessions.h): in
- * which state is it, and with which wait event?  The answer is in SlotSampled.doing,
- * and as long as it stays the same nothing is written: that the ticks go on says
- * that the session does.  When it changes, the time up to the tick before is booked
- * once, for the session's parts of execution, its profile of wait events, and its
- * statement's parts; what is seen now stands for the time since then.  Readers
- * add what is in progress.
+ * Each tick of the worker looks at the state and the wait event of each active
+ * session (active_sessions.h).  They are in SlotSampled.doing.  While they
+ * stay the same nothing is written, since the time of the latest tick says how
+ * long they have lasted.  When they change, the time up to the previous tick
+ * is booked, once, on the session's parts of execution, its profile of wait
+ * events, and its statement's parts; what is seen now counts from then on.
+ * Readers add what is in progress.
  *
- * Whoever executes for long is attended to once a second: its statement's entry
- * gets the execution so far, and the kernel is asked how long the process has waited
- * for a processor.
+ * A session that executes for long is attended to once a second: its execution
+ * so far is added to its statement's entry, and the kernel is asked how long
+ * the process has waited for a processor.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -24,15 +24,15 @@
 
 #include "session_slot.h"
 
-/* What one tick knows. */
+/* A tick. */
 typedef struct Tick
 {
 	int64		now;
-	int64		before;			/* the tick before, made or left out */
+	int64		before;			/* the previous tick, made or skipped */
 	int64		interval;
-	uint32		generation;		/* of resets */
-	int64		clock_offset;	/* between the clocks, see clock.h */
-	int			active;			/* sessions, at the latest tick */
+	uint32		generation;		/* reset generation */
+	int64		clock_offset;	/* see clock.h */
+	int			active;			/* active sessions at the latest tick */
 	TcpDiag		diag;
 } Tick;
 

@@ -1,34 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * sampler.c
- *	  See sampler.h.
+ *	  The background worker, and when it does what.
  *
- * What no event shows, samples do: what each session is doing, and which
- * part of an exchange the backend spent blocked reading from its client (COPY
- * FROM STDIN, half a message, the rest of a failed pipeline).  Each sample
- * stands for the time that has really passed since the one before; see
- * sample_sessions.h.
+ * Samples show what no event shows: what each session is doing, and how long a
+ * backend was blocked reading from its client in an exchange (COPY FROM STDIN,
+ * half a message, the rest of a failed pipeline).  Each sample stands for the
+ * time that has really passed since the previous one; see sample_sessions.h.
  *
- * Ticks lie on a grid, one each sample_interval.  One at which no session is
- * active (active_sessions.h) is left out: the sampler sleeps until a session
+ * Ticks are on a grid, one for each sample_interval.  A tick without an active
+ * session (active_sessions.h) is skipped: the sampler sleeps until a session
  * wakes it, and then until the next tick of the grid.  So samples are always
  * taken on the grid, not when an exchange begins, and the first one stands for
  * one interval.
  *
- * A tick waits for the kernel's own, up to half an interval: to be woken in between
- * would cost busy processors more than the sampler does.
+ * A tick waits for the kernel's next own tick, for up to half an interval: a
+ * wakeup in between would cost busy processors more than the sampler's work.
  *
- * Where very many sessions are active, ticks are further apart, so that what
- * the sampler takes of a processor does not grow with them (up to 100 ms apart,
- * so with some thousands it does grow again).
+ * With very many active sessions, ticks are further apart, so that the
+ * sampler's share of a processor does not grow with them (up to 100 ms apart,
+ * so with some thousands it does grow).
  *
- * It accumulates all sessions when it closes an interval of the history.
+ * The sampler also accumulates all sessions and closes the intervals of the
+ * history, and keeps snapshots of all accounts every few seconds, where
+ * windows begin.
  *
- * Every few seconds it keeps a snapshot of all accounts, where windows begin.
- *
- * Nothing but samples is lost while the sampler is down.  It may be told to
- * terminate at any time, by exiting with status 1 so that the postmaster
- * starts it again, and survives errors.
+ * Only samples are lost while the sampler is down.  It may be terminated at
+ * any time: it exits with status 1, so that the postmaster restarts it.  It
+ * survives errors.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -73,22 +72,23 @@
 #define SAMPLER_RESTART_S		1
 
 /*
- * Where more sessions than this are active, the interval between ticks is as much
- * longer, up to the longest.  A server that executes a thousand statements at
- * once has no processor to spare, and many samples of what they wait for.
+ * With more active sessions than this, the interval between ticks grows in
+ * proportion, up to LONGEST_INTERVAL_NS.  A server that executes a thousand
+ * statements at once has no processor to spare, and gets enough samples of
+ * what they wait for.
  */
 #define SESSIONS_PER_INTERVAL	400
 #define LONGEST_INTERVAL_NS		(100 * NS_PER_MS)
 
 /*
- * A tick may be late by half an interval, but by no more than this: it is to coincide
- * with one of the kernel's own, which are up to 10 ms apart.
+ * A tick may be late by half an interval, but by no more than this, in order
+ * to coincide with one of the kernel's own, which are up to 10 ms apart.
  */
 #define LATEST_NS				(10 * NS_PER_MS)
 
 /*
- * A snapshot takes a microsecond or two where there are thousands of them, so all
- * of them are further apart then: this long for each.
+ * Minimum interval between snapshots, for each account: with thousands of
+ * them, each takes a microsecond or two.
  */
 #define SNAPSHOT_EACH_NS		(500 * NS_PER_US)
 
@@ -123,14 +123,14 @@ sampler_register(void)
 	strlcpy(worker.bgw_library_name, "pgnetlat", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "pgnetlat_sampler_main",
 			sizeof(worker.bgw_function_name));
-	/* connected to no database, only to be seen in pg_stat_activity */
+	/* no database connection; the flag makes it visible in pg_stat_activity */
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = SAMPLER_RESTART_S;
 	RegisterBackgroundWorker(&worker);
 }
 
-/* How far apart are ticks, with so many active sessions? */
+/* The interval between ticks with this many active sessions. */
 static int64
 interval_for(int active)
 {
@@ -141,8 +141,8 @@ interval_for(int active)
 }
 
 /*
- * All sessions in one look, so that windows over them begin together; those
- * over groups and statements with what the same sessions have accumulated into
+ * Take the snapshots of all sessions together, so that windows over them begin
+ * together, and those of the tables with what these sessions have added to
  * them.
  */
 static void
@@ -178,7 +178,7 @@ rotate_history_if_due(void)
 	history_rotate(now);
 }
 
-/* One round.  An error costs this round only. */
+/* Do one tick.  An error costs only this tick. */
 static void
 tick_once(Tick *tick)
 {
@@ -211,8 +211,8 @@ tick_once(Tick *tick)
 }
 
 /*
- * Nobody is active: until when may the sampler sleep?  Snapshots may be as late as
- * quiet sessions are looked at.
+ * Until when the sampler may sleep if no session is active.  Snapshots may be
+ * late until the next look at quiet sessions.
  */
 static int64
 longest_sleep(const Tick *tick)
@@ -221,7 +221,10 @@ longest_sleep(const Tick *tick)
 			   clock_from_timestamp(tick->clock_offset, history_next_due()));
 }
 
-/* The first tick of the grid that is not before "at"; "due" is one of them. */
+/*
+ * The first tick of the grid that is not before "at"; "due" is a tick of the
+ * grid.
+ */
 static int64
 tick_at_or_after(const Tick *tick, int64 due, int64 at)
 {
@@ -233,13 +236,13 @@ tick_at_or_after(const Tick *tick, int64 due, int64 at)
 }
 
 /*
- * How late may the kernel wake us up?  0: as late as everybody else.
+ * Let the kernel wake us up late by up to "ns"; 0: the default.
  *
- * A timer of our own interrupts whoever is executing, and where no processor is free
- * that costs many times what we do then: 1 to 1.5 % of the throughput of two busy
- * processors at 100 ticks a second, whatever is done in them.  At the kernel's own
- * tick, which interrupts anyway, it is a quarter of that.  (bench/throughput with 8
- * clients shows it: "sampler asleep" beside the same while it is awake.)
+ * A timer of our own interrupts an executing process.  If no processor is
+ * free, that costs much more than our work: 1 to 1.5 % of the throughput of
+ * two busy processors at 100 ticks a second.  At the kernel's own tick, which
+ * interrupts anyway, it is a quarter of that.  (bench/throughput with 8
+ * clients shows this: compare "sampler asleep".)
  */
 static void
 allow_to_be_late(int64 ns)
@@ -262,8 +265,9 @@ wait_until(int64 until, uint32 wait_event)
 }
 
 /*
- * Wait, or if nobody is active sleep, until the next tick is due at "due", or
- * something else must be seen to: is it due?  Ticks missed are not made up for.
+ * Wait or, if no session is active, sleep until the next tick is due, at
+ * "due".  Returns false if something else comes first.  Missed ticks are not
+ * made up for.
  */
 static bool
 wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
@@ -272,7 +276,7 @@ wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
 	int64		sleep_until;
 
 	tick->interval = interval_for(tick->active);
-	/* the interval has become shorter: a new grid */
+	/* the interval has become shorter: begin a new grid */
 	if (*due > now + tick->interval)
 		*due = now + tick->interval;
 	*due = tick_at_or_after(tick, *due, now);
@@ -282,7 +286,7 @@ wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
 		wait_until(sleep_until, wait_event);
 		active_wake_up();
 		*due = tick_at_or_after(tick, *due, clock_now());
-		/* woken before that, or at it */
+		/* woken before sleep_until, or at it */
 		*due = Min(*due, sleep_until);
 		tick->before = Max(tick->before, *due - tick->interval);
 	}
@@ -316,7 +320,7 @@ sampler_setup(void)
 	before_shmem_exit(sampler_exit, (Datum) 0);
 }
 
-/* The wait event that the sampler shows; core may have no more of them. */
+/* The sampler's wait event; core may have run out of names for them. */
 static uint32
 own_wait_event(void)
 {
@@ -372,6 +376,6 @@ pgnetlat_sampler_main(Datum arg)
 		status->cpu_time = cpu_time_before + clock_read(CLOCK_PROCESS_CPUTIME_ID);
 	}
 
-	/* not 0: the postmaster would not start it again */
+	/* not 0, after which the postmaster would not restart it */
 	proc_exit(1);
 }

@@ -13,17 +13,16 @@
 #include "datatype/timestamp.h"
 #include "snapshots.h"
 
-/* The sampler's health.  Written by the sampler alone, each field whole. */
+/* The sampler's health.  Only the sampler writes it, each field atomically. */
 typedef struct SamplerStatus
 {
 	int			pid;			/* 0: not running */
 	TimestampTz started;
 	TimestampTz last_tick;
-	int64		ticks;			/* since the server started, as the next two */
+	int64		ticks;			/* since the server started, like the next two */
 	int64		errors;
 	int64		cpu_time;		/* ns */
-	SnapshotSchedule schedule;	/* a sampler that is started anew goes on with
-								 * it */
+	SnapshotSchedule schedule;	/* a restarted sampler continues it */
 } SamplerStatus;
 
 extern Size sampler_shmem_size(void);
