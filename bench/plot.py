@@ -2,6 +2,8 @@
 
 from harness import picture
 
+import results
+
 # The same colour in both halves, by what a name contains; what is not ours is grey.
 COLOURS = {"sessions alone": "#7dd3fc", "identifiers are computed anyway": "#0d9488", "everything": "#0284c7",
            "pg_stat_statements": "#64748b", "pg_wait_sampling": "#94a3b8"}
@@ -33,8 +35,9 @@ def draw(added, loss, file):
 def panel(drawing, x, width, groups, title, height):
     names = list(dict.fromkeys(name for own in groups.values() for name in own))
     drawing.text(x - 100, 18, title, size=12)
-    picture.bars(drawing, x, 36, width, groups, {name: colour(name) for name in names}, "{:.1f}".format)
-    picture.legend(drawing, x - 100, height + 52, {label(name): colour(name) for name in names}, 230)
+    colours = {name: colour(name) for name in names}
+    picture.bars(drawing, x, 36, width, groups, colours, lambda value: results.number(value, 1))
+    picture.legend(drawing, x - 100, height + 52, {label(name): shade for name, shade in colours.items()}, 230)
 
 
 def label(name):

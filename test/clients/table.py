@@ -129,8 +129,8 @@ BATCH = [
 
 COPY = [
     ("psycopg3", "copy_in", "psycopg 3", "`cursor.copy`"),
-    ("asyncpg", "copy_in", "asyncpg", "`copy_records_to_table`: does not wait for the server to ask; describes the table once"),
-    ("pgx", "copy_from", "pgx", "`CopyFrom`: does not wait for the server to ask; describes the table once"),
+    ("asyncpg", "copy_in", "asyncpg", "`copy_records_to_table`: does not wait to be asked; describes the table once"),
+    ("pgx", "copy_from", "pgx", "`CopyFrom`: does not wait to be asked; describes the table once"),
     ("lib_pq", "copy_in", "database/sql with lib/pq", "`pq.CopyIn`; BEGIN and COMMIT included", "COMMIT", None),
     ("node_pg", "copy_in", "node-postgres", "`pg-copy-streams`"),
     ("postgres_js", "copy_in", "postgres.js", "`writable()`"),
@@ -159,7 +159,8 @@ CONNECT = [
     ("lib_pq", "database/sql with lib/pq"), ("node_pg", "node-postgres"), ("postgres_js", "postgres.js"),
     ("tokio_postgres", "tokio-postgres"), ("sqlx", "sqlx"), ("pgjdbc", "pgjdbc"),
     ("sqlalchemy", "SQLAlchemy, `NullPool`; BEGIN and ROLLBACK included"),
-    ("django", "Django, `CONN_MAX_AGE` 0"), ("programs", "psql, `-c`"), ("psycopg3_tls", "psycopg 3, with TLS and a password"),
+    ("django", "Django, `CONN_MAX_AGE` 0"), ("programs", "psql, `-c`"),
+    ("psycopg3_tls", "psycopg 3, with TLS and a password"),
     ("psycopg3_p256", "psycopg 3, the same with OpenSSL's `Groups = P-256`"),
     ("pgx_tls", "pgx, with TLS and a password"), ("pgjdbc_tls", "pgjdbc, with TLS and a password"),
 ]
@@ -224,7 +225,8 @@ def sections(figures):
                   "From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, what\n"
                   "the driver asks on its own, and the statement. A password (SCRAM) adds two. TLS 1.3 adds two, one of\n"
                   "which asks for it, or three if the client has not guessed the key exchange that the server wants.\n"
-                  "Before PostgreSQL 18 that is P-256, for which Java offers a key at once; OpenSSL and Go do not.", connecting(figures))
+                  "Before PostgreSQL 18 that is P-256, for which Java offers a key at once; OpenSSL and Go do not.",
+                  connecting(figures))
     yield Section("An ORM's objects", "A statement for each of many objects (N+1) takes a round trip for each.",
                   whole(figures, ORM))
     yield Section("PostgreSQL's own programs", "Without connecting, which takes two.", programs(figures))
