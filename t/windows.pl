@@ -41,17 +41,6 @@ is($window->{$_}, $account->{$_}, "$_ as in pgnetlat_sessions")
   foreach qw(pid datid datname usesysid usename application_name client_addr
   client_port backend_start transport state state_change rtt);
 
-# all columns of the view, in their order, and one
-is( $observer->value(
-		q{SELECT string_agg(name, ' ' ORDER BY n) FROM (
-			SELECT unnest(proargnames) AS name, generate_series(1, 100) AS n
-			  FROM pg_proc WHERE proname = 'pgnetlat_sessions_last') c
-		  WHERE name IS NOT NULL}),
-	'duration ' . $observer->value(
-		q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
-		  WHERE attrelid = 'pgnetlat_sessions'::regclass AND attnum > 0})
-	  . ' window_time',
-	'its columns are those of pgnetlat_sessions');
 is( $observer->value(
 		"SELECT requests FROM pgnetlat_sessions_last() WHERE pid = "
 		  . $young->pid),
@@ -311,18 +300,6 @@ sub whole_group
 
 	return $row;
 }
-
-is( $observer->value(
-		q{SELECT string_agg(name, ' ' ORDER BY n) FROM (
-			SELECT unnest(proargnames) AS name, generate_series(1, 100) AS n
-			  FROM pg_proc WHERE proname = 'pgnetlat_clients_last') c
-		  WHERE name IS NOT NULL}),
-	'duration ' . $observer->value(
-		q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
-		  WHERE attrelid = 'pgnetlat_clients'::regclass AND attnum > 0
-			AND attname <> 'failed_connections'})
-	  . ' window_time',
-	'columns are those of pgnetlat_clients, but for failed connections');
 
 # one that is younger than the window
 my @pool = map {

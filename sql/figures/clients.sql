@@ -54,7 +54,8 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT connect_tls_time double precision,
 	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
-	OUT pooler_addr inet)
+	OUT pooler_addr inet,
+	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
@@ -118,66 +119,15 @@ COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of co
 COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
 COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.window_time IS 'milliseconds since stats_since';
 
-CREATE FUNCTION pgnetlat_clients_last(
-	IN duration interval DEFAULT '1 min',
-	OUT datid oid,
-	OUT datname name,
-	OUT usesysid oid,
-	OUT usename name,
-	OUT application_name text,
-	OUT client_addr inet,
-	OUT sessions bigint,
-	OUT ended_sessions bigint,
-	OUT requests bigint,
-	OUT statements bigint,
-	OUT transactions bigint,
-	OUT pipelined bigint,
-	OUT round_trips bigint,
-	OUT total_time double precision,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT idle_time double precision,
-	OUT pending_time double precision,
-	OUT in_xact_wait_time double precision,
-	OUT send_blocked_time double precision,
-	OUT send_client_time double precision,
-	OUT server_share double precision,
-	OUT network_share double precision,
-	OUT client_share double precision,
-	OUT rtt double precision,
-	OUT retransmits bigint,
-	OUT bytes_sent bigint,
-	OUT bytes_received bigint,
-	OUT packets_sent bigint,
-	OUT packets_received bigint,
-	OUT stats_since timestamptz,
-	OUT run_queue_time double precision,
-	OUT run_queue_wait_time double precision,
-	OUT exec_cpu_time double precision,
-	OUT exec_io_time double precision,
-	OUT exec_lock_time double precision,
-	OUT exec_replication_time double precision,
-	OUT exec_remote_time double precision,
-	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision,
-	OUT connections bigint,
-	OUT connect_round_trips bigint,
-	OUT connect_time double precision,
-	OUT connect_tls_time double precision,
-	OUT connect_auth_time double precision,
-	OUT pooler_requests bigint,
-	OUT pooler_addr inet,
-	OUT window_time double precision)
-RETURNS SETOF record
+CREATE FUNCTION pgnetlat_clients_last(duration interval DEFAULT '1 min')
+RETURNS SETOF pgnetlat_clients
 AS 'MODULE_PATHNAME', 'pgnetlat_clients'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_clients_last(interval) IS
-	'pgnetlat_clients over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago';
+	'pgnetlat_clients over the given time up to now, at most 15 minutes: counts and times since stats_since, which was window_time milliseconds ago; failed_connections is NULL';
 
 CREATE FUNCTION pgnetlat_histogram(
 	OUT datid oid,
@@ -199,17 +149,8 @@ COMMENT ON FUNCTION pgnetlat_histogram() IS
 	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
 
 CREATE VIEW pgnetlat_histogram AS
-SELECT h.datid,
-	   h.datname,
-	   h.usesysid,
-	   h.usename,
-	   h.application_name,
-	   h.client_addr,
-	   h.metric,
-	   pg_catalog.unnest(h.le) AS le,
-	   pg_catalog.unnest(h.bucket) AS bucket,
-	   h.sum,
-	   h.count
+SELECT h.datid, h.datname, h.usesysid, h.usename, h.application_name, h.client_addr, h.metric,
+	   pg_catalog.unnest(h.le) AS le, pg_catalog.unnest(h.bucket) AS bucket, h.sum, h.count
   FROM pgnetlat_histogram() h;
 
 COMMENT ON VIEW pgnetlat_histogram IS

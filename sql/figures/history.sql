@@ -7,6 +7,7 @@ CREATE FUNCTION pgnetlat_history(
 	OUT bucket_start timestamptz,
 	OUT bucket_end timestamptz,
 	OUT datid oid,
+	OUT datname name,
 	OUT requests bigint,
 	OUT statements bigint,
 	OUT transactions bigint,
@@ -47,45 +48,7 @@ COMMENT ON FUNCTION pgnetlat_history() IS
 	'account by interval and database, oldest first; the last interval is in progress; datid is NULL in the row of databases beyond those that an interval has room for';
 
 CREATE VIEW pgnetlat_history AS
-SELECT h.bucket_start,
-	   h.bucket_end,
-	   h.datid,
-	   d.datname,
-	   h.requests,
-	   h.statements,
-	   h.transactions,
-	   h.pipelined,
-	   h.round_trips,
-	   h.total_time,
-	   h.exec_time,
-	   h.send_time,
-	   h.recv_time,
-	   h.network_time,
-	   h.client_time,
-	   h.idle_time,
-	   h.in_xact_wait_time,
-	   h.send_blocked_time,
-	   h.send_client_time,
-	   h.server_share,
-	   h.network_share,
-	   h.client_share,
-	   h.retransmits,
-	   h.bytes_sent,
-	   h.bytes_received,
-	   h.run_queue_time,
-	   h.run_queue_wait_time,
-	   h.exec_cpu_time,
-	   h.exec_io_time,
-	   h.exec_lock_time,
-	   h.exec_replication_time,
-	   h.exec_remote_time,
-	   h.exec_other_time,
-	   h.exec_unsampled_time,
-	   h.connections,
-	   h.connect_time
-  FROM pgnetlat_history() h
-  LEFT JOIN pg_catalog.pg_database d ON d.oid = h.datid
- ORDER BY h.bucket_start, h.datid;
+SELECT * FROM pgnetlat_history() ORDER BY bucket_start, datid;
 
 COMMENT ON VIEW pgnetlat_history IS
 	'where time went, by interval and database, oldest first; the last interval is in progress; the account is NULL without pg_read_all_stats, since it is of all roles';

@@ -23,20 +23,15 @@ CREATE FUNCTION pgnetlat_info(
 	OUT blockers_max bigint,
 	OUT blockers_evicted bigint,
 	OUT processors double precision)
-RETURNS record
+RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1;
 
 COMMENT ON FUNCTION pgnetlat_info() IS
 	'version, health of the sampler (sampler_pid is NULL while it is down), evictions and memory';
 
 CREATE VIEW pgnetlat_info AS
-SELECT i.version, i.sampler_pid, i.sampler_start, i.sampler_last_tick, i.sampler_ticks,
-	i.sampler_cpu_time, i.sampler_errors, i.statements, i.statements_max,
-	i.statements_evicted, i.clients, i.clients_max, i.clients_evicted,
-	i.shared_memory_bytes, i.stats_reset, i.blockers, i.blockers_max, i.blockers_evicted,
-	i.processors
-  FROM pgnetlat_info() i;
+SELECT * FROM pgnetlat_info();
 
 COMMENT ON VIEW pgnetlat_info IS
 	'the extension itself: version, state of its worker, evictions and memory';

@@ -18,7 +18,8 @@ CREATE FUNCTION pgnetlat_pools(
 	OUT busy_p999 bigint,
 	OUT busy_max bigint,
 	OUT pool_size bigint,
-	OUT stats_since timestamptz)
+	OUT stats_since timestamptz,
+	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
@@ -46,29 +47,14 @@ COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the highest number that were busy at one sample';
 COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'number of server connections with which transaction pooling would have served these sessions without a wait for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
+COMMENT ON COLUMN pgnetlat_pools.window_time IS 'milliseconds since stats_since';
 
-CREATE FUNCTION pgnetlat_pools_last(
-	IN duration interval DEFAULT '1 min',
-	OUT datid oid,
-	OUT datname name,
-	OUT usesysid oid,
-	OUT usename name,
-	OUT sessions bigint,
-	OUT busy bigint,
-	OUT busy_avg double precision,
-	OUT busy_p50 bigint,
-	OUT busy_p95 bigint,
-	OUT busy_p99 bigint,
-	OUT busy_p999 bigint,
-	OUT busy_max bigint,
-	OUT pool_size bigint,
-	OUT stats_since timestamptz,
-	OUT window_time double precision)
-RETURNS SETOF record
+CREATE FUNCTION pgnetlat_pools_last(duration interval DEFAULT '1 min')
+RETURNS SETOF pgnetlat_pools
 AS 'MODULE_PATHNAME', 'pgnetlat_pools'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
 
 COMMENT ON FUNCTION pgnetlat_pools_last(interval) IS
-	'pgnetlat_pools over the given time up to now, at most 15 minutes: since stats_since, which was window_time milliseconds ago';
+	'pgnetlat_pools over the given time up to now, at most 15 minutes: since stats_since, which was window_time milliseconds ago; sessions_max is NULL';
 
 GRANT SELECT ON pgnetlat_pools TO PUBLIC;

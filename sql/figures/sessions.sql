@@ -61,7 +61,8 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
 	OUT client_rtt double precision,
-	OUT pooler_addr inet)
+	OUT pooler_addr inet,
+	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
@@ -132,69 +133,10 @@ COMMENT ON COLUMN pgnetlat_sessions.connect_auth_time IS 'milliseconds: part of 
 COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
 COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
 COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes through, if that names its client; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.window_time IS 'milliseconds since stats_since';
 
-CREATE FUNCTION pgnetlat_sessions_last(
-	IN duration interval DEFAULT '1 min',
-	OUT pid integer,
-	OUT datid oid,
-	OUT datname name,
-	OUT usesysid oid,
-	OUT usename name,
-	OUT application_name text,
-	OUT client_addr inet,
-	OUT client_port integer,
-	OUT backend_start timestamptz,
-	OUT transport text,
-	OUT state text,
-	OUT state_change timestamptz,
-	OUT stats_since timestamptz,
-	OUT requests bigint,
-	OUT statements bigint,
-	OUT transactions bigint,
-	OUT pipelined bigint,
-	OUT round_trips bigint,
-	OUT total_time double precision,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT idle_time double precision,
-	OUT pending_time double precision,
-	OUT in_xact_wait_time double precision,
-	OUT send_blocked_time double precision,
-	OUT send_client_time double precision,
-	OUT server_share double precision,
-	OUT network_share double precision,
-	OUT client_share double precision,
-	OUT rtt double precision,
-	OUT srtt double precision,
-	OUT rtt_at timestamptz,
-	OUT retransmits bigint,
-	OUT bytes_sent bigint,
-	OUT bytes_received bigint,
-	OUT packets_sent bigint,
-	OUT packets_received bigint,
-	OUT run_queue_time double precision,
-	OUT run_queue_wait_time double precision,
-	OUT exec_cpu_time double precision,
-	OUT exec_io_time double precision,
-	OUT exec_lock_time double precision,
-	OUT exec_replication_time double precision,
-	OUT exec_remote_time double precision,
-	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision,
-	OUT blocking_time double precision,
-	OUT blocked_by integer,
-	OUT connect_round_trips bigint,
-	OUT connect_time double precision,
-	OUT connect_tls_time double precision,
-	OUT connect_auth_time double precision,
-	OUT pooler_requests bigint,
-	OUT client_rtt double precision,
-	OUT pooler_addr inet,
-	OUT window_time double precision)
-RETURNS SETOF record
+CREATE FUNCTION pgnetlat_sessions_last(duration interval DEFAULT '1 min')
+RETURNS SETOF pgnetlat_sessions
 AS 'MODULE_PATHNAME', 'pgnetlat_sessions'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 

@@ -25,7 +25,8 @@ CREATE FUNCTION pgnetlat_statements(
 	OUT exec_replication_time double precision,
 	OUT exec_remote_time double precision,
 	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision)
+	OUT exec_unsampled_time double precision,
+	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
@@ -60,30 +61,15 @@ COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: pa
 COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
 COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+COMMENT ON COLUMN pgnetlat_statements.window_time IS 'milliseconds since stats_since';
 
-CREATE FUNCTION pgnetlat_statements_last(
-	IN duration interval DEFAULT '1 min',
-	OUT userid oid,
-	OUT dbid oid,
-	OUT queryid bigint,
-	OUT calls bigint,
-	OUT rows bigint,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT in_xact_wait_time double precision,
-	OUT bytes_sent bigint,
-	OUT repeats bigint,
-	OUT repeat_network_time double precision,
-	OUT window_time double precision)
-RETURNS SETOF record
+CREATE FUNCTION pgnetlat_statements_last(duration interval DEFAULT '1 min')
+RETURNS SETOF pgnetlat_statements
 AS 'MODULE_PATHNAME', 'pgnetlat_statements'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
-	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times of the last window_time milliseconds';
+	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times since stats_since, which was window_time milliseconds ago; the parts of exec_time are NULL';
 
 -- Statements for people: names instead of OIDs, rounded figures, and the text where this
 -- database can ask pg_stat_statements for it.  That may live in any schema, or nowhere, so
@@ -172,9 +158,7 @@ COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
 	'for interactive use: the statements with the most network and send time, NULL for all; columns as in the view of this name';
 
 CREATE VIEW pgnetlat_top_statements AS
-SELECT t.database, t.role, t.queryid, t.calls, t.repeats, t.exec_time, t.send_time, t.network_time,
-	   t.client_time, t.query
-  FROM pgnetlat_top_statements() t;
+SELECT * FROM pgnetlat_top_statements();
 
 COMMENT ON VIEW pgnetlat_top_statements IS
 	'for interactive use: the 20 statements with the most network and send time, with names, rounded times, and the text where pg_stat_statements has it';

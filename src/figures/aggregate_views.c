@@ -76,13 +76,11 @@ statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 		row_int64(row, "bytes_sent", totals->bytes);
 		row_int64(row, "repeats", totals->repeats);
 		row_ms(row, "repeat_network_time", totals->repeat_network);
+		row_timestamp(row, "stats_since", entry->since);
+		row_statement_parts(row, &entry->counters);
 		if (is_window)
-			row_window_time(row, entry->since);
-		else
-		{
-			row_timestamp(row, "stats_since", entry->since);
-			row_statement_parts(row, &entry->counters);
-		}
+			row_null_last(row, NUM_EXEC_PARTS + 1);
+		row_window_time(row, entry->since);
 	}
 	else
 		row_null_rest(row);
@@ -99,21 +97,17 @@ PG_FUNCTION_INFO_V1(pgnetlat_statements);
 Datum
 pgnetlat_statements(PG_FUNCTION_ARGS)
 {
-	bool		is_window = PG_NARGS() > 0;
-	int64		length = 0;
 	RowBuilder	row;
+	int64		length = rows_begin_window(fcinfo, &row);
 	StatementEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
-	if (is_window)
-		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
 	entries = statements_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
 	{
-		if (!is_window || OidIsValid(entries[i].key.userid))
-			statement_row(&row, &entries[i], is_window);
+		if (length == 0 || OidIsValid(entries[i].key.userid))
+			statement_row(&row, &entries[i], length > 0);
 	}
 	return (Datum) 0;
 }
@@ -168,16 +162,16 @@ client_account(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 
 	row_run_queue(row, totals);
 	row_exec_parts(row, totals);
 	row_int64(row, "connections", counters->connect.connections);
-	if (!is_window)
-		row_int64(row, "failed_connections", failed);
+	row_int64(row, "failed_connections", failed);
+	if (is_window)
+		row_null_last(row, 1);
 	row_int64(row, "connect_round_trips", counters->connect.round_trips);
 	row_ms(row, "connect_time", counters->connect.time);
 	row_ms(row, "connect_tls_time", counters->connect.tls);
 	row_ms(row, "connect_auth_time", counters->connect.auth);
 	row_int64(row, "pooler_requests", totals->pooler_requests);
 	row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
-	if (is_window)
-		row_window_time(row, entry->since);
+	row_window_time(row, entry->since);
 }
 
 static void
@@ -222,20 +216,16 @@ PG_FUNCTION_INFO_V1(pgnetlat_clients);
 Datum
 pgnetlat_clients(PG_FUNCTION_ARGS)
 {
-	bool		is_window = PG_NARGS() > 0;
-	int64		length = 0;
 	RowBuilder	row;
+	int64		length = rows_begin_window(fcinfo, &row);
 	ClientEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
-	if (is_window)
-		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	accumulate_all();
 	entries = clients_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		client_row(&row, &entries[i], is_window, 0);
-	if (!is_window)
+		client_row(&row, &entries[i], length > 0, 0);
+	if (length == 0)
 		failed_rows(&row);
 	return (Datum) 0;
 }
@@ -395,7 +385,8 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 	row_timestamp(row, "bucket_start", interval->start);
 	row_timestamp(row, "bucket_end", interval->end);
 	row_oid(row, "datid", values->datid);
-	/* an evicted row has the sums of many roles */
+	row_name(row, "datname", get_database_name(values->datid));
+	/* a database's sums are of many roles */
 	if (rows_may_see(InvalidOid))
 	{
 		row_account(row, totals, NULL);

@@ -65,13 +65,13 @@ pool_row(RowBuilder *row, const Pool *pool, bool is_sampled, bool is_window)
 	row_int64(row, "sessions", pool->sessions);
 	if (rows_may_see(pool->userid))
 	{
-		if (!is_window)
-			row_int64(row, "sessions_max", pool->sessions_max);
+		row_int64(row, "sessions_max", pool->sessions_max);
+		if (is_window)
+			row_null_last(row, 1);
 		row_level(row, "busy", is_sampled ? pool->busy : -1);
 		pool_levels(row, pool);
 		row_timestamp(row, "stats_since", pool->since);
-		if (is_window)
-			row_window_time(row, pool->since);
+		row_window_time(row, pool->since);
 	}
 	else
 		row_null_rest(row);
@@ -88,19 +88,15 @@ PG_FUNCTION_INFO_V1(pgnetlat_pools);
 Datum
 pgnetlat_pools(PG_FUNCTION_ARGS)
 {
-	bool		is_window = PG_NARGS() > 0;
-	int64		length = 0;
 	SamplerStatus sampler;
 	RowBuilder	row;
+	int64		length = rows_begin_window(fcinfo, &row);
 	Pool	   *pools;
 	int			count;
 
-	rows_begin(fcinfo, &row);
-	if (is_window)
-		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	sampler_get_status(&sampler);
 	pools = pools_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		pool_row(&row, &pools[i], sampler.pid != 0, is_window);
+		pool_row(&row, &pools[i], sampler.pid != 0, length > 0);
 	return (Datum) 0;
 }

@@ -47,14 +47,57 @@ rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
 	row->checked = false;
 }
 
+static int
+compare_intervals(const Interval *a, const Interval *b)
+{
+	return DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(a),
+											 IntervalPGetDatum(b)));
+}
+
+/* The length of the window that a caller asks for, in nanoseconds. */
+static int64
+window_length(const Interval *duration)
+{
+	static const Interval nothing = {.time = 0};
+	static const Interval longest = {.time = SNAPSHOTS_LONGEST_NS / NS_PER_US};
+
+	if (compare_intervals(duration, &nothing) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must be positive"),
+				 errhint("Specify how far to look back from now, such as '10 s' or '1 min'.")));
+	if (compare_intervals(duration, &longest) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must not be more than 15 minutes"),
+				 errhint("Use pgnetlat_history for earlier times.")));
+	/* the terms may be large (1 day - 23:59:50), their sum is not */
+	return (duration->time +
+			((int64) duration->month * DAYS_PER_MONTH + duration->day) * USECS_PER_DAY) *
+		NS_PER_US;
+}
+
+/*
+ * The same for a function that has a window's duration as its parameter, or none.
+ * Returns the window's length in nanoseconds; 0: all that there is.
+ */
+int64
+rows_begin_window(FunctionCallInfo fcinfo, RowBuilder *row)
+{
+	rows_begin(fcinfo, row);
+	return PG_NARGS() > 0 ? window_length(PG_GETARG_INTERVAL_P(0)) : 0;
+}
+
 /*
  * Check a row against the declaration.  Another number of columns means
  * another version of the library.  Another name is our own mistake: otherwise
  * two columns of one type, swapped in C or in SQL, would go unnoticed.
  */
-void
-rows_check_columns(RowBuilder *row, TupleDesc declared)
+static void
+check_columns(RowBuilder *row)
 {
+	TupleDesc	declared = row->result->setDesc;
+
 	if (row->column != declared->natts)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -81,7 +124,7 @@ rows_check_columns(RowBuilder *row, TupleDesc declared)
 void
 row_emit(RowBuilder *row)
 {
-	rows_check_columns(row, row->result->setDesc);
+	check_columns(row);
 	tuplestore_putvalues(row->result->setResult, row->result->setDesc,
 						 row->values, row->nulls);
 	row->column = 0;
@@ -300,36 +343,6 @@ row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending)
 	row_ms(row, "send_blocked_time", totals->send_blocked);
 	row_ms(row, "send_client_time", totals->send_client);
 	row_shares(row, totals);
-}
-
-static int
-compare_intervals(const Interval *a, const Interval *b)
-{
-	return DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(a),
-											 IntervalPGetDatum(b)));
-}
-
-/* The length of the window that a caller asks for, in nanoseconds. */
-int64
-rows_window_length(const Interval *duration)
-{
-	static const Interval nothing = {.time = 0};
-	static const Interval longest = {.time = SNAPSHOTS_LONGEST_NS / NS_PER_US};
-
-	if (compare_intervals(duration, &nothing) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("duration must be positive"),
-				 errhint("Specify how far to look back from now, such as '10 s' or '1 min'.")));
-	if (compare_intervals(duration, &longest) > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("duration must not be more than 15 minutes"),
-				 errhint("Use pgnetlat_history for earlier times.")));
-	/* the terms may be large (1 day - 23:59:50), but not their sum */
-	return (duration->time +
-			((int64) duration->month * DAYS_PER_MONTH + duration->day) * USECS_PER_DAY) *
-		NS_PER_US;
 }
 
 /*

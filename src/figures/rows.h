@@ -33,7 +33,7 @@ typedef struct RowBuilder
 
 extern void rows_require_preload(void);
 extern void rows_begin(FunctionCallInfo fcinfo, RowBuilder *row);
-extern void rows_check_columns(RowBuilder *row, TupleDesc declared);
+extern int64 rows_begin_window(FunctionCallInfo fcinfo, RowBuilder *row);
 extern void row_emit(RowBuilder *row);
 
 extern void row_datum(RowBuilder *row, const char *column, Datum value);
@@ -57,7 +57,6 @@ extern void row_database_and_role(RowBuilder *row, Oid datid, Oid role);
 extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
-extern int64 rows_window_length(const Interval *duration);
 extern bool rows_may_see(Oid role);
 
 #endif							/* PGNETLAT_ROWS_H */

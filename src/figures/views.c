@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "compat.h"
 #include "accumulate.h"
 #include "blockers.h"
@@ -148,7 +147,7 @@ session_surroundings(RowBuilder *row, const SlotObservation *observation, const 
  * query ran, for how long, and how much it returned.
  */
 static void
-session_row(RowBuilder *row, const SlotObservation *observation, bool is_window)
+session_row(RowBuilder *row, const SlotObservation *observation)
 {
 	const LedgerAccount *account = &observation->account;
 	SessionUser user;
@@ -163,9 +162,8 @@ session_row(RowBuilder *row, const SlotObservation *observation, bool is_window)
 		row_account(row, &account->totals, &account->pending);
 		session_connection(row, observation);
 		session_surroundings(row, observation, &user);
-		if (is_window)
-			row_ms(row, "window_time", ledger_busy_total(&account->totals) +
-				   account->totals.idle + account->pending);
+		row_ms(row, "window_time", ledger_busy_total(&account->totals) +
+			   account->totals.idle + account->pending);
 	}
 	else
 		row_null_rest(row);
@@ -181,18 +179,14 @@ PG_FUNCTION_INFO_V1(pgnetlat_sessions);
 Datum
 pgnetlat_sessions(PG_FUNCTION_ARGS)
 {
-	bool		is_window = PG_NARGS() > 0;
-	int64		length = WINDOW_WHOLE;
 	RowBuilder	row;
 	SlotObservation observation;
+	int64		length = rows_begin_window(fcinfo, &row);
 
-	rows_begin(fcinfo, &row);
-	if (is_window)
-		length = rows_window_length(PG_GETARG_INTERVAL_P(0));
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, length, &observation) && !observation.closed)
-			session_row(&row, &observation, is_window);
+			session_row(&row, &observation);
 	}
 	return (Datum) 0;
 }
@@ -369,17 +363,10 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SamplerStatus sampler;
-	TupleDesc	desc;
 	int64		entries;
 	int64		evicted;
 
-	rows_require_preload();
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	row.result = NULL;
-	row.column = 0;
-	row.checked = false;
+	rows_begin(fcinfo, &row);
 	sampler_get_status(&sampler);
 	row_text(&row, "version", PGNETLAT_VERSION);
 	row_int32(&row, "sampler_pid", sampler.pid);
@@ -405,9 +392,8 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, "blockers_max", pgnetlat_max_blockers);
 	row_int64(&row, "blockers_evicted", evicted);
 	row_float8(&row, "processors", process_processors());
-	rows_check_columns(&row, desc);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
-													  row.values, row.nulls)));
+	row_emit(&row);
+	return (Datum) 0;
 }
 
 /*
