@@ -538,11 +538,19 @@ cmp_ok(
 	'many short executions are seen'
 ) or diag("$gain->{exec_cpu_time} of $gain->{exec_time}");
 
-# A group is the sum of its sessions, to a tick; statements have what sessions have.
+# A group is the sum of its sessions, and statements have what sessions have; but what a
+# late worker sees of a part when its execution has been added to the group is unsampled
+# there, and stays so.
 my $account = $observer->settled($client->pid, 0);
 my $group = $observer->client('client');
-cmp_ok(abs($group->{$_} - $account->{$_}), '<', 25, "group: $_")
-  foreach @parts;
+foreach (@parts)
+{
+	cmp_ok($group->{$_}, '<=', $account->{$_} + 25, "group: not more $_");
+	cmp_ok(
+		$group->{$_}, '>=',
+		0.9 * $account->{$_} - 100,
+		"group: nearly all $_");
+}
 $client->finish;
 $holder->finish;
 $observer->ended($_) foreach qw(client holder);
@@ -565,8 +573,10 @@ foreach my $part (@parts)
 {
 	my $sum = $sessions{$part};
 
-	cmp_ok($statements{$part}, '<=', $sum + 25,
-		"statements: not more $part than sessions had, to a tick");
+	cmp_ok(
+		$statements{$part}, '<=',
+		1.1 * $sum + 100,
+		"statements: hardly more $part than sessions had");
 	cmp_ok(
 		$statements{$part}, '>=',
 		0.8 * $sum - 100,

@@ -14,7 +14,7 @@ use lib $FindBin::RealBin;
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
-use POSIX qw(WNOHANG);
+use POSIX qw(WNOHANG ceil);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -40,9 +40,17 @@ sub statement
 	  . join(', ', map { $number >> $_ & 1 ? '1' : "''" } 0 .. 13);
 }
 
-# A session that runs so many statements, some of them twice, and has a new name
-# after every ten of them; psql in a process of its own, whose ID is
-# returned.
+# So many of a session's statements are between others that give it a new name, which
+# takes what it has counted; more than it has room for follow, in a quarter.
+sub named
+{
+	my ($count) = @_;
+
+	return 0.75 * $count;
+}
+
+# A session that runs so many statements, some of them twice, and first has a new
+# name after every ten of them; psql in a process of its own, whose ID is returned.
 sub start_writer
 {
 	my ($name, $count) = @_;
@@ -52,7 +60,7 @@ sub start_writer
 	for my $i (0 .. $count - 1)
 	{
 		$script .= "SET application_name = '$name " . $i / 10 . "';\n"
-		  if $i % 10 == 0;
+		  if $i % 10 == 0 && $i < named($count);
 		$script .= statement($i * 7 % 1500) . ";\n";
 	}
 	PostgreSQL::Test::Utils::append_to_file($file, $script);
@@ -72,7 +80,7 @@ sub statements_of
 {
 	my ($count) = @_;
 
-	return $count + $count / 10;
+	return $count + ceil(named($count) / 10);
 }
 
 # Reads a table over and over, as fast as it goes, and holds each reading
@@ -137,7 +145,7 @@ sub check_readings
 # ---------------------------------------------------------------------------
 
 # statements come back, while they are in the table or after they were thrown out
-my $count = 3000;
+my $count = 4000;
 my %writers = map { start_writer("writer $_", $count) => 1 } 1 .. 3;
 my $evicted = 0;
 my $failed = 0;

@@ -176,6 +176,17 @@ $window = $observer->window('10 s', $young->pid);
 is($window->{requests}, $young->responded,
 	'a new session begins with nothing');
 is($window->{stats_since}, $account->{stats_since}, 'when it was connected');
+ok( $observer->poll(
+		sub {
+			$observer->window('1 us', $young->pid)->{stats_since}
+			  gt $account->{stats_since};
+		}),
+	'then it has a snapshot');
+cmp_ok(
+	$observer->window('10 s', $young->pid)->{stats_since},
+	'ge',
+	$account->{stats_since},
+	'and none of the session before it');
 
 # a reset
 $observer->run('SELECT pgnetlat_reset()');

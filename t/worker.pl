@@ -142,6 +142,34 @@ cmp_ok($on->{requests} - $off->{requests},
 	'<=', 1, 'what happened while it was off stays uncounted');
 $client->finish;
 
+# The worker's interval becomes much longer, whatever it is doing at that moment.
+$client = PgNetlat::Client->connect($node);
+$client->put(query('SELECT pg_sleep(600)'));
+my $worker_start =
+  $observer->value('SELECT sampler_start FROM pgnetlat_info');
+for (1 .. 10)
+{
+	my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
+
+	$observer->poll(
+		sub {
+			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
+			  $ticks + 2;
+		});
+	$observer->run(q{ALTER SYSTEM SET pgnetlat.sample_interval = '60s'},
+		'SELECT pg_reload_conf()');
+	pause(rand(20));
+	$observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
+		'SELECT pg_reload_conf()');
+}
+is( $observer->value(
+		'SELECT concat(sampler_errors, sampler_start) FROM pgnetlat_info'),
+	"0$worker_start",
+	'the worker goes on when its interval changes');
+$client->cancel;
+$client->until('Z');
+$client->finish;
+
 my $plain = PgNetlat::Client->connect($node, user => 'plain');
 is( $plain->error_of('SET pgnetlat.enabled = off'),
 	'permission denied to set parameter "pgnetlat.enabled"',

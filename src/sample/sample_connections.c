@@ -36,10 +36,11 @@ static int	turn = 0;
 void
 sample_connections_begin_tick(const Tick *tick)
 {
-	int			most = QUERIES_PER_INTERVAL * tick->interval /
+	int64		most = QUERIES_PER_INTERVAL * tick->interval /
 		(pgnetlat_sample_interval * NS_PER_MS);
 
-	turns = number / most + 1;
+	/* the setting may have become longer since the tick's interval was */
+	turns = number / (int) Max(most, 1) + 1;
 	turn = (turn + 1) % turns;
 	number = 0;
 }
