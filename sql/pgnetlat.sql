@@ -1,6 +1,5 @@
--- The SQL surface, and what holds for every row whatever the machine does.
--- This runs on any server, also on one in use: it resets nothing and counts
--- with what is there already.
+-- The SQL surface, and what is true of every row on any machine.  This can be
+-- run on a server in use: it resets nothing, and allows for earlier figures.
 CREATE EXTENSION pgnetlat;
 SELECT sampler_errors FROM pgnetlat_info \gset before_
 
@@ -19,7 +18,7 @@ SELECT sampler_errors FROM pgnetlat_info \gset before_
 \d pgnetlat_info
 \df pgnetlat_re[cs]*
 
--- everything says what it is
+-- every object has a comment
 SELECT c.relname, a.attname
   FROM pg_depend m
   JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
@@ -63,10 +62,10 @@ SELECT requests > 0 AS counted, window_time = total_time AS whole,
 SELECT * FROM pgnetlat_sessions_last('0');
 SELECT * FROM pgnetlat_sessions_last(duration => '16 min');
 
--- nobody sees itself where others are looked at
+-- pgnetlat_now does not show its own session
 SELECT count(*) FROM pgnetlat_now WHERE pid = pg_backend_pid();
 
--- exact: each simple query is one exchange, also with several statements
+-- counts are exact: each simple query is one exchange, even with several statements
 SELECT requests, statements, transactions FROM pgnetlat_sessions
  WHERE pid = pg_backend_pid() \gset before_
 SELECT 1 \; SELECT 2 \; SELECT 3;
@@ -77,7 +76,7 @@ SELECT requests - :before_requests AS requests,
 	   transactions - :before_transactions AS transactions
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 
--- a statement that sleeps is executing, a transaction that waits is not idle
+-- a sleeping statement is executing, and a waiting transaction is not idle
 SELECT exec_time AS exec_before FROM pgnetlat_sessions WHERE pid = pg_backend_pid() \gset
 SELECT pg_sleep(0.05);
 SELECT exec_time - :exec_before >= 50 AS slept
@@ -87,7 +86,7 @@ SELECT in_xact_wait_time > 0 AS waited_in_transaction
   FROM pgnetlat_sessions WHERE pid = pg_backend_pid();
 COMMIT;
 
--- statements: calls and rows to the unit, one within a transaction repeated
+-- statements: exact calls and rows, and one repeat within a transaction
 CREATE TABLE pgnetlat_t (id int PRIMARY KEY, v int);
 INSERT INTO pgnetlat_t SELECT i, i FROM generate_series(1, 10) i;
 SET compute_query_id = on;
@@ -102,7 +101,7 @@ SELECT calls, rows, repeats FROM pgnetlat_statements
    AND queryid = (SELECT queryid FROM pgnetlat_recent(pg_backend_pid())
 				   WHERE xact_status = 'T' GROUP BY queryid HAVING count(*) = 3);
 
--- sums over client groups are those over sessions
+-- sums over client groups equal sums over sessions
 SELECT sum(requests) >= 6 AS counted FROM pgnetlat_clients
  WHERE datname = current_database();
 
@@ -110,7 +109,7 @@ SELECT sum(requests) >= 6 AS counted, bool_and(window_time > 0) AS some_time
   FROM pgnetlat_clients_last() WHERE datname = current_database();
 SELECT * FROM pgnetlat_clients_last('-1 s');
 
--- how many are busy at once: this session belongs to a pool, and to all of them
+-- pools: this session is in its own pool and in that of all sessions
 SELECT count(*) AS rows, bool_and(sessions >= 1) AS connected,
 	   bool_and(sessions <= sessions_max) AS no_more_than_ever,
 	   bool_and(busy_p50 <= busy_p95 AND busy_p95 <= busy_p99 AND busy_p99 <= busy_p999
@@ -124,7 +123,7 @@ SELECT bool_and(busy_avg >= 0) AS counted, bool_and(window_time > 0) AS some_tim
 SELECT * FROM pgnetlat_pools_last('0');
 SELECT * FROM pgnetlat_pools_last(duration => '16 min');
 
--- the busiest clients: this one
+-- the busiest clients: only this one
 SELECT database = current_database() AS here, role = current_user AS me, application, sessions > 0 AS connected,
 	   busy > 0 AS busy, rate > 0 AS asked, server + network + client AS percent
   FROM pgnetlat_top_clients WHERE application = current_setting('application_name') AND database = current_database();
@@ -132,7 +131,7 @@ SELECT count(*) FROM pgnetlat_top_clients(max_rows => 0);
 SELECT count(*) FROM pgnetlat_top_clients(max_rows => -1);
 SELECT count(*) FROM pgnetlat_top_clients(duration => '0');
 
--- predictions: nothing is different, or something is, or nonsense
+-- predictions: without a change, with changes, and with nonsense
 SELECT bool_and(abs(predicted_throughput / throughput - 1) < 1e-5) AS as_it_is,
 	   bool_and(abs(predicted_transaction_time / transaction_time - 1) < 1e-5) AS as_long,
 	   bool_and(abs(server_time + network_time + client_time - transaction_time) < 1e-6 * transaction_time) AS adds_up,

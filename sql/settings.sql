@@ -4,7 +4,7 @@ CREATE EXTENSION pgnetlat;
 SELECT name, boot_val, unit, context, vartype FROM pg_settings
  WHERE name LIKE 'pgnetlat.%' ORDER BY name;
 
--- wordings differ between majors
+-- wording differs between majors
 \set VERBOSITY sqlstate
 SET pgnetlat.idle_threshold = '-1ms';
 SET pgnetlat.idle_threshold = 'long';
@@ -37,7 +37,7 @@ SELECT requests - :r1 AS requests, state FROM pgnetlat_sessions
 SELECT requests - :r1 AS requests FROM pgnetlat_sessions
  WHERE pid = pg_backend_pid();
 
--- exchanges that are not recorded are counted all the same
+-- exchanges are counted even if they are not recorded
 SET pgnetlat.track_statements = off;
 SELECT max(start) AS last_start FROM pgnetlat_recent(pg_backend_pid()) \gset
 SELECT requests AS r1 FROM pgnetlat_sessions WHERE pid = pg_backend_pid() \gset

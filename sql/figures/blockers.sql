@@ -26,7 +26,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_blockers() IS
-	'who held up others with a lock: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
+	'who held up others with locks: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_blockers AS
 SELECT b.datid,
@@ -53,25 +53,25 @@ SELECT b.datid,
   LEFT JOIN pg_catalog.pg_roles u ON u.oid = b.usesysid;
 
 COMMENT ON VIEW pgnetlat_blockers IS
-	'who held up others with a lock, after which statement, and what the holder did meanwhile';
-COMMENT ON COLUMN pgnetlat_blockers.datid IS 'OID of the holder''s database; NULL if it is in none';
+	'who held up others with locks, after which statement, and what the holder was doing';
+COMMENT ON COLUMN pgnetlat_blockers.datid IS 'OID of the holder''s database; NULL if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'OID of the holder''s role; NULL if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.usename IS 'name of the role; NULL if it has been dropped';
-COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'that of the holder; (evicted) in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'application_name of the holder; (evicted) in the row of evicted entries';
 COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
-COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that wait for it now';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'the most sessions that waited for it at any one time';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for it, summed over the sessions, also those behind others that wait; sampled; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if not known';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions waiting for the holder now';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'most sessions waiting for the holder at any one time';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for the holder, including those queued behind other waiters; sampled; the sum of the parts that follow';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: it was handing bytes to its socket';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: it was waiting for more data from its client inside a request';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: it was waiting for its client, for a round trip';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: it was waiting for its client, which was thinking';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest; all of it for holders that are no sessions';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: the longest time that one session waited for it';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: the holder was handing bytes to its socket';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: the holder was waiting for more data from its client inside a request';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: the holder was waiting for its client: the round trip';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: the holder was waiting for its client, which was thinking';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest; all of it for holders that are not client sessions';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: longest wait of one session for the holder';
 COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'when counting began for this row';
 
 GRANT SELECT ON pgnetlat_blockers TO PUBLIC;

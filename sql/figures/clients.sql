@@ -68,19 +68,19 @@ SELECT * FROM pgnetlat_clients();
 
 COMMENT ON VIEW pgnetlat_clients IS
 	'where time went, by database, role, application and address, over live and ended sessions; without pg_read_all_stats, other roles'' groups have only datid, datname, usesysid, usename and application_name';
-COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the evicted row of the remaining databases';
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'that of the sessions, without what a pooler has appended to it; (failed) in the rows of failed connections, (evicted) in a database''s row of evicted groups';
-COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, also behind a pooler that says so; NULL on a Unix-domain socket, and in the rows of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the sessions, without a pooler''s suffix; (failed) in the rows of failed connections, (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, even behind a pooler that names them; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
 COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
 COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
@@ -88,10 +88,10 @@ COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, wai
 COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
-COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not attributable to another part yet, so it can decrease';
 COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
-COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a system call';
+COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: part of send_blocked_time: the client was not reading; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
@@ -112,13 +112,13 @@ COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of ex
 COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
 COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 COMMENT ON COLUMN pgnetlat_clients.connections IS 'connections that were set up';
-COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, too many connections and the like, of this role and database; pgnetlat_failed_connections has those of others, too';
-COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips that the clients took to connect: that of TCP, those for encryption, those of authentication, and the last one';
-COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; failed connections are not in it';
-COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, what came before their start-up packet';
+COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, too many connections and the like; pgnetlat_failed_connections also has those to names that do not exist';
+COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips of connecting: one for TCP, those for encryption and authentication, and the last one';
+COMMENT ON COLUMN pgnetlat_clients.connect_time IS 'milliseconds: setting up connections, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; failed connections are not counted';
+COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of connect_time: on encrypted connections, the time before the start-up packet';
 COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
-COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
-COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler that a session of the group came from last, if it said for whom; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: a pooler''s own exchanges, between its clients';
+COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler of the group''s latest session, if the pooler names its clients; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_clients.window_time IS 'milliseconds since stats_since';
 
 CREATE FUNCTION pgnetlat_clients_last(duration interval DEFAULT '1 min')
@@ -154,16 +154,16 @@ SELECT h.datid, h.datname, h.usesysid, h.usename, h.application_name, h.client_a
   FROM pgnetlat_histogram() h;
 
 COMMENT ON VIEW pgnetlat_histogram IS
-	'cumulative histograms by client group, in the form of Prometheus, in seconds; without pg_read_all_stats, no rows of other roles';
+	'cumulative histograms by client group, in seconds, as in Prometheus; without pg_read_all_stats, no rows of other roles';
 
-COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the row of evicted groups of further databases';
+COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the evicted row of the remaining databases';
 COMMENT ON COLUMN pgnetlat_histogram.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'that of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'application_name of the sessions; (evicted) in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), rtt, or connect (connect_time)';
-COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf for the last';
+COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf in the last bucket';
 COMMENT ON COLUMN pgnetlat_histogram.bucket IS 'observations up to that bound';
 COMMENT ON COLUMN pgnetlat_histogram.sum IS 'seconds: sum of the metric''s observations';
 COMMENT ON COLUMN pgnetlat_histogram.count IS 'number of the metric''s observations';

@@ -45,22 +45,22 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_history() IS
-	'account by interval and database, oldest first; the last interval is in progress; datid is NULL in the row of databases beyond those that an interval has room for';
+	'account by interval and database, oldest first; the last interval is in progress; datid is NULL in the row of the databases for which an interval has no room';
 
 CREATE VIEW pgnetlat_history AS
 SELECT * FROM pgnetlat_history() ORDER BY bucket_start, datid;
 
 COMMENT ON VIEW pgnetlat_history IS
-	'where time went, by interval and database, oldest first; the last interval is in progress; the account is NULL without pg_read_all_stats, since it is of all roles';
+	'where time went, by interval and database, oldest first; the last interval is in progress; the account, which is of all roles, is NULL without pg_read_all_stats';
 COMMENT ON COLUMN pgnetlat_history.bucket_start IS 'when the interval began';
 COMMENT ON COLUMN pgnetlat_history.bucket_end IS 'when it ended; for the last one, now';
-COMMENT ON COLUMN pgnetlat_history.datid IS 'OID of the database; NULL for all databases beyond those an interval has room for';
+COMMENT ON COLUMN pgnetlat_history.datid IS 'OID of the database; NULL for the databases for which the interval has no room';
 COMMENT ON COLUMN pgnetlat_history.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
 COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
@@ -69,8 +69,8 @@ COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: the round trip
 COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
 COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
-COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_history.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a system call';
+COMMENT ON COLUMN pgnetlat_history.send_client_time IS 'milliseconds: part of send_blocked_time: the client was not reading; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';

@@ -52,7 +52,7 @@ COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
 COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
 COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
 COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
-COMMENT ON COLUMN pgnetlat_info.processors IS 'processors that the server may use; a control group can leave it a part of one';
+COMMENT ON COLUMN pgnetlat_info.processors IS 'processors that the server may use; not a whole number if a control group limits it so';
 COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far';
 
 CREATE FUNCTION pgnetlat_reset()
@@ -61,7 +61,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_reset() IS
-	'forgets everything counted so far, in every session; returns the moment from which things count again';
+	'discards everything counted so far, in every session; returns the time of the reset';
 
 REVOKE ALL ON FUNCTION pgnetlat_reset() FROM PUBLIC;
 

@@ -25,27 +25,27 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20;
 
 COMMENT ON FUNCTION pgnetlat_pools() IS
-	'how many sessions are busy at once, by database and role, and for all sessions together; all but their number is NULL where the caller may not see it';
+	'how many sessions are busy at once, by database and role, and for all sessions together; everything but the number of sessions is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_pools AS
 SELECT * FROM pgnetlat_pools();
 
 COMMENT ON VIEW pgnetlat_pools IS
-	'how many sessions are busy at once, by database and role, and for all sessions together: how large a pool of server connections would have to be';
+	'how many sessions are busy at once, by database and role, and for all sessions together: the size that a pool of server connections would need';
 COMMENT ON COLUMN pgnetlat_pools.datid IS 'OID of the database; NULL in the row of all sessions and in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.datname IS 'name of the database; NULL if it has been dropped, and in the row of all sessions; (evicted) in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row of all sessions and in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
-COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions that are connected now';
-COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'the highest number at any one time';
-COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions that are in a request or in a transaction now: at the sampler''s latest tick; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of such sessions, by samples';
-COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'the number that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too much; NULL, as all about busy sessions, if nothing was sampled, and in the row of evicted pools';
+COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions connected now';
+COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'most sessions at any one time';
+COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions in a request or in a transaction, at the sampler''s latest tick; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of busy sessions, sampled';
+COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'number of busy sessions that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too high; NULL, like the other figures of busy sessions, if nothing was sampled, and in the row of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
-COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'the highest number that were busy at one sample';
-COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'number of server connections with which transaction pooling would have served these sessions without a wait for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'most sessions busy at any one sample';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'server connections that transaction pooling would need to serve these sessions without a wait for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_pools.window_time IS 'milliseconds since stats_since';
 

@@ -5,23 +5,23 @@
 
 CREATE FUNCTION pgnetlat_recent(
 	IN pid integer,
-	OUT start timestamptz,                     -- when the request had been read
+	OUT start timestamptz,                     -- when the request was read
 	OUT exec_time double precision,            -- milliseconds: the server was working
 	OUT send_time double precision,            -- milliseconds: handing bytes to the socket
 	OUT recv_time double precision,            -- milliseconds: waiting for more data from the client
-	OUT wait_time double precision,            -- milliseconds: the wait after it
+	OUT wait_time double precision,            -- milliseconds: the wait after the exchange
 	OUT network_time double precision,         -- milliseconds: part of wait_time: the round trip
 	OUT client_time double precision,          -- milliseconds: part of wait_time: the client was thinking
 	OUT idle_time double precision,            -- milliseconds: part of wait_time: longer than pgnetlat.idle_threshold outside a transaction
-	OUT queryid bigint,                        -- its last statement; NULL if it had none with an identifier
+	OUT queryid bigint,                        -- query identifier of its last statement; NULL if none has one
 	OUT statements bigint,                     -- statements completed in it
 	OUT rows bigint,                           -- rows returned or affected
 	OUT bytes_sent bigint,                     -- bytes of the response, before encryption
-	OUT xact_status "char",                    -- after it: I outside a transaction, T inside, E inside a failed one
+	OUT xact_status "char",                    -- after the exchange: I outside a transaction, T inside, E inside a failed one
 	OUT pipelined boolean)                     -- whether its request had arrived when the previous response left
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 50;
 
 COMMENT ON FUNCTION pgnetlat_recent(integer) IS
-	'the last exchanges of the session with this process ID, as far as its flight recorder holds them completely, oldest first, each with the wait after it; times in milliseconds';
+	'the latest exchanges of the session with this process ID that its flight recorder holds completely, oldest first, each with the wait after it; times in milliseconds';

@@ -74,25 +74,25 @@ CREATE VIEW pgnetlat_sessions AS
 SELECT * FROM pgnetlat_sessions();
 
 COMMENT ON VIEW pgnetlat_sessions IS
-	'each connected client backend: where its wall-clock time went; without pg_read_all_stats, other roles'' sessions have only pid, datid, datname, usesysid, usename and application_name';
+	'where the wall-clock time of each connected client backend went; without pg_read_all_stats, other roles'' sessions have only pid, datid, datname, usesysid, usename and application_name';
 COMMENT ON COLUMN pgnetlat_sessions.pid IS 'process ID of the backend';
 COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
 COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
 COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
-COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without what a pooler has appended to it';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without a pooler''s suffix';
 COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity; behind a pooler that names its client, that client''s; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client; -1 on a Unix-domain socket; NULL if what the pooler appended was cut off';
+COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client; -1 on a Unix-domain socket; NULL if the pooler''s suffix was cut off';
 COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
 COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
 COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: when the connection was established, or at the latest reset';
 COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or fetched from for the first time if their portal was suspended, and function calls';
+COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips of the conversation: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
 COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
 COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
@@ -100,10 +100,10 @@ COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, wa
 COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
-COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not yet attributable to one of the other parts; the only time that can decrease';
+COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not attributable to another part yet, so it can decrease';
 COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a mere system call';
-COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of send_blocked_time: the client would accept no more data; a lower bound over TCP';
+COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: part of send_time: sends that took longer than a system call';
+COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of send_blocked_time: the client was not reading; a lower bound over TCP';
 COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
@@ -126,13 +126,13 @@ COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: part of ex
 COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time that other sessions waited for locks with this session at the root of the chain of lock waits';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the root of the chain of lock waits that this one is in now; 0 for a prepared transaction, NULL if it is not waiting or the root is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips that the client took to connect: that of TCP, those for encryption, those of authentication, and the last one; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_tls_time IS 'milliseconds: part of connect_time: on an encrypted connection, what came before the start-up packet; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.connect_auth_time IS 'milliseconds: part of connect_time: authentication; NULL if it is not known';
-COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: exchanges of a pooler''s own, between its clients';
+COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips of connecting: one for TCP, those for encryption and authentication, and the last one; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_time IS 'milliseconds: setting up this connection, from the accepted socket until the first ReadyForQuery is sent, where the account begins; not a part of total_time; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_tls_time IS 'milliseconds: part of connect_time: on an encrypted connection, the time before the start-up packet; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.connect_auth_time IS 'milliseconds: part of connect_time: authentication; NULL if not known';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_requests IS 'part of requests: a pooler''s own exchanges, between its clients';
 COMMENT ON COLUMN pgnetlat_sessions.client_rtt IS 'milliseconds: round-trip time between a pooler on this host and its client; NULL if not known';
-COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the pooler that the session comes through, if that names its client; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.pooler_addr IS 'address of the session''s pooler, if that names its client; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_sessions.window_time IS 'milliseconds since stats_since';
 
 CREATE FUNCTION pgnetlat_sessions_last(duration interval DEFAULT '1 min')
@@ -149,7 +149,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION pgnetlat_reset_session(integer) IS
-	'discards what the session with this process ID has counted, and returns the time from which it counts again; NULL if there is no such session';
+	'discards what the session with this process ID has counted, and returns the time of the reset; NULL if there is no such session';
 
 REVOKE ALL ON FUNCTION pgnetlat_reset_session(integer) FROM PUBLIC;
 

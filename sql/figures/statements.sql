@@ -1,6 +1,6 @@
 
--- ---------------------------------------------------------------------------
--- Statements: what each of them cost
+-- --------------------------------------------------------------------------- Statements:
+-- what each of them has cost
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION pgnetlat_statements(
@@ -39,20 +39,20 @@ SELECT * FROM pgnetlat_statements();
 
 COMMENT ON VIEW pgnetlat_statements IS
 	'where time went, by role, database and query identifier, with waits booked to the statement before them; without pg_read_all_stats, other roles'' statements have only userid and dbid';
-COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran the statement; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
-COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
+COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or first fetched from if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
 COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: time in its executions in which the server was working';
 COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: in its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
 COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: the part of these waits that was spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of its responses';
+COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of the statement''s responses';
 COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
-COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: the round trips that these took, and those that prepared the statement again';
+COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: round trips of these repeats, and of preparing the statement again';
 COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
 COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
@@ -71,9 +71,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times since stats_since, which was window_time milliseconds ago; the parts of exec_time are NULL';
 
--- Statements for people: names instead of OIDs, rounded figures, and the text where this
--- database can ask pg_stat_statements for it.  That may live in any schema, or nowhere, so
--- the query is put together here, with qualified names: the caller's search_path is not ours.
+-- Statements for people: names instead of OIDs, rounded figures, and the text if
+-- pg_stat_statements is in this database.  It may be in any schema, so the query is built
+-- here, with qualified names, since the caller's search_path is not to be trusted.
 CREATE FUNCTION pgnetlat_top_statements(
 	IN max_rows integer DEFAULT 20,
 	OUT database name,
@@ -163,13 +163,13 @@ SELECT * FROM pgnetlat_top_statements();
 COMMENT ON VIEW pgnetlat_top_statements IS
 	'for interactive use: the 20 statements with the most network and send time, with names, rounded times, and the text where pg_stat_statements has it';
 COMMENT ON COLUMN pgnetlat_top_statements.database IS 'name of the database; NULL in the row of evicted statements';
-COMMENT ON COLUMN pgnetlat_top_statements.role IS 'name of the role that ran it; NULL in the row of evicted statements';
+COMMENT ON COLUMN pgnetlat_top_statements.role IS 'name of the role that ran the statement; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_top_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
-COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or fetched from for the first time if their portal was suspended';
+COMMENT ON COLUMN pgnetlat_top_statements.calls IS 'executions completed, or first fetched from if their portal was suspended';
 COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: time in its executions in which the server was working';
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: the round trips after it, and after exchanges that only prepared it';
+COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
 COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier and what would show the text; NULL where the caller may not see the statement';
 

@@ -25,7 +25,7 @@ COMMENT ON VIEW pgnetlat_waits IS
 COMMENT ON COLUMN pgnetlat_waits.pid IS 'process ID of the backend';
 COMMENT ON COLUMN pgnetlat_waits.state IS 'state of the session, as in pgnetlat_sessions; NULL in the row whose wait_event is other';
 COMMENT ON COLUMN pgnetlat_waits.wait_event_type IS 'as in pg_stat_activity; CPU where there is no wait event; NULL in the row whose wait_event is other';
-COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for all beyond those that a session has room for';
+COMMENT ON COLUMN pgnetlat_waits.wait_event IS 'as in pg_stat_activity; CPU where there is no wait event; other for the events for which the session has no room';
 COMMENT ON COLUMN pgnetlat_waits.samples IS 'number of samples';
 COMMENT ON COLUMN pgnetlat_waits."time" IS 'milliseconds: the time that the samples stand for';
 

@@ -1,8 +1,8 @@
 
--- Bodies and views above are bound to operators and functions now, by the types
--- of their operands.  A better match than PostgreSQL's own in the schema of the
--- extension or in public would run as whoever diagnoses: then there is no
--- extension.
+-- The bodies and views above have been bound to operators and functions, by the types of
+-- their operands.  A better match than PostgreSQL's own, in the extension's schema or in
+-- public, would run as the role that diagnoses, so if there is one, CREATE EXTENSION
+-- fails.
 DO $$
 DECLARE
 	found text;

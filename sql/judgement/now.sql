@@ -3,7 +3,7 @@
 -- What is happening now
 -- ---------------------------------------------------------------------------
 
--- Time for a person's eyes, in at most seven characters; nothing if there is hardly any.
+-- A time for people, in at most seven characters; empty if below 50 ms.
 CREATE FUNCTION pgnetlat_age(IN milliseconds double precision) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 10
 BEGIN ATOMIC
@@ -15,11 +15,11 @@ BEGIN ATOMIC
 				ELSE round(milliseconds / 86400000) || ' d' END;
 END;
 
-COMMENT ON FUNCTION pgnetlat_age(double precision) IS 'milliseconds as a person would say them';
+COMMENT ON FUNCTION pgnetlat_age(double precision) IS 'internal: milliseconds, rounded and with a unit';
 
--- Queries and names come from any database, whose encoding may be another than this
--- one's, and text functions raise an error for what is no text here.  So it is looked at
--- as bytes first, and what cannot be text becomes question marks.
+-- Queries and names come from databases whose encoding may differ from this one's, and
+-- text functions raise an error for bytes that are not valid here.  So they are first
+-- read as bytes, and what is not valid becomes question marks.
 CREATE FUNCTION pgnetlat_foreign_text(IN line text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE COST 1000
 BEGIN ATOMIC
@@ -40,11 +40,11 @@ BEGIN ATOMIC
 				THEN line ELSE pgnetlat_foreign_text(line) END;
 END;
 
-COMMENT ON FUNCTION pgnetlat_foreign_text(text) IS 'text with question marks for what cannot be text in this database';
-COMMENT ON FUNCTION pgnetlat_legible(text) IS 'the same, faster for ASCII';
+COMMENT ON FUNCTION pgnetlat_foreign_text(text) IS 'internal: text with question marks for bytes that are not valid in this database''s encoding';
+COMMENT ON FUNCTION pgnetlat_legible(text) IS 'internal: the same as pgnetlat_foreign_text(), faster for ASCII';
 
--- The beginning of a text that fits into so many columns of a terminal, where a
--- character of an East Asian script takes two, and an accent of its own none.
+-- The beginning of a text that fits into the given number of terminal columns.  An East
+-- Asian character takes two columns, and a combining accent none.
 CREATE FUNCTION pgnetlat_clip_wide(IN line text, IN columns integer, OUT clipped text, OUT width integer)
 LANGUAGE sql STABLE PARALLEL SAFE COST 1000
 BEGIN ATOMIC
@@ -78,16 +78,15 @@ BEGIN ATOMIC
 				ELSE (SELECT c.width FROM pgnetlat_clip_wide(line, 2 * length(line)) c) END;
 END;
 
-COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'the beginning of a text that fits into the given number of terminal columns, and how many it takes';
-COMMENT ON FUNCTION pgnetlat_clip(text, integer) IS 'the same without the number, faster for ASCII';
-COMMENT ON FUNCTION pgnetlat_columns(text) IS 'how many columns of a terminal a text takes';
+COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'internal: the beginning of a text that fits into the given number of terminal columns, and how many it takes';
+COMMENT ON FUNCTION pgnetlat_clip(text, integer) IS 'internal: the same without the number, faster for ASCII';
+COMMENT ON FUNCTION pgnetlat_columns(text) IS 'internal: number of terminal columns that a text takes';
 
 -- Sessions that are not idle, the costliest first: those that hold up others, by how
 -- long these have waited, then those that are stuck themselves, then the rest.
 --
--- All figures come from one look at the sessions and one at pg_stat_activity.  The
--- last column gets the room that the others leave: psql draws seven columns with 20
--- characters between them.
+-- The sessions and pg_stat_activity are each read once.  The last column gets the
+-- room that the others leave: psql puts 20 characters between the seven columns.
 CREATE FUNCTION pgnetlat_now(
 	IN width integer DEFAULT 110,
 	OUT pid integer,
@@ -144,7 +143,7 @@ BEGIN ATOMIC
 			   repeat('=', b.network - b.server) || repeat('.', 8 - b.network) AS bar
 		  FROM active s
 		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / 4, 16) - length(s.address) AS columns OFFSET 0) r
-		  -- where the bar's parts end; without a processor is not at work
+		  -- where the bar's parts end; time without a processor is not work
 		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
 									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / nullif(s.busy, 0))::integer AS held_up,
 									round(8 * s.server / nullif(s.busy, 0))::integer AS server,
@@ -225,10 +224,10 @@ COMMENT ON VIEW pgnetlat_now IS
 	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 110 columns wide in psql, pgnetlat_now(160) more';
 COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend; NULL in the row that says how many sessions the caller may not see';
 COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that is empty, and the address';
-COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and for how long; in xact: waiting in transaction';
+COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and since when; in xact: waiting in transaction';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time went that was neither idle nor pending, in eighths: # the server works, ! it waits for a lock, a standby or another server, + it waits for a processor, = network, . client; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that holds the lock that it waits for and what that session is doing, how many sessions it holds up itself, the age of its transaction, its wait event; and the beginning of its query, or of its latest query if it is not executing';
+COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time that was neither idle nor pending went, in eighths: # server working, ! server waiting for a lock, a standby or another server, + server waiting for a processor, = network, . client; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one and what that is doing, the number of sessions that this one holds up, the age of its transaction, its wait event, and the beginning of its current or latest query';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;

@@ -24,7 +24,7 @@ BEGIN ATOMIC
 		   round((b.time / nullif(c.window_time, 0))::numeric, 2),
 		   round((1000 * c.requests / nullif(c.window_time, 0))::numeric, 1),
 		   round(c.rtt::numeric, 2),
-		   -- of which the sum is 100
+		   -- rounded so that they add up to 100
 		   round(100 * c.server_share)::integer,
 		   round(100 * (c.server_share + c.network_share))::integer - round(100 * c.server_share)::integer,
 		   100 - round(100 * (c.server_share + c.network_share))::integer
@@ -36,7 +36,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_top_clients(interval, integer) IS
-	'the client groups that were busiest over the given time up to now, in figures for a person: columns as in the view of this name';
+	'for interactive use: the client groups that were busiest over the given time up to now; columns as in the view of this name';
 
 CREATE VIEW pgnetlat_top_clients AS
 SELECT c.database, c.role, c.application, c.client_addr, c.sessions, c.busy, c.rate, c.rtt,
@@ -44,17 +44,17 @@ SELECT c.database, c.role, c.application, c.client_addr, c.sessions, c.busy, c.r
   FROM pgnetlat_top_clients() c;
 
 COMMENT ON VIEW pgnetlat_top_clients IS
-	'the 20 client groups that were busiest in the last minute';
+	'for interactive use: the 20 client groups that were busiest in the last minute';
 COMMENT ON COLUMN pgnetlat_top_clients.database IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_top_clients.role IS 'name of the role';
 COMMENT ON COLUMN pgnetlat_top_clients.application IS 'application_name, as in pgnetlat_clients';
 COMMENT ON COLUMN pgnetlat_top_clients.client_addr IS 'address of the clients, as in pgnetlat_clients';
-COMMENT ON COLUMN pgnetlat_top_clients.sessions IS 'sessions that are connected now';
-COMMENT ON COLUMN pgnetlat_top_clients.busy IS 'how many were not idle, on average';
+COMMENT ON COLUMN pgnetlat_top_clients.sessions IS 'sessions connected now';
+COMMENT ON COLUMN pgnetlat_top_clients.busy IS 'average number of sessions that were not idle';
 COMMENT ON COLUMN pgnetlat_top_clients.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_top_clients.rtt IS 'milliseconds: round-trip time; NULL if none was measured';
-COMMENT ON COLUMN pgnetlat_top_clients.server IS 'percent of the time that was neither idle nor pending: server_share of pgnetlat_clients';
-COMMENT ON COLUMN pgnetlat_top_clients.network IS 'percent of the same time: network_share of pgnetlat_clients';
-COMMENT ON COLUMN pgnetlat_top_clients.client IS 'percent of the same time: client_share of pgnetlat_clients';
+COMMENT ON COLUMN pgnetlat_top_clients.server IS 'server_share of pgnetlat_clients, in percent';
+COMMENT ON COLUMN pgnetlat_top_clients.network IS 'network_share of pgnetlat_clients, in percent';
+COMMENT ON COLUMN pgnetlat_top_clients.client IS 'client_share of pgnetlat_clients, in percent';
 
 GRANT SELECT ON pgnetlat_top_clients TO PUBLIC;

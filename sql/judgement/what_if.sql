@@ -3,48 +3,51 @@
 -- Predictions
 -- ---------------------------------------------------------------------------
 
--- The model.  A transaction of sessions that go on as soon as they can consists
--- of delays, in which sessions are not in each other's way, and of two queues,
--- for locks and for processors, in which they are:
+-- The model.  A transaction consists of delays, in which sessions do not hinder
+-- each other, and of two queues, for locks and for processors.  Sessions begin the
+-- next transaction as soon as they can.
 --
---		network_time	round trips: in proportion to their number and to their
---						length; and in it,
+--		network_time	round trips: in proportion to their number and their
+--						length; it includes
 --		stream_time		what large responses take beyond that: a window's worth
---						for each round trip, where that is less than the path can
+--						per round trip, where that is less than the path could
 --						carry meanwhile
 --		client_time		the client thinks
---		cpu_time		on processors, io_time reading and writing files
---		held_up_time	waits for standbys and other servers, and other_time:
+--		cpu_time		on processors; io_time: reading and writing files
+--		held_up_time	waits for standbys and other servers; other_time:
 --						anything else
 --		lock_time		waits for locks
 --		queue_time		waits for a processor
 --
--- The account tells how long the queues are, and so how much throughput each of
--- them still admits: throughput ^ -3 is (delays / sessions) ^ -3 plus one such
--- term for each queue, which is what a closed network of queues gives to within a
--- few percent and what is measured, exactly, where nothing is changed.  A queue's
--- term is no larger than the time spent in it and a quarter; the rest of a short
--- queue is a delay, because it is not its sessions that made it.  The term
--- of the locks changes with the time for which transactions hold them, that of the
--- processors with the time on them; all processors are a hard limit.  Locks are
--- taken by a transaction's statements, so the wait after COMMIT is not in the time
--- for which they are held; nor is other_time, which is that of those who wait.
+-- The account shows how long the queues are, and so how much throughput each of
+-- them would still admit: throughput ^ -3 is (delays / sessions) ^ -3 plus one such
+-- term for each queue.  A closed network of queues gives this to within a few
+-- percent, and it reproduces what was measured if nothing is changed.  A queue's
+-- term is at most 1.25 times the time spent in it; the rest of a short queue is a
+-- delay, since its own sessions did not cause it.  The term of the locks scales
+-- with the time for which transactions hold them, and that of the processors with
+-- the time on them; the number of processors is a hard limit.  A transaction's
+-- statements take its locks, so the wait after COMMIT is not part of the time for
+-- which they are held; nor is other_time, which is that of the waiters.
 --
--- The likely prediction and its bounds differ in what the account cannot tell:
+-- The bounds of the prediction come from what the account cannot tell:
 --
---		locks			their holders change likewise, or not at all
---		streams			what large responses take beyond a round trip changes
---						with it, or is for the path's bandwidth; the former if it
---						is a round trip or more
---		warmth			after a longer wait caches are colder and processors
+--		locks			the time for which they are held changes likewise, or
+--						not at all
+--		streams			what large responses take beyond a round trip scales
+--						with it, or depends on the bandwidth; the likely
+--						prediction takes the former if it is a round trip or more
+--		warmth			after a longer wait, caches are colder and processors
 --						asleep: 0.035 + 0.08 * log10(1 + wait / 0.25) ms of each
---						turn of server and client were measured to be for that;
---						none may be, or six times as much, on a busy machine
---		held_up			what is waited for becomes faster as the server does
+--						turn of server and client, as measured; it may be none,
+--						or six times as much on a busy machine
+--		held_up			what is waited for becomes faster with the server
 --		beside			the client's turns need the server's processors
---		newcomers		more sessions wait for each other, fewer do not
+--		newcomers		additional sessions wait for each other; with fewer
+--						sessions, none may wait
 --
--- and by a twentieth if a transaction takes e times as long, or less in proportion.
+-- They are widened by a twentieth if a transaction takes e times as long or more,
+-- and by less, in proportion to the logarithm, below that.
 CREATE FUNCTION pgnetlat_predict(
 	IN transaction_time double precision,
 	IN busy_sessions double precision,
@@ -85,8 +88,8 @@ BEGIN ATOMIC
 				   (VALUES (true), (false)) h(yes),
 				   (VALUES (true), (false)) b(yes))
 		   a(likely, locks, streams, warmth, held_up, beside),
-		   -- what is asked for; a transaction takes whole round trips, unless it is one
-		   -- statement, of which several share one
+		   -- the arguments; a transaction takes whole round trips, unless it is one
+		   -- statement and several share a round trip
 		   LATERAL (SELECT coalesce(rtt, 0) AS old_rtt,
 						   coalesce(new_rtt, rtt, 0) AS to_rtt,
 						   coalesce(new_speed, 1) AS to_speed,
@@ -99,7 +102,7 @@ BEGIN ATOMIC
 						   cpu_time - io_time - lock_time - queue_time AS held_up_time,
 						   network_time - stream_time AS trip_time
 					OFFSET 0) s,
-		   -- what turns take for having waited
+		   -- what turns take longer because they come after a wait
 		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client) thinks,
 		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + (s.old_rtt + thinks.client) / 0.25)) AS old,
 						   s.to_round_trips * (0.035 + 0.08 * log(1 + (s.to_rtt + thinks.client) / 0.25)) AS new) turn,
@@ -109,7 +112,7 @@ BEGIN ATOMIC
 						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
 						   s.held_up_time / CASE WHEN a.held_up THEN s.to_speed ELSE 1 END AS held_up
 					OFFSET 0) n,
-		   -- for how long a lock is held: not while the client waits after COMMIT
+		   -- how long a lock is held, which excludes the wait after COMMIT
 		   LATERAL (SELECT greatest(1 - 1 / nullif(round_trips, 0), 0) AS old,
 						   greatest(1 - 1 / nullif(s.to_round_trips, 0), 0) AS new,
 						   least(greatest(1 - 1 / nullif(round_trips, 0), 1 / nullif(round_trips, 0)), 1) AS server
@@ -131,7 +134,7 @@ BEGIN ATOMIC
 						   n.work * (cpu_time / s.to_speed +
 									 CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END) AS new_demand
 					OFFSET 0) delay,
-		   -- what the queues admit, of which the longer one has the larger share
+		   -- the throughput that the queues admit; the longer queue has the larger share
 		   LATERAL (SELECT least(coalesce(CASE WHEN a.locks THEN lock_time ELSE 0 END / nullif(transaction_time - delay.old, 0), 0), 1) AS lock,
 						   coalesce(greatest(hold.new, 0) / nullif(greatest(hold.old, 0), 0), 1) AS lock_change,
 						   coalesce(greatest(delay.new_demand, 0) / nullif(greatest(delay.demand, 0), 0), 1) AS processor_change,
@@ -139,7 +142,7 @@ BEGIN ATOMIC
 		   LATERAL (SELECT least(share.cubes * share.lock, (1.25 * greatest(hold.old + lock_time, 0)) ^ 3) AS lock,
 						   least(share.cubes * (1 - share.lock), (1.25 * greatest(cpu_time + queue_time, 0)) ^ 3) AS processor
 					OFFSET 0) queue,
-		   -- what that does not explain is waiting, too; then 1 / throughput
+		   -- waiting that this does not explain; then 1 / throughput
 		   LATERAL (SELECT (greatest(transaction_time ^ 3 - queue.lock - queue.processor, 0) ^ (1 / 3.0) - delay.old) *
 						   (share.lock * share.lock_change + (1 - share.lock) * share.processor_change) AS new) extra,
 		   LATERAL (SELECT ((greatest(delay.new + extra.new, 0) / s.to_sessions) ^ 3 +
@@ -164,12 +167,12 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_predict IS
-	'the model behind pgnetlat_what_if(), over figures of a mean transaction in milliseconds; no row if what is asked for is out of range or about what is not known';
+	'the model of pgnetlat_what_if(), for a mean transaction in milliseconds; no row if an argument is out of range or a figure is not known';
 
--- What a mean transaction took, or a mean request where no transaction has ended,
--- of each client group or of one session.  Execution that no sample tells is what
--- samples do tell, if these are a tenth of it, and work on a processor otherwise.
--- Of the processors, a group could have what the others leave, on average.
+-- What a mean transaction took (a mean request, if no transaction has ended), for each
+-- client group or for one session.  Execution that was not sampled is split like sampled
+-- execution if that is at least a tenth, and counts as work on a processor otherwise.  A
+-- group could use the processors that the others leave free, on average.
 CREATE FUNCTION pgnetlat_mean_transactions(
 	IN pid integer,
 	IN duration interval,
@@ -209,12 +212,12 @@ BEGIN ATOMIC
 		   a.busy_time / n.counted,
 		   a.statements / n.counted::double precision,
 		   t.paid / n.counted,
-		   -- no round trip: a Unix-domain socket; one that is not known: NULL
+		   -- no round trip on a Unix-domain socket; NULL if not known
 		   CASE WHEN a.client_addr IS NULL AND a.packets_received = 0 THEN coalesce(t.rtt, 0) ELSE t.rtt END,
 		   (a.exec_time + a.send_time - a.send_blocked_time + a.run_queue_wait_time) / n.counted,
 		   (a.network_time + a.send_blocked_time - a.send_client_time) / n.counted,
 		   greatest(a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time, 0) / n.counted,
-		   -- a small response has left when the backend begins to wait
+		   -- a small response has left by the time the backend begins to wait
 		   (a.send_blocked_time - a.send_client_time +
 			CASE WHEN a.bytes_sent >= 14000 * t.paid
 				 THEN greatest(a.network_time - t.paid * t.rtt, 0) ELSE 0 END) / n.counted,
@@ -244,10 +247,10 @@ BEGIN ATOMIC
 			  FROM pgnetlat_sessions_last(pgnetlat_mean_transactions.duration) s
 			 WHERE s.pid = pgnetlat_mean_transactions.pid AND s.total_time IS NOT NULL) a
 	 CROSS JOIN pgnetlat_info() i
-	  -- of groups that were evicted it is not known what was a transaction of whom
+	  -- the transactions of evicted groups cannot be told apart
 	  LEFT JOIN LATERAL (SELECT CASE WHEN a.transactions > 0 THEN a.transactions ELSE a.requests END AS counted) n
 		ON n.counted > 0 AND a.busy_time > 0 AND a.window_time > 0 AND a.usesysid IS NOT NULL,
-	   -- waits that count as idle had no round trip, and one session's may be longer than the others'
+	   -- idle waits have no round trip, and one session's may be longer than the others'
 	   LATERAL (SELECT CASE WHEN a.rtt > 0
 							THEN greatest(least(a.network_time / a.rtt, a.round_trips), a.round_trips - floor(a.idle_time / 1000))
 							ELSE a.round_trips END AS paid) p,
@@ -262,7 +265,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_mean_transactions(integer, interval) IS
-	'the mean transaction of each client group over the given time up to now, or of the session with this process ID: what pgnetlat_what_if() starts from, in milliseconds';
+	'the mean transaction of each client group over the given time up to now, or of the session with this process ID: the starting point of pgnetlat_what_if(), in milliseconds';
 
 CREATE FUNCTION pgnetlat_what_if(
 	IN rtt double precision DEFAULT NULL,
@@ -274,7 +277,7 @@ CREATE FUNCTION pgnetlat_what_if(
 	OUT datname name,                          -- name of the database
 	OUT usesysid oid,                          -- OID of the role
 	OUT usename name,                          -- name of the role
-	OUT application_name text,                 -- that of the sessions, without what a pooler has appended to it
+	OUT application_name text,                 -- application_name of the sessions, without a pooler's suffix
 	OUT client_addr inet,                      -- address of the clients; NULL on a Unix-domain socket
 	OUT busy_sessions double precision,        -- sessions that were neither idle nor pending, on average
 	OUT transactions bigint,                   -- transactions committed or rolled back
@@ -283,12 +286,12 @@ CREATE FUNCTION pgnetlat_what_if(
 	OUT server_time double precision,          -- milliseconds per transaction: the server's part
 	OUT network_time double precision,         -- milliseconds per transaction: the network's part
 	OUT client_time double precision,          -- milliseconds per transaction: the client's part
-	OUT transaction_time double precision,     -- milliseconds: what a transaction took, the sum of the three
+	OUT transaction_time double precision,     -- milliseconds: what a transaction took, the sum of these three
 	OUT throughput double precision,           -- transactions per second
-	OUT predicted_transaction_time double precision, -- milliseconds: what a transaction would take; NULL if nothing is predicted, as are the others
+	OUT predicted_transaction_time double precision, -- milliseconds: what a transaction would take; NULL, like the other predictions, if nothing is predicted
 	OUT predicted_throughput double precision, -- transactions per second
-	OUT predicted_throughput_low double precision, -- the least that the figures allow
-	OUT predicted_throughput_high double precision, -- the most that the figures allow
+	OUT predicted_throughput_low double precision, -- lower bound
+	OUT predicted_throughput_high double precision, -- upper bound
 	OUT change double precision)               -- predicted_throughput divided by throughput
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100
@@ -309,7 +312,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_what_if(double precision, double precision, double precision, integer, interval) IS
-	'by client group, what a transaction took over the given time up to now, in milliseconds, and what is predicted if a round trip took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or sessions sessions were busy; NULL: as it is; nothing is predicted from fewer than 20 transactions, nor for arguments that make no sense';
+	'by client group, what a transaction took over the given time up to now, in milliseconds, and what is predicted if a round trip took rtt milliseconds, batch statements shared a round trip, the server were server_speed times as fast, or sessions sessions were busy; NULL: unchanged; nothing is predicted from fewer than 20 transactions, or for arguments out of range';
 
 CREATE FUNCTION pgnetlat_what_if_session(
 	IN pid integer,
@@ -349,4 +352,4 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_what_if_session(integer, double precision, double precision, double precision, interval) IS
-	'pgnetlat_what_if() for the session with this process ID: the same columns but those that name a client group';
+	'pgnetlat_what_if() for the session with this process ID: the same columns except those that name a client group';

@@ -354,14 +354,14 @@ book_wait(LockWait *wait, int64 now)
 }
 
 /*
- * A session has been seen waiting at this tick, or at the one before.  What it waits
- * for is a sample, which stands for the time since the tick before, unless it has
- * waited for longer.  (That it did before its exchange began, or will later than now,
- * only the wall clock believes.)  False if it waits no more.
+ * Continue or begin the wait of a session that was seen waiting at this tick
+ * or at the previous one.  It counts from the previous tick, or from its own
+ * beginning if that was earlier.  (The wall clock may put the beginning before
+ * the exchange, or after now.)  Returns false if the wait is over.
  *
- * A session that looks for a deadlock shows another wait event, or none, but its wait
- * goes on.  (After a wait that was cancelled the time at which it began is still there,
- * but no lock.)
+ * A session that checks for a deadlock shows another wait event or none, but
+ * its wait goes on.  (After a cancelled wait, waitStart remains set, but
+ * waitLock is NULL.)
  */
 static bool
 go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)

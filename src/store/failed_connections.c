@@ -56,8 +56,8 @@ failed_connections_shmem_init(void)
 }
 
 /*
- * Count a failed connection.  The process is about to exit: no errors, no
- * catalogs.
+ * Count a failed connection.  Called by a process that is about to exit: no
+ * errors, no catalog access.
  */
 void
 failed_connections_count(const char *database, const char *role, const ClientKey *address)
@@ -82,7 +82,10 @@ failed_connections_count(const char *database, const char *role, const ClientKey
 	table_unlock(&table, hash);
 }
 
-/* A palloc'd copy of all entries; that of evicted ones, if there is any, is the last. */
+/*
+ * A palloc'd copy of all entries.   The evicted row, if there is one, is the
+ * last.
+ */
 FailedConnections *
 failed_connections_copy(int *count)
 {

@@ -8,9 +8,9 @@
  * connection fails: that needs the catalogs, which may be locked, in a process
  * that is about to exit.  A reader of the counts can resolve them.
  *
- * A client that cannot log in can still make up any number of names, so there
- * are few entries, and the application_name is not part of the key.  Nothing
- * is saved.
+ * A client that cannot log in can make up any number of names, so there are
+ * few entries, and the application_name is not part of the key.  Nothing is
+ * saved.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -25,7 +25,7 @@
 typedef struct FailedKey
 {
 	char		database[NAMEDATALEN];
-	char		role[NAMEDATALEN];	/* empty: evicted entries */
+	char		role[NAMEDATALEN];	/* empty: evicted row */
 	int32		family;			/* as in ClientKey */
 	uint8		address[16];
 } FailedKey;

@@ -2,26 +2,26 @@
 CREATE FUNCTION pgnetlat_diagnose(
 	IN duration interval DEFAULT '1 min',
 	OUT subject_kind text,                     -- session, client, statement or server
-	OUT subject text,                          -- what the finding is about, in words
-	OUT verdict text,                          -- what is wrong, in one of the words of doc/diagnose.md
-	OUT evidence text,                         -- the figures that say so
+	OUT subject text,                          -- the client, session or statement, in words
+	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
+	OUT evidence text,                         -- the figures behind it
 	OUT advice text,                           -- what to do next
-	OUT lost_sessions double precision,        -- sessions that lose all of their time to it; NULL where the figures do not tell
-	OUT saving_sessions double precision,      -- the same for what the cure would save
+	OUT lost_sessions double precision,        -- lost time as a number of sessions: 1 is all the time of one session; NULL if not known
+	OUT saving_sessions double precision,      -- the same for the time that the cure would save
 	OUT saving_share double precision,         -- saving_sessions as a share of the time in which the subject was neither idle nor pending
 	OUT pid integer,                           -- process ID, if the subject is one session
-	OUT queryid bigint,                        -- query identifier, if it is a statement, or one causes it
+	OUT queryid bigint,                        -- query identifier, if the subject is a statement, or one causes it
 	OUT usesysid oid,                          -- OID of the role; NULL if the subject has none
 	OUT usename name,                          -- name of the role
 	OUT datid oid,                             -- OID of the database; NULL if the subject has none
 	OUT datname name,                          -- name of the database
-	OUT application_name text,                 -- that of the session or the group
+	OUT application_name text,                 -- application_name of the session or the group
 	OUT client_addr inet)                      -- address of the client; NULL on a Unix-domain socket
 RETURNS SETOF record
 LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
 BEGIN ATOMIC
 WITH
-	-- Figures, each read once.  t/diagnose_rules.pl puts tables in their places.
+	-- Figures, each read once.  t/diagnose_rules.pl replaces them by tables.
 	c AS MATERIALIZED (SELECT * FROM pgnetlat_clients_last(duration)),
 	s AS MATERIALIZED (SELECT * FROM pgnetlat_sessions_last(duration)),
 	st AS MATERIALIZED (SELECT * FROM pgnetlat_statements_last(duration)),
@@ -34,7 +34,7 @@ WITH
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
 			   coalesce((SELECT max(window_time) FROM c), 0) AS window_time),
 
-	-- Statements of which the caller may know.
+	-- Statements that the caller may see.
 	statements AS MATERIALIZED (
 		SELECT -row_number() OVER () AS n, st.*,
 			   exec_time + send_time + recv_time + network_time + client_time AS time,
@@ -44,7 +44,7 @@ WITH
 		 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))
 		WINDOW role AS (PARTITION BY dbid, userid)),
 
-	-- Those that their clients run one by one (rules/repeated_statement.sql).
+	-- Statements that clients run one by one (rules/repeated_statement.sql).
 	repeated AS MATERIALIZED (
 		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, bursts, trip, driver,
 			   repeat_network_time + st.repeats * driver AS lost,
@@ -61,8 +61,9 @@ WITH
 		   AND (st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
 				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
 					 OR client_time <= calls * repeat_think)
-				-- Single calls of other clients are bursts as well.  Two calls in a
-				-- transaction are no loop; outside of one, only loops count as repeats.
+				-- Single calls of other clients are bursts, too.  Two calls in a
+				-- transaction are not a loop; outside a transaction, only loops count as
+				-- repeats.
 				OR repeat_network_time >= repeat_share * role_network
 				   AND (in_xact_wait_time < 0.5 * repeat_network_time
 						OR EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
@@ -71,8 +72,8 @@ WITH
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
 		  FROM repeated GROUP BY dbid, userid),
 
-	-- Client groups and sessions alike.  A group's round trip is the shortest
-	-- of its sessions': a path is not longer because a session was busy.
+	-- Client groups and sessions.  A group's round trip is the shortest of its sessions',
+	-- since a busy session does not make the path longer.
 	observed AS (
 		SELECT 'client' AS kind, NULL::integer AS pid, datid, datname, usesysid, usename, application_name, client_addr,
 			   sessions, ended_sessions, requests, statements, transactions, round_trips, total_time, exec_time,
@@ -110,7 +111,7 @@ WITH
 			   network_time / nullif(sum(network_time) FILTER (WHERE kind = 'client')
 									 OVER (PARTITION BY o.datid, o.usesysid), 0) AS share
 		  FROM observed o
-		  -- holders that have ended, as far as they are known to be of this window
+		  -- holders that have ended, if known to be of this window
 		  LEFT JOIN (SELECT datid, usesysid, application_name, client_addr, sum(blocked_time) AS blocking
 					   FROM b, me WHERE stats_since >= now - window_time * interval '1 ms'
 					  GROUP BY 1, 2, 3, 4) ended
@@ -118,9 +119,9 @@ WITH
 			   AND ended.application_name = o.application_name AND ended.client_addr IS NOT DISTINCT FROM o.client_addr
 		 WINDOW same AS (PARTITION BY o.datid, o.usesysid, o.application_name, o.client_addr)),
 
-	-- Lock waits whose holders are shown are the holders' findings.  Sessions of
-	-- one group that wait for one another, none of them much more than others,
-	-- contend.  "unexplained" is the part of all other waits without a holder.
+	-- Lock waits whose holders are shown belong to the holders' findings.  Sessions of
+	-- one group contend if they wait for one another, and none is the holder much more
+	-- than others.  "unexplained" is the part of all other waits that has no holder.
 	contention AS (
 		SELECT g.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
 					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
@@ -131,16 +132,16 @@ WITH
 					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited
 				  FROM contention) x, pgnetlat_thresholds),
 
-	-- What rules are about.  "think" is what the client thinks in transactions:
-	-- one wait comes after each of them, the others are inside.  Waits outside
-	-- are nobody's loss: the server cannot tell a client that computes from one
-	-- that has nothing to do.
+	-- What the rules read.  "think" is the client's think time in transactions: one wait
+	-- comes after each transaction, the others are inside.  Waits outside are not a loss,
+	-- since the server cannot tell a client that computes from one that has nothing to
+	-- do.
 	accounts AS MATERIALIZED (
 		SELECT row_number() OVER () AS n, g.*, x.*, y.*,
 			   coalesce(e.network * share, 0) AS explained,
 			   greatest(trips_all - coalesce(e.network * share, 0), 0) AS trips,
 			   greatest(busy - client_time + y.think, 1e-6) AS working,
-			   -- a client on this machine may just wait for a processor, too
+			   -- a client on this machine may just be waiting for a processor
 			   greatest(y.think - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
 						- coalesce(e.other * share, 0), 0) AS sure_think,
 			   greatest(client_time - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
@@ -160,9 +161,9 @@ WITH
 				   CASE WHEN path > 0 THEN least(network_time, round_trips * path) ELSE network_time END AS trips_all,
 				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond) y),
 
-	-- What losses cost, of which clients' own packets are not seen by the server:
-	-- as many of them are assumed to be lost, for as long each, if their clients
-	-- were silent for that long.
+	-- What lost packets cost.  The server does not see the loss of a client's own
+	-- packets: as many are assumed to be lost, each for as long, if the client was silent
+	-- for that long.
 	lossy AS MATERIALIZED (
 		SELECT n, retransmits, packets_sent, seen,
 			   least(seen / greatest(retransmits, 1) * packets_received * retransmits / greatest(packets_sent, 1),
@@ -171,7 +172,7 @@ WITH
 			   pgnetlat_thresholds
 		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
 
-	-- Sessions that wait for a lock now, by the one that holds it.
+	-- Sessions that are waiting for a lock, by its holder.
 	waiting AS MATERIALIZED (
 		SELECT blocked_by, count(*)::float8 AS sessions, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,
 			   bool_or(pgnetlat_legible(query) ~* '^\s*(create|alter|drop|truncate|reindex|cluster|vacuum|lock|refresh)\s') AS ddl,
@@ -180,8 +181,8 @@ WITH
 		 WHERE blocked_by IS NOT NULL
 		 GROUP BY blocked_by),
 
-	-- What the rules find: of which time, so that none is lost twice, how much
-	-- of it was lost in the window, and how much the cure would save.
+	-- What the rules find: the kind of time, so that none is counted twice, how much of
+	-- it was lost in the window, and how much the cure would save.
 	found (n, verdict, of_time, lost, saving, evidence, advice, queryid) AS (
 		SELECT NULL::bigint, NULL::text, NULL::text, NULL::float8, NULL::float8, NULL::text, NULL::text, NULL::bigint
 		 WHERE false

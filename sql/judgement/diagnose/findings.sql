@@ -1,6 +1,6 @@
 	),
 
-	-- In order of precedence, among those that cost the same or are of the same time.
+	-- In order of precedence, among findings that cost the same or the same kind of time.
 	verdicts AS (
 		SELECT * FROM unnest(ARRAY[
 			'holds up others', 'held up by others', 'lock contention', 'hidden path', 'idle in transaction',
@@ -15,7 +15,8 @@
 		 UNION ALL
 		SELECT 0, 'server', NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(busy) FROM accounts WHERE kind = 'client'),
 
-	-- Of a subject's time, the first verdict has it, and large it must be.
+	-- Each kind of a subject's time belongs to the first verdict, and must be large
+	-- enough.
 	ranked AS (
 		SELECT f.*, s.kind, s.pid, s.datid, s.datname, s.usesysid, s.usename, s.application_name, s.client_addr, s.time,
 			   precedence, row_number() OVER (PARTITION BY n, of_time, CASE of_time WHEN 'none' THEN verdict END
@@ -23,8 +24,8 @@
 		  FROM found f JOIN verdicts USING (verdict) JOIN subjects s USING (n) CROSS JOIN pgnetlat_thresholds CROSS JOIN me
 		 WHERE of_time IN ('none', 'last') OR lost >= min_lost AND lost >= min_lost_sessions * window_time),
 
-	-- What is nearly all one session's is that session's, otherwise the group's;
-	-- where nothing else was found, that is said.
+	-- A loss that is nearly all one session's is the session's, otherwise the group's.
+	-- If nothing was found, say so.
 	chosen AS (
 		SELECT r.*,
 			   max(lost) FILTER (WHERE kind = 'client') OVER same AS of_group,
@@ -65,4 +66,4 @@ SELECT f.kind,
 END;
 
 COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
-	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions in sessions that lose all of their time; where nothing is wrong, one row that says so';
+	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so';

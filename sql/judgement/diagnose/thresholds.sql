@@ -10,8 +10,8 @@
 --							could be saved, the evidence, the advice
 --	diagnose/findings.sql	each loss shown once, the most expensive first
 --
--- and every number that people may want to argue about is here.  Times are
--- milliseconds, sizes are bytes, shares run from 0 to 1.
+-- and every number that is open to debate is here.  Times are in milliseconds, sizes in
+-- bytes, and shares run from 0 to 1.
 CREATE VIEW pgnetlat_thresholds AS
 SELECT 250::float8 AS min_lost,
 	   0.01::float8 AS min_lost_sessions,
@@ -67,71 +67,71 @@ SELECT 250::float8 AS min_lost,
 	   4::float8 AS starved_client,
 	   0.9::float8 AS one_session;
 
-COMMENT ON VIEW pgnetlat_thresholds IS 'the numbers by which the rules of pgnetlat_diagnose() judge; times in milliseconds';
+COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_diagnose(); times in milliseconds';
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
-COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'and at least this part of one session''s time';
+COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'a finding has cost at least this part of one session''s time';
 COMMENT ON COLUMN pgnetlat_thresholds.min_requests IS 'fewer requests say nothing about clients and networks';
-COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests say nothing about the server: a few long statements are what it is for';
-COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is one on the same machine';
-COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip in one zone of a cloud: what moving the application would bring';
+COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests say nothing about the server, whose job may be a few long statements';
+COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is on the same machine';
+COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip within one zone of a cloud, which moving the application would bring';
 COMMENT ON COLUMN pgnetlat_thresholds.chatty_trips IS 'chatty: round trips per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: that they take per transaction; repeated statement: per burst';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: their part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: time of round trips per transaction; repeated statement: per burst';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: round trips'' part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.trips_kept IS 'round trips of a transaction whose statements travel together: one for them, one for COMMIT';
-COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'round trips per statement from which most are taken to fetch further rows';
+COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'with more round trips per statement than this, most are assumed to fetch further rows';
 COMMENT ON COLUMN pgnetlat_thresholds.driver_time IS 'the most that a driver needs for a request';
-COMMENT ON COLUMN pgnetlat_thresholds.network_share IS 'network-bound: round trips'' part of all time that is not idle';
+COMMENT ON COLUMN pgnetlat_thresholds.network_share IS 'network-bound: round trips'' part of the time that is not idle';
 COMMENT ON COLUMN pgnetlat_thresholds.network_life IS 'network-bound: round trips'' part of all time, of at least one session';
 COMMENT ON COLUMN pgnetlat_thresholds.repeats IS 'repeated statement: repeats per burst';
-COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: or the repeats'' part of the network time of the role in the database';
+COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: repeats'' part of the network time of the role in the database';
 COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a client outside a transaction thinks no longer than this per call';
-COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that was sent again';
+COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
-COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second that another path would bring';
+COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second of a better path';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
 COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.connections IS 'reconnects: connections that were set up and ended';
-COMMENT ON COLUMN pgnetlat_thresholds.connect_share IS 'reconnects: connecting''s part of all time that is not idle';
-COMMENT ON COLUMN pgnetlat_thresholds.held_connections IS 'too many connections: part of max_connections that is held';
-COMMENT ON COLUMN pgnetlat_thresholds.pool_share IS 'too many connections: part of them that would have been enough';
+COMMENT ON COLUMN pgnetlat_thresholds.connect_share IS 'reconnects: part of the time that is not idle spent connecting';
+COMMENT ON COLUMN pgnetlat_thresholds.held_connections IS 'too many connections: part of max_connections that is in use';
+COMMENT ON COLUMN pgnetlat_thresholds.pool_share IS 'too many connections: part of the connections that would have been enough';
 COMMENT ON COLUMN pgnetlat_thresholds.pool_time IS 'too many connections: sampled for at least this long';
-COMMENT ON COLUMN pgnetlat_thresholds.think IS 'idle in transaction, client-bound: per request, where it is most of the time';
-COMMENT ON COLUMN pgnetlat_thresholds.pause IS 'idle in transaction: per request, otherwise';
+COMMENT ON COLUMN pgnetlat_thresholds.think IS 'idle in transaction, client-bound: think time per request, if it is most of the time';
+COMMENT ON COLUMN pgnetlat_thresholds.pause IS 'idle in transaction: think time per request, otherwise';
 COMMENT ON COLUMN pgnetlat_thresholds.think_share IS 'idle in transaction, client-bound: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.xact_think IS 'idle in transaction: per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.xact_think IS 'idle in transaction: think time per transaction';
 COMMENT ON COLUMN pgnetlat_thresholds.think_life IS 'client-bound: part of all time, of at least one session';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_share IS 'client-bound: of one connection that never pauses, part of its time';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_think IS 'client-bound: of such a connection, per request at least';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: and at most: longer ones are a schedule';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: mean wait at least';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: and at most';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_share IS 'client-bound: client''s part of the time of a connection that never pauses';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_think IS 'client-bound: minimum think time per request of such a connection';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think time per request; longer ones are a schedule';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
-COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: per request';
+COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: per request';
+COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: has been executing for this long';
+COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what the others lost, as a part of one session''s time, if nobody waits now';
-COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'part of the time for which a client group holds up others that makes one of its sessions the holder';
-COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'part of lock waits that must have a known holder for holders to explain them all';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: without a processor per request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time in which it wanted one';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine may have waited this many times as long for a processor as its sessions';
-COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'part of a client group''s loss that makes it one session''s';
+COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what others lost, as a part of one session''s time, if no session waits now';
+COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group holds up others, it is the holder';
+COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of the lock waits has a known holder, holders explain them all';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
+COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
 
 GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
 
--- Figures in sentences: three digits or so.
+-- Figures in sentences, with about three digits.
 CREATE FUNCTION pgnetlat_figure_text(figure float8)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN figure >= 99.5 OR figure = round(figure) THEN round(figure)::text
 			ELSE round(figure::numeric, CASE WHEN figure >= 9.95 THEN 1 ELSE 2 END)::text END;
 
--- "80 of 95 ms": milliseconds, or seconds from ten on, in the unit of the whole.
+-- "80 of 95 ms": in milliseconds, or in seconds if the whole is ten seconds or more.
 CREATE FUNCTION pgnetlat_time_text(whole float8, part float8 DEFAULT NULL)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -178,8 +178,8 @@ EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
 END
 $$;
 
-COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure in three digits or so, for sentences';
-COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part and the whole of it';
+COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure with about three digits, for sentences';
+COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part of a whole';
 COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'internal: number with its noun';
 COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line';
 COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS

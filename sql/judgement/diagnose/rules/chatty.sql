@@ -1,6 +1,6 @@
 
--- Many round trips for a transaction.  Further rows are no work of their own,
--- other statements are: they still take their time when they travel together.
+-- Many round trips for a transaction.  Fetching further rows is not extra work, but other
+-- statements are: they still take their time when they travel together.
  UNION ALL
 SELECT n, 'chatty', 'trips', lost,
 	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / xact_trips, 0) END,

@@ -1,6 +1,6 @@
 
--- A client that keeps its transactions waiting, or one connection in a loop that
--- is mostly the client's.  Not one that asks now and then, or by a clock.
+-- A client that keeps its transactions waiting, or a single connection in a loop that is
+-- mostly the client's; but not a client that asks now and then, or on a schedule.
  UNION ALL
 SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
 	   CASE WHEN in_xact THEN a.think END,

@@ -1,6 +1,6 @@
 
--- Lock waits without a holder that a finding shows: it has ended, is a prepared
--- transaction, or not for the caller's eyes.
+-- Lock waits whose holder has no finding: it has ended, is a prepared transaction, or is
+-- hidden from the caller.
  UNION ALL
 SELECT n, 'held up by others', 'execution', lock_left, NULL,
 	   concat('waited ', pgnetlat_time_text(working, exec_lock_time), ' for locks',
@@ -17,5 +17,5 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
   FROM accounts a, pgnetlat_thresholds
  WHERE NOT contends AND lock_left >= lock_share * working
    AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts
-		-- a holder that comes and goes: long waits among many short ones
+		-- holders come and go: long waits among many short ones
 		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)

@@ -1,8 +1,8 @@
 
--- A round trip of a few microseconds, and waits of tens of milliseconds that
--- are all alike: a proxy or pooler on the server's host, and a path behind it.
--- A client that asks by a clock looks alike outside transactions: then nothing
--- is said to be lost.
+-- A round trip of a few microseconds, and waits of tens of milliseconds that are all
+-- alike: a proxy or pooler on the server's host, with a path behind it.  A client that
+-- asks on a schedule looks the same outside transactions, so there nothing counts as
+-- lost.
  UNION ALL
 SELECT n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
 	   CASE WHEN in_xact THEN client_time ELSE 0 END, NULL,

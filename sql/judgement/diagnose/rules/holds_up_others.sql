@@ -1,6 +1,6 @@
 
--- A session that holds locks for which others wait; of its client group if
--- several do.  What they lost is told here, once.
+-- A session that holds locks for which others wait, or its client group if several do.
+-- What the others lost is counted only here.
  UNION ALL
 SELECT n, 'holds up others', 'others', blocking,
 	   blocking * avoidable / nullif(avoidable + executing, 0),

@@ -1,6 +1,6 @@
 
--- A client that thinks in its transactions, with their locks and snapshot held.
--- What has waited for long already is a pause, whatever was before.
+-- A client that thinks in its transactions, while they hold locks and a snapshot.  A long
+-- wait in progress is a pause, whatever came before.
  UNION ALL
 SELECT n, 'idle in transaction', 'client', a.think, a.think,
 	   concat('its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),

@@ -12,5 +12,5 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
 	   NULL
   FROM accounts a, pgnetlat_thresholds
  WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
-		-- or most of what transactions take
+		-- or most of the transactions' time
 		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)

@@ -1,6 +1,6 @@
 
--- A statement that has been executing for minutes: not one that waits for
--- others, or sleeps.
+-- A statement that has been executing for minutes, without waiting for others or
+-- sleeping.
  UNION ALL
 SELECT n, 'long statement', 'execution', executed, NULL,
 	   concat('has been executing for ', pgnetlat_age(state_age), CASE WHEN exec_cpu_time >= 0.8 * executed THEN ', mostly on CPU'

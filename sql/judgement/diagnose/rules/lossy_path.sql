@@ -1,6 +1,6 @@
 
--- A path that loses packets: responses that took longer than a round trip, and
--- requests that did.
+-- A path that loses packets, so that responses and requests take longer than a round
+-- trip.
  UNION ALL
 SELECT n, 'lossy path', 'sending', seen + unseen, seen + unseen,
 	   format('%s of %s packets were sent again; responses took %s longer than the path%s', retransmits, packets_sent,

@@ -1,6 +1,6 @@
 
--- Round trips are most of what is not idle.  Thinking outside transactions counts
--- here: a client that asks now and then is not kept from anything.
+-- Round trips are most of the time that is not idle.  That includes thinking outside
+-- transactions: a client that asks now and then loses nothing.
  UNION ALL
 SELECT a.n, 'network-bound', 'trips', trips, trips * greatest(1 - near_rtt / path, 0),
 	   format('%s per transaction x %s = %s', pgnetlat_count_text(trips / path / xacts, 'round trip', 'round trips'),

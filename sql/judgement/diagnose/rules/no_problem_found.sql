@@ -1,5 +1,5 @@
 
--- Nothing else.
+-- Shown only if there is no other finding.
  UNION ALL
 SELECT 0, 'no problem found', 'last', 0, NULL,
 	   CASE WHEN sum(busy) > 0 THEN format('%s requests: server %s %%, network %s %%, client %s %%', sum(requests),

@@ -1,5 +1,5 @@
 
--- A caller who may not see all is told so.
+-- Tells a caller who may not see all sessions.
  UNION ALL
 SELECT 0, 'not visible', 'none', 0, NULL,
 	   format('%s of %s sessions are hidden from %s, and what is wrong with them', count(*) FILTER (WHERE requests IS NULL), count(*), current_user),

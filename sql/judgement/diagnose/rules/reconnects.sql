@@ -1,6 +1,6 @@
 
--- Connections that are made anew again and again.  Their clients wait for two
--- round trips that the server does not see.
+-- Clients that reconnect again and again.  Each time they wait for two round trips that
+-- the server does not see.
  UNION ALL
 SELECT n, 'reconnects', 'connecting', connecting, connecting * ended_sessions / (ended_sessions + sessions),
 	   format('%s connections of %s each = %s, for %s requests', a.connections,

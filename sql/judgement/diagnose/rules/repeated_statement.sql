@@ -1,6 +1,6 @@
 
--- A statement that its client runs one by one, for each row of another one or
--- in a loop.  FETCH repeats a portion, not a question.
+-- A statement that its client runs one by one, for each row of another one or in a loop.
+-- FETCH does not count: it repeats no query.
  UNION ALL
 SELECT n, CASE WHEN is_fetch THEN 'chatty' ELSE 'repeated statement' END, 'trips', lost,
 	   least(lost, CASE WHEN is_fetch THEN lost * 0.9 ELSE lost END),

@@ -1,6 +1,5 @@
 
--- The server takes long for requests, and what for.  Waits for locks are somebody
--- else's, wherever that one thinks.
+-- The server takes long for requests.  Says what for; lock waits belong to other rules.
  UNION ALL
 (SELECT DISTINCT ON (n)
 	   n, 'server-bound', 'execution', part,

@@ -1,6 +1,7 @@
 
--- Ready to run, without a processor: of the whole server, or of client groups if
--- it is not.  Waits for locks, disks and others are not part of what wanted one.
+-- Ready to run, but without a processor: the whole server, or else single client groups.
+-- Waits for locks, disks and the like are not part of the time for which a processor was
+-- wanted.
  UNION ALL
 SELECT n, 'starved', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),

@@ -1,5 +1,5 @@
 
--- None are left for others soon, and most are not needed.
+-- Connections are nearly used up, and most of them are not needed.
  UNION ALL
 SELECT 0, 'too many connections', 'none', 0, NULL,
 	   format('%s of %s connections are held; a pool of %s would have served them for 99.9 %% of the time without a wait',
