@@ -63,10 +63,16 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
 			reconnects client_bound long_statement server_bound starved too_many_connections not_visible \
 			no_problem_found)) findings.sql) \
+	report/page.sql report/data.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 
-pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS)
-	cat $^ >$@
+# The page of pgnetlat_report(): its template, which includes the other files.
+REPORT = $(addprefix $(srcdir)/report/, template.html style.css model.js charts.js page.js)
+include_file = -e '/^@include $(notdir $(1))@$$/{' -e 'r $(1)' -e 'd' -e '}'
+
+pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT)
+	cat $(srcdir)/sql/header.sql $(SCRIPT_PARTS) | sed $(call include_file,$(firstword $(REPORT))) | \
+		sed $(foreach file,$(wordlist 2,9,$(REPORT)),$(call include_file,$(file))) >$@
 
 # The pages, in a folder of their own; packages, which have their own place for them, say PAGES=.
 PAGES = $(wildcard $(srcdir)/README.md $(srcdir)/doc/*.md $(srcdir)/doc/*.svg $(srcdir)/doc/*.tsv)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An incident on a private server, and what pgnetlat says of it: the second half of scripts/demo.
 
-    incident.py [--keep] [--readme FILE]
+    incident.py [--keep] [--readme FILE] [--report FILE]
 
 Six applications use one server.  Two of them are healthy, the others are not, each
 in a way of its own: somebody thinks while holding a lock that others wait for, somebody
@@ -9,7 +9,8 @@ asks once for each row of an earlier answer, somebody is far away, somebody does
 what was sent.  As root, where the kernel has TUN devices, the far one really is 20 ms away.
 
 "--readme" puts what is printed into a page, between its lines <!-- incident: NAME --> and
-<!-- end -->; "--keep" leaves everything running until Enter is pressed.
+<!-- end -->; "--report" writes the page of pgnetlat_report() into a file; "--keep" leaves
+everything running until Enter is pressed.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ LOOP = "while :; do {}; done | psql -qXAt >/dev/null"
 BILLING = ("(echo 'BEGIN; UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 3600) | psql -qX")
 SHOP = LOOP.format("echo 'UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 0.1")
 REPORT = ("psql -qX -c \"COPY (SELECT repeat(md5(n::text), 30) FROM generate_series(1, 100000000) n) TO STDOUT\""
-          " | while head -c 300000 >/dev/null; do sleep 0.2; done")
+          " | while [ $(head -c 300000 | wc -c) -gt 0 ]; do sleep 0.2; done")
 BACKOFFICE = LOOP.format("echo 'BEGIN; SELECT id FROM orders;'; for i in $(seq 1 40); do"
                          " echo \"SELECT item FROM order_lines WHERE order_id = $i;\"; done; echo 'COMMIT;'; sleep 0.2")
 MOBILE = LOOP.format("echo 'BEGIN; SELECT item FROM order_lines WHERE id = 1; SELECT amount FROM stock WHERE id = 1;'"
@@ -135,10 +136,12 @@ def write(page, answers):
 def main():
     options = program.parser(__doc__, "keep")
     options.add_argument("--readme", type=pathlib.Path)
+    options.add_argument("--report", type=pathlib.Path)
     options = options.parse_args()
     with laboratory() as (server, start):
         roles = sorted({name for name, *_ in APPLICATIONS})
-        server.sql("CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
+        server.sql("ALTER SYSTEM SET pgnetlat.history_interval = '1s'", "SELECT pg_reload_conf()",
+                   "CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
                    "GRANT ALL ON ALL TABLES IN SCHEMA public TO " + ", ".join(roles))
         for name, distance, command, number in APPLICATIONS:
             for _ in range(number):
@@ -149,6 +152,9 @@ def main():
         show(answers)
         if options.readme:
             write(options.readme, answers)
+        if options.report:
+            options.report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
+            print(f"\nThe same as a page, for a browser: {options.report}")
         if options.keep:
             environment = server.environment()
             print(f"\nTo look around: psql -h {environment['PGHOST']} -p {environment['PGPORT']}"

@@ -1,0 +1,158 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# The report: data for whoever asks, as much as the caller may see; and a page in which
+# what comes from users stays data.  test/report has it drawn by a browser.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use JSON::PP;
+use PgNetlat::Client;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $evil = q{</script><script>alert(1)</script><!-- &amp;};
+my $limit = 300_000;
+
+my ($node, $observer) = start_node('report');
+$observer->run(
+	'CREATE ROLE plain LOGIN',
+	'CREATE ROLE monitor LOGIN IN ROLE pg_read_all_stats',
+	qq{CREATE ROLE "$evil" LOGIN},
+	qq{CREATE DATABASE "$evil"},
+	'CREATE SCHEMA elsewhere',
+	'GRANT USAGE ON SCHEMA elsewhere TO PUBLIC',
+	'ALTER EXTENSION pgnetlat SET SCHEMA elsewhere');
+
+# Somebody holds up somebody, and both have names to be afraid of.
+my ($holder, $waiter) = map {
+	PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		user => $evil,
+		application_name => $evil)
+} 1 .. 2;
+my $query = qq{SELECT pg_advisory_xact_lock(1) AS "$evil\x{e2}\x{80}\x{a8}"};
+$holder->run('BEGIN', $query);
+$waiter->put(query($query));
+my $other = PgNetlat::Client->connect(
+	$node,
+	dbname => $evil,
+	application_name => 'elsewhere');
+$other->run('SELECT 1');
+
+sub answer
+{
+	my ($role, $expression) = @_;
+	return $node->safe_psql(
+		'postgres',
+		"SELECT elsewhere.$expression",
+		extra_params => [ '-U', $role ]);
+}
+
+sub data { return decode_json(answer($_[0], 'pgnetlat_report_data()')); }
+
+$observer->poll(
+	sub {
+		grep { ($_->{state} // '') eq 'executing' }
+		  @{ data('monitor')->{waiting} // [] };
+	});
+
+# ---------------------------------------------------------------------------
+# The data
+# ---------------------------------------------------------------------------
+
+my $data = data('monitor');
+is_deeply(
+	[ sort keys %$data ],
+	[
+		sort
+		  qw(report info thresholds findings now clients history waiting blockers histograms
+		  statements failed_connections pools what_if settings)
+	],
+	'the data has all subjects');
+cmp_ok(scalar @{ $data->{findings} }, '>', 0, 'there is a finding');
+my ($group) =
+  grep { $_->{application_name} eq $evil } @{ $data->{clients} };
+is($group->{usename}, $evil,
+	'the group of hostile clients is there, by name');
+is( $data->{clients}[0]{total_time} -
+	  $data->{clients}[0]{idle_time} -
+	  $data->{clients}[0]{pending_time},
+	$data->{clients}[0]{busy_time},
+	'busy time is what is neither idle nor pending');
+
+my ($waits) = grep { defined $_->{blocked_by} } @{ $data->{waiting} };
+is_deeply(
+	[ @{$waits}{qw(pid blocked_by)}, $waits->{behind} ],
+	[ $waiter->pid, $holder->pid, [ $holder->pid ] ],
+	'who waits for whom');
+like($waits->{query}, qr/^SELECT pg_advisory_xact_lock/, 'and with what');
+ok(!ref $_->{queryid} && $_->{queryid} =~ /^-?\d+$/,
+	'query identifiers are texts')
+  foreach $data->{statements}[0];
+like(
+	answer('monitor', 'pgnetlat_report_data()'),
+	qr/"queryid": "-?\d+"/,
+	'of all their digits');
+
+# ---------------------------------------------------------------------------
+# What a role may not see is not in it
+# ---------------------------------------------------------------------------
+
+my $own = data('plain');
+ok(!$own->{report}{sees_all}, 'a plain role is told that there is more');
+ok(!(grep { $_->{usename} eq $evil } @{ $own->{clients} // [] }),
+	'it does not see the groups of others');
+is($own->{history}, undef, 'nor history, which is of all');
+unlike(encode_json($own), qr/pg_advisory_xact_lock/,
+	'nor what others execute');
+like(encode_json($data), qr/pg_advisory_xact_lock/, 'which monitor does');
+
+# ---------------------------------------------------------------------------
+# The page
+# ---------------------------------------------------------------------------
+
+my $empty = answer('plain', 'pgnetlat_report_page()');
+cmp_ok(length $empty, '<', $limit, 'the page without data is small');
+is(() = $empty =~ /\@data\@/g, 1, 'it has one place for data');
+unlike($empty, qr/^\@include/m, 'and all files that it includes');
+unlike(
+	$empty,
+	qr{\b(?:src|href)=["']?+(?!#)|url\(|\bimport\b|\bfetch\(|innerHTML|insertAdjacentHTML|document\.write},
+	'it asks for no other file, and makes no markup of texts');
+
+my $page = answer('monitor', q{pgnetlat_report('1 min')});
+my ($embedded) =
+  $page =~ m{<script type="application/json" id="data">(.*?)</script>}s;
+unlike($embedded, qr/[<>&]/, 'data has nothing that markup could begin with');
+my $again = decode_json($embedded);
+is_deeply(
+	[ sort keys %$again ],
+	[ sort keys %$data ],
+	'it is what pgnetlat_report_data() says');
+is( (grep { $_->{application_name} eq $evil } @{ $again->{clients} })
+	[0]{usename},
+	$evil,
+	'names are what they were');
+(my $rest = $page) =~ s/\Q$embedded\E/\@data\@/;
+is($rest, $empty, 'nothing else of the page depends on the data');
+
+# Each verdict has its words in the sentence at the top.
+my $rules =
+  slurp_file("$FindBin::RealBin/../sql/judgement/diagnose/findings.sql");
+my ($verdicts) = $rules =~ /unnest\(ARRAY\[(.*?)\]\)/s;
+my @wordless = grep { $empty !~ /^ *'\Q$_\E': '/m } $verdicts =~ /'([^']+)'/g;
+is_deeply(\@wordless, [], 'every verdict has words for the headline');
+
+$holder->run('COMMIT');
+$waiter->responses;
+$_->finish foreach $holder, $waiter, $other;
+no_violations($observer);
+$node->stop;
+done_testing();
