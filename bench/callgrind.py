@@ -9,12 +9,12 @@ import collections
 import pathlib
 import re
 
-# What reads a clock, as the C library calls it.  Valgrind hides the vDSO, so
-# that each of them is a system call and costs a few instructions only.
+# The C library's functions that read a clock.  Valgrind hides the vDSO, so that
+# each of them is a system call and costs a few instructions only.
 CLOCK_READS = re.compile(r"^(__)?(clock_gettime|gettimeofday|time)(_syscall)?(@.*)?$")
 
-# Not counted: whether the next request is already there when the server asks
-# for it, or must be waited for, is a matter of chance.  Some 170 instructions.
+# Not counted, some 170 instructions: whether the next request has arrived when
+# the server asks for it is a matter of chance.
 READ_FUNCTION = "secure_read"
 
 # Symbols that PostgreSQL does not export have only an address where its
@@ -59,7 +59,7 @@ class Profile:
                    if CLOCK_READS.match(name) and not _is_libc(caller))
 
     def clock_readers(self, library):
-        """Which functions of a library read the clock how often."""
+        """The functions of a library that read the clock, and how often each does."""
         readers = collections.Counter()
         for ((caller, function), (_, name)), count in self.calls.items():
             if caller == library and (CLOCK_READS.match(name) or name == "GetCurrentTimestamp"):
@@ -72,10 +72,10 @@ class Profile:
                                     in self.self_cost.items() if obj == library})
 
     def helpers(self, library):
-        """Calls of a library to functions elsewhere that it would not be there without.
+        """Calls of a library to functions elsewhere that exist only because of the library.
 
-        Not those that it only stands in front of: the server's standard_*
-        functions and the ones without a symbol (the socket's).
+        Functions that it wraps are left out: the server's standard_* functions,
+        and the socket's, which have no symbol.
         """
         helpers = {}
         for ((caller, function), (obj, name)), count in self.calls.items():

@@ -9,7 +9,7 @@ from harness import poll, postgres, workspace
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "loadgen.c"
 
-# Times in seconds; "cpu" is what the backends were on a processor.
+# Times in seconds; "cpu" is the processor time of the backends.
 Slice = collections.namedtuple("Slice", "number side start end responses cpu")
 
 
@@ -39,13 +39,13 @@ def slices(server, program, clients, pairs, length, a, b, seed):
 
 
 def steady(server, program, clients, rate):
-    """Connections that are idle, or run "rate" queries a second in all, for the block's time."""
+    """Connections that are idle, or run "rate" queries a second in all, while the block runs."""
     return running(server, [program, "-c", clients] + (["-r", rate] if rate else ["-i"]))
 
 
 @contextlib.contextmanager
 def executing(server, program, clients, query):
-    """Connections that all execute a query without an end, for the block's time."""
+    """Connections that all execute a query that does not end, while the block runs."""
     with running(server, [program, "-c", clients, "-x", "-q", query]):
         yield
     server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadgen'")
@@ -54,13 +54,13 @@ def executing(server, program, clients, query):
 
 
 def waking_up(server, program, interval):
-    """A process that wakes up so often (ms), and does nothing, for the block's time."""
+    """A process that wakes up at this interval (ms) and does nothing, while the block runs."""
     return running(server, [program, "-z", interval])
 
 
 @contextlib.contextmanager
 def running(server, command):
-    """The load generator, for the block's time: its process."""
+    """The load generator's process, while the block runs."""
     process = server.space.start(command, environment=server.environment(), text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

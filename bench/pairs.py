@@ -1,4 +1,4 @@
-"""Paired slices: by how much one side costs more than the other, and how sure that is."""
+"""Paired slices: how much more one side costs than the other, with a confidence interval."""
 
 import collections
 import random
@@ -17,7 +17,7 @@ def loss(slices, cost):
     for one in slices:
         pairs[one.number // 2][one.side] = cost(one)
     losses = [100 * (1 - pair["A"] / pair["B"]) for pair in pairs.values() if pair["B"]]
-    if not losses:                      # the kernel does not tell processor times
+    if not losses:                      # the kernel does not report processor times
         return (0.0, 0.0, 0.0)
     source = random.Random(1)
     medians = sorted(statistics.median(source.choices(losses, k=len(losses)))

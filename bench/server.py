@@ -6,7 +6,7 @@
 
 A cluster is initialised once, with pgbench's tables in it; each server gets
 its own copy of the data directory, so that configurations are compared on
-equal terms.  Who runs them, where, and how they are ended: test/lib/harness.
+equal terms.  test/lib/harness runs and ends them.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""What a driver and a server said to each other, and what it cost, from packets alone.
+"""The conversation of a driver and a server, and its cost, from packets alone.
 
 A Conversation replays the protocol: it assigns to each message of the client
 what the server answered, and knows from the captures of both sides when each
@@ -32,10 +32,10 @@ import tls
 import truth
 
 ASYNCHRONOUS = "NASv"
-# A response that is longer may not have left when the kernel has taken it.
+# A longer response may not have left when the kernel has taken it.
 TAKEN_AT_ONCE = 16384
 
-# The server, in ns, may look for the next request so long before its response leaves.
+# How long before its response leaves the server may look for the next request, in ns.
 LOOKS_BEFORE = 1_000_000
 
 PIPELINED = "a request for which the server did not have to wait"
@@ -97,7 +97,7 @@ class Wait:
     start: int
     end: int
     client: int
-    turn: bool                  # the client had waited, too
+    turn: bool                  # the client had waited as well
     owner: str                  # text of the statement that it belongs to, or None
     in_transaction: bool
     upload: int = 0             # how long the message that ended it took to arrive
@@ -129,7 +129,7 @@ class Wait:
 
 
 def normalise(text):
-    """A statement without what pg_stat_statements takes for constants."""
+    """A statement without the constants, as pg_stat_statements sees them."""
     text = re.sub(r"\s+", " ", text).strip().rstrip("; ")
     text = re.sub(r"(?i)(?<!\w)[ebx]?'(?:[^']|'')*'|\$\d+|(?<![\w.])\d+(?:\.\d+)?(?![\w])", "?", text)
     text = re.sub(r"([=(,<>*+/]\s*)-\s*\?", r"\1?", text)
@@ -145,7 +145,7 @@ def split_statements(text):
 
 
 def read_messages(data, offset):
-    """Messages with a type byte, without what they contain."""
+    """Messages with a type byte, without their contents."""
     result = []
     unpack = struct.Struct("!I").unpack_from
     while offset + 5 <= len(data):
@@ -158,7 +158,7 @@ def read_messages(data, offset):
 
 
 def strings(data, start, count):
-    """So many zero-terminated strings."""
+    """This many zero-terminated strings."""
     result = []
     for _ in range(count):
         end = data.index(b"\0", start)

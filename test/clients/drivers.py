@@ -1,4 +1,4 @@
-"""The drivers: how to install what they need, and how to run their programs.
+"""The drivers: how to install them, and how to run their programs.
 
 What is installed goes into a directory outside of the source tree, once for each
 content of the language's folder.  The programs run in a namespace without any

@@ -1,4 +1,4 @@
-"""What pgnetlat says of a case, beside what the packets say."""
+"""What pgnetlat shows of a case, beside the packets."""
 
 import collections
 import dataclasses
@@ -37,7 +37,7 @@ SELECT r.rolname AS role, s.queryid, q.query, s.calls, s.rows, s.network_time, s
 # clock.
 PREEMPTED = 12
 
-# What a figure may hold that it should not.
+# What a figure may wrongly contain.
 LAST = "the last wait"
 
 # Limits that the documentation states.
@@ -45,14 +45,14 @@ LARGE_REQUEST = "the upload of a large request counts as its client's"
 LOSS = "what the kernel has sent again counts as network until then"
 EXTENDED_COPY = "COPY FROM STDIN in the extended protocol is sampled before PostgreSQL 17"
 
-# Whether these repeat nobody asks.
+# Repeats of these do not matter.
 TRANSACTION_CONTROL = ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
-# A client may acknowledge what it got so much later.
+# A client's acknowledgement may be this late.
 DELAYED_ACK = 40 * NS_PER_MS
 
 
-# Booked on nobody: what is not of a statement, or of one that pg_stat_statements leaves without an identifier.
+# Time of no statement, or of one to which pg_stat_statements gives no identifier.
 NOBODY = "(no statement)"
 UNIDENTIFIED = re.compile(r"(?i)(deallocate|prepare(?! transaction)|execute)\b")
 
@@ -73,13 +73,13 @@ class Check:
 
     @property
     def is_time(self):
-        """Also repeats: who has been kept waiting for long seems to have been thinking."""
+        """Also repeats: a client that was kept waiting seems to have been thinking."""
         return "_time" in self.name or self.name in ("exec + send + recv", "sum of parts") \
             or self.name.startswith("repeats")
 
 
 class Shown:
-    """What pgnetlat shows for one role."""
+    """The figures of pgnetlat for one role."""
 
     def __init__(self, client, statements):
         self.client = client
@@ -107,7 +107,7 @@ def read_shown(lab, normalise):
 
 
 def wait_for_end(lab, roles, seconds=20):
-    """Until the sessions of these roles have ended."""
+    """Wait until the sessions of these roles have ended."""
     names = ", ".join(f"'{role}'" for role in roles)
     left = (f"SELECT 1 FROM pg_stat_activity WHERE usename IN ({names})"
             " UNION ALL SELECT 1 FROM pgnetlat_clients c JOIN pg_roles r"

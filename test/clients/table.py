@@ -17,7 +17,7 @@ from harness import picture
 
 PAGE = HERE.parent.parent / "doc" / "clients.md"
 
-# What a case shows: (driver, case, name of the driver, how it was used)
+# The cases of a table: (driver, case, name of the driver, how it was used)
 PARAMETER = [
     ("psycopg3", "execute", "psycopg 3", "default: prepares at the sixth execution, which takes 2"),
     ("psycopg3", "execute_never_prepared", "psycopg 3", "`prepare_threshold=None`"),
@@ -183,7 +183,7 @@ class Figures:
         return [turns for text, turns in found if text == main]
 
     def first_and_later(self, driver, case, verb, units=None):
-        """Round trips of the first and of any later unit, which consists of so many executions."""
+        """Round trips of the first and of any later of "units" units, each of the same number of executions."""
         after = self.executions(driver, case, verb)
         size = len(after) // (units or len(after))
         after = after[size - 1::size]

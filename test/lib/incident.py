@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""An incident on a private server, and what pgnetlat says of it: the second half of scripts/demo.
+"""An incident on a private server, and what pgnetlat shows of it: the second half of scripts/demo.
 
     incident.py [--keep] [--readme FILE] [--report FILE]
 
-Six applications use one server.  Two of them are healthy, the others are not, each
-in a way of its own: somebody thinks while holding a lock that others wait for, somebody
-asks once for each row of an earlier answer, somebody is far away, somebody does not read
-what was sent.  As root, where the kernel has TUN devices, the far one really is 20 ms away.
+Six applications use one server.  Two are healthy.  One thinks while it holds a lock that
+others wait for, one sends a statement for each row of an earlier result, one is far away,
+and one does not read its results.  As root, on a kernel with TUN devices, the far one
+really is 20 ms away.
 
-"--readme" puts what is printed into a page, between its lines <!-- incident: NAME --> and
+"--readme" also puts the output into a page, between its lines <!-- incident: NAME --> and
 <!-- end -->; "--report" writes the page of pgnetlat_report() into a file; "--keep" leaves
 everything running until Enter is pressed.
 """
@@ -26,8 +26,8 @@ sys.dont_write_bytecode = True
 
 from harness import postgres, program, workspace
 
-DURATION = 24                   # seconds until the questions are asked
-FAR = 0.020                     # round trip of who is far away, seconds
+DURATION = 24                   # seconds until the queries are run
+FAR = 0.020                     # round trip of the far application, seconds
 
 TABLES = """
     CREATE TABLE stock AS SELECT id, 1000 AS amount FROM generate_series(1, 100) id;
@@ -39,7 +39,7 @@ TABLES = """
     ANALYZE;
 """
 
-# The application, how far it is, and what it does.
+# Name, distance, and work of each application.
 LOOP = "while :; do {}; done | psql -qXAt >/dev/null"
 BILLING = ("(echo 'BEGIN; UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 3600) | psql -qX")
 SHOP = LOOP.format("echo 'UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 0.1")
@@ -60,7 +60,7 @@ APPLICATIONS = [
     ("web", "near", WEB, 2),
 ]
 
-# Name, what to ask, and what to say before the answer.
+# Name, query, and the text before its result.
 QUESTIONS = [
     ("now", "SELECT * FROM pgnetlat_now",
      "What is happening now?"),
@@ -107,7 +107,7 @@ def ask(server, query):
 
 
 def folded(line):
-    """A line of psql's expanded output, with what does not fit below the value's beginning; others as they are."""
+    """Wrap a line of psql's expanded output below the beginning of its value."""
     if line.startswith("-[ RECORD"):
         return [line[:WIDTH]]
     indent = " " * (line.find("| ") + 2)
@@ -124,7 +124,7 @@ def too_wide(answers):
 
 
 def write(page, answers):
-    """Put the answers between their marks in a page."""
+    """Put the results between their marks in a page."""
     text = page.read_text()
     for name, query, _ in QUESTIONS:
         block = f"```\n{query.strip()};\n\n{answers[name]}\n```"

@@ -24,19 +24,19 @@ from harness import machine, pgclient, picture, poll, postgres, program, tally, 
 
 
 def setUpModule():
-    """Whoever is started in the background ignores SIGINT, and so would stand-ins, which are shell scripts."""
+    """A background process ignores SIGINT, and so would the stand-ins, which are shell scripts."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def printed(function, *arguments, **options):
-    """What a function returns, and what it prints."""
+    """The result and the output of a function."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = function(*arguments, **options)
     return result, output.getvalue()
 
 
 class Clock:
-    """Time passes only where somebody sleeps, or is told to."""
+    """A clock that moves only when sleep() is called, or when it is set."""
 
     def __init__(self):
         self.now = 0.0

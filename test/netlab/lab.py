@@ -35,10 +35,10 @@ PORT = 54329
 POOLER_PORT = 64329
 PROXY_PORT = 64330
 
-# The end of a conversation, beside its round trips.
+# Time for the end of a conversation, in addition to its round trips.
 CAPTURE_SETTLE = 0.05
 
-# So many seconds may a client program take to end.
+# How many seconds a client program may take to end.
 PATIENCE = 20
 
 SETTINGS = {
@@ -137,7 +137,7 @@ class Lab:
         for namespace in (self.server_ns, self.client_ns):
             # Paced algorithms add delays of their own; containers may allow reno only.
             self.congestion_control = namespace.first_possible("net/ipv4/tcp_congestion_control", "cubic", "reno")
-            # Each connection starts afresh, whatever the one before met.
+            # A connection must not start from what the previous one learned about the path.
             namespace.first_possible("net/ipv4/tcp_no_metrics_save", "1")
 
     def _start_server(self):
@@ -158,7 +158,7 @@ class Lab:
             self._release_sampler()
 
     def _keylog(self):
-        """What is put before the server's command line if it is to write its TLS keys down."""
+        """The prefix of the server's command line that makes it write its TLS keys down."""
         if not self.tls_keys:
             return ()
         library = self.directory / "keylog.so"
@@ -183,16 +183,16 @@ class Lab:
         key.chmod(0o600)
 
     def kernel_parameter(self, name, value):
-        """Set a network parameter on the server's side; the value that it had."""
+        """Set a network parameter on the server's side; returns its old value."""
         return self.server_ns.replace(name, value)
 
     # -- the path ------------------------------------------------------------------
 
     @contextlib.contextmanager
     def all_processors(self):
-        """Backends that begin now, and clients, have all processors, one of which is the line's otherwise.
+        """Give backends that begin now, and clients, the line's processor as well.
 
-        Packets are later than they should be by what it takes the line to wake up.
+        Packets are late by the time that it takes to wake the line up.
         """
         everywhere = os.sched_getaffinity(0)
         own = os.sched_getaffinity(self.server.pid)
@@ -207,7 +207,7 @@ class Lab:
     def path(self, rtt, rate=0, jitter=0, loss=0, queue=1 << 20, to_server=0):
         """Give the path these properties (seconds, bit/s, probability, bytes), both ways alike.
 
-        "to_server" is what packets to the server take longer.
+        "to_server" is the additional delay of packets to the server.
         """
         self.rtt = rtt
         self.line.set(rtt / 2, rate, jitter, loss, queue, to_server)
@@ -227,7 +227,7 @@ class Lab:
             return pgclient.connect(target, user=user, database=database, tls=tls, **parameters)
 
     def connect_admin(self):
-        """A new connection to ask questions over."""
+        """A new connection for queries about the others."""
         self.snapshots_prepared = False         # see measure.py
         self.admin = self.connect("unix", application_name="netlab admin")
 

@@ -6,7 +6,7 @@ namespace, at which packets are captured before the line delays them.
     Netem       the kernel's own, between two veth pairs in a namespace that forwards
     DelayLine   delayline.c, a process between two TUN devices
 
-choose() takes netem where the kernel has it, unless told which one to take.
+choose() takes netem if the kernel has it, unless told which one to take.
 """
 
 import math
@@ -29,8 +29,9 @@ MTU = 1500
 def choose(wanted=AUTO, netem_missing=None, delayline_missing=None):
     """The class of the line to use, and a sentence that says so.
 
-    The other two arguments return why the one or the other cannot be had, or nothing;
-    tests have their own.  Unavailable if there is none, or not the one that is wanted.
+    The other two arguments are functions that return why the one or the other is not
+    available, or nothing; tests pass their own.  Raises Unavailable if there is no line,
+    or not the one that is wanted.
     """
     netem = (netem_missing or Netem.missing)() if wanted != "delayline" else ""
     if wanted == "netem" and netem:
@@ -99,11 +100,11 @@ class DelayLine:
             self.command(f"set up delay={(delay + to_server) * 1e9:.0f}")
 
     def poll_for(self, spin):
-        """For so long before a packet is due (such as "200us") it keeps its processor busy."""
+        """Poll for this long (such as "200us") before a packet is due."""
         self.command(f"spin {spin}")
 
     def statistics(self):
-        """What it counted since it was asked last."""
+        """Its counts since the last call."""
         return {name: float(value) for name, value in self.command("stats").items()}
 
 
@@ -115,8 +116,8 @@ class Netem:
 
     NAME = "veth devices with netem"
 
-    # So fast that it delays nothing, as there must be a rate: without, a packet with
-    # less jitter overtakes the one before it.
+    # There must be a rate, because otherwise a packet with less jitter overtakes the one
+    # before it; this one is too fast to delay anything.
     UNLIMITED = 100e9
 
     # Bytes of the Ethernet header, which the line does not count.
@@ -127,7 +128,7 @@ class Netem:
 
     @staticmethod
     def missing():
-        """Why it cannot be had, by trying what it needs in a namespace of its own."""
+        """Why it is not available: tries what it needs in a namespace of its own."""
         try:
             require_program("tc", "ip", "unshare")
         except Unavailable as reason:
@@ -165,7 +166,7 @@ class Netem:
 
     @staticmethod
     def address(number, end):
-        """Of an end of a veth pair: known beforehand, so that nobody has to ask."""
+        """The address of an end of a veth pair, chosen here so that it need not be looked up."""
         return f"02:00:00:00:{number:02x}:{end:02x}"
 
     def connect(self, server, client, addresses):

@@ -64,7 +64,7 @@ class Result:
 
 
 class Results(list):
-    """The results of a run; knows which scenario and case is being run."""
+    """The results of a run, with the scenario and the case that are running."""
 
     def __init__(self, tally):
         super().__init__()
@@ -76,7 +76,7 @@ class Results(list):
         self.append(Result(self.scenario, self.case, quantity, truth, shown, **kwargs))
 
     def between(self, quantity, truth, lowest, highest, shown, margin=0.0, **kwargs):
-        """A truth that is known to lie between two others; what is beyond those by the margin fails."""
+        """A truth that lies between two bounds; a figure outside of them by more than the margin fails."""
         known = truth - lowest if shown < truth else highest - truth
         self.add(quantity, truth, shown, required=True, fails_at=max(known, 0) + margin, **kwargs)
 
@@ -90,7 +90,7 @@ class Results(list):
                  goal=f"at least {least:g}", **kwargs)
 
 
-# A reading of pgnetlat_sessions that took no longer is a good one.
+# A good reading of pgnetlat_sessions takes no longer.
 SNAPSHOT_NS = 1_000_000
 SNAPSHOT_ATTEMPTS = 5
 
@@ -105,8 +105,8 @@ SNAPSHOT_SQL = """
 class Snapshot(dict):
     """A row of pgnetlat_sessions, numbers as numbers, and the moment it was read (ns).
 
-    The server's clock is read by the same query, just behind the view; "doubt" is for how long before that
-    moment the query had been running, in which the reader may have been displaced.
+    The server's clock is read by the same query, just behind the view; "doubt" is how long the query had been running
+    by then, during which the reader may have been displaced.
     """
 
     def __init__(self, row, now, doubt):
@@ -169,25 +169,24 @@ def exchanges_of(shown):
     return shown["exec_time"] + shown["send_time"] + shown["recv_time"]
 
 
-# So often a backend is asked for that should be about to wait.
+# How often settle() looks for a backend that is about to wait.
 SETTLE_ATTEMPTS = 50
 
-# So many exchanges of the flight recorder make a statistic.
+# The fewest exchanges of the flight recorder that make a statistic.
 MIN_RECORDED = 10
 
-# A processor that is taken away at the wrong moment misses a goal, but it is no
-# failure of the account: that takes so much of the wall clock, and more than the
-# disturbance that was measured (Totals.doubt, Snapshot.doubt, unevenness()).
+# A backend that loses its processor at the wrong moment misses a goal.  The account fails
+# only if it is off by this share of the wall clock, plus the disturbance that was
+# measured (Totals.doubt, Snapshot.doubt).
 FAILURE = 0.05
 
-# The kernel's, of 100 to 1000 Hz.
+# The longest tick of the kernel (100 Hz).
 TICK_NS = 10_000_000
 
-# A client whose turns are all longer than this has done something else in one of them, or its kernel acknowledges
-# before it answers.
+# If all turns of a client are longer, its kernel acknowledges before the client answers.
 LONGEST_TURN_NS = 60_000
 
-# Around a snapshot, an exchange may be done and not yet counted, or the other way round.
+# This close to a snapshot, an exchange may be done but not counted, or the other way round.
 CUT_NS = 500_000
 
 # -- goals -------------------------------------------------------------------------
@@ -238,7 +237,7 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
                     allowed=max(0.03 * packets.client, 60000 * count) / NS_PER_MS if even else None,
                     goal="3 % or 60 us each" if even else "")
         if calls and even and not (packets.idle or calls.idle or calls.idle_doubt):
-            # What no packet shows: the backend's waking up, at the end of each wait, which may make it an idle one.
+            # No packet shows that the backend wakes up at the end of each wait, which may make the wait an idle one.
             client = calls.wait - packets.network - packets.idle
             results.add("client, calls", client / NS_PER_MS, shown["client_time"], per=count,
                         allowed=max(0.03 * client, 60000 * count) / NS_PER_MS,
@@ -251,7 +250,7 @@ def compare_with_goals(results, shown, wall, packets=None, calls=None, constant_
 
 
 def late_packets(session, since, until):
-    """By how much the packets of some waits took longer than the path does, in all.
+    """How much longer than the path the packets of some waits took, in all.
 
     The server knows the path's smallest round trip only.  The shortest turn of a client that answers at once is
     in it, for the acknowledgement comes with the next request.
@@ -266,7 +265,7 @@ def late_packets(session, since, until):
 def probed(session, wait, round_trip):
     """How long a response seems to have been lost that the kernel sent again just before the request came.
 
-    Nobody tells the server that the client had it, for that takes a round trip (and the kernel's tick).
+    The server does not learn that the client had it, because that takes a round trip (and a tick of the kernel).
     """
     resent = session.server.from_server.retransmissions
     i = bisect.bisect_left(resent, wait.end) - 1
@@ -275,7 +274,7 @@ def probed(session, wait, round_trip):
 
 
 def stolen():
-    """What a hypervisor has taken since boot, in ns: that no trace of the scheduler shows."""
+    """The time that a hypervisor has taken since boot, in ns; no trace of the scheduler shows it."""
     return int(machine.stolen_time() * 1e9)
 
 
@@ -320,9 +319,9 @@ class Measurement:
         return snapshot(self.lab, self.pid)
 
     def settle(self):
-        """Until the backend waits: it may still be on its way there from its last system call.
+        """Wait until the backend waits; it may still return from its last system call.
 
-        Not for ever, for what is measured may be about something else.
+        Give up after a while, because some measurements do not end in a wait.
         """
         for _ in range(SETTLE_ATTEMPTS):
             time.sleep(0.002)
@@ -443,12 +442,12 @@ class ProgramMeasurement:
                 if syscalls.available() else None
             capture = stack.enter_context(self.lab.capture(self.capture_path)) \
                 if self.path != "unix" else None
-            # Those of the program before may not have noticed yet that it has ended.
+            # Sessions of the previous program may not have ended yet.
             poll.until(lambda: not snapshots(self.lab, self.application), "an end of the sessions before")
             program = self.lab.start(self.path, self.command, port=self.port, log="program")
-            # however this ends, so that it is not in the next measurement
+            # in any case, so that it does not disturb the next measurement
             stack.callback(self.lab.stop, program)
-            # And pgbench looks around before, in a session of its own.
+            # pgbench begins with a session that only looks at the tables.
             appeared = poll.wait_for(lambda: program.poll() is not None
                                      or sum(row["requests"] >= self.WARM_UP for row in snapshots(
                                          self.lab, self.application).values()) >= self.count, 60, interval=0.02)
@@ -461,7 +460,7 @@ class ProgramMeasurement:
             time.sleep(self.seconds)
             self.after = snapshots(self.lab, self.application)
             self.stolen += stolen()
-            # Let what is under way come to its end, so that the packets show it whole.
+            # Let exchanges in progress end, so that the packets show them completely.
             time.sleep(0.05 + 2 * self.lab.rtt)
         self.sessions = truth.read(capture, lab_module.PORT) if capture else {}
         self.trace = trace

@@ -2,12 +2,11 @@
 
     recorder.py PORT NAMESPACE DEVICE FILE [NAMESPACE DEVICE FILE ...]
 
-As tcpdump would, with the kernel's timestamps in nanoseconds, but for its end:
-the kernel hands over packets in blocks, and tcpdump leaves it a second for
-that, so that what it has when it is stopped is anybody's guess.  Here a block
-is handed over after BLOCK_MS at the latest, and the end waits for as many
-packets as the kernel says that it has taken.  Says "ready" when it records, and
-at its end "complete", or else what is missing.
+Like tcpdump, with the kernel's timestamps in nanoseconds, but complete: the kernel
+hands packets over in blocks, and tcpdump does not wait for the last ones when it is
+stopped.  Here a block is handed over after BLOCK_MS at the latest, and the end waits
+for as many packets as the kernel has counted.  Prints "ready" when it records, and at
+the end "complete", or else what is missing.
 """
 
 import ctypes
@@ -25,7 +24,7 @@ BLOCK_MS = 50
 TIMESTAMP_PRECISION_NANO = 1
 NETMASK_UNKNOWN = 0xFFFFFFFF
 
-# What has not come by then is lost.
+# Packets that have not come by then are lost.
 PATIENCE = 20.0
 
 
@@ -73,7 +72,7 @@ class Recording:
             self.check(-1)
         self.callback = ctypes.cast(pcap.pcap_dump, ctypes.c_void_p)
         self.descriptor = pcap.pcap_get_selectable_fd(self.handle)
-        # What came by before there was a filter is counted, but thrown away.
+        # Packets that came before there was a filter are counted, but thrown away.
         self.before = self.statistics().received
 
     def check(self, result):
@@ -88,18 +87,18 @@ class Recording:
         return result
 
     def dispatch(self):
-        """Write down what the kernel has handed over."""
+        """Write the packets that the kernel has handed over."""
         self.dispatched += self.check(self.pcap.pcap_dispatch(self.handle, -1, self.callback, self.dumper))
 
     def taken(self):
-        """How many packets the kernel has taken, all of which it is going to hand over."""
+        """How many packets the kernel has taken and will hand over."""
         statistics = self.statistics()
         taken = statistics.received - statistics.dropped - self.before
         # On the loopback device the kernel takes each packet twice, and the library leaves one of them out.
         return taken // 2 if self.device == "lo" else taken
 
     def close(self, taken):
-        """What is wrong with the recording, of which so much was taken, if anything is."""
+        """The problem with the recording, of which the kernel has taken this many packets; or nothing."""
         missing, dropped = taken - self.dispatched, self.statistics().dropped
         self.pcap.pcap_dump_close(self.dumper)
         self.pcap.pcap_close(self.handle)
@@ -115,7 +114,7 @@ def main():
     while 0 not in select.select([0, *descriptors], [], [])[0] or os.read(0, 4096):
         for recording in recordings:
             recording.dispatch()
-    # What comes from now on is nobody's business.
+    # Later packets do not count.
     taken = [recording.taken() for recording in recordings]
     until = time.monotonic() + PATIENCE
     while any(recording.dispatched < due for recording, due in zip(recordings, taken)) \

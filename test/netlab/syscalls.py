@@ -75,7 +75,7 @@ class Instance:
 
     @classmethod
     def get(cls):
-        """One that nobody uses."""
+        """A free one."""
         if not cls.idle:
             cls._remove_abandoned()
             cls.idle.append(cls())
@@ -83,7 +83,7 @@ class Instance:
 
     @classmethod
     def _remove_abandoned(cls):
-        """Those of runs that were killed would hold their buffers for ever."""
+        """Free those of runs that were killed."""
         for directory in cls._all("*"):
             pid = directory.name.removeprefix("netlab").split(".")[0]
             if not os.path.exists(f"/proc/{pid}"):
@@ -181,7 +181,7 @@ class Burst:
     exchanges: int = 1
     request: int = None         # the first request's packet arrived
     in_transaction: bool = False    # the wait after it is in a transaction
-    # For so long it did not run just when the server was about to read its clock:
+    # How long it did not run while the server was about to read its clock:
     late_read: int = 0
     late_sent: int = 0
 
@@ -199,8 +199,8 @@ class Totals:
     wait: int = 0
     in_transaction: int = 0
     idle: int = 0               # the waits outside a transaction that were longer than the threshold
-    doubt: int = 0              # by so much the server cannot tell exchanges from waits, or from each other
-    idle_doubt: int = 0         # of waits of which nobody can tell whether they were idle
+    doubt: int = 0              # how far the server cannot tell exchanges from waits, or from each other
+    idle_doubt: int = 0         # of waits that may or may not count as idle
 
 
 def bursts(exchanges, calls, tls=False):
@@ -241,7 +241,7 @@ def first_from(moments, moment):
 
 
 def bursts_alone(calls):
-    """Without packets (Unix-domain socket): what was sent ends when something is read."""
+    """Without packets (Unix-domain socket): a response ends when the next request is read."""
     result = []
     state = None
     for moment, call in calls:
@@ -254,7 +254,7 @@ def bursts_alone(calls):
 
 
 def note_displacement(bursts, steps, displaced):
-    """Where did the backend lose the processor just when the server reads its clock?
+    """Find out where the backend lost the processor while the server was about to read its clock.
 
     At the end that is between the return of sendto() and the next system call;
     at the beginning within TIMESTAMP_NS of its own time behind recvfrom().  In
@@ -279,7 +279,7 @@ def note_displacement(bursts, steps, displaced):
 
 
 def displaced_within(displaced, since, until):
-    """How long the process did not run, of what began in an interval."""
+    """How long the process did not run, counting absences that began in an interval."""
     i = bisect.bisect_left(displaced, (since,))
     total = 0
     while i < len(displaced) and displaced[i][0] < until:

@@ -35,7 +35,7 @@ SET_TAG = 0x11              # EVP_CTRL_AEAD_SET_TAG
 
 
 class Unreadable(ValueError):
-    """It is no TLS 1.3, or the keys are not known."""
+    """This is not TLS 1.3, or the keys are not known."""
 
 
 def read_keys(path):
@@ -167,7 +167,7 @@ class Plain:
             self.outer_ends.append(end)
 
     def like(self, outer):
-        """The same stream as somebody else has seen it."""
+        """The same stream as the other side saw it."""
         other = copy.copy(self)
         other.outer = outer
         return other

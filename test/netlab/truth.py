@@ -1,4 +1,4 @@
-"""What really happened on a connection, from packets alone.
+"""The truth about a connection, from packets alone.
 
 Everything here comes from captures on the server's and on the client's side of
 the path; nothing is asked of the server or of pgnetlat.
@@ -199,7 +199,7 @@ def split_at_flush(request, ready, from_client, from_server):
 
 
 def without_remains(request):
-    """A request without what stands before it and nobody answers."""
+    """A request without the messages in front of it that nobody answers."""
     while len(request) > 1 and request[0].kind in UNANSWERED:
         request = request[1:]
     return request
@@ -365,7 +365,7 @@ class Session:
                 client = overlap(border, wait.end, since, until)
                 result.in_transaction += network + client
             elif wait.client + round_trip > idle_threshold:
-                # What the path took above a round trip was the response draining.
+                # The path's time beyond a round trip was the drain of the response.
                 network, client = wait.network - round_trip, 0
                 if not since <= wait.end < until:
                     network = 0

@@ -1,12 +1,14 @@
-"""What the tests and benches written in Python share: bench/, monitoring/test, test/netlab, test/clients.
+"""Code that the tests and benches written in Python share.
 
     poll        wait until something is true, with a deadline
     tally       the result: one line for each check, the counts, the exit status
-    program     what the commands share: options, the end on a signal
+    program     common options of commands, and their end on a signal
     workspace   a temporary directory, and processes in it as an unprivileged user
     postgres    the PostgreSQL of PG_CONFIG, private servers, queries by psql
     network     network namespaces
-    pgclient    a client of the raw protocol that does exactly what it is told
+    machine     time that the hypervisor takes
+    picture     charts as SVG files
+    pgclient    a client of the raw protocol that sends exactly what it is told
 
 A program puts test/lib into its path and imports what it needs:
 

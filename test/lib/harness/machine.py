@@ -1,8 +1,8 @@
-"""What the machine does to what runs on it.
+"""Time that the hypervisor takes from the machine.
 
-A virtual machine does not have its processors for itself: the hypervisor takes
-them away, at moments of its own, and the kernel books that time on whatever
-process was running.  It tells how much that was, of all processes together.
+A virtual machine shares its processors.  The hypervisor takes them away at any
+moment, and the kernel counts that time as the running process's.  The kernel reports
+the sum over all processes.
 """
 
 import os

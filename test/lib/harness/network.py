@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def require_namespaces():
-    """Raise Unavailable where there can be none."""
+    """Raise Unavailable if namespaces cannot be made here."""
     if os.geteuid() != 0:
         raise Unavailable("needs root, to create network namespaces")
     require_program("ip", "nsenter", "unshare")
@@ -42,7 +42,7 @@ class Namespace:
         self.run("ip", "link", "set", "lo", "up")
 
     def run(self, *words):
-        """Run a command of root's in it; what it printed."""
+        """Run a command in it as root; returns its output."""
         result = subprocess.run([*self.prefix, *map(str, words)], text=True, capture_output=True)
         if result.returncode != 0:
             raise Failed(f"{' '.join(map(str, words))}: {result.stderr.strip()}")
@@ -60,7 +60,7 @@ class Namespace:
                 _libc.setns(here.fileno(), CLONE_NEWNET)
 
     def first_possible(self, parameter, *values):
-        """Set a kernel parameter to the first of these values that is accepted; what it is then."""
+        """Set a kernel parameter to the first of these values that is accepted; returns that."""
         with self.entered():
             file = pathlib.Path("/proc/sys") / parameter
             for value in values:
@@ -70,7 +70,7 @@ class Namespace:
             return file.read_text().strip()
 
     def replace(self, parameter, value):
-        """Set a kernel parameter; the value that it had."""
+        """Set a kernel parameter; returns its old value."""
         with self.entered():
             file = pathlib.Path("/proc/sys") / parameter
             before = file.read_text().strip()

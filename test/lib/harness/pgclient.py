@@ -1,4 +1,4 @@
-"""A client of PostgreSQL's protocol that does exactly what it is told.
+"""A client of PostgreSQL's protocol that sends exactly what it is told.
 
 Drivers decide by themselves when to send, read and wait.  This client sends one
 buffer per send() and reads when asked to, so that a scenario's think times,
@@ -14,7 +14,7 @@ import time
 TLS_REQUEST = 80877103
 PROTOCOL_3_0 = 196608
 
-# For so many seconds a client waits for a message.
+# How many seconds a client waits for a message.
 PATIENCE = 60
 
 # Beyond what the system allows; for root.
@@ -56,7 +56,7 @@ def describe_statement(name=""):
 
 
 def execute(limit=0):
-    """The unnamed portal; at most so many rows, or all."""
+    """Execute the unnamed portal for at most this many rows (0: all)."""
     return message(b"E", b"\0" + struct.pack("!I", limit))
 
 
@@ -174,7 +174,7 @@ class Client:
         try:
             data = self.sock.recv(262144)
         except BlockingIOError:
-            # What comes later must not be taken for the answer to the next question.
+            # A late message must not be taken for the answer to the next request.
             self.sock.close()
             raise ServerError(f"no answer within {PATIENCE} s") from None
         if not data:

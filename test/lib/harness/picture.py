@@ -8,7 +8,7 @@
 import html
 
 INK, FAINT = "#334155", "#cbd5e1"
-BAR, GAP = 11, 8            # height of a bar, and what lies between two groups
+BAR, GAP = 11, 8            # height of a bar, and the gap between two groups
 
 
 class Drawing:
@@ -71,7 +71,7 @@ def bars(drawing, x, y, width, groups, colours, label):
 
 
 def legend(drawing, x, y, colours, column, columns=2):
-    """What the colours mean, in columns that are so wide."""
+    """The meaning of the colours, in columns of this width."""
     for i, (name, colour) in enumerate(colours.items()):
         left, line = x + column * (i % columns), y + 15 * (i // columns)
         drawing.box(left, line - 8, 9, 9, colour)
@@ -79,7 +79,7 @@ def legend(drawing, x, y, colours, column, columns=2):
 
 
 def dots(drawing, x, y, width, rows, colour, bad):
-    """One line of dots per row: {row: [share of the bound]}; what is beyond twice the bound stands at the edge."""
+    """One line of dots per row: {row: [share of the bound]}; dots beyond twice the bound stand at the edge."""
     height = 22
     bottom = y + height * len(rows)
     for share in (0, 0.5, 1, 1.5, 2):
@@ -89,7 +89,7 @@ def dots(drawing, x, y, width, rows, colour, bad):
     for row, shares in rows.items():
         middle = y + height / 2
         drawing.text(x - 10, middle + 4, row, anchor="end")
-        # spread a little, so that equal ones are seen
+        # spread a little, so that equal ones do not hide each other
         for i, share in enumerate(sorted(shares)):
             drawing.dot(x + width * min(share, 2) / 2, middle + (i * 7 % 11 - 5), 2.2,
                         bad if share > 1 else colour, opacity=0.5)

@@ -1,21 +1,21 @@
-"""Wait for what must become true, with a deadline.
+"""Wait for a condition, with a deadline.
 
-A condition is asked at least once, and once more when the time is over: a
-machine that stood still for longer than that has not shown that it is false.
+The condition is checked at least once, and once more when the time is over, because
+the machine may have stood still for longer than that.
 """
 
 import time
 
-INTERVAL = 0.05         # seconds between two looks
-PATIENCE = 120          # seconds until something is said not to happen
+INTERVAL = 0.05         # seconds between two checks
+PATIENCE = 120          # seconds until a condition counts as false
 
 
 class TimedOut(Exception):
-    """It has not become true; the text says what."""
+    """A condition has not become true; the text names it."""
 
 
 def wait_for(condition, seconds=PATIENCE, interval=INTERVAL, clock=time.monotonic, sleep=time.sleep):
-    """What condition() returns once that is true; its last value if it never is."""
+    """Return the first true value of condition(), or its last value if there is none in time."""
     deadline = clock() + seconds
     while True:
         last = clock() >= deadline
@@ -26,7 +26,7 @@ def wait_for(condition, seconds=PATIENCE, interval=INTERVAL, clock=time.monotoni
 
 
 def until(condition, what, seconds=PATIENCE, **options):
-    """The same, where it must become true.  "what" is a text, or returns one (a log, say)."""
+    """The same, but raise an error if it does not become true; "what" is a text, or returns one (such as a log)."""
     value = wait_for(condition, seconds, **options)
     if not value:
         raise TimedOut(f"not within {seconds:g} s: {what() if callable(what) else what}")

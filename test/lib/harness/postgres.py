@@ -25,7 +25,7 @@ from harness.workspace import Failed, Unavailable
 
 PORT = 5432                 # names the socket; the directory is private
 
-# A crash of the machine loses nothing that anybody wants to keep.
+# Nothing here has to survive a crash of the machine.
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 def config(option):
-    """What pg_config says."""
+    """The output of pg_config."""
     program = os.environ.get("PG_CONFIG", "pg_config")
     if shutil.which(program) is None:
         raise Unavailable(f"needs {program}")
@@ -41,7 +41,7 @@ def config(option):
 
 
 def bindir():
-    """Where the programs are, among them the server."""
+    """The directory of the server and its programs."""
     found = pathlib.Path(config("--bindir"))
     if not (found / "postgres").exists():
         raise Unavailable(f"there is no server in {found}")
@@ -90,7 +90,7 @@ class Server:
     # -- its life -------------------------------------------------------------------
 
     def initialise(self, template=None):
-        """Make the data directory, or copy that of a server which is not running."""
+        """Make the data directory, or copy that of a server that is not running."""
         if template:
             self.space.run(["cp", "-a", template.data, self.data])
         else:
@@ -100,14 +100,14 @@ class Server:
         return self
 
     def configure(self, settings):
-        """More settings, or other ones, from the next start on."""
+        """Change settings, from the next start on."""
         with open(self.data / "postgresql.conf", "a") as file:
             file.write(setting_lines(settings))
 
     def start(self, *options, free_port=False):
-        """Start it with more options of the command line, and wait until it is ready.
+        """Start it with further command-line options, and wait until it is ready.
 
-        At a port that nobody else has, if it listens where others do as well.
+        If it listens on an address that others use as well, it gets a free port.
         """
         if free_port:
             self.process, self.port = self.space.serve(
@@ -126,15 +126,15 @@ class Server:
         return [*self.wrapper, self.bindir / "postgres", "-D", self.data, "-p", port, *options]
 
     def _ready(self, process):
-        """Not by connecting, for that leaves traces, and who knows who listens there."""
+        """Whether it is ready, without connecting, which leaves traces and may reach another server."""
         with contextlib.suppress(OSError, IndexError, ValueError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
-            # the first is left over from a server that was killed until this one has overwritten it
+            # until this server overwrites it, the first line may be of one that was killed
             return int(lines[0]) == process.pid and lines[7].strip() == "ready"
         return False
 
     def stop(self, sig=None):
-        """End it, by a "fast" shutdown unless told otherwise."""
+        """End it, by default with a "fast" shutdown."""
         if self.process:
             self.space.stop(self.process, sig)
             self.process = None
@@ -156,14 +156,14 @@ class Server:
     # -- its clients ----------------------------------------------------------------
 
     def environment(self, database="postgres", user=None, name=None, **extra):
-        """By which libpq finds it; "name" is the application's."""
+        """The environment by which libpq finds it; "name" is the application's."""
         if name is not None:
             extra["PGAPPNAME"] = name
         return self.space.environment(PGHOST=str(self.host), PGPORT=str(self.port), PGUSER=user or self.superuser,
                                       PGDATABASE=database, PGCONNECT_TIMEOUT=str(poll.PATIENCE), **extra)
 
     def program(self, name, /, *arguments, **environment):
-        """Run one of PostgreSQL's client programs to its end; what it printed."""
+        """Run one of PostgreSQL's client programs; returns its output."""
         return self.space.run([self.bindir / name, *arguments], environment=self.environment(**environment))
 
     def sql(self, *statements, **environment):
@@ -180,6 +180,6 @@ class Server:
         return self.sql(query, **environment)[1:]
 
     def value(self, query, **environment):
-        """The text of the one figure that a query returns."""
+        """The single value that a query returns, as text."""
         (found,), = self.rows(query, **environment)
         return found

@@ -1,4 +1,4 @@
-"""What the commands share: their options, and that they clean up when they are ended.
+"""Common options of commands, and clean-up when a signal ends them.
 
     def main():
         options = program.parser(__doc__, "short", "keep").parse_args()
@@ -22,7 +22,7 @@ COMMON = {
 
 
 def parser(doc, *common):
-    """A parser for a program with this docstring, which takes these of the common options."""
+    """A parser for a program with this docstring and these of the common options."""
     result = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in common:
         result.add_argument(f"--{name}", **COMMON[name])
@@ -30,9 +30,9 @@ def parser(doc, *common):
 
 
 def end_on_signal():
-    """SIGTERM and SIGHUP become an exception, so that everything that was started is ended."""
+    """Turn SIGTERM and SIGHUP into an exception, so that everything that was started is ended."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # who was started by nohup stays deaf
+        # nohup has made the program ignore it
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _exit)
 

@@ -1,10 +1,10 @@
 """The result of a test or a bench: one line for each check, and one at the end.
 
-    ok   WHAT                   it is as it should be
-    FAIL WHAT: WHY              it is not
-    miss WHAT                   it is not, and that is no failure: noise can bring it about
-    open WHAT                   neither can be said for sure
-    skipped: WHAT: WHY          it cannot be looked at here
+    ok   WHAT                   right
+    FAIL WHAT: WHY              wrong
+    miss WHAT                   wrong, but noise can cause that: no failure
+    open WHAT                   undecided
+    skipped: WHAT: WHY          cannot be checked here
 
 The last line is "N passed, N failed, N skipped", which scripts/test looks for.
 Only failures make the exit status 1.
@@ -16,9 +16,9 @@ import traceback
 from harness import poll
 
 OK, FAIL, MISS, OPEN, SKIPPED = "ok", "FAIL", "miss", "open", "skipped"
-NOTE = ""               # a line that is no check
+NOTE = ""               # a figure that is not checked
 
-LONGEST = 2000          # of a text that says why
+LONGEST = 2000          # text of a reason
 
 
 def line(verdict, what):
@@ -40,11 +40,11 @@ class Tally:
         print(line(verdict, f"{what}: {why[:LONGEST]}" if why else what), flush=True)
 
     def count(self, verdict, number=1):
-        """Count without a line, for whoever prints those by himself."""
+        """Count without printing a line, for callers that print their own."""
         self.counts[verdict] += number
 
     def check(self, what, problem):
-        """It is right if there is no problem: None, "" or []."""
+        """Count a check, which is right if there is no problem: None, "" or []."""
         if not problem:
             self.add(OK, what)
         elif isinstance(problem, str):
@@ -53,7 +53,7 @@ class Tally:
             self.add(FAIL, what, "; ".join(map(str, problem)))
 
     def eventually(self, what, problem, seconds=poll.PATIENCE, interval=0.5):
-        """The same of what problem() returns, once there is none."""
+        """The same for the value of problem(), polled until there is none."""
         found = []
 
         def solved():
@@ -64,17 +64,17 @@ class Tally:
         self.check(what, found[0])
 
     def broken(self, what, why="could not be measured"):
-        """A check that ended with the exception that is being handled."""
+        """A check has ended with the exception that is being handled."""
         self.add(FAIL, what, why)
         print(traceback.format_exc(), end="", flush=True)
 
     def skip(self, *what):
-        """Something that cannot be looked at here; the last word is why."""
+        """Something cannot be checked here; the last argument is the reason."""
         self.count(SKIPPED)
         print(f"skipped: {': '.join(map(str, what))}", flush=True)
 
     def finish(self, missed="", undecided=""):
-        """Print the last line; the exit status.  The texts explain what neither passed nor failed."""
+        """Print the last line and return the exit status; the texts explain misses and undecided checks."""
         for verdict, text in ((OPEN, undecided), (MISS, missed)):
             if text and self.counts[verdict]:
                 print(f"{self.counts[verdict]} {text}")

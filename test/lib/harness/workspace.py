@@ -1,7 +1,7 @@
 """A temporary directory, and the processes in it.
 
     with Workspace("bench") as space:
-        space.run(["cp", "-a", one, other])             # to its end; what it printed
+        space.run(["cp", "-a", one, other])             # waits, and returns the output
         program = space.start(["pgbench", ...])         # in the background
         space.stop(program)
 
@@ -38,11 +38,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unavailable(Exception):
-    """Something that is needed is not here; the text says what."""
+    """Something that is needed is missing; the text names it."""
 
 
 class Failed(RuntimeError):
-    """A program has failed; the text is what it said."""
+    """A program has failed; the text is its output."""
 
 
 def require_program(*names):
@@ -53,7 +53,7 @@ def require_program(*names):
 
 
 def unprivileged_user(*names):
-    """Who runs servers: the caller, or for root the first that exists of these, "postgres" and "nobody"."""
+    """The user who runs servers: the caller, or for root the first of these, "postgres" and "nobody" that exists."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid())
     for name in filter(None, (*names, "postgres", "nobody")):
@@ -65,7 +65,7 @@ def unprivileged_user(*names):
 
 
 def free_port():
-    """A port that nobody listens at, below those that connections are given."""
+    """A free port, below those that the kernel gives to connections."""
     while True:
         port = random.randrange(10000, 20000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def free_port():
 
 
 def alive(pid):
-    """Whether there is a process, be it somebody else's."""
+    """Whether a process exists, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -86,7 +86,7 @@ def alive(pid):
 
 @contextlib.contextmanager
 def undisturbed():
-    """No signal interrupts the block, for it ends what would otherwise be left behind."""
+    """Block signals, so that the clean-up in the block is complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -119,7 +119,7 @@ class Workspace:
         return self
 
     def __exit__(self, kind, *exc_info):
-        # whatever cannot run here, or is told to end, has not failed
+        # a program that cannot run here, or is told to end, has not failed
         if kind is not None and issubclass(kind, Exception) and not issubclass(kind, Unavailable):
             self.failed = True
         self.close()
@@ -136,7 +136,7 @@ class Workspace:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
     def _leave_logs(self):
-        """Remove everything but logs in which something was written; whether there is one."""
+        """Remove everything but logs that are not empty; returns whether there is one."""
         for directory, _, files in os.walk(self.directory, topdown=False):
             for name in files:
                 path = os.path.join(directory, name)
@@ -167,13 +167,13 @@ class Workspace:
         return self.own(path)
 
     def log(self, name):
-        """What the processes of this name have said."""
+        """The output of the processes with this name."""
         return (self.directory / f"{name}.log").read_text(errors="replace")
 
     # -- processes ------------------------------------------------------------------
 
     def environment(self, **extra):
-        """The caller's, without what would lead PostgreSQL's programs to somebody else's server."""
+        """The caller's environment, without variables that lead PostgreSQL's programs to another server."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         environment.update(HOME=str(self.directory), LC_ALL="C.UTF-8", TZ="UTC")
         environment.update(extra)
@@ -188,7 +188,7 @@ class Workspace:
                 "--inh-caps=-all", f"--pdeathsig={signal.Signals(stop).name[3:]}", *words]
 
     def run(self, command, prefix=(), environment=None, **options):
-        """Run a program to its end; what it printed.  "prefix" is put before what changes the user."""
+        """Run a program; returns its output.  "prefix" is put before the command that changes the user."""
         result = subprocess.run([*map(str, prefix), *self.as_user(command)], cwd=self.directory, text=True,
                                 env=self.environment() if environment is None else environment,
                                 capture_output=True, **options)
@@ -222,8 +222,8 @@ class Workspace:
     def serve(self, name, command, ready, **options):
         """Start command(port) at a free port; the process and the port, once ready(process, port).
 
-        Where somebody else has taken the port in the meantime, it ends and gets
-        another.
+        If another process has taken the port in the meantime, it is started again at
+        another port.
         """
         for _ in range(PORT_ATTEMPTS):
             port = free_port()
@@ -243,7 +243,7 @@ class Workspace:
         self.stop(process)
 
     def stop(self, process, sig=None, patience=poll.PATIENCE):
-        """End a process that was started here, by more and more force, and wait for it."""
+        """End a process that was started here, with increasing force, and wait for it."""
         for number, seconds in ((sig or process.stop_signal, patience), (signal.SIGQUIT, QUIT_PATIENCE),
                                 (signal.SIGKILL, None)):
             if process.poll() is None:

@@ -1,8 +1,8 @@
 """The scenarios of the accuracy suite, one module each.
 
-A module's docstring is its description in the report: what is done, and what
-the truth is.  TITLE names it.  run(lab, results, short) does it; the short form
-leaves out what takes long and keeps at least one case of every kind.
+A module's docstring says what is done, and what the truth is.  TITLE names it on
+the page, and REASONS may say why figures miss their goals.  run(lab, results, short) does it; the short form
+leaves out long cases and keeps at least one of every kind.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What several scenarios share."""
+"""Code that several scenarios share."""
 
 import contextlib
 import time
@@ -7,10 +7,10 @@ import measure
 
 MBIT = 1_000_000
 
-# A generous queue: a slow line that delays, instead of one that drops.
+# A queue so long that a slow line delays packets instead of dropping them.
 DEEP_QUEUE = 16 << 20
 
-# What a request takes beside the path and thinking, generously.
+# The most that a request takes in addition to the path and to thinking.
 WORK = 0.0005
 
 # With fewer requests there are no sums to speak of.

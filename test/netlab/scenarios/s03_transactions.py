@@ -52,7 +52,7 @@ def transactions(lab, results, count):
 
 
 def doubt_of(m):
-    """What a wait can be off by on a machine that displaced the backend or the reader, in ms."""
+    """How far off a wait can be because the machine displaced the backend or the reader, in ms."""
     return (m.doubt + m.stolen + (m.calls.doubt if m.calls else 0)) / NS_PER_MS
 
 
@@ -70,7 +70,7 @@ def long_waits(lab, results, factor, inside, count):
         m.end()
     m.sum_up(THRESHOLD * 1e9)
     m.compare(results)
-    # By system calls where there are any: a backend that is woken up late may find that the wait was idle.
+    # By system calls if there are any: a backend that is woken up late may find that the wait was idle.
     truth = (m.calls or m.packets).idle / NS_PER_MS
     unclear = m.calls.idle_doubt / NS_PER_MS if m.calls else 0
     results.add("idle_time", truth, m.shown["idle_time"], allowed=0.01 * truth + 0.1,
@@ -90,7 +90,7 @@ def open_wait(lab, results, inside, moments):
             time.sleep(max(0, started + moment - time.monotonic()))
             looks.append(m.snapshot())
         m.end()
-    # By system calls where there are any: waking up late belongs to the wait.
+    # By system calls if there are any: waking up late belongs to the wait.
     burst = m.bursts[-1] if m.trace else None
     arrived = burst.read if burst else m.session.exchanges[-1].request
     left = burst.sent if burst else m.session.exchanges[-1].response
@@ -124,7 +124,7 @@ def open_wait(lab, results, inside, moments):
 
 
 def held_up(lab, results, count):
-    """What others wait for a transaction of many round trips is the network's."""
+    """Blame: the time that others wait for a transaction of many round trips is the network's."""
     rtt = 0.05
     lab.path(rtt)
     results.case = f"a lock held for {count} round trips of 50 ms"
@@ -139,7 +139,7 @@ def held_up(lab, results, count):
         holder.query("SELECT 1")
     holder.query("COMMIT")
     victim.until_ready()
-    # the worker adds up what it has booked when nobody waits any more, or four times a second
+    # the worker adds up four times a second, and when nobody waits any more
     time.sleep(0.5)
     row = lab.admin.query("SELECT sum(blocked_time), sum(blocked_by_network_time) FROM pgnetlat_blockers"
                          " WHERE application_name = 'round trips'")[0]

@@ -22,7 +22,7 @@ REASONS = {
 TITLE = "Large results: slow network or slow reader"
 ROW = 1000
 
-# The kernel counts in these.
+# The kernel counts in ticks of this length.
 TICK_NS = 4_000_000
 PHASES = 16
 
@@ -86,7 +86,7 @@ def limits(m, since, until):
 
 
 def in_ticks(intervals):
-    """What a clock would count that ticks, for some of the moments at which it may do so."""
+    """What a clock that ticks would count, for several phases of its ticks."""
     for phase in range(0, TICK_NS, TICK_NS // PHASES):
         yield sum((end - phase) // TICK_NS - (start - phase) // TICK_NS
                   for start, end in intervals) * TICK_NS / NS_PER_MS

@@ -14,8 +14,8 @@ from scenarios.common import DEEP_QUEUE, MBIT
 
 REASONS = {
     "client, by the client's packets": "The last acknowledgement of a response may be delayed by the"
-    " client's kernel, and so long the server must believe that the response is under way. The row on"
-    " acknowledgements says by how much in these waits: as much is missing in `client_time`.",
+    " client's kernel, and until then the server must assume that the response is under way. The row on"
+    " acknowledgements shows how long that was; `client_time` lacks as much.",
 }
 
 TITLE = "The drain: a response that leaves after the backend is done"
@@ -53,14 +53,14 @@ def drain(lab, results, size, think, count):
     results.add("acknowledgements later than a round trip", 0, late_acknowledgements(m))
     shown = sum(m.shown[name] for name in ("exec_time", "send_time", "recv_time", "network_time"))
     results.add("server and network", rest, shown, allowed=0.03 * rest, goal="3 %")
-    # That a backend is woken up late no server can tell from a client that thinks.
+    # A server cannot tell a backend that is woken up late from a client that thinks.
     woken = sum(burst.wakeup for burst in m.bursts if burst and m.before.now <= burst.read < m.after.now)
     results.at_least("client_time is not the drain: think time and waking up / client_time", 0.8,
                      (client + woken / NS_PER_MS) / max(m.shown["client_time"], 1e-9), unit="", required=True)
 
 
 def late_acknowledgements(m):
-    """How much later than at once the last bytes were acknowledged, in ms, summed over the waits."""
+    """The delay of the acknowledgements of the last bytes, in ms, summed over the waits."""
     server, total = m.session.server, 0
     for exchange in m.within():
         acknowledged = server.acknowledged(exchange.positions[1])

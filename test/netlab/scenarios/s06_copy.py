@@ -2,8 +2,8 @@
 
 Truth of the exchange: packets. Truth of receiving: the time in which the backend was blocked in
 epoll_wait(), less the round trip in which it asked for data; the table is unlogged and small enough to
-need no disk. pgnetlat samples: *as sampled* is what somebody would find who looks at the backend's system
-calls whenever the sampler was woken up. The programs' exchanges and waits: system calls.
+need no disk. pgnetlat samples: *as sampled* is what the backend's system calls show at the moments at which the
+sampler was woken up. The programs' exchanges and waits: system calls.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def compare_receiving(results, m, burst, sampler):
     """recv_time against the time that the backend was blocked, and against the samples that there were."""
     invited = syscalls.first_from([t for t, call in m.trace.calls[m.pid] if call == "s"], burst.read)
     turn = next((wait for wait in m.trace.waits[m.pid] if wait[0] >= invited), (invited, invited))
-    # The invitation is exact: it costs a round trip, and what is above that is waited for.
+    # The invitation is exact: it costs a round trip, and the backend waits for the rest.
     round_trip = min(wait.network for wait in m.session.waits if wait)
     asked = max(0, turn[1] - invited - round_trip)
     receiving = (asked + m.blocked(turn[1], burst.sent)) / NS_PER_MS
@@ -88,8 +88,7 @@ def compare_receiving(results, m, burst, sampler):
     results.between("recv_time", receiving, least, most, shown, margin=0.2 * receiving,
                     allowed=max(0.03 * receiving, 2 * longest + 2 * deviation),
                     goal="3 %, or two samples and two standard deviations")
-    # Who finds what was really received is not wrong, though a sampler that lost its processor in the middle
-    # of a look may have found it otherwise.
+    # The true time is right, too: a sampler that lost its processor in the middle of a look may find either.
     results.between("recv_time, as sampled", (least + most) / 2, min(least, receiving), max(most, receiving), shown,
                     margin=SAMPLING, allowed=(most - least) / 2 + SAMPLING, goal="as the samples were")
 

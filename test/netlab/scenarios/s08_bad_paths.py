@@ -24,7 +24,7 @@ READINGS = 100
 PATIENCE = 30
 SEGMENT = 1448
 
-# The kernel sends again what was lost after 200 ms, or two round trips.
+# The kernel sends lost packets again after 200 ms, or two round trips.
 RETRANSMISSION_NS = 150_000_000
 
 
@@ -35,7 +35,7 @@ def run(lab, results, short):
         lab.path(rtt, loss=0.01)
         m = ask(lab, results, "tun", 300 if short else min(1000, int(20 / rtt)), request,
                 constant_path=False)
-        # Without looking for what was sent again it would be 0.6 at 5 ms.
+        # If retransmissions were ignored, it would be 0.6 at 5 ms.
         results.at_least("network_time / round trips and what was lost", 0.7,
                          m.shown["network_time"] / lossy_network(m), unit="", required=True)
         results.case = f"jitter of up to 2 ms each way, round trip {rtt * 1000:g} ms and more"
@@ -64,7 +64,7 @@ def run(lab, results, short):
 
 
 def lossy_network(m):
-    """The network's part of the waits of a session, in ms; that a packet was a little late nobody tells the server."""
+    """The network's part of the waits of a session, in ms; the server does not learn that a packet was a little late."""
     waits = [wait for wait in m.session.waits if wait and m.before.now <= wait.end < m.after.now]
     least = min(wait.network for wait in waits)
     return sum(wait.network if wait.network > RETRANSMISSION_NS else least for wait in waits) / 1e6
@@ -107,7 +107,7 @@ def lost_response(lab, results):
         lab.path(0.001)
         lab.admin.query("SELECT pg_advisory_lock(1)")
         with lab.connect("tun", application_name="lost") as client:
-            # At once: a short first wait of the connection is what is tested.
+            # At once, because the test is about a short first wait of the connection.
             client.send(pgclient.query("SELECT pg_advisory_lock(1)"))
             wait_for_event(lab, client.pid, "advisory")
             lab.path(0.001, loss=1)
@@ -184,6 +184,6 @@ def change(lab, results, before, after, seconds, size):
         results.add("seconds until noticed", 0, float("nan"), unit="s", allowed=0, required=True,
                     goal=f"within {seconds} s")
     else:
-        # A look at it took so long on a slow machine.
+        # The longest reading, on a slow machine.
         results.add("seconds until noticed", WINDOW if after > before else 0, noticed, unit="s", allowed=2,
                     goal="the kernel's window + pgnetlat.rtt_interval", required=True, fails_at=2 + slowest)

@@ -1,4 +1,4 @@
-"""What `pgnetlat_what_if()` predicts, against what comes true.
+"""Predictions of `pgnetlat_what_if()`, against what comes true.
 
 pgbench runs at one round trip. `pgnetlat_what_if()` predicts from that run what its throughput and the time of a
 transaction would be at other round trips, or if statements travelled together. Then pgbench runs like that.
@@ -29,18 +29,15 @@ TRANSACTIONS = 200
 # A machine that others use is slower for a minute or so.
 ROUNDS = 3
 
-# What fails the suite: a prediction for a longer path that takes less time than the path, or is off by so much, and
-# not only by what the other run took beside its path. A machine that is busy with something else in one of the runs
-# takes milliseconds more, in the worst case as many as the path; predictions for a short path, or for batches, may
-# consist of nothing else then.
+# A prediction for a longer path fails if it is shorter than the path, or off by this share of the truth and by more
+# than the other run took beside its path. A machine that is busy in one of the runs adds milliseconds, at worst as
+# many as the path, and predictions for a short path or for batches may then consist of nothing else.
 NOISE = 0.6
 LEAST = 0.97                    # of the path
 
-SLOWER = "What turns take depends on how long the server and the client have waited, and on who else keeps the" \
-    " processors warm. The account shows one state of that, and what a turn takes in `sql/judgement/what_if.sql` is one" \
-    " machine's." \
-    " With many clients the line and pgbench need the processors that the server needs, and for each transaction the" \
-    " less of them, the longer their queues are."
+SLOWER = "The time of a turn depends on how long the server and the client have waited, and on how warm the caches are." \
+    " The account shows one such state. With many clients, the line and pgbench need the processors that the server" \
+    " needs, and less of them for each transaction when their queues are longer."
 REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
 
 PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
@@ -75,7 +72,7 @@ class Run:
             self.predictions = {name: predict(lab, arguments) for name, arguments in questions.items()}
             self.measured = predict(lab, "")
             self.rtt = statistics.mean(row["rtt"] for row in measure.snapshots(lab, "pgbench").values())
-            # The second that was being counted when all of this began is not of it.
+            # The first second had begun before the measurement.
             poll.until(lambda: len(self.progress(lab)) > first + 1, "pgbench's progress")
             self.throughput = statistics.mean(self.progress(lab)[first + 1:]) * statements
             self.transaction_time = clients / self.throughput * 1000
@@ -202,7 +199,7 @@ def batches(lab, results, short):
 
 def run(lab, results, short):
     lab.run("unix", [lab.program("pgbench"), "-i", "-q", "-s", "1"])
-    # Many clients take the processors of a line that polls, and it theirs.
+    # Many clients and a line that polls take processors from each other.
     with lab.all_processors():
         round_trips(lab, results, short)
         batches(lab, results, short)

@@ -1,8 +1,8 @@
 """Connections that are set up: with trust, SCRAM, TLS, and with encryption that is refused.
 
-psql connects, asks one question and leaves. Truth: the packets of both sides. A round trip is what the client sent and
-got something back for, TCP's own included; the server waits between what it sent and what arrived next, and what of
-that the client took is seen at the client's side. `pgbench -C` connects for each transaction.
+psql connects, runs one query and leaves. Truth: the packets of both sides. A round trip is a message of the client that
+was answered, TCP's own included. The server waits between a message that it sent and the next that arrived; the packets
+at the client's side show the client's part of that. `pgbench -C` connects for each transaction.
 """
 
 import collections
@@ -134,7 +134,7 @@ def compare(results, truths, figures):
 
 
 def psql(lab, results, name, user="lab", times=5, **environment):
-    """So many connections, one after the other."""
+    """Connections, one after the other."""
     results.case = f"{name}, {label(lab.rtt)}"
     application = f"connecting {name} {lab.rtt}"
     with lab.capture("tun") as captured:

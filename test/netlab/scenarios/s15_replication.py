@@ -74,7 +74,7 @@ def replication_time(lab, pid):
 
 
 def commit(lab, count):
-    """Commits over the Unix-domain socket: what is shown of each flush, and of the path; their waits, and what they took."""
+    """Commits over the Unix-domain socket: the lag of each flush, the path's round trip, the time waited and taken."""
     client = lab.connect("unix", application_name="commits")
     pid = client.query("SELECT pg_backend_pid()")[0][0]
     with Receiver(lab, "--synchronous") as receiver:
@@ -96,10 +96,10 @@ def commit(lab, count):
 
 
 def flush(results, packets, commits, lags, rtt, waited, took, stolen):
-    """Compare what is shown of flushes with the packets.
+    """Compare flush_lag with the packets.
 
-    The commits "took" so many ns.  What is above the packets' flushes by less is no failure: messages that share a
-    packet are left out, which are those of slow flushes.  "stolen" is what the hypervisor took meanwhile.
+    "took" is the time of the commits, in ns.  An error below that is no failure, because messages that share a packet,
+    which are those of slow flushes, are left out.  "stolen" is the time that the hypervisor took meanwhile.
     """
     flushes, work = zip(*list(conversations(packets))[-commits:])
     whole = sum(flushes) / len(flushes) / NS_PER_MS
@@ -116,7 +116,7 @@ def conversations(packets):
     arrived, said = messages(packets.client)
     flushed = 0
     for position in sorted(confirmed):
-        # what it confirms: like the server, by the last of it
+        # like the server, take the last position that is confirmed
         covered = [end for end in sent if flushed < end <= position]
         flushed = position
         if covered and max(covered) in arrived and position in said:
