@@ -83,7 +83,8 @@ def line(result):
     if result.goal.startswith(LEAST):
         return f"{name}: {result.shown:.4g} {result.unit}, {result.goal}"
     if result.goal.endswith("bounds"):
-        return f"{name}: {result.shown:.4g} {result.unit} predicted ({result.note}), {result.truth:.4g} measured"
+        bounds = f" ({result.note})" if result.note else ""
+        return f"{name}: {result.shown:.4g} {result.unit} predicted{bounds}, {result.truth:.4g} measured"
     return (f"{name}: truth {result.truth:.4g} shown {result.shown:.4g} {result.unit} ({percent(result)})"
             + (f" [{result.error * 1000 / result.per:+.1f} us each]" if result.per > 1 else ""))
 
