@@ -472,13 +472,13 @@ my $all = failures('true');
 refused(qr/does not exist/, user => "away $_") foreach 1 .. 130;
 ok($observer->poll(sub { failures('true') == $all + 130 }),
 	'many roles: all are counted');
-cmp_ok(
-	$observer->value('SELECT count(*) FROM pgnetlat_failed_connections'),
+cmp_ok($observer->value('SELECT count(*) FROM pgnetlat_failed_connections'),
 	'<=', 129, '... in as many rows as there may be');
 cmp_ok(failures('usename IS NULL'),
 	'>=', 2, '... and those without a place are counted together');
 is(failures(q{usename = 'away 130'}), 1, '... not the latest');
-cmp_ok(failures($failed_of->('scrammed')), '>', 20, '... nor the most frequent');
+cmp_ok(failures($failed_of->('scrammed')),
+	'>', 20, '... nor the most frequent');
 counted_as_failed(
 	1,
 	$failed_of->('rejected'),

@@ -15,7 +15,7 @@
 
 #define MAX_FAILED_CONNECTIONS	128
 
-StaticAssertDecl(sizeof(FailedKey) == 2 * NAMEDATALEN + sizeof(int32) + 16,
+StaticAssertDecl(sizeof(FailedKey) == offsetof(FailedKey, address) + 16,
 				 "FailedKey must not have padding: it is hashed as bytes");
 
 static void
