@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pgnetlat.c
- *	  Installs the hooks, the shared memory and the worker.
+ *	  Installs the hooks, the shared memory and the sampler.
  *
  * src/README is the map of the sources.
  *

@@ -34,14 +34,14 @@ CREATE VIEW pgnetlat_info AS
 SELECT * FROM pgnetlat_info();
 
 COMMENT ON VIEW pgnetlat_info IS
-	'the extension itself: version, state of its worker, evictions and memory';
+	'the extension itself: version, state of the sampler, evictions and memory';
 COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the worker was started; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the worker took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the sampler was started; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler took its latest sample';
 COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
-COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the worker has used';
-COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the worker since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the sampler has used';
+COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the sampler since the server was started';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_max IS 'maximum number of entries: pgnetlat.max_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';

@@ -10,7 +10,7 @@
  * process: calling it for all processes takes quadratic time, and it does not
  * say when their waits began.)
  *
- * All data here is in the worker's private memory.  PGPROCs and core's status
+ * All data here is in the sampler's private memory.  PGPROCs and core's status
  * entries stay valid memory after their processes have ended, so they may be
  * read at any time; we check that they still belong to the same process.
  *
@@ -102,7 +102,7 @@ publish_blocker(int slot, uint64 session, int blocked_by)
 	slot_sampled_end(slot);
 }
 
-/* Start with no waits: what a previous worker has published is void. */
+/* Start with no waits: what a previous sampler has published is void. */
 void
 lock_waits_init(void)
 {

@@ -3,7 +3,7 @@
  * lock_waits.h
  *	  Finds out which sessions wait for a lock, for how long, and for whom.
  *
- * Each tick of the worker notes which sessions are waiting in the lock
+ * Each tick of the sampler notes which sessions are waiting in the lock
  * manager, and adds the time since the previous tick to the holder, which is
  * the root of the session's chain of lock waits, by what the holder is doing
  * at that tick.  So what is booked is right to a tick.  A wait that began

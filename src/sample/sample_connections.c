@@ -4,7 +4,7 @@
  *	  Asks the kernel about connections whose backends cannot.
  *
  * A backend that is blocked in sending cannot ask why, and one whose response
- * is still leaving the kernel does not know when it has left.  The worker asks
+ * is still leaving the kernel does not know when it has left.  The sampler asks
  * for them, by socket diagnosis.
  *
  * Copyright (c) 2026, the pgnetlat authors

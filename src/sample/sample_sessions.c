@@ -38,7 +38,7 @@
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
 
-/* What the worker remembers of a session. */
+/* What the sampler remembers of a session. */
 typedef struct Seen
 {
 	/* read in each tick: close together */
@@ -603,7 +603,7 @@ sample_sessions(Tick *tick)
 }
 
 /*
- * Start where a previous worker stopped: what it saw sessions doing lasts
+ * Start where a previous sampler stopped: what it saw sessions doing lasts
  * until now.
  */
 void

@@ -3,7 +3,7 @@
  * sample_sessions.h
  *	  Samples what sessions are doing.
  *
- * Each tick of the worker looks at the state and the wait event of each active
+ * Each tick of the sampler looks at the state and the wait event of each active
  * session (active_sessions.h).  They are in SlotSampled.doing.  While they
  * stay the same nothing is written, since the time of the latest tick says how
  * long they have lasted.  When they change, the time up to the previous tick

@@ -3,12 +3,12 @@
  * blockers.c
  *	  The table of holders of locks.
  *
- * Only the worker writes to the table (table.h), a few times a second while
+ * Only the sampler writes to the table (table.h), a few times a second while
  * sessions wait for locks, and resets do.  The holders evicted are those for
  * which others have waited least, but none for which sessions are waiting:
  * such a holder would return at once, from zero.
  *
- * Each pass of the worker over the holders counts anew how many sessions are
+ * Each pass of the sampler over the holders counts anew how many sessions are
  * waiting for each; nobody waits for an entry that the latest pass did not
  * touch.
  *
@@ -30,7 +30,7 @@ StaticAssertDecl(sizeof(BlockerKey) ==
 				 "BlockerKey must not have padding: it is hashed as bytes");
 
 /*
- * The number of the current pass.  Only the worker writes it; restored entries
+ * The number of the current pass.  Only the sampler writes it; restored entries
  * have 0.
  */
 static volatile uint64 *current_pass = NULL;

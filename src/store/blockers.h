@@ -59,7 +59,7 @@ typedef struct BlockerEntry
 extern Size blockers_shmem_size(void);
 extern void blockers_shmem_init(void);
 
-/* Functions for the worker */
+/* Functions for the sampler */
 extern void blockers_begin_pass(void);
 extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 						 uint32 generation);

@@ -210,8 +210,8 @@ slot_apply_reset(SessionSlot *slot)
 }
 
 /*
- * Copy what the worker knows of a session since its latest reset; zero if the
- * worker was stopped while it was writing.
+ * Copy what the sampler knows of a session since its latest reset; zero if the
+ * sampler was stopped while it was writing.
  */
 static void
 copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *copy)
@@ -227,7 +227,7 @@ copy_sampled(SessionSlot *slot, const SlotPublished *published, SlotSampled *cop
 }
 
 /*
- * What the worker has seen of the exchange in progress, or of the wait after
+ * What the sampler has seen of the exchange in progress, or of the wait after
  * it; or NULL.
  */
 static const LedgerSampled *
@@ -237,7 +237,7 @@ sampled_of_exchange(const SlotSampled *sampled, const Ledger *ledger)
 		&sampled->ledger : NULL;
 }
 
-/* The same for the session itself.  Cheap if the worker has seen nothing. */
+/* The same for the session itself.  Cheap if the sampler has seen nothing. */
 bool
 slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 {
@@ -253,7 +253,7 @@ slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled)
 }
 
 /*
- * How much execution of the session's record with this number the worker has
+ * How much execution of the session's record with this number the sampler has
  * added to its statement's entry.  For the session itself, in a write section.
  */
 int64
@@ -320,7 +320,7 @@ request_has_begun(const SlotPublished *published, int64 *at)
 }
 
 /*
- * Note how long the session has done what the worker sees it doing.  If it is
+ * Note how long the session has done what the sampler sees it doing.  If it is
  * blocked in something else, that has begun after the latest tick.
  */
 static void
@@ -474,7 +474,7 @@ slot_application_name(const SlotObservation *observation, char *name)
 }
 
 /*
- * Begin to write what the worker knows of the session in a slot, which is zero
+ * Begin to write what the sampler knows of the session in a slot, which is zero
  * for a new session or reset generation.  Returns NULL if the session is gone.
  */
 SlotSampled *

@@ -7,7 +7,7 @@
  * one writer, a seqlock and cache lines of its own:
  *
  *	published	written by the session alone: its ledger, and what it is
- *	sampled		written by the worker alone: all that only samples tell
+ *	sampled		written by the sampler alone: all that only samples tell
  *
  * A reader copies both and lets its copy of the ledger run ahead to the
  * present.  What the session has booked never falls.  What is in progress is
@@ -16,7 +16,7 @@
  *
  * Resets keep the rule of one writer: pgnetlat_reset() only announces a new
  * generation, which every write section checks.  A session applies it to its
- * own ledger at its next event, and the worker to what it has sampled when it
+ * own ledger at its next event, and the sampler to what it has sampled when it
  * next writes; until then, readers apply it to their private copies.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -85,7 +85,7 @@ typedef struct SlotPublished
 #define SLOT_NOT_BLOCKED	(-1)
 
 /*
- * What the worker has seen a session doing at each tick since "from".  It
+ * What the sampler has seen a session doing at each tick since "from".  It
  * lasts until the latest tick, and longer while the session publishes nothing.
  */
 typedef struct SlotDoing
@@ -98,7 +98,7 @@ typedef struct SlotDoing
 	ExecPart	part;			/* part of execution; else NUM_EXEC_PARTS */
 } SlotDoing;
 
-/* What the worker knows of a session. */
+/* What the sampler knows of a session. */
 typedef struct SlotSampled
 {
 	uint64		session;		/* valid for this session ... */
@@ -168,7 +168,7 @@ typedef struct SlotObservation
 	bool		run_queue_known;	/* else the account's run_queue is not
 									 * valid */
 	ConnectTotals connect;
-	int64		doing_until;	/* end of what the worker has seen it doing */
+	int64		doing_until;	/* end of what the sampler has seen it doing */
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;
 } SlotObservation;
@@ -220,7 +220,7 @@ extern bool slot_observe(int index, SlotObservation *observation);
 extern int	slot_find_pid(int pid);
 extern void slot_application_name(const SlotObservation *observation, char *name);
 
-/* Functions for the worker */
+/* Functions for the sampler */
 extern SessionSlot *slot_get(int index);
 extern SlotSampled *slot_sampled_begin(int index, uint64 session, uint32 generation);
 extern void slot_sampled_end(int index);
@@ -247,7 +247,7 @@ typedef struct SlotControl
 									 * sampler has seen */
 
 	/*
-	 * written by the worker at each tick, after it has looked at all active
+	 * written by the sampler at each tick, after it has looked at all active
 	 * sessions
 	 */
 	volatile int64 last_tick pg_attribute_aligned(PG_CACHE_LINE_SIZE);

@@ -181,7 +181,7 @@ add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int
 }
 
 /*
- * Add what the session was seen doing until "until".  For the worker, between
+ * Add what the session was seen doing until "until".  For the sampler, between
  * slot_sampled_begin() and slot_sampled_end().
  */
 void

@@ -3,8 +3,8 @@
  * wait_events.h
  *	  The profile of each session: wait events by state, sampled.
  *
- * Only the worker writes a profile, under the same change count as what else
- * it has sampled of the session; a reset is a request to the worker.  Readers
+ * Only the sampler writes a profile, under the same change count as what else
+ * it has sampled of the session; a reset is a request to the sampler.  Readers
  * add what is in progress.
  *
  * Copyright (c) 2026, the pgnetlat authors
