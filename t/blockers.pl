@@ -1,11 +1,10 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Who holds up whom: the time that sessions wait for locks is the holder's, by
-# what the holder did meanwhile and after which statement.  How long anybody has
-# waited is known here as well: at least from when it was seen waiting, at most
-# from when its query was sent, to a tick; and what is shown is up to some ticks
-# old.
+# Lock waits are booked on their holders, by what the holder was doing and after
+# which statement.  The test also knows how long each session has waited: at
+# least since it was seen waiting, and at most since its query was sent, to a
+# tick.  What is shown is up to some ticks old.
 
 use strict;
 use warnings;
@@ -21,8 +20,8 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Milliseconds: what a wait may be off by, and how old what is shown may be while
-# somebody waits.
+# Milliseconds: how far off a wait may be, and how old figures may be while a
+# session waits.
 use constant {
 	TICK => 50,
 	AGE => 400,
@@ -47,8 +46,8 @@ sub client
 		%options);
 }
 
-# Lets a client run a query that waits for a lock; notes when it did not wait
-# yet, and when it did.
+# Has a client run a query that waits for a lock.  Notes a time before and after
+# the wait began.
 sub blocked
 {
 	my ($client, $sql) = @_;
@@ -66,7 +65,8 @@ sub blocked
 	return $client;
 }
 
-# Its response has come, and those who wait have been counted since.
+# Reads the response of a client that waited, and lets the sampler count once
+# more.
 sub released
 {
 	my ($client) = @_;
@@ -79,8 +79,8 @@ sub released
 	return;
 }
 
-# What was waited for an application, over all of its statements; together with
-# between when it was read.
+# The waits for an application, over all of its statements, and the times just
+# before and after they were read.
 sub blocker
 {
 	my ($name) = @_;
@@ -98,7 +98,7 @@ sub blocker
 	return @rows ? \%sum : undef;
 }
 
-# Waits until it is known whom a session waits for.
+# Waits until the holder that a session waits for is known.
 sub root_of
 {
 	my ($client) = @_;
@@ -107,7 +107,7 @@ sub root_of
 		sub { $observer->account($client->pid)->{blocked_by}; });
 }
 
-# The bounds of what some have waited: at a reading while they do, or in all.
+# The bounds of how long some clients have waited: until a reading, or in all.
 sub at_least_waited
 {
 	my ($reading, @clients) = @_;
@@ -136,8 +136,8 @@ sub queryid_of
 		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
 }
 
-# ---------------------------------------------------------------------------
-# A holder that thinks, and two who wait, one behind the other
+# --------------------------------------------------------------------------- A
+# holder that thinks, and two sessions that wait for it, one behind the other
 # ---------------------------------------------------------------------------
 
 my $holder = client('thinks', tcp => 1);
@@ -207,7 +207,7 @@ cmp_ok(
 cmp_ok($row->{blocked_time_max},
 	'<=', $row->{blocked_time}, 'the longest is one of them');
 
-# the statement that ends it may have been seen, and have a row of its own
+# the sampler may have seen the COMMIT, which has a row of its own then
 ($row) = $observer->blockers(
 	"application_name = 'thinks' AND queryid = $holders_queryid");
 cmp_ok(2 * $row->{blocked_time_max},
@@ -245,7 +245,7 @@ cmp_ok(
 	'nothing counts twice');
 
 # ---------------------------------------------------------------------------
-# Holders that execute, send and receive
+# Holders that execute, send or receive
 # ---------------------------------------------------------------------------
 
 my %by = (
@@ -303,8 +303,9 @@ foreach my $name (sort keys %by)
 		'and no more');
 }
 
-# ---------------------------------------------------------------------------
-# A chain of three, of locks on a relation and on a row; then the next in it
+# --------------------------------------------------------------------------- A
+# chain of three sessions, with locks on a relation and on a row; when its first
+# one ends, the second one is the holder
 # ---------------------------------------------------------------------------
 
 $observer->run('CREATE TABLE r ()');

@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# A session that waits for a lock looks for a deadlock once, and shows another wait
-# event meanwhile: that is no new wait, and what it has waited counts once.  The search
-# is made long enough to be seen, by sessions that read many locks again and again.
+# A waiting session checks once for a deadlock, and shows another wait event
+# meanwhile.  That is not a new wait, and its time counts once.  Sessions that
+# read many locks again and again make the check long enough to be seen.
 
 use strict;
 use warnings;
@@ -55,7 +55,7 @@ foreach my $victim (@victims)
 	$victim->put(query('SELECT pg_advisory_xact_lock_shared(1)'));
 }
 
-# Each of them has been seen while it looked for a deadlock, or not.
+# Which of them were seen while they checked for a deadlock.
 my %seen;
 my $until = now() + 4 * DEADLOCK_TIMEOUT;
 

@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# More holders than pgnetlat_blockers has room for: those for which others waited
-# least go, what was waited for them stays in a row of its own, and those whom
-# somebody waits for now stay where they are.
+# More holders than pgnetlat_blockers has room for: those for which others have
+# waited least are evicted, their sums go to the evicted row, and holders for
+# which sessions are waiting stay.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Milliseconds: how old what is shown may be while somebody waits.
+# Milliseconds: how old figures may be while a session waits.
 use constant AGE => 400;
 
 # the fewest that can be set
@@ -33,7 +33,7 @@ sub client
 	return PgNetlat::Client->connect($node, application_name => $name);
 }
 
-# A holder, each with one who waits for it, and when that was seen to be known.
+# A holder with a session that waits for it, and when that was seen.
 sub block
 {
 	my ($number) = @_;
@@ -63,7 +63,7 @@ sub release
 	return;
 }
 
-# What is counted, over all rows and in that of evicted ones.
+# What is counted in all rows, and in the evicted row.
 sub reading
 {
 	my ($info) = $observer->rows(
@@ -197,8 +197,8 @@ cmp_ok(
 	'and go on waiting');
 is(reading()->{blockers_evicted}, 0, 'and still nobody had to go');
 
-# Those that found no room get one when others go, but no part may be more than what
-# was waited under the same row.
+# Holders without room get a row when others are evicted, but no part may exceed
+# the waits of its row.
 release($_) foreach splice(@pairs, 0, 4);
 $observer->poll(
 	sub {

@@ -2,8 +2,8 @@
 # Copyright (c) 2026, the pgnetlat authors
 
 # Many lock waits at once: in one long chain, for many locks, for many prepared
-# transactions, and behind one ALTER TABLE, beside which a wait that has nothing
-# to do with it has a holder of its own.
+# transactions, and behind one ALTER TABLE, while an unrelated wait has a holder
+# of its own.
 
 use strict;
 use warnings;
@@ -35,7 +35,7 @@ sub client
 	return PgNetlat::Client->connect($node, application_name => $name);
 }
 
-# Waits until so many are known to wait for this process.
+# Waits until this many sessions are known to wait for this process.
 sub all_wait_for
 {
 	my ($count, $pid) = @_;
@@ -48,7 +48,7 @@ sub all_wait_for
 		});
 }
 
-# Waits until so many wait for a lock.
+# Waits until this many sessions wait for a lock.
 sub all_wait
 {
 	my ($count) = @_;
@@ -110,7 +110,7 @@ foreach my $victim (@victim[ 1 .. MANY - 1 ])
 # Many holders without a process
 # ---------------------------------------------------------------------------
 
-# who prepared what is a holder of its own
+# each role that has prepared a transaction is a holder
 foreach my $i (1 .. MANY)
 {
 	$holder->run(

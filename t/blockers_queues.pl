@@ -1,10 +1,10 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Whom a session waits for at the root of its chain of lock waits, in queues for
-# random locks (rows, a table, advisory ones; upgrades; prepared transactions):
-# it must be reached through pg_blocking_pids() and wait for nothing itself.  And
-# through ALTER TABLE, behind which readers wait for an idle transaction.
+# The root of each session's chain of lock waits, in queues for random locks
+# (rows, a table, advisory locks, lock upgrades, prepared transactions): it must
+# be reachable through pg_blocking_pids(), and must not wait itself.  Also
+# readers behind an ALTER TABLE that waits for an idle transaction.
 
 use strict;
 use warnings;
@@ -127,7 +127,7 @@ sub make_queue
 	return;
 }
 
-# Whom each session waits for directly, and what is told of it.
+# For whom each session waits directly, and the root that is shown.
 sub edges
 {
 	return $observer->rows(
@@ -136,7 +136,7 @@ sub edges
 		  WHERE cardinality(pg_blocking_pids(s.pid)) > 0});
 }
 
-# What is wrong with them; '' if nothing is.
+# What is wrong with these roots; '' if nothing.
 sub wrong_edges
 {
 	my %edge = map { $_->{pid} => $_ } @_;

@@ -1,10 +1,10 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What is a repeat outside of transaction blocks: the statements of a loop, but
-# not those of requests that follow each other on a connection that many users
-# share.  How fast the client is depends on the machine: where that matters, no
-# round may find more than there is, and one of several has to find all of it.
+# Repeats outside transaction blocks: the statements of a loop, but not those of
+# requests that follow each other on a connection that many users share.  The
+# machine decides how fast the client is: where that matters, no attempt may
+# find more repeats than there are, and one of several must find all.
 
 use strict;
 use warnings;
@@ -31,7 +31,8 @@ my @item = (
 	'SELECT i + 1 FROM t WHERE i = 1',
 	'SELECT i + 1, 2 FROM t WHERE i = 1');
 
-# The repeats of what was executed so often, after the client has done something.
+# The repeats of the statement that was executed this often, after the client
+# has done something.
 sub repeats
 {
 	my ($calls, $do) = @_;
@@ -46,7 +47,7 @@ sub repeats
 		  WHERE r.rolname = 'app' AND s.calls = $calls");
 }
 
-# The most of some rounds, each of which executes it so often.
+# The most repeats in some attempts, each with this many executions.
 sub most
 {
 	my ($all, $calls, $do) = @_;

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# By client and over time: groups, live and ended sessions, histograms,
-# history, and that all of them tell the same.
+# Accounts by client and over time: groups, live and ended sessions, histograms
+# and the history, which must all agree.
 
 use strict;
 use warnings;
@@ -313,8 +313,8 @@ sub observed
 	return ($last->{count}, $last->{sum});
 }
 
-# The exchange in which application_name changes is of the old group, in the
-# account and in the histograms.
+# The exchange in which application_name changes belongs to the old group, in
+# the account and in the histograms.
 $observer->run('SELECT pgnetlat_reset()');
 $client = PgNetlat::Client->connect($node, application_name => 'old name');
 $client->run('SELECT 1', 'SELECT 1',
@@ -335,7 +335,7 @@ foreach ([ 'old name', 3 ], [ 'new name', 4 ])
 	cmp_ok(abs($time - $busy), '<', 5, "$name: with their time");
 }
 
-# A session that is told to go while it waits has done no request for that.
+# A session that is terminated while it waits has not counted a request.
 foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 {
 	my $name = $doing =~ /sleep/ ? 'told at work' : 'told in its wait';
@@ -423,9 +423,8 @@ cmp_ok(
 	'<=', 7,
 	'there are as many as history_size allows');
 
-# A sender whose client is found late to have been the cause.  The sampler asks
-# about a connection that is stuck with the second tick, and closes intervals
-# with each.
+# A blocked send whose cause, the client, is known late: the sampler asks about
+# a stuck connection at the second tick, and closes an interval at each.
 sub next_tick
 {
 	my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');

@@ -1,8 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# The wall clock steps by some milliseconds, in a session that never pauses for
-# as long: core's timestamps, which say when a request was read, then are off.
+# Steps of the wall clock by some milliseconds, in a session that never pauses
+# for that long.  After a step, core's timestamps, which say when a request was
+# read, are off.
 
 use strict;
 use warnings;
@@ -16,7 +17,8 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# The server's wall clock is ahead by so many nanoseconds as this file says.
+# The file with the number of nanoseconds by which the server's wall clock is
+# ahead.
 my $ahead = "${PostgreSQL::Test::Utils::tmp_check}/ahead";
 my $library = "${PostgreSQL::Test::Utils::tmp_check}/stepped_clock.so";
 my $compiled =
@@ -86,9 +88,9 @@ sub step
 # come from the future; it is noticed with the first of them.
 step($_, 2, 'noticed by the session') foreach 8, 0;
 
-# Here the exchanges are longer, and the waits so short that they seem to be no
-# long ones after the step: only the sampler notices it.  (Backwards the
-# requests would come before the wait, which the session notices.)
+# Here the exchanges are longer, and the waits so short that they do not seem
+# long after the step: only the sampler notices it.  (After a step back,
+# requests would seem to come before the wait, which the session notices.)
 step($_, 12, 'noticed by the sampler') foreach 3, 6, 9, 12, 15, 18;
 
 no_violations($observer);

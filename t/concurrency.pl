@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Many at once: sessions that come and go while all views are read, sessions
-# that are terminated, resets, DROP EXTENSION, switching off and on and a crash
-# under load, every connection in use.
+# Concurrency: sessions that come and go while all views are read, sessions that
+# are terminated, and resets, DROP EXTENSION, switching off and on and a crash
+# under load, with every connection in use.
 
 use strict;
 use warnings;
@@ -165,9 +165,9 @@ is($sum->{statements}, $requests, 'every statement was counted');
 # A row of pgnetlat_clients is of one moment
 # ---------------------------------------------------------------------------
 
-# Reads pgnetlat_clients as often as possible, for what falls from one look to
-# the next.  A session that leaves while somebody looks must be counted either
-# as a live one or as an ended one, and its pending time once.
+# Reads pgnetlat_clients as often as possible, and checks that nothing falls.  A
+# session that leaves meanwhile must be counted either as a live or as an ended
+# session, and its pending time once.
 sub watch_groups
 {
 	my ($until) = @_;
@@ -234,11 +234,11 @@ is($observer->ended('passing', $passed)->{ended_sessions},
 	$passed, 'every session that passed by was counted');
 
 # ---------------------------------------------------------------------------
-# Who waits for a lock of ours can be seen
+# Waits for our own locks are visible
 # ---------------------------------------------------------------------------
 
-# A reader is stopped at some moment, often enough with a lock; in case that is
-# one of core's, it goes on by itself after a while.
+# A reader is stopped at random moments, so that it sometimes holds a lock.  In
+# case that is one of core's, it resumes by itself after a while.
 my $reader = PgNetlat::Client->connect($node, application_name => 'stopped');
 my $blocked = PgNetlat::Client->connect($node, application_name => 'blocked');
 my $waits_for =
@@ -389,9 +389,9 @@ cmp_ok($_, '>=', 10, 'sessions were watched')
 $sum = $observer->ended('worker', 6);
 is($sum->{requests}, $requests, 'every request of the workers was counted');
 
-# The same where it is hardest: sessions that are just about to change from a
-# wait that shows into work, or back, and stay there for a while, so that what
-# was shown too much is not made up for before the next look.
+# The same at the hardest moments: sessions that are just about to change from a
+# visible wait to work, or back, and stay there for a while, so that an excess
+# is not made up for before the next reading.
 $until = now() + $duration * 500;
 @watchers = spawn(2, sub { watch($until, 0) });
 @workers = spawn(

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What setting up connections costs: time, and round trips by method of
-# authentication; and connections that fail.
+# The cost of connecting: time, round trips by authentication method, and failed
+# connections.
 
 use strict;
 use warnings;
@@ -50,7 +50,7 @@ my @SUMS = qw(connections connect_round_trips connect_time connect_tls_time
 my $SUMS = join ', ',
   map { "coalesce(sum(${_}::numeric), 0)::float8 AS $_" } @SUMS;
 
-# What the groups have that match a condition.
+# The sums of the groups that match a condition.
 sub cost
 {
 	my ($where, $view) = @_;
@@ -109,7 +109,7 @@ sub scram
 	};
 }
 
-# Asks for encryption, in vain.  The server's process is there, then.
+# Asks for encryption, which is refused.  Then the server's process exists.
 sub refused_encryption
 {
 	my ($client) = @_;
@@ -171,7 +171,7 @@ at_least($cost->{connect_time},
 cmp_ok($cost->{connect_auth_time},
 	'<', 400, '... which comes before authentication');
 
-# catalogs that are locked behind authentication
+# catalogs that are locked after authentication
 {
 	my $locker =
 	  PgNetlat::Client->connect($node, application_name => 'locker');
@@ -203,7 +203,7 @@ cmp_ok($cost->{connect_auth_time},
 }
 
 # ---------------------------------------------------------------------------
-# Where it shows
+# Where the cost is shown
 # ---------------------------------------------------------------------------
 
 my $session = PgNetlat::Client->connect(
@@ -269,7 +269,7 @@ history_agrees('connections');
 # Failures
 # ---------------------------------------------------------------------------
 
-# Tries to connect in vain, for this reason.
+# Fails to connect, for this reason.
 sub refused
 {
 	my ($reason, %options) = @_;
@@ -279,7 +279,7 @@ sub refused
 	return like($@, $reason, "refused: $reason");
 }
 
-# How many have failed, by what they asked for and where they came from.
+# The number of failed connections, by requested names and by address.
 sub failures
 {
 	my ($where) = @_;
@@ -418,8 +418,8 @@ counted_as_failed(
 $observer->run('ALTER SYSTEM RESET authentication_timeout',
 	'SELECT pg_reload_conf()');
 
-# Catalogs that are locked from when the server has asked for the password, as
-# by VACUUM FULL, keep nobody from ending.
+# Catalogs that are locked after the server has asked for the password, as by
+# VACUUM FULL, do not keep the process from exiting.
 foreach my $catalog (qw(pg_database pg_authid))
 {
 	my $locker =
@@ -445,7 +445,7 @@ foreach my $catalog (qw(pg_database pg_authid))
 	$locker->finish;
 }
 
-# who is no client of a database is not counted at all
+# connections that are not for a client backend are not counted
 {
 	my $before = cost('true');
 	my $failed = failures('true');

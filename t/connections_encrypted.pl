@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What setting up connections costs: encryption, and clients that connect for
-# each transaction.
+# The cost of connecting: encryption, and clients that connect for each
+# transaction.
 
 use strict;
 use warnings;
@@ -85,7 +85,7 @@ $observer->poll(
 	});
 my $working = 0;
 
-# not what pgbench does in between, on a busy machine
+# without what pgbench does in between, on a busy machine
 $working += $cost->{"${_}_time"} foreach qw(exec send recv network);
 
 # and one in which pgbench looks at the server first
@@ -148,8 +148,8 @@ SKIP:
 	$cost = $connected->('plain', 'user=trusted sslmode=disable', 2);
 	is($cost->{connect_tls_time}, 0, 'not encrypted: no time for it');
 
-	# For which curves the client offers keys: the first one.  The server's
-	# default has P-256 in all versions, and P-384 in none.
+	# The curves of the client's keys; it offers a key for the first one.  The
+	# server's default is P-256 in all versions, and P-384 in none.
 	my $offers = sub {
 		my ($groups) = @_;
 		my $file = $node->data_dir . '/openssl.cnf';

@@ -1,9 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Loads of which it is known what is wrong with them, and that no network is
-# needed for: the verdict comes first, with evidence, for whom it is about, and
-# for nobody else's eyes.
+# Loads with a known fault that need no network: the right verdict comes first,
+# with evidence, for the right subject, and only for those who may see it.
 
 use strict;
 use warnings;
@@ -60,8 +59,8 @@ sub doing
 		'SELECT doing FROM pgnetlat_now WHERE pid = ' . $client->pid);
 }
 
-# ---------------------------------------------------------------------------
-# A transaction that was forgotten
+# --------------------------------------------------------------------------- A
+# forgotten transaction
 # ---------------------------------------------------------------------------
 
 begin();
@@ -125,7 +124,7 @@ $victim[1]->until('Z');
 $victim[1]->finish;
 
 # ---------------------------------------------------------------------------
-# Nobody there to be blamed
+# Waits without a holder
 # ---------------------------------------------------------------------------
 
 $holder->run(q{PREPARE TRANSACTION 'held'});
@@ -139,8 +138,8 @@ like($row->{advice}, qr/pg_prepared_xacts/, 'what to do');
 $observer->run(q{ROLLBACK PREPARED 'held'});
 $victim[0]->responses;
 
-# ---------------------------------------------------------------------------
-# A server that is busy
+# --------------------------------------------------------------------------- A
+# busy server
 # ---------------------------------------------------------------------------
 
 begin();
@@ -159,7 +158,7 @@ is($row->{application_name}, 'sleeps', 'that one');
 is($row->{pid}, undef, 'none of them in particular');
 like($row->{advice}, qr/pgnetlat_waits/, 'what to do');
 
-# those who compute compete with whatever else there is on the machine
+# statements that compute compete with everything else on the machine
 begin();
 my $busy = client('computes');
 $busy->run('SELECT compute(0.02)') for 1 .. 60;
@@ -262,7 +261,7 @@ ok( !(  grep {
 	'a loop over a path without length') or diag(explain([ findings() ]));
 
 # ---------------------------------------------------------------------------
-# Connections that nobody needs
+# Unused connections
 # ---------------------------------------------------------------------------
 
 $_->finish foreach $looper, $loader, $thinker, $busy, @waiter, @sleeper;
@@ -282,7 +281,7 @@ like(
 $_->finish foreach @held;
 
 # ---------------------------------------------------------------------------
-# For whose eyes
+# Privileges
 # ---------------------------------------------------------------------------
 
 begin();

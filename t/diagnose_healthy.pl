@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Loads with nothing wrong: a diagnosis that finds something in them is wrong
-# itself.  "prove t/diagnose_healthy.pl :: --repeat 20" looks at each so many times.
+# Healthy loads, in which pgnetlat_diagnose() must find nothing.  "prove
+# t/diagnose_healthy.pl :: --repeat 20" looks at each of them 20 times.
 
 use strict;
 use warnings;
@@ -24,8 +24,8 @@ GetOptions('repeat=i' => \$repeat) or die "usage: $0 [--repeat TIMES]\n";
 my ($node, $observer) = start_node('healthy');
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-# So much runs at a time that processors are scarce, which is nobody's fault: the
-# server may be starved, its clients have to be found all right.
+# Processors are scarce while the tests run: the server may be starved, but no
+# client may have a finding.
 sub findings
 {
 	my ($application) = @_;
@@ -54,7 +54,7 @@ sub program
 	return;
 }
 
-# What is done is done once; what is looked at is the application of that name.
+# Each load runs once, under the application_name of its name.
 my %load = (
 	pgbench => sub {
 		program('pgbench', 'pgbench', '-n', '-c', '4', '-T', '3');
@@ -63,8 +63,8 @@ my %load = (
 		program('pgbench -S', 'pgbench', '-n', '-S', '-c', '4', '-T', '3');
 	},
 
-	# eight connections, each of which serves one request after the other, and
-	# waits half of the time for the next one
+	# eight connections, each of which serves one request after another, and
+	# waits for the next one half of the time
 	'web' => sub {
 		my @pool = map {
 			PgNetlat::Client->connect(
@@ -88,7 +88,7 @@ my %load = (
 		$_->finish foreach @pool;
 	},
 
-	# the same, of single statements
+	# the same with single statements
 	'web in autocommit' => sub {
 		my @pool = map {
 			PgNetlat::Client->connect(

@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Each rule of pgnetlat_diagnose(), over figures that the test makes up: what is
-# sick is found first, with the right numbers, and what is healthy is not accused.
-# No load is run, so that a busy machine changes nothing.
+# Each rule of pgnetlat_diagnose(), over figures that the test makes up: faults
+# are found, the right one first, with the right numbers, and healthy clients
+# have no findings.  No load is run, so that a busy machine changes nothing.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ use Test::More;
 
 my ($node, $observer) = start_node('rules');
 
-# The function's own text, with tables instead of figures.
+# The function's own text, with tables in place of the figures.
 my %figures = (
 	c => 'pgnetlat_clients_last()',
 	s => 'pgnetlat_sessions_last()',
@@ -135,7 +135,7 @@ sub statement
 	return;
 }
 
-# What is found, the most expensive first; the tables are empty then.
+# The findings, the most expensive first.  Empties the tables.
 sub found
 {
 	my @found = $observer->rows('SELECT * FROM figures.diagnose()');
@@ -177,7 +177,7 @@ is( "$found[0]{verdict}: $found[0]{evidence}",
 	'which says so');
 
 # ---------------------------------------------------------------------------
-# Locks: one story
+# Locks: one finding
 # ---------------------------------------------------------------------------
 
 my %holder = (
@@ -252,7 +252,7 @@ like($found[0]{advice},
 	qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/,
 	'what to do');
 
-# one that has disconnected
+# a holder that has disconnected
 group(
 	application_name => 'batch',
 	requests => 2,
@@ -276,7 +276,7 @@ unlike($found[0]{advice}, qr/pg_terminate_backend/,
 	'there is nothing to end');
 is(scalar(@found), 1, 'is still the only story') or diag(explain(\@found));
 
-# nobody to be blamed: the lock of a prepared transaction
+# no session holds the lock of a prepared transaction
 group(%victims);
 session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 @found = expect(
@@ -758,7 +758,7 @@ add('p', sessions => 90, pool_size => 3, window_time => 60000);
 	'connections that nobody needs');
 
 # ---------------------------------------------------------------------------
-# For whose eyes
+# Privileges
 # ---------------------------------------------------------------------------
 
 $observer->run(
@@ -781,7 +781,7 @@ like(
 	'and which role shows them');
 
 # ---------------------------------------------------------------------------
-# Somebody else's operators
+# Other roles' operators
 # ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE DATABASE trapped');

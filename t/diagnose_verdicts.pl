@@ -1,10 +1,10 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Servers that are to blame: their disk, their standby, another server, or too
-# few processors; and predictions that agree with what is said of them.  What
-# clients, locks and connections are to blame for is in t/diagnose.pl, what
-# networks are, in test/cures.
+# Faults of servers: their disk, their standby, another server, or too few
+# processors; and predictions that agree with the findings.  t/diagnose.pl has
+# the faults of clients, locks and connections, and test/cures those of
+# networks.
 
 use strict;
 use warnings;
@@ -19,10 +19,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# With so many requests, there is enough to judge.
+# Requests that are enough to judge.
 my $REQUESTS = 60;
 
-# The disk is slow while this file exists: for servers that have the library.
+# While this file exists, the disk is slow for servers that load the library.
 my $slow = "${PostgreSQL::Test::Utils::tmp_check}/slow";
 my $library = "${PostgreSQL::Test::Utils::tmp_check}/slow_disk.so";
 my $no_disk = $^O ne 'linux'
@@ -56,7 +56,7 @@ $observer->run(
 	'VACUUM ANALYZE big',
 	'CHECKPOINT');
 
-# What a client has done so far does not count.
+# Forgets what a client has done so far.
 sub begin_anew
 {
 	my ($client) = @_;
@@ -90,7 +90,7 @@ sub run_all
 	return now() - $start;
 }
 
-# What is said of a client comes first, and is what it waited for.
+# The first finding is about the client, and is what it waited for.
 sub expect_bound
 {
 	my ($client, $cause, $name) = @_;
@@ -169,8 +169,8 @@ SKIP:
 	}
 }
 
-# ---------------------------------------------------------------------------
-# A standby that is late
+# --------------------------------------------------------------------------- A
+# slow standby
 # ---------------------------------------------------------------------------
 
 my $delay = 50;
@@ -201,7 +201,7 @@ cmp_ok($row->{saving_sessions} / $row->{lost_sessions},
 	'>=', 1 - 1e-9, 'all of what was waited for could be saved');
 cmp_ok($waited, '>=', $delay * $REQUESTS / 2, 'which is most of it');
 
-# and is, but for what the ticks of the sampler are off
+# and is, to the precision of the sampler's ticks
 $writer->run('SET synchronous_commit = local');
 my $cured = run_all($writer, @inserts);
 cmp_ok($took - $cured, '>=', $waited / 2, 'the cure saves it');

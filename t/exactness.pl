@@ -1,11 +1,11 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Exact means exact: what pgbench says it did is what was counted, to the unit,
-# with the worker and without.
+# Exact counts: what pgbench reports is what was counted, to the unit, with the
+# sampler and without.
 #
-# PGNETLAT_TEST_TRANSACTIONS sets how many transactions each of the eight
-# clients runs; 12500 make it 100,000.
+# PGNETLAT_TEST_TRANSACTIONS sets the number of transactions of each of the
+# eight clients; 12500 make it 100,000.
 
 use strict;
 use warnings;
@@ -27,7 +27,7 @@ my ($node, $observer) =
   start_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
 $observer->run('CREATE UNLOGGED TABLE rows (id int)');
 
-# Each script is known by what only its statements do: rows per call.
+# Each script is identified by its rows per call.
 my @scripts = (
 	{
 		name => 'one',
@@ -140,7 +140,7 @@ sub check
 	return;
 }
 
-# Looks at the sessions while they are busy.
+# Reads the sessions while they are busy.
 my $watch = sub { $observer->accounts; $observer->clients; pause(20) };
 
 check('simple', 0, pgbench('simple', $watch, '-t', $transactions));
@@ -149,7 +149,7 @@ check('prepared', 1,
 check('tcp', 0,
 	pgbench('tcp', $watch, '-h', '127.0.0.1', '-t', $transactions));
 
-# In the life of one session as well: it shows exactly what it has done.
+# A live session, too, shows exactly what it has done.
 my $client = PgNetlat::Client->connect($node, application_name => 'single');
 my $before = $observer->settled($client);
 $client->run('SELECT 1') foreach 1 .. 1000;

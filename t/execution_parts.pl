@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What execution consists of: processor, files, locks, standbys, other servers.
-# Sampled, so what is known to have taken a second is looked for, with some
-# samples' room.
+# The parts of execution: processor, files, locks, standbys, other servers.
+# They are sampled, so what is known to take a second must be found, to within a
+# few samples.
 
 use strict;
 use warnings;
@@ -35,8 +35,8 @@ $observer->run(
 my @parts =
   grep { $_ ne 'exec_unsampled_time' } @PgNetlat::Observer::EXEC_PARTS;
 
-# Does a part have nearly all of what "gained" says is new?  Where the sampler was
-# put off its processor, a part is missing; not each time, though.
+# Does a part have nearly all of the execution in "gained"?  If the sampler got
+# no processor, some is missing, but not in every attempt.
 sub is_most
 {
 	my ($gained, $part, $milliseconds, $name) = @_;
@@ -336,7 +336,7 @@ is_most(sub { statement_of($client, 'SELECT pg_sleep(1.0)') },
 is_most(sub { statement_of($client, 'SELECT compute(1.0)') },
 	'exec_cpu_time', 1000, 'statement: a loop');
 
-# what somebody samples who looks all the time is its statement's, too
+# samples are booked on the statement even if it is read all the time
 my $sleep;
 is_most(
 	sub {
@@ -415,7 +415,7 @@ cmp_ok(abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
 	'<', 1e-3, '... and what was executed is counted once')
   or diag("$ended->{exec_time} - $old->{exec_time}, not $recorded");
 
-# one that never completes; and one that its session does not outlive
+# a statement that never completes, and one that ends with its session
 foreach my $end ('cancel', 'terminate')
 {
 	my $victim = PgNetlat::Client->connect($node, application_name => $end);

@@ -1,10 +1,10 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Encryption by GSSAPI, with tickets from a KDC of our own: what setting up such a
-# connection costs, and that its account is that of the same work without
-# encryption.  How often client and server spoke is known from a relay between
-# them, which need not understand what they say.
+# GSSAPI encryption, with tickets from a KDC of our own: the cost of connecting,
+# and the account, which must be that of the same work without encryption.  A
+# relay between client and server counts their turns, without understanding what
+# they say.
 
 use strict;
 use warnings;
@@ -61,7 +61,7 @@ my $DELAY = 200;
 my $relay = PgNetlat::Relay->start($node);
 my $slow_relay = PgNetlat::Relay->start($node, delay => $DELAY);
 
-# so that nobody who was asked to copy seems to have known before
+# so that COPY data does not arrive before it is asked for
 my $late_relay = PgNetlat::Relay->start($node, delay => 50);
 
 sub connection_string

@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Many client groups: their histograms are many rows, but no great effort.
+# Histograms of many client groups: many rows at little cost.
 
 use strict;
 use warnings;

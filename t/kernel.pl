@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What the kernel tells of connections: nothing of others, nothing twice, and
-# nothing left out.
+# What the kernel reports of connections: only of the right ones, nothing twice,
+# and nothing left out.
 
 use strict;
 use warnings;
@@ -30,8 +30,8 @@ my $large = q{SELECT repeat('x', 10000) FROM generate_series(1, 2000)};
 my @columns =
   qw(retransmits bytes_received packets_sent packets_received send_client_time);
 
-# So many clients whose response is stuck, and who are known to be blamed for
-# that: the sampler asks the kernel about them in each tick.
+# Clients whose responses are stuck, and which are known to be the cause: the
+# sampler asks the kernel about them at each tick.
 sub stuck_readers
 {
 	my ($count, $application, %options) = @_;
@@ -57,8 +57,8 @@ sub stuck_readers
 	return @clients;
 }
 
-# Looks at a group until the sampler has looked at it so many times.  Returns
-# its last state, and what fell or was negative.
+# Reads a group until the sampler has made this many ticks.  Returns its last
+# state, and what fell or was negative.
 sub watch
 {
 	my ($application, $ticks, $before) = @_;
@@ -85,8 +85,8 @@ sub watch
 	return ($before, @wrong);
 }
 
-# ---------------------------------------------------------------------------
-# A connection that is gone, and a process that does not know it yet
+# --------------------------------------------------------------------------- A
+# connection that is gone, while its process does not know it yet
 # ---------------------------------------------------------------------------
 
 # The listening socket is what the kernel finds instead, ...
@@ -229,7 +229,7 @@ cmp_ok(
 	$client->sent - $first + 1,
 	'another name: and only that');
 
-# But the kernel is not asked where it must not be.
+# But the kernel is not asked if rtt_interval is -1.
 $client = PgNetlat::Client->connect(
 	$node,
 	tcp => 1,

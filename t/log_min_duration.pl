@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# A line in the server's log for each exchange that took long: what it says is
-# what the client has made it do; it comes in each of core's formats, never to
-# the client, and not more often than a log can bear.
+# A line in the server's log for each slow exchange: it says what the client has
+# caused, has each of core's formats, never goes to the client, and is limited
+# in rate.
 
 use strict;
 use warnings;
@@ -231,7 +231,7 @@ is( $observer->poll(
 	'no response too much');
 
 # ---------------------------------------------------------------------------
-# Not more than a log can bear
+# The rate is limited
 # ---------------------------------------------------------------------------
 
 my $chatty = client('chatty');

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Many sessions that execute at once: the sampler looks less often, so that it
-# costs no more, and what it sees still stands for all of the time.
+# Many sessions that execute at once: the sampler ticks less often, so that it
+# costs no more, and its samples still stand for all of the time.
 
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ sub client
 		application_name => $_[0] // 'executing');
 }
 
-# What the sampler and the account say, at one moment.
+# The figures of the sampler and of the account, at one moment.
 sub look
 {
 	my ($looked) = $observer->rows(

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What exporters ask: nothing that the owner of a database puts into it runs as the
-# exporter, or changes what it reads.
+# The exporters' queries: nothing that the owner of a database puts into it runs
+# as the exporter, or changes what it reads.
 
 use strict;
 use warnings;
@@ -99,9 +99,9 @@ sub quiet
 my $before = quiet(at_rest(exporter()));
 cmp_ok(scalar @$before, '>', 3, 'a client has figures');
 
-# What the owner of the database may do: functions and operators of all names and
-# types of arguments that PostgreSQL's own have, relations named like its catalogs,
-# and a search_path for everybody in which they come first.
+# What the owner of the database may do: functions and operators with the names
+# and argument types of PostgreSQL's own, relations named like its catalogs, and
+# a search_path for everybody in which they come first.
 my $keeper =
   PgNetlat::Client->connect($node, user => 'keeper', dbname => 'shop');
 $keeper->run(

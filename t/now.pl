@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What a person reads while something is wrong: who is stuck comes first, behind
-# whom is said, and no line is too long for a terminal.
+# pgnetlat_now: sessions that are stuck come first, it says what blocks them,
+# and no line is too long for a terminal.
 
 use strict;
 use warnings;
@@ -71,7 +71,7 @@ sub row_of
 }
 
 # ---------------------------------------------------------------------------
-# Who is there, in which order
+# Which sessions are shown, in which order
 # ---------------------------------------------------------------------------
 
 my $idle = client('idle', dbname => 'utf8');
@@ -202,7 +202,7 @@ $_->cancel, $_->until('Z') foreach @deadlocked;
 $_->finish foreach @deadlocked;
 
 # ---------------------------------------------------------------------------
-# Whatever there is to be shown, it fits
+# Everything fits, whatever there is to show
 # ---------------------------------------------------------------------------
 
 my @nasty = (
@@ -256,7 +256,7 @@ like($out, qr/PgSleep; SELECT '\?\?/, 'what is no text here is marked');
 like($out, qr/PgSleep; SELECT 1,/, 'white space is single spaces');
 
 # ---------------------------------------------------------------------------
-# For whose eyes
+# Privileges
 # ---------------------------------------------------------------------------
 
 my $plain = client('plain', user => 'plain', dbname => 'utf8');

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Every query in the pages runs, has something to show, and fits a terminal of 120
-# columns.
+# Every query in the documentation runs, has something to show, and fits a
+# terminal of 120 columns.
 
 use strict;
 use warnings;
@@ -159,7 +159,7 @@ $billing->run('BEGIN', $update);
 $_->put(query($update)) foreach @shop;
 
 # ---------------------------------------------------------------------------
-# What a person gets to see
+# What psql shows
 # ---------------------------------------------------------------------------
 
 foreach my $query (@queries)

@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Behind a real pgbouncer, in its three pooling modes, over TCP and over the
-# server's Unix-domain socket: what its client is called and where it is, whose
-# the waits are, and which exchanges are pgbouncer's own.
+# A real pgbouncer, in its three pooling modes, over TCP and over the server's
+# Unix-domain socket: its client's name and address, who owns the waits, and
+# which exchanges are pgbouncer's own.
 
 use strict;
 use warnings;
@@ -256,7 +256,7 @@ $_->finish foreach $one, $two;
 $pooler->stop;
 
 # ---------------------------------------------------------------------------
-# Checks of which nobody but the administrator knows, in each mode
+# Check queries that must be configured, in each mode
 # ---------------------------------------------------------------------------
 my $check = 'select 2 /* pgbouncer */';
 

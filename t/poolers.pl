@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Behind a connection pooler, played by the raw client: whose connection it is,
-# whose the waits are, which exchanges are the pooler's own, and how far away its
+# A connection pooler, played by the raw client: whose connection it is, who
+# owns the waits, which exchanges are the pooler's own, and how far away its
 # client is.
 
 use strict;
@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Socket qw(:all);
 use Test::More;
 
-# What is idle here is the pool's, and what the kernel has said once, holds.
+# Only the pool's waits are idle here, and the kernel is asked only once.
 my ($node, $observer) = start_node('poolers', conf => <<'EOC');
 pgnetlat.idle_threshold = '1h'
 pgnetlat.max_clients = 10
@@ -426,8 +426,8 @@ foreach my $tcp (0, 1)
 	$pooled->finish;
 }
 
-# Whoever claims to have the same client, as another role, learns nothing from a
-# round trip that was measured for somebody else; nor does that cost anybody his.
+# Another role that claims to have the same client does not see the round trip
+# measured for the first one, which keeps it.
 SKIP:
 {
 	skip 'the kernel does not say', 3 unless $on_linux;

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# How many sessions are busy at once: known numbers of sessions that execute,
-# send, receive or wait in a transaction, for known parts of the time.
+# The number of sessions that are busy at once: known numbers of sessions that
+# execute, send, receive or wait in a transaction, for known parts of the time.
 
 use strict;
 use warnings;
@@ -88,8 +88,7 @@ sub await
 		}) // pool($role);
 }
 
-# Forgets everything, then waits until the last so many milliseconds have been
-# sampled.
+# Resets everything, then waits until this many milliseconds have been sampled.
 sub count_anew
 {
 	my ($milliseconds) = @_;
@@ -147,7 +146,7 @@ $row = await('steady', sub { ($_->{busy} // -1) == 3 });
 is($row->{busy}, 3, 'and finds them again');
 is($row->{busy_p50}, 3, 'what was is not forgotten');
 
-# whoever goes is not busy any more, whatever it did
+# a session that ends is no longer busy, whatever it did
 $observer->run('SELECT pg_terminate_backend(' . $in_xact[2]->pid . ')');
 $row = await('steady', sub { $_->{sessions} == 24 });
 is("$row->{busy} of $row->{sessions}", '2 of 24', 'one was cut off');

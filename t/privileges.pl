@@ -1,7 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Who may see what: of other roles' sessions as much as pg_stat_activity shows.
+# Privileges: a role sees of other roles' sessions what pg_stat_activity shows
+# it.
 
 use strict;
 use warnings;

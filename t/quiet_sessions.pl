@@ -2,7 +2,7 @@
 # Copyright (c) 2026, the pgnetlat authors
 
 # The sampler looks at quiet sessions now and then, and sleeps while there are
-# no others: nothing that samples tell may get lost by that.
+# no active ones.  No sample may get lost by that.
 
 use strict;
 use warnings;

@@ -1,8 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# The flight recorder: the last exchanges of a session, in order, each as it
-# was.
+# The flight recorder: a session's latest exchanges, in order, each as it was.
 
 use strict;
 use warnings;
@@ -174,8 +173,8 @@ my $found = $observer->poll(
 is(scalar @$found, 1, 'statements under one Sync are one exchange');
 at_least($found->[0]{exec_time}, 300, 'with the execution of all');
 
-# ---------------------------------------------------------------------------
-# An exchange is there as a whole, or not at all
+# --------------------------------------------------------------------------- An
+# exchange is shown as a whole or not at all
 # ---------------------------------------------------------------------------
 
 # while it lasts, although its first statement is complete

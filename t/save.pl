@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Statistics survive a clean restart and a start that fails, and nothing else:
-# not a crash, not a file that is damaged or somebody else's.
+# Saved statistics survive a clean restart and a failed start, but not a crash;
+# damaged and foreign files are not loaded.
 
 use strict;
 use warnings;
@@ -297,8 +297,8 @@ foreach my $name (sort keys %damage)
 	$node->stop('fast');
 }
 
-# The same without a postmaster, which is faster: what does the server say of
-# a file, if anything?
+# What the server logs about a file, if anything; without a postmaster, which is
+# faster.
 sub complaint_about
 {
 	my ($content) = @_;

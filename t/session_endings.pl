@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# However a session ends, what it did is in pgnetlat_clients afterwards.
+# However a session ends, pgnetlat_clients keeps what it did.
 
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ use Test::More;
 my ($node, $observer) =
   start_node('endings', conf => "pgnetlat.idle_threshold = '1h'\n");
 
-# Starts a session, lets "prepare" bring it to where it shall end and returns
-# its account there, lets "end" end it, and returns the sums of its group.
+# Starts a session, has "prepare" bring it to where it is to end, and "end" end
+# it.  Returns its account before the end, and the sums of its group.
 sub end_of
 {
 	my ($name, $prepare, $end, %options) = @_;
@@ -159,7 +159,7 @@ at_least($sum->{client_time}, 300,
 	'breaks the protocol: the last wait is kept');
 
 # ---------------------------------------------------------------------------
-# Somebody else ends it
+# Another session ends it
 # ---------------------------------------------------------------------------
 
 $sum = end_of(

@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# On a hot standby everything works as on its primary.
+# Everything works on a hot standby as on its primary.
 
 use strict;
 use warnings;

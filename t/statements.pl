@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# By statement: calls and rows to the unit however statements are sent, and
+# Accounts by statement: exact calls and rows, however statements are sent, and
 # what counts as a repeat.
 
 use strict;
@@ -289,7 +289,7 @@ like(
 # Repeats
 # ---------------------------------------------------------------------------
 
-# What of these statements, run one by one, is a repeat?
+# The repeats among these statements, run one by one.
 sub repeats_of
 {
 	my (@statements) = @_;

@@ -1,9 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Tables of several partitions that are read while they are added to, run full
-# and throw out what is little used: no sum falls, no row is there twice, and
-# nothing is lost.
+# Tables that are read while entries are added and evicted: no sum falls, no row
+# is shown twice, and nothing is lost.
 
 use strict;
 use warnings;
@@ -83,9 +82,9 @@ sub statements_of
 	return $count + ceil(named($count) / 10);
 }
 
-# Reads a table over and over, as fast as it goes, and holds each reading
-# against itself, and its sums against those of the one before; what is wrong.
-# Times are sums of floating point numbers, in no particular order.
+# Reads a table over and over, as fast as possible, checks each reading, and
+# compares its sums with the previous one's.  Returns what is wrong.  Times are
+# sums of floating point numbers, in no particular order.
 sub reader_function
 {
 	my ($table, $key, @columns) = @_;

@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What sessions count is theirs until somebody takes it: nothing is lost or
-# counted twice, however many take it at the same time, and however many
-# statements a session uses.
+# Tallies: nothing is lost or counted twice, however many processes take a
+# session's tally at the same time, and however many statements the session
+# uses.
 
 use strict;
 use warnings;
@@ -102,7 +102,7 @@ foreach my $many (10, 60)
 	is($found->{calls}, $many * $total, "$many statements: calls");
 	is($found->{rows}, $rows, "$many statements: rows");
 
-	# what is known of a statement is forgotten when it loses its place
+	# a statement that loses its entry is no longer known
 	cmp_ok(
 		$found->{repeats},
 		$many == 10 ? '==' : '<=',

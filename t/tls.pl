@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Encrypted connections: the account adds up as well, and says what they are.
+# TLS connections: their accounts add up, and say that they are encrypted.
 
 use strict;
 use warnings;

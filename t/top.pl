@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# pgnetlat-top.psql, the live view for a terminal: one look of it.
+# pgnetlat-top.psql, the live view for terminals: one refresh.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ $observer->poll(
 		);
 	});
 
-# The names of the schema and of nobody else's operators.
+# The search_path has the schema, and no other operators.
 my $top = $node->safe_psql(
 	'postgres',
 	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",

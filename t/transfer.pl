@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Time inside an exchange that is the network's or the client's: COPY in both
+# Time of the network and of the client inside exchanges: COPY in both
 # directions, and readers that do not read.
 
 use strict;
@@ -154,7 +154,8 @@ foreach my $tcp (0, 1)
 		"reader that does not read, $over: every byte is counted");
 	$reader->finish;
 
-	# a cancel request cannot wake up who is stuck in send, but is not lost
+	# a cancel request cannot wake a backend that is stuck in send, but is not
+	# lost
 	$reader = PgNetlat::Client->connect($node, %options);
 	$reader->put(
 		query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
@@ -296,7 +297,7 @@ $observer->settled($reader);
 $reader->run('RESET pgnetlat.idle_threshold');
 
 # ---------------------------------------------------------------------------
-# Small responses that nobody reads: in the end even they block
+# Small responses that the client does not read: even these block in the end
 # ---------------------------------------------------------------------------
 
 # Each request is sent when the response before it is in the kernel, so that no

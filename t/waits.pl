@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Intervals in progress: what they are called, that they count up to now, and
+# Waits and execution in progress: their states, that they count up to now, and
 # when a wait becomes idle.
 
 use strict;
@@ -110,7 +110,7 @@ $gain = delta($account, $observer->settled($client));
 cmp_ok($gain->{transactions}, '==', 1, 'the transaction is counted');
 
 # ---------------------------------------------------------------------------
-# Notifications are no requests; who waits for one is no slow client
+# Notifications are not requests, and a client that waits for one is not slow
 # ---------------------------------------------------------------------------
 
 $client->run(q{SET pgnetlat.idle_threshold = '600ms'}, 'LISTEN here');
@@ -134,7 +134,7 @@ $gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
 is($gain->{requests}, 1, 'one request after the notifications');
 
-# who is quick again is only as slow as what comes after it
+# after a notification, only the client's own pause counts
 $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
 $before = $observer->settled($client);
 my $listened = pause(100);

@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Walsenders: what the kernel says of their connections.
+# Walsenders: what the kernel says about their connections.
 
 use strict;
 use warnings;
@@ -29,7 +29,7 @@ my ($primary, $observer) = start_node(
 	conf => "wal_sender_timeout = 0\n");
 my $standby = start_standby('standby', $primary);
 
-# So many megabytes of WAL.
+# Writes this many megabytes of WAL.
 sub write_wal
 {
 	my ($megabytes) = @_;
@@ -248,7 +248,7 @@ ok( $observer->await_walsender(
 	'logical: and are acknowledged');
 
 # ---------------------------------------------------------------------------
-# Who may see what: as in pg_stat_replication
+# Privileges: as in pg_stat_replication
 # ---------------------------------------------------------------------------
 
 $observer->run(

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# A synchronous standby that is stopped on the way: whoever commits waits for
-# replication, and does not compute.
+# A stopped synchronous standby: sessions that commit wait for replication, and
+# do not compute.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# nobody gives up on the other
+# no timeouts
 my ($primary, $observer) = start_node(
 	'primary',
 	init => { allows_streaming => 1 },

@@ -1,9 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Predictions: the model's arithmetic with figures that are given to it, and with
-# an account of its own that it starts from that account.  How good predictions are
-# is measured in test/netlab.
+# Predictions: the model's arithmetic, with given figures and with an account as
+# the starting point.  test/netlab measures how good predictions are.
 
 use strict;
 use warnings;
@@ -236,7 +235,7 @@ is_close(predict({ %batch, statements => 0 })->{predicted_time},
 is(predict({ %batch, statements => 0 }, new_batch => 2),
 	undef, 'has none that could share a round trip');
 
-# whatever the figures are, there is an answer
+# there is an answer for any figures
 is( $observer->value(
 		q{SELECT count(*) FILTER (WHERE p.throughput_low > 0 AND p.throughput_low <= p.throughput
 									 AND p.throughput <= p.throughput_high) = count(*)
@@ -396,7 +395,7 @@ cmp_ok(
 	'but nobody knows for whom it waits');
 
 # ---------------------------------------------------------------------------
-# Where there is no network, and too little to say anything
+# Without a network, and with too few transactions
 # ---------------------------------------------------------------------------
 
 my $local = PgNetlat::Client->connect($node, application_name => 'local');

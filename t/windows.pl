@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Accounts of the last so many seconds: differences of exact accounts, which
-# add up as those do, contain what happened since, and not what was before.
+# Windows: differences of exact accounts, which add up, contain what happened in
+# the window, and nothing from before it.
 
 use strict;
 use warnings;
@@ -86,7 +86,7 @@ foreach
 }
 
 # ---------------------------------------------------------------------------
-# What was before is not in it
+# What happened before the window is not in it
 # ---------------------------------------------------------------------------
 
 my $early =
@@ -162,7 +162,7 @@ ok( $observer->poll(
 cmp_ok($before->{requests}, '>', 0, 'but some');
 
 # ---------------------------------------------------------------------------
-# What begins anew
+# What begins a new window
 # ---------------------------------------------------------------------------
 
 # a session in the place of another one

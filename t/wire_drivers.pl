@@ -1,9 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# The messages that mainstream drivers send, which are not those that one would
-# send oneself: Flush behind Sync, portals read in parts, portals closed behind
-# their statement, statements prepared anew each time, COPY.
+# The messages that mainstream drivers send: Flush after Sync, portals read in
+# parts, portals closed after their statement, statements prepared anew each
+# time, COPY.
 
 use strict;
 use warnings;
@@ -334,7 +334,7 @@ gain(
 	options => '-c pgnetlat.track_statements=off');
 
 # ---------------------------------------------------------------------------
-# To which statement does a wait belong?
+# The statement that a wait belongs to
 # ---------------------------------------------------------------------------
 
 # In a transaction block, where a client may think for as long as it likes and
@@ -749,7 +749,7 @@ foreach my $how ('terminated', 'gone')
 }
 
 # ---------------------------------------------------------------------------
-# Transactions that end with their session
+# Transactions that end with the session
 # ---------------------------------------------------------------------------
 
 foreach my $how ('leaves', 'vanishes', 'is terminated')

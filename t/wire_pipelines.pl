@@ -1,7 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Corners of the protocol: each with what is true of it.
+# Corner cases of the protocol: cancel requests, LISTEN, function calls,
+# versions, direct TLS.
 
 use strict;
 use warnings;
@@ -32,7 +33,7 @@ sub connections
 }
 
 # ---------------------------------------------------------------------------
-# Cancel requests: a connection that is no session, and no failure
+# Cancel requests: connections that are neither sessions nor failures
 # ---------------------------------------------------------------------------
 
 foreach my $tcp (0, 1)
@@ -74,7 +75,7 @@ foreach my $tcp (0, 1)
 }
 
 # ---------------------------------------------------------------------------
-# LISTEN: who waits for notifications is no slow client
+# LISTEN: a client that waits for notifications is not slow
 # ---------------------------------------------------------------------------
 
 my $client = PgNetlat::Client->connect($node, application_name => 'listens');

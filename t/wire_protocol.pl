@@ -1,9 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# What is an exchange, and which of its time is whose: the shapes that requests
-# take in the protocol, each sent by a client that does exactly one known thing
-# for a known time.
+# Exchanges, and how their time is split: the forms of requests in the protocol,
+# each sent by a client that does exactly one known thing for a known time.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# The library's life: not preloaded, settings, switched off and on, restarts,
-# crashes, its worker's death, and a clean end.
+# The library's life cycle: not preloaded, settings, switched off and on,
+# restarts, crashes, the end of the sampler, and a clean shutdown.
 
 use strict;
 use warnings;

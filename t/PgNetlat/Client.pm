@@ -35,8 +35,8 @@ our @EXPORT = qw(
 );
 
 # ---------------------------------------------------------------------------
-# Messages.  Named as in the protocol's documentation; bind_ and close_ because
-# Perl has functions of those names.
+# Messages.  Named as in the protocol's documentation; bind_ and close_, since
+# Perl has functions named bind and close.
 # ---------------------------------------------------------------------------
 
 sub message
@@ -114,7 +114,7 @@ sub connect
 	return $class->begin_connecting($node, %options)->be_ready;
 }
 
-# The same in two steps: what the client has to say, ...
+# The same in two steps: what the client sends ...
 sub begin_connecting
 {
 	my ($class, $node, %options) = @_;
@@ -168,7 +168,7 @@ sub be_ready
 	return $self;
 }
 
-# Answers a question of authentication, if it is one.
+# Answers an authentication request, if the message is one.
 sub _authenticate
 {
 	my ($self, $body) = @_;
@@ -182,7 +182,7 @@ sub _authenticate
 	return;
 }
 
-# A byte from the server, outside of any message: its answer to a request for
+# Reads a byte outside any message: the server's answer to a request for
 # encryption.
 sub read_byte
 {
@@ -241,8 +241,8 @@ sub negotiated { return $_[0]->{negotiated}; }
 sub received { return $_[0]->{received}; }
 sub sent     { return $_[0]->{sent}; }
 
-# Responses that have been read to their ReadyForQuery since then, or since the
-# test has said that the session's account begins anew.
+# Responses that were read to their ReadyForQuery since then, or since the test
+# has said that the session's account begins anew.
 sub responded  { return $_[0]->{responses}; }
 sub begin_anew { $_[0]->{responses} = 0; return; }
 
@@ -317,7 +317,7 @@ sub read_message
 	}
 }
 
-# All messages up to and including the first one of one of these types.
+# Reads messages up to and including the first one of these types.
 sub until
 {
 	my ($self, $types) = @_;
@@ -335,7 +335,8 @@ sub until
 	}
 }
 
-# Takes about so many bytes from the kernel, if they are there; true if any.
+# Takes about this many bytes from the kernel, if available; true if there were
+# any.
 sub take
 {
 	my ($self, $bytes) = @_;
@@ -452,7 +453,7 @@ sub run
 	return;
 }
 
-# What error does a query give?  '' if none.
+# The error that a query gives; '' if none.
 sub error_of
 {
 	my ($self, $sql) = @_;
@@ -462,7 +463,7 @@ sub error_of
 	return $error;
 }
 
-# Asks the server to cancel what this connection's session does.
+# Asks the server to cancel what this connection's session is doing.
 sub cancel
 {
 	my ($self) = @_;
@@ -475,12 +476,12 @@ sub cancel
 			12 + length $self->{secret}, 80877102,
 			$self->{pid}, $self->{secret}));
 
-	# the server hangs up when it has sent the signal
+	# the server closes the connection when it has sent the signal
 	$other->until_closed;
 	return;
 }
 
-# Leaves the way a client should.
+# Disconnects properly.
 sub finish
 {
 	my ($self) = @_;
@@ -490,7 +491,7 @@ sub finish
 	return;
 }
 
-# Resets a TCP connection: what has arrived and what is on its way is lost.
+# Resets a TCP connection: what has arrived and what is in flight is lost.
 sub reset
 {
 	my ($self) = @_;
@@ -500,7 +501,7 @@ sub reset
 	return;
 }
 
-# Vanishes without a word.
+# Closes the socket without Terminate.
 sub vanish
 {
 	my ($self) = @_;

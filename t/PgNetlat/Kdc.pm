@@ -50,7 +50,7 @@ sub _program
 	return (grep { -x } map { "$_/$name" } @PLACES)[0];
 }
 
-# Why there can be none; nothing if there can.
+# Why there cannot be a KDC; nothing if there can.
 sub missing
 {
 	foreach my $name (sort keys %PACKAGE)
@@ -61,8 +61,8 @@ sub missing
 	return;
 }
 
-# The name by which clients must address a server, for tickets are issued to
-# names; its address they are told besides.
+# The name by which clients must address a server, since tickets are issued to
+# names.  They are given its address separately.
 sub server_name { return 'server.pgnetlat.test'; }
 
 # Starts one, for a server with this name.
@@ -89,7 +89,7 @@ sub start
 	return $self;
 }
 
-# Where the server finds its key: krb_server_keyfile.
+# The file with the server's key: krb_server_keyfile.
 sub keytab { return "FILE:$_[0]->{directory}/keytab"; }
 
 # A user with a password.
@@ -101,7 +101,7 @@ sub add_user
 	return;
 }
 
-# All clients have that user's ticket from now on.
+# From now on, all clients have that user's ticket.
 sub log_in
 {
 	my ($self, $name, $password) = @_;
@@ -123,7 +123,7 @@ sub _write_configuration
 	my ($self) = @_;
 	my ($directory, $port) = @$self{qw(directory port)};
 
-	# nobody but that KDC is asked anything, least of all a name server
+	# only that KDC is asked, and no name server
 	append_to_file("$directory/krb5.conf", <<"EOC");
 [libdefaults]
 default_realm = $REALM

@@ -36,8 +36,8 @@ our @EXEC_PARTS =
   qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
   exec_remote_time exec_other_time exec_unsampled_time);
 
-# Columns that are sums: they can be added up over sessions, and the difference
-# of two readings is what was gained.
+# Columns that are sums: they can be added over sessions and subtracted over
+# time.
 our @SUMS = (
 	(grep { $_ ne 'pending_time' } @PARTS), @EXEC_PARTS, qw(run_queue_time
 	  run_queue_wait_time total_time in_xact_wait_time
@@ -45,22 +45,22 @@ our @SUMS = (
 	  round_trips retransmits bytes_sent bytes_received packets_sent
 	  packets_received pooler_requests));
 
-# Columns that never fall: the sums, and what else only rises (a maximum would).
+# Columns that never fall: the sums, and others that only rise.
 our @GROWING = (@SUMS);
 
 # what sessions have beside
 our @SESSION_GROWING = qw(blocking_time);
 
-# Milliseconds by which a time of a session may step back, beside a round trip: a
-# tick of the sampler, which a busy machine delays.  Counts and the whole never do.
-# exec_unsampled_time is what samples have not reached yet: it has no such bound.
+# Milliseconds by which a time of a session may step back, besides a round trip:
+# a tick of the sampler, which a busy machine delays.  Counts and the total
+# never step back.  exec_unsampled_time is a remainder without such a bound.
 my $STEP_BACK = 50;
 
-# Milliseconds: what adding and printing floating point numbers may cost.
+# Milliseconds: the error of adding and printing floating point numbers.
 my $ROUNDING = 1e-6;
 
-# Milliseconds by which the clock of the test and that of the account may
-# seem to differ: moments are cut to microseconds here and there.
+# Milliseconds by which the test's clock and the account's may seem to differ,
+# since moments are truncated to microseconds.
 my $CLOCK_ERROR = 0.1;
 
 # The same between the wall clock and the monotonic one, over some seconds.
@@ -105,7 +105,7 @@ sub _complain
 	return;
 }
 
-# One row of pgnetlat_sessions or pgnetlat_clients against itself.
+# Checks a row of pgnetlat_sessions or pgnetlat_clients in itself.
 sub _check_row
 {
 	my ($self, $row) = @_;
@@ -159,7 +159,7 @@ sub _check_row
 	return;
 }
 
-# One row against the same one seen earlier.
+# Checks a row against an earlier reading of it.
 sub _check_growth
 {
 	my ($self, $old, $new, @columns) = @_;
@@ -174,7 +174,7 @@ sub _check_growth
 	return;
 }
 
-# The same of a session, where times may step back.
+# The same for a session, whose times may step back.
 sub _check_session_growth
 {
 	my ($self, $old, $new) = @_;
@@ -184,7 +184,8 @@ sub _check_session_growth
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
 
-		# a session that is switched off dates that a moment before it says so
+		# a session that is switched off stops its account just before it
+		# publishes that
 		my $may_fall = $column =~ /_time$/
 		  && ($column ne 'total_time' || $new->{state} eq 'disabled');
 		my $allowed = $may_fall ? $STEP_BACK + ($new->{rtt} // 0) : 1e-9;
@@ -196,7 +197,7 @@ sub _check_session_growth
 	return;
 }
 
-# The whole must have grown by what lies between the two readings.
+# The total must have grown by the time between the two readings.
 sub _check_clock
 {
 	my ($self, $old, $new) = @_;
@@ -254,8 +255,7 @@ sub account
 	return $self->accounts("pid = $pid")->{$pid};
 }
 
-# One session's account of the last so much time, checked; undef if there is
-# none.
+# One session's account over a window, checked; undef if there is none.
 sub window
 {
 	my ($self, $duration, $pid) = @_;
@@ -438,7 +438,7 @@ sub client
 	return %sum ? \%sum : undef;
 }
 
-# What is wrong, checked: all findings, as this or another connection sees them.
+# All findings, checked, as this or another connection sees them.
 sub findings
 {
 	my ($self, $connection) = @_;
@@ -472,8 +472,8 @@ sub findings
 	return @rows;
 }
 
-# The most expensive one.  What the machine is to blame for is left out: others
-# use it, too; and so is this connection, which may have to wait for it.
+# The most expensive finding.  Findings about the machine, which others use,
+# too, and about this connection, which may have to wait for it, are left out.
 sub first_finding
 {
 	my ($self) = @_;
@@ -521,13 +521,12 @@ sub await
 		});
 }
 
-# The account of a client's session that has counted all requests to which the
-# client has read the response, and waits for the next one.  The client may have
-# its response a moment before the account has.
+# Waits until a client's session has counted all requests to which the client
+# has read the response, and waits for the next one; returns its account.  The
+# client may have its response a moment before the account has it.
 #
-# "requests" says how many are in the account then, where that is not what the
-# client has read: where a response ends at a Flush, or is not read.  Then a
-# process ID will do.
+# "requests" is the number of requests if that is not what the client has read:
+# if a response ends at a Flush, or is not read.  Then a process ID is enough.
 sub settled
 {
 	my ($self, $client, $requests) = @_;
@@ -550,7 +549,7 @@ sub settled
 	return $account;
 }
 
-# Waits until an application has had so many sessions and none is left.
+# Waits until an application has had this many sessions and has none left.
 sub ended
 {
 	my ($self, $application, $sessions) = @_;
@@ -569,7 +568,7 @@ sub ended
 		});
 }
 
-# What the readings so far got wrong, as text; '' if nothing.
+# What was wrong in the readings so far, as text; '' if nothing.
 sub violations
 {
 	my ($self) = @_;

@@ -31,8 +31,8 @@ use PostgreSQL::Test::Utils ();
 use Socket                  qw(:all);
 use Time::HiRes             qw(usleep);
 
-# To a server; "delay" is for how many milliseconds each turn of the client's is held
-# back.
+# Starts a relay to a server; "delay" is the number of milliseconds by which
+# each turn of the client is delayed.
 sub start
 {
 	my ($class, $node, %options) = @_;
@@ -63,8 +63,8 @@ sub start
 
 sub port { return $_[0]->{port}; }
 
-# What the next connection that has ended has seen: turns, and the bytes of both
-# directions.
+# The turns, and the bytes in both directions, of the next connection that has
+# ended.
 sub ended
 {
 	my ($self) = @_;
@@ -90,7 +90,7 @@ sub stop
 	return;
 }
 
-# In the process of its own: a client comes, unless whom we belong to has ended.
+# In its own process: waits for a client, unless the test has ended.
 sub _comes
 {
 	my ($listener, $parent) = @_;

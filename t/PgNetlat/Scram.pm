@@ -26,7 +26,7 @@ use Digest::SHA qw(hmac_sha256 sha256);
 use MIME::Base64;
 use PgNetlat::Client;
 
-# Questions of authentication, as in the protocol's documentation
+# Authentication requests, as in the protocol's documentation
 use constant { SASL => 10, SASL_CONTINUE => 11 };
 
 sub new
@@ -66,7 +66,7 @@ sub _proof
 	return "$final,p=" . encode_base64($key ^ $signature, '');
 }
 
-# The message that answers a question.
+# The message that answers a request.
 sub answer
 {
 	my ($self, $number, $data) = @_;

@@ -27,8 +27,8 @@ our @EXPORT = (
 	qw(at_least at_most_beside configure_tls delta expect_verdict log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
 );
 
-# A server with the library preloaded, not started: for what must be done to it
-# before.  "conf" is added to its settings, "init" is given to init().
+# A server with the library preloaded, not started.  "conf" is added to its
+# settings, "init" is passed to init().
 sub new_node
 {
 	my ($name, %options) = @_;
@@ -47,7 +47,7 @@ EOC
 	return $node;
 }
 
-# The same, started, with the extension; and an Observer of it.
+# The same, started, with the extension and an Observer.
 sub start_node
 {
 	my $node = new_node(@_);
@@ -58,8 +58,7 @@ sub start_node
 	return ($node, $observer);
 }
 
-# A standby of a server that has been made with allows_streaming, started, which
-# has what that one has.
+# A standby of a server that allows streaming, started and caught up.
 sub start_standby
 {
 	my ($name, $primary) = @_;
@@ -72,7 +71,7 @@ sub start_standby
 	return $standby;
 }
 
-# Why there can be no TLS with a server; nothing if there can.
+# Why a server cannot use TLS; nothing if it can.
 sub no_tls
 {
 	my ($node) = @_;
@@ -85,8 +84,8 @@ sub no_tls
 	return;
 }
 
-# A server gets a certificate of its own, and offers TLS when it is started, or
-# reads its settings again.
+# Gives a server a certificate; it offers TLS when it is started, or reads its
+# settings again.
 sub configure_tls
 {
 	my ($node) = @_;
@@ -108,7 +107,7 @@ sub configure_tls
 # Milliseconds of the monotonic clock.
 sub now { return clock_gettime(CLOCK_MONOTONIC) * 1000; }
 
-# Does nothing for at least so many milliseconds; how many it was.
+# Does nothing for at least this many milliseconds; returns how long it took.
 sub pause
 {
 	my ($milliseconds) = @_;
@@ -134,7 +133,7 @@ sub delta
 	};
 }
 
-# Milliseconds of an account that went to waits.
+# The waits of an account, in milliseconds.
 sub waited
 {
 	my ($account) = @_;
@@ -143,10 +142,9 @@ sub waited
 	  $account->{idle_time};
 }
 
-# Was at least this time booked where it belongs?  What was caused by doing
-# nothing for a known time takes that long on the slowest machine as well; a fifth
-# is for a server that is put off the processor between the event and the clock:
-# it takes the client, or the processor, for what it is all the same.
+# Was at least this time booked where it belongs?  Doing nothing for a known
+# time takes that long even on the slowest machine.  A fifth is allowed for a
+# server that is preempted between the event and reading the clock.
 sub at_least
 {
 	my ($milliseconds, $expected, $name) = @_;
@@ -155,9 +153,9 @@ sub at_least
 	return cmp_ok($milliseconds, '>=', $expected * 0.8, $name);
 }
 
-# Was the known time booked elsewhere?  The part in question is at most what is
-# left of the whole then, however slow the machine is.  What was pending before is
-# in the parts, and in the time before.
+# Was the known time booked elsewhere?  Then the part in question is at most the
+# rest of the total, however slow the machine is.  What was pending before is in
+# the parts, and in the time before.
 sub at_most_beside
 {
 	my ($part, $milliseconds, $gain, $name) = @_;
@@ -176,8 +174,8 @@ sub no_violations
 		'parts summed up, time passed as on the clock, nothing fell');
 }
 
-# Waits until a verdict comes first, and a condition (of its row, in $_) is met;
-# its row.
+# Waits until a verdict comes first and meets a condition (on its row, in $_);
+# returns the row.
 sub expect_verdict
 {
 	my ($observer, $verdict, $what, $condition) = @_;
