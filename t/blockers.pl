@@ -148,70 +148,70 @@ $observer->await($holder->pid,
 pause(100);
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 blocked($victim[1], 'UPDATE t SET v = 3 WHERE i = 1');
-is(root_of($_), $holder->pid, 'it waits for the one that thinks')
+is(root_of($_), $holder->pid, 'thinks: each victim waits for it')
   foreach @victim;
 pause(1000);
 my $row = blocker('thinks');
 is($row->{rows}, 1, 'thinks: one row');
-is($row->{blocked_sessions}, 2, 'two sessions wait');
+is($row->{blocked_sessions}, 2, 'thinks: two sessions wait');
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	at_least_waited($row, @victim),
-	'for so long at least');
+	'thinks: blocked_time is not too short');
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, @victim),
-	'and at most');
+	'thinks: blocked_time is not too long');
 is($row->{blocked_by_client_time} + $row->{blocked_by_other_time},
-	$row->{blocked_time}, 'all of it because of the client');
-is($row->{blocked_by_other_time}, 0, 'which is known');
+	$row->{blocked_time}, 'thinks: all of it is client or other time');
+is($row->{blocked_by_other_time}, 0, 'thinks: none of it is other time');
 ($row) = $observer->blockers("application_name = 'thinks'");
-is($row->{usename}, 'postgres', 'whose it is');
-is($row->{client_addr}, '127.0.0.1', 'and where from');
-is($row->{backend_type}, 'client backend', 'and what');
-is($row->{queryid}, queryid_of($holder), 'after which statement');
+is($row->{usename}, 'postgres', 'thinks: role');
+is($row->{client_addr}, '127.0.0.1', 'thinks: address');
+is($row->{backend_type}, 'client backend', 'thinks: type of process');
+is($row->{queryid}, queryid_of($holder), 'thinks: query identifier');
 
 my $account = $observer->account($victim[0]->pid);
 cmp_ok(
 	$account->{exec_lock_time},
 	'>=',
 	$account->{read_from} - $victim[0]->{waits_since} - TICK,
-	'in its own account it has waited as long');
+	'thinks: the victim\'s own lock time is not too short');
 cmp_ok(
 	$account->{exec_lock_time},
 	'<=',
 	$account->{read_to} - $victim[0]->{asked_at} + TICK,
-	'and no longer');
+	'thinks: the victim\'s own lock time is not too long');
 my $sum = blocker('thinks')->{blocked_time};
 $account = $observer->account($holder->pid);
 cmp_ok($account->{blocking_time},
-	'>=', $sum, 'and the holder has held them up');
+	'>=', $sum, 'thinks: the holder\'s blocking_time is not too short');
 cmp_ok(
 	$account->{blocking_time},
 	'<=',
 	blocker('thinks')->{blocked_time},
-	'for that time');
-is($account->{exec_lock_time}, 0, 'and waited for nobody');
-is($account->{blocked_by}, undef, 'nor does it now');
+	'thinks: the holder\'s blocking_time is not too long');
+is($account->{exec_lock_time}, 0, 'thinks: the holder has not waited for locks');
+is($account->{blocked_by}, undef, 'thinks: the holder does not wait');
 
 my $holders_queryid = queryid_of($holder);
 $holder->run('COMMIT');
 released($_) foreach @victim;
 is($observer->account($victim[0]->pid)->{blocked_by},
-	undef, 'it waits no more');
+	undef, 'thinks: the victim has stopped waiting');
 $row = blocker('thinks');
-is($row->{blocked_sessions}, 0, 'nobody waits any more');
-is($row->{blocked_sessions_max}, 2, 'but two have');
+is($row->{blocked_sessions}, 0, 'thinks: no session waits after COMMIT');
+is($row->{blocked_sessions_max}, 2, 'thinks: two sessions have waited');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	at_most_waited($row, @victim),
-	'no longer than they did');
+	'thinks: blocked_time is not too long after COMMIT');
 cmp_ok($row->{blocked_time_max},
-	'<=', $row->{blocked_time}, 'the longest is one of them');
+	'<=', $row->{blocked_time}, 'thinks: the longest wait is at most the sum');
 
 # the sampler may have seen the COMMIT, which has a row of its own then
 ($row) = $observer->blockers(
 	"application_name = 'thinks' AND queryid = $holders_queryid");
 cmp_ok(2 * $row->{blocked_time_max},
-	'>=', $row->{blocked_time}, 'at least the half');
+	'>=', $row->{blocked_time}, 'thinks: the longest wait is at least half of the sum');
 
 
 # ---------------------------------------------------------------------------
@@ -230,15 +230,15 @@ ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
 pause(300 + AGE);
 my ($next) = $observer->blockers(
 	"application_name = 'goes on' AND queryid = " . queryid_of($holder));
-is($next->{blocked_sessions}, 1, 'it waits for the later one now');
-cmp_ok($next->{blocked_time}, '>=', 300 - 1, 'and has for a while');
+is($next->{blocked_sessions}, 1, 'goes on: the victim counts for the later statement');
+cmp_ok($next->{blocked_time}, '>=', 300 - 1, 'goes on: its time is booked on the later statement');
 $holder->run('ROLLBACK');
 released($victim[0]);
 $row = blocker('goes on');
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	$first->{blocked_time},
-	'what was before stays');
+	'goes on: earlier time stays');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	at_most_waited($row, $victim[0]),
@@ -294,11 +294,11 @@ foreach my $name (sort keys %by)
 	$holder->vanish;
 	$observer->ended($name);
 	$row = blocker($name);
-	is($row->{blocked_sessions}, 0, 'when it has ended, nobody waits for it');
+	is($row->{blocked_sessions}, 0, 'a holder that has ended: no session waits for it');
 	cmp_ok(
 		$row->{blocked_time}, '>=',
 		$reading->{blocked_time},
-		'what was waited is there');
+		'a holder that has ended: blocked_time is not too short');
 	cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
 		'and no more');
 }
@@ -316,21 +316,21 @@ $top->run('BEGIN', 'LOCK TABLE r');
 $middle->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 2');
 blocked($middle, 'LOCK TABLE r');
 blocked($bottom, 'UPDATE t SET v = 2 WHERE i = 2');
-is(root_of($_), $top->pid, 'a chain: the one that waits for none')
+is(root_of($_), $top->pid, 'a chain: the root is the session that waits for none')
   foreach $middle, $bottom;
 pause(300 + AGE);
 $row = blocker('top');
-is($row->{blocked_sessions}, 2, 'both wait for it');
+is($row->{blocked_sessions}, 2, 'a chain: both wait for the root');
 cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom),
 	'at least');
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $middle, $bottom),
 	'at most');
-is(blocker('middle'), undef, 'nobody is blamed who waits');
+is(blocker('middle'), undef, 'a chain: a waiting session is not a holder');
 
 my $handed_over = now();
 $top->run('COMMIT');
 released($middle);
-is(root_of($bottom), $middle->pid, 'then for the next one');
+is(root_of($bottom), $middle->pid, 'a chain: then the last one waits for the next one');
 $top->{done_at} = $bottom->{done_at} = now();
 pause(300 + AGE);
 my $top_row = blocker('top');
@@ -338,15 +338,15 @@ cmp_ok(
 	$top_row->{blocked_time},
 	'<=',
 	at_most_waited($top_row, $middle, $bottom),
-	'the first is blamed for no more');
-is($top_row->{blocked_sessions}, 0, 'nobody waits for it');
+	'a chain: nothing more is booked on the first one');
+is($top_row->{blocked_sessions}, 0, 'a chain: no session waits for the first one');
 delete $bottom->{done_at};
 $row = blocker('middle');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$row->{read_to} - $handed_over + TICK,
-	'the next one for no more than what came then');
-cmp_ok($row->{blocked_time}, '>=', 300 - 1, 'but for that');
+	'a chain: only later time is booked on the next one');
+cmp_ok($row->{blocked_time}, '>=', 300 - 1, 'a chain: and all of that');
 $middle->run('COMMIT');
 released($bottom);
 $row = blocker('middle');
@@ -376,7 +376,7 @@ ok( $observer->poll(
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
 	'and no more');
 cmp_ok($row->{blocked_by_client_time},
-	'>=', 300 * 0.96, 'being idle is the client');
+	'>=', 300 * 0.96, 'advisory: being idle is client time');
 $holder->run('SELECT pg_advisory_unlock(1)');
 released($victim[0]);
 $victim[0]->run('SELECT pg_advisory_unlock_shared(1)');
@@ -481,16 +481,16 @@ note("$row->{blocked_time} ms of $group->{exec_lock_time} in lock waits");
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	$group->{exec_lock_time} * 0.7,
-	'somebody is blamed for most of their waits');
+	'contention: most of the waits are booked on a holder');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$group->{exec_lock_time} * 1.2,
-	'and for no more');
+	'contention: no more than the waits is booked');
 cmp_ok(
 	$row->{blocked_by_exec_time},
 	'>=',
 	$row->{blocked_time} * 0.6,
-	'most of the time because it executes');
+	'contention: most of the time the holder executes');
 
 # ---------------------------------------------------------------------------
 # A reset
@@ -511,15 +511,15 @@ cmp_ok(
 	$account->{blocking_time},
 	'<=',
 	$account->{read_to} - $reset + TICK,
-	'of a session: from zero');
+	'reset of the holder: blocking_time starts from zero');
 $account = $observer->account($victim[0]->pid);
 cmp_ok(
 	$account->{exec_lock_time},
 	'<=',
 	$account->{read_to} - $reset + TICK,
-	'of the one that waits');
-is($account->{blocked_by}, $holder->pid, 'which goes on');
-cmp_ok(blocker('reset')->{blocked_time}, '>=', 500 - 1, 'the sum is there');
+	'reset of the waiting session: its lock time starts from zero');
+is($account->{blocked_by}, $holder->pid, 'reset of the waiting session: it still waits');
+cmp_ok(blocker('reset')->{blocked_time}, '>=', 500 - 1, 'reset of sessions: pgnetlat_blockers keeps its sum');
 $reset = now();
 $observer->run('SELECT pgnetlat_reset()');
 my $reset_done = now();
@@ -528,8 +528,8 @@ foreach my $wait (0, 300)
 {
 	pause($wait);
 	ok($row = $observer->poll(sub { blocker('reset') }),
-		'of all: whom it waits for is there');
-	is($row->{blocked_sessions}, 1, 'as it waits');
+		'reset of all: the holder has a row again');
+	is($row->{blocked_sessions}, 1, 'reset of all: one session waits');
 	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + TICK,
 		'from zero');
 	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - AGE,
@@ -538,15 +538,15 @@ foreach my $wait (0, 300)
 		$row->{blocked_by_client_time},
 		'>=',
 		$row->{blocked_time} - TICK,
-		'because of the client') or diag(explain($row));
+		'reset of all: the time is client time') or diag(explain($row));
 }
 cmp_ok(
 	$observer->account($holder->pid)->{blocking_time},
 	'<=',
 	now() - $reset + TICK,
-	'so does the session');
+	'reset of all: the holder\'s blocking_time starts from zero');
 is($observer->value('SELECT count(*) FROM pgnetlat_blockers'),
-	1, 'of others there is nothing');
+	1, 'reset of all: no other row');
 $holder->run('COMMIT');
 released($victim[0]);
 

@@ -88,7 +88,7 @@ cmp_ok(
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	VICTIMS * DEADLOCK_TIMEOUT,
-	'and goes on after the search');
+	'the wait goes on after the check');
 $holder->run('COMMIT');
 $_->responses foreach @victims;
 $observer->run('SELECT pg_advisory_unlock_all()');

@@ -96,7 +96,7 @@ is_deeply(
 		blocked_time => 0,
 		evicted_time => 0
 	},
-	'at first nobody has held up others');
+	'there are no holders at first');
 
 my $long = block(0);
 my @past;
@@ -130,13 +130,13 @@ foreach my $number (1 .. 2 * $max)
 		$reading->{evicted_time},
 		'>=',
 		$previous->{evicted_time},
-		'what was evicted stays');
-	cmp_ok($reading->{blockers}, '<=', $max, 'there is not more than room');
+		'the sum over all rows does not fall');
+	cmp_ok($reading->{blockers}, '<=', $max, 'there are no more rows than there is room for');
 	cmp_ok(
 		$reading->{blockers_evicted},
 		'>=',
 		$previous->{blockers_evicted},
-		'nobody comes back');
+		'no evicted holder returns');
 	$previous = $reading;
 }
 
@@ -145,57 +145,57 @@ foreach my $number (1 .. 2 * $max)
 my $holders = 2 * $max + 1 + @past;
 my $counted = $reading->{blockers} + $reading->{blockers_evicted};
 cmp_ok($reading->{blockers_evicted}, '>=', $max + 1 + @past,
-	'some had to go');
-cmp_ok($counted, '>=', $holders, 'and all that went is counted');
+	'some holders were evicted');
+cmp_ok($counted, '>=', $holders, 'evictions are counted');
 cmp_ok($counted, '<=', 2 * $holders, 'once');
 SKIP:
 {
-	skip 'this machine is too slow: all have waited long', 1
+	skip 'this machine is too slow: all waits were long', 1
 	  if $short < 2 * $max;
 	my @stays = $observer->blockers(q{application_name LIKE 'holder 10_'});
 	is(scalar @stays,
-		scalar @past, 'those go for whom others have waited least');
+		scalar @past, 'those with the least waits are evicted');
 }
-cmp_ok($reading->{evicted_time}, '>', 0, 'with what was waited for them');
+cmp_ok($reading->{evicted_time}, '>', 0, 'their waits are in the evicted row');
 my ($row) = $observer->blockers(q{application_name = 'holder 0'});
-is($row->{blocked_sessions}, 1, 'whom somebody waits for stays');
+is($row->{blocked_sessions}, 1, 'a holder for which a session waits stays');
 my $read = now();
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$read - $long->{victim}->{asked_at},
-	'with all that was waited');
+	'with all of its waits');
 release($long);
 $waited_at_most += $long->{waited_at_most};
 cmp_ok(reading()->{blocked_time},
-	'<=', $waited_at_most, 'all in all, nothing counts twice');
+	'<=', $waited_at_most, 'nothing counts twice in the sum');
 
 # ---------------------------------------------------------------------------
 # All at once: nobody may go
 # ---------------------------------------------------------------------------
 
 $observer->run('SELECT pgnetlat_reset()');
-is(reading()->{blockers}, 0, 'after a reset there are none');
+is(reading()->{blockers}, 0, 'there are no holders after a reset');
 is(reading()->{blockers_evicted}, 0, 'none went');
 
 my @pairs = map { block($_) } 1 .. $max + 2;
 pause(AGE);
 $reading = reading();
 is($reading->{blockers}, $max, 'more holders at once than there is room for');
-is($reading->{blockers_evicted}, 0, 'nobody had to go');
+is($reading->{blockers_evicted}, 0, 'none is evicted while sessions wait for all');
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	$max + 2, 'all who wait are there');
+	$max + 2, 'all waiting sessions are counted');
 is( $observer->value(
 		q{SELECT blocked_sessions FROM pgnetlat_blockers WHERE backend_type IS NULL}
 	),
 	2,
-	'two of them for those without room');
+	'two of them in the evicted row');
 pause(300 + AGE);
 cmp_ok(
 	reading()->{evicted_time},
 	'>=',
 	$reading->{evicted_time} + 2 * 300,
-	'and go on waiting');
-is(reading()->{blockers_evicted}, 0, 'and still nobody had to go');
+	'they go on waiting');
+is(reading()->{blockers_evicted}, 0, 'still none is evicted');
 
 # Holders without room get a row when others are evicted, but no part may exceed
 # the waits of its row.
@@ -206,18 +206,18 @@ $observer->poll(
 			q{SELECT count(*) FROM pgnetlat_blockers
 			  WHERE blocked_sessions > 0 AND blocked_by_client_time > 0}
 		) >= @pairs;
-	}) or die 'nobody is told apart';
+	}) or die 'the evicted row has no identity';
 is( $observer->value(
 		q{SELECT count(*) FROM pgnetlat_blockers
 		  WHERE blocked_time + 0.001 < blocked_by_exec_time + blocked_by_send_time +
 		        blocked_by_recv_time + blocked_by_network_time + blocked_by_client_time}
 	),
 	0,
-	'no parts are more than the whole');
+	'no part exceeds its whole');
 release($_) foreach @pairs;
 pause(AGE);
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	0, 'in the end nobody waits');
+	0, 'no session waits in the end');
 no_violations($observer);
 my $rows =
   $observer->value(

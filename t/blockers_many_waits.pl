@@ -74,14 +74,14 @@ $holder->run('BEGIN',
 	  . ') i');
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
   foreach 1 .. MANY;
-ok(all_wait_for(MANY, $holder->pid), 'of each it is known whom it waits for');
+ok(all_wait_for(MANY, $holder->pid), 'many locks: each session\'s holder is known');
 ok( $observer->poll(
 		sub {
 			$observer->value(
 				q{SELECT blocked_sessions FROM pgnetlat_blockers
 				  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1}) == MANY;
 		}),
-	'and the holder has all of them');
+	'many locks: the holder counts all of them');
 $holder->run('COMMIT');
 $_->responses foreach @victim;
 
@@ -98,7 +98,7 @@ foreach my $i (reverse 2 .. MANY)
 	$victim[ $i - 1 ]
 	  ->put(query('SELECT pg_advisory_xact_lock(' . ($i - 1) . ')'));
 }
-ok(all_wait_for(MANY - 1, $victim[0]->pid), 'all wait for the first');
+ok(all_wait_for(MANY - 1, $victim[0]->pid), 'a chain: all wait for the first session');
 $victim[0]->run('COMMIT');
 foreach my $victim (@victim[ 1 .. MANY - 1 ])
 {
@@ -132,7 +132,7 @@ ok( $observer->poll(
 				    AND usename LIKE 'role_%'}
 			) == MANY;
 		}),
-	'each of which has its row');
+	'each preparing role has a row');
 $holder->run("COMMIT PREPARED 'prepared $_'") foreach 1 .. MANY;
 $_->responses foreach @victim;
 
@@ -149,16 +149,16 @@ $holder->run('BEGIN', 'TABLE t');
 $alter->put(query('ALTER TABLE t ADD COLUMN w int'));
 ok(all_wait(1), 'ALTER TABLE waits');
 $_->put(query('TABLE t')) foreach @reader;
-ok(all_wait(READERS + 1), 'so do the readers');
+ok(all_wait(READERS + 1), 'ALTER TABLE: the readers wait');
 ok( all_wait_for(READERS + 1, $holder->pid),
-	'all of them for the idle transaction');
+	'ALTER TABLE: all wait for the idle transaction');
 
 $other->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
 $victim[0]->put(query('SELECT pg_advisory_xact_lock(1)'));
-ok(all_wait(READERS + 2), 'somebody waits for another lock');
+ok(all_wait(READERS + 2), 'another session waits for another lock');
 my $since = now();
 my $cpu_time = $observer->value('SELECT sampler_cpu_time FROM pgnetlat_info');
-ok(all_wait_for(1, $other->pid), 'whose holder is known');
+ok(all_wait_for(1, $other->pid), 'the other lock\'s holder is known');
 my $after = now() - $since;
 cmp_ok($after, '<', 10_000, 'soon');
 pause(3000);

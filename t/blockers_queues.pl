@@ -91,7 +91,7 @@ sub waits
 				              WHEN state LIKE 'idle%' THEN 'done' END
 				  FROM pg_stat_activity WHERE query LIKE '%}
 				  . "$client->{asked}' AND pid = " . $client->pid);
-		}) // die 'it neither waits nor responds';
+		}) // die 'the session neither waits nor responds';
 
 	return $state eq 'waits';
 }
@@ -176,7 +176,7 @@ foreach my $queue (1 .. QUEUES)
 			}),
 		"queue $queue: all roots are known and right"
 	) or diag(wrong_edges(@edges), explain(\@edges));
-	cmp_ok(scalar(@edges), '>=', 5, 'there is a queue');
+	cmp_ok(scalar(@edges), '>=', 5, 'at least one queue has waiting sessions');
 	note(scalar(@edges) . ' sessions wait');
 	$observer->run(
 		q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -213,20 +213,20 @@ foreach my $client ($alter, @reader)
 	is( $observer->await($client->pid, sub { defined $_->{blocked_by} })
 		  ->{blocked_by},
 		$holder->pid,
-		'it waits for the idle transaction');
+		'ALTER TABLE waits for the idle transaction');
 }
 pause(2000);
 my $waited = @reader * (now() - $since);
 my ($row) = $observer->blockers(q{blocked_time > 0});
-is($row->{application_name}, 'idle', 'which is blamed');
-is($row->{blocked_sessions}, 1 + @reader, 'for all of them');
-cmp_ok($row->{blocked_time}, '>=', $waited * 0.8, 'and all the time');
+is($row->{application_name}, 'idle', 'pgnetlat_blockers has the idle transaction');
+is($row->{blocked_sessions}, 1 + @reader, 'all waiting sessions are booked on it');
+cmp_ok($row->{blocked_time}, '>=', $waited * 0.8, 'all of the time is booked on it');
 cmp_ok(
 	$row->{blocked_by_client_time},
 	'>=',
 	$row->{blocked_time} * 0.95,
-	'because it is idle');
-is(scalar($observer->blockers(q{blocked_time > 0})), 1, 'nobody else is');
+	'as client time');
+is(scalar($observer->blockers(q{blocked_time > 0})), 1, 'there is no other holder');
 $holder->run('COMMIT');
 $_->responses foreach $alter, @reader;
 

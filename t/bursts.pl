@@ -68,9 +68,9 @@ sub most
 # ---------------------------------------------------------------------------
 
 is(most(19, 20, sub { $client->run($list, ($item[0]) x 20) }),
-	19, 'one for each row');
+	19, 'a loop: one repeat for each row');
 is(most(19, 25, sub { $client->run($list, ($item[0]) x 25) }),
-	19, 'and not more than there are rows');
+	19, 'a loop: no more repeats than rows');
 is( most(
 		19, 20,
 		sub {
@@ -82,7 +82,7 @@ is( most(
 			}
 		}),
 	19,
-	'also if the client is slow');
+	'a loop: also with a slow client');
 
 # all of them sent at once, so that they follow each other closely
 is( repeats(
@@ -109,7 +109,7 @@ is( most(
 			}
 		}),
 	19,
-	'one for each row, in the extended protocol');
+	'a loop in the extended protocol: one repeat for each row');
 
 # with what is no execution in between
 is( most(
@@ -124,7 +124,7 @@ is( most(
 			}
 		}),
 	19,
-	'one for each row, also if something is closed after each');
+	'a loop with Close after each: one repeat for each row');
 
 # with another application's statement in between, as through a pooler
 is( most(
@@ -135,7 +135,7 @@ is( most(
 			  foreach 1 .. 20;
 		}),
 	19,
-	'one for each row, also if others are in between');
+	'a loop with other statements in between: one repeat for each row');
 
 # In one request all of them repeat; the first of the next request does not.
 is( repeats(
@@ -149,7 +149,7 @@ is( repeats(
 			}
 		}),
 	8,
-	'several in one request');
+	'repeats within one request');
 
 # ---------------------------------------------------------------------------
 # Requests of different users
@@ -167,7 +167,7 @@ is( repeats(
 	0,
 	'requests of one statement each');
 is(repeats(100, sub { $client->run(@item) foreach 1 .. 100 }),
-	0, 'requests of three statements, as fast as they go');
+	0, 'requests of three statements, as fast as possible');
 is( repeats(
 		50,
 		sub {
@@ -186,7 +186,7 @@ is( repeats(
 			}
 		}),
 	0,
-	'a list, and what comes much later');
+	'a list, and the same statement much later');
 
 is( repeats(
 		9,
@@ -197,7 +197,7 @@ is( repeats(
 			pause(30), $client->run($item[0]) foreach 1 .. 5;
 		}),
 	0,
-	'a list, and a few of what everybody asks for');
+	'a list, and a few common statements');
 
 # ---------------------------------------------------------------------------
 # In a transaction block
@@ -206,7 +206,7 @@ is( repeats(
 is( repeats(
 		20, sub { $client->run('BEGIN', $list, ($item[0]) x 20, 'COMMIT') }),
 	19,
-	'all that was executed before in it');
+	'in a block, everything executed before in it repeats');
 is( repeats(
 		10,
 		sub {
@@ -216,7 +216,7 @@ is( repeats(
 				('FETCH 10 FROM c') x 10, 'COMMIT');
 		}),
 	0,
-	'but FETCH goes on with what was begun');
+	'FETCH is not a repeat');
 is( repeats(
 		10,
 		sub {
@@ -229,7 +229,7 @@ is( repeats(
 			$client->run('COMMIT');
 		}),
 	-1,
-	'and the portal of one execution is that');
+	'a portal read in parts is not a repeat');
 
 no_violations($observer);
 done_testing();

@@ -61,10 +61,10 @@ is( scalar(
 	'each of them has its session and its request');
 my ($row) = $observer->clients(
 	q{application_name = 'grouped' AND datname = 'elsewhere'});
-ok($row, 'names of databases');
+ok($row, 'the names of databases are right');
 ($row) =
   $observer->clients(q{application_name = 'grouped' AND usename = 'other'});
-ok($row, 'names of roles');
+ok($row, 'the names of roles are right');
 ($row) = $observer->clients(
 	q{application_name = 'grouped' AND client_addr = '127.0.0.1'});
 ok($row, 'addresses');
@@ -110,8 +110,8 @@ ok($sum, 'some sessions have ended');
 is($sum->{sessions}, 2, 'some live');
 is($sum->{$_}, $expected{$_}, "$_ of live and ended sessions")
   foreach @counts;
-is($sum->{requests}, 30, 'which are as many as were sent');
-cmp_ok($sum->{total_time}, '>=', $total, 'and all their time');
+is($sum->{requests}, 30, 'they have all requests that were sent');
+cmp_ok($sum->{total_time}, '>=', $total, 'they have all of their time');
 $_->finish foreach @living;
 $sum = $observer->ended('summed', 5);
 is($sum->{$_}, $expected{$_}, "$_ stays when all have ended") foreach @counts;
@@ -126,7 +126,7 @@ foreach my $number (1 .. 30)
 }
 $sum = $observer->ended('short', 30);
 is($sum->{requests}, 30, 'requests of sessions with one request');
-is($sum->{ended_sessions}, 30, 'and the sessions');
+is($sum->{ended_sessions}, 30, 'all sessions with one request are counted');
 
 # ---------------------------------------------------------------------------
 # application_name changes

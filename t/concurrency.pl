@@ -151,7 +151,7 @@ foreach (reap('sessions that come and go', @churners))
 	$requests += $counts[1];
 }
 cmp_ok($sessions, '>=', 50, 'sessions came and went');
-cmp_ok($_, '>=', 1, 'while the views were read')
+cmp_ok($_, '>=', 1, 'views were read meanwhile')
   foreach reap('readers', @readers);
 
 my $sum = $observer->ended('churn', $sessions);
@@ -266,7 +266,7 @@ my $lock = $observer->poll(
 like(
 	$lock // 'none',
 	qr/^pgnetlat_(reset|accumulate|clients|statements|history)$/,
-	'the lock that somebody waits for has a name that tells');
+	'a wait for our lock has the lock\'s name');
 $reader->cancel;
 $reader->until('Z');
 $_->finish foreach $reader, $blocked;
@@ -485,7 +485,7 @@ $requests = 0;
 $requests += $_ foreach reap('workers switched off and on', @workers);
 reap('watchers of switches', @watchers);
 $sum = $observer->ended('switched', 4);
-cmp_ok($sum->{requests}, '<=', $requests, 'what was off was not counted');
+cmp_ok($sum->{requests}, '<=', $requests, 'nothing was counted while it was off');
 ok( $observer->poll(
 		sub {
 			$observer->run('SELECT 1');
@@ -569,7 +569,7 @@ ok( $observer->poll(
 foreach my $view (@views)
 {
 	is($observer->error_of("SELECT * FROM $view"), '',
-		"after a crash: $view");
+		"after a crash: $view can be read");
 }
 unlike(
 	server_log($node, $offset),
@@ -607,7 +607,7 @@ ok( $observer->poll(
 		sub {
 			$observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1;
 		}),
-	'and none is left afterwards');
+	'no session is left afterwards');
 
 no_violations($observer);
 unlike(

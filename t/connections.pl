@@ -156,7 +156,7 @@ $cost =
   connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
 at_least($cost->{connect_auth_time},
 	500, 'a client that thinks in authentication');
-is($cost->{connect_round_trips}, 4, '... makes as many round trips');
+is($cost->{connect_round_trips}, 4, 'a client that thinks in authentication: as many round trips');
 
 $cost = connected(
 	'late',
@@ -169,7 +169,7 @@ $cost = connected(
 at_least($cost->{connect_time},
 	400, 'a client that is late with its start-up packet');
 cmp_ok($cost->{connect_auth_time},
-	'<', 400, '... which comes before authentication');
+	'<', 400, 'a late start-up packet comes before authentication');
 
 # catalogs that are locked after authentication
 {
@@ -198,7 +198,7 @@ cmp_ok($cost->{connect_auth_time},
 	$cost = cost_of('held');
 	at_least($cost->{connect_time}, $paused, 'a server that takes its time');
 	cmp_ok($cost->{connect_auth_time},
-		'<', $paused, '... but not in authentication');
+		'<', $paused, 'a server that takes its time: not in authentication');
 	$_->finish foreach $locker, $waiting;
 }
 
@@ -218,8 +218,8 @@ $cost = cost_of('own');
 is($own->{$_}, $cost->{$_}, "a session has its own $_")
   foreach
   qw(connect_time connect_round_trips connect_tls_time connect_auth_time);
-at_least($own->{connect_auth_time}, 500, '... with the client in it');
-cmp_ok($own->{total_time}, '>', 0, '... beside its account');
+at_least($own->{connect_auth_time}, 500, 'a session has its client');
+cmp_ok($own->{total_time}, '>', 0, 'the cost is not in the account');
 $session->finish;
 
 my ($histogram) = $observer->rows(
@@ -227,12 +227,12 @@ my ($histogram) = $observer->rows(
 	  WHERE application_name = 'own' AND metric = 'connect' AND le = '+Inf'});
 is($histogram->{count}, 1, 'a connection is in the histogram');
 cmp_ok(abs($histogram->{sum} - $cost->{connect_time}),
-	'<', 1e-6, '... with its time');
+	'<', 1e-6, 'the histogram has its time');
 
 cmp_ok(
 	cost("application_name = 'own'", q{pgnetlat_clients_last('15 min')})
 	  ->{connections},
-	'==', 1, 'and in a window that is long enough');
+	'==', 1, 'a long enough window has the connection');
 
 # with the session that asks: nobody else comes or goes
 sub sums_of_history
@@ -330,12 +330,12 @@ is( $observer->value(
 		   WHERE application_name = '(failed)' AND usename = 'scrammed'
 			 AND client_addr = '127.0.0.1' AND datname = 'postgres'}),
 	20,
-	'... and among the clients, where role and database exist');
+	'a wrong password: also in pgnetlat_clients, if role and database exist');
 ok( $observer->value(
 		q{SELECT first_failed < last_failed AND last_failed < clock_timestamp()
 			 AND last_failed > clock_timestamp() - interval '1 min'
 			FROM pgnetlat_failed_connections WHERE usename = 'scrammed'}),
-	'... and since when, and when last');
+	'a wrong password: first and last time');
 
 counted_as_failed(
 	2,
@@ -367,9 +367,9 @@ counted_as_failed(
 	1,
 	q{usename = 'nob??dy'},
 	sub { refused(qr/does not exist/, user => "nob\xff\xfedy"); },
-	'no such text');
+	'a name in another encoding');
 is($observer->value('SELECT count(*) FROM pgnetlat_clients'),
-	$rows, '... and is no client');
+	$rows, 'a name in another encoding: not in pgnetlat_clients');
 
 $observer->run('ALTER ROLE trusted CONNECTION LIMIT 0');
 counted_as_failed(
@@ -392,7 +392,7 @@ counted_as_failed(
 		$client->until('R');
 		$client->vanish;
 	},
-	'a client that hangs up');
+	'a client that disconnects');
 
 $observer->run(q{ALTER SYSTEM SET authentication_timeout = '5s'},
 	'SELECT pg_reload_conf()');
@@ -412,7 +412,7 @@ counted_as_failed(
 
 		$client->until('R');
 		is(scalar(() = $client->until_closed),
-			0, 'the server loses its patience, without a word');
+			0, 'the server\'s timeout ends the connection');
 	},
 	'a client that is silent');
 $observer->run('ALTER SYSTEM RESET authentication_timeout',
@@ -461,9 +461,9 @@ foreach my $catalog (qw(pg_database pg_authid))
 	connected('afterwards', tcp => 1, user => 'trusted');
 	my $after = cost('true');
 	is($after->{connections} - $before->{connections},
-		2, 'cancel requests are no connections');
+		2, 'cancel requests are not connections');
 	is(failures('true'), $failed,
-		'... and nobody who says nothing has failed');
+		'cancel requests are not failures');
 }
 
 # no matter how many names there are to be tried: those that failed most often
@@ -473,23 +473,23 @@ refused(qr/does not exist/, user => "away $_") foreach 1 .. 130;
 ok($observer->poll(sub { failures('true') == $all + 130 }),
 	'many roles: all are counted');
 cmp_ok($observer->value('SELECT count(*) FROM pgnetlat_failed_connections'),
-	'<=', 129, '... in as many rows as there may be');
+	'<=', 129, 'many roles: the table is full');
 cmp_ok(failures('usename IS NULL'),
-	'>=', 2, '... and those without a place are counted together');
-is(failures(q{usename = 'away 130'}), 1, '... not the latest');
+	'>=', 2, 'many roles: evicted ones are counted together');
+is(failures(q{usename = 'away 130'}), 1, 'many roles: the latest is not evicted');
 cmp_ok(failures($failed_of->('scrammed')),
-	'>', 20, '... nor the most frequent');
+	'>', 20, 'many roles: the most frequent is not evicted');
 counted_as_failed(
 	1,
 	$failed_of->('rejected'),
 	sub { refused(qr/rejects connection/, user => 'rejected'); },
-	'... beside those that have one');
+	'many roles: next to those with rows');
 
 $observer->run('CREATE ROLE plain LOGIN');
 is( PgNetlat::Client->connect($node, user => 'plain')
 	  ->value('SELECT count(*) FROM pgnetlat_failed_connections'),
 	0,
-	'what strangers have typed is not for everybody');
+	'not everybody may see the names');
 
 # ---------------------------------------------------------------------------
 # The end
@@ -506,7 +506,7 @@ $observer->await($uncounted->pid, sub { $_->{state} eq 'disabled' });
 is($observer->account($uncounted->pid)->{connect_round_trips},
 	2, 'a session that is not counted knows what its connection cost');
 is(cost("application_name = 'uncounted'")->{connections},
-	0, '... which is not counted');
+	0, 'a session that is not counted: not in the sums');
 $uncounted->finish;
 
 # everything is saved
@@ -515,7 +515,7 @@ my $saved = cost("application_name <> 'observer'");
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
 is_deeply(cost("application_name <> 'observer'"),
-	$saved, 'a restart keeps everything');
+	$saved, 'a restart keeps what is saved');
 $observer->value('SELECT pgnetlat_reset()');
 is(cost('true')->{connections} + failures('true'),
 	0, 'a reset forgets everything');
@@ -530,6 +530,6 @@ is( server_log($node) =~ /(PANIC|terminated by signal|TRAP|WARNING:)/
 	? $1
 	: '',
 	'',
-	'nothing went wrong in the server');
+	'no errors in the server\'s log');
 $node->stop;
 done_testing();
