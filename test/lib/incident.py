@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An incident on a private server, and what pgnetlat shows of it: the second half of scripts/demo.
 
-    incident.py [--keep] [--readme FILE] [--report FILE]
+    incident.py [--keep] [--nearer] [--readme FILE] [--report FILE]
 
 Six applications use one server.  Two are healthy.  One thinks while it holds a lock that
 others wait for, one sends a statement for each row of an earlier result, one is far away,
@@ -9,8 +9,9 @@ and one does not read its results.  As root, on a kernel with TUN devices, the f
 really is 20 ms away.
 
 "--readme" also puts the output into a page, between its lines <!-- incident: NAME --> and
-<!-- end -->; "--report" writes the page of pgnetlat_report() into a file; "--keep" leaves
-everything running until Enter is pressed.
+<!-- end -->; "--report" writes the page of pgnetlat_report() into a file; "--nearer"
+then does what the prediction is about, and compares; "--keep" leaves everything running
+until Enter is pressed.
 """
 
 import contextlib
@@ -28,6 +29,8 @@ from harness import postgres, program, workspace
 
 DURATION = 24                   # seconds until the queries are run
 FAR = 0.020                     # round trip of the far application, seconds
+NEARER = 0.0005                 # and of the one that the prediction is about
+MEASURED = 10                   # seconds, of a window, until that is compared
 
 TABLES = """
     CREATE TABLE stock AS SELECT id, 1000 AS amount FROM generate_series(1, 100) id;
@@ -80,24 +83,29 @@ SELECT application_name, round(throughput::numeric, 1) AS throughput,
   FROM pgnetlat_what_if(rtt => 0.5, duration => '20 s') WHERE application_name = 'mobile'""",
      "What would it be like if mobile were half a millisecond away?"),
 ]
+PREDICTION = """
+SELECT predicted_throughput, predicted_throughput_low, predicted_throughput_high
+  FROM pgnetlat_what_if(rtt => 0.5, duration => '20 s') WHERE application_name = 'mobile'"""
+THROUGHPUT = f"""
+SELECT 1000 * transactions / window_time, rtt FROM pgnetlat_clients_last('{MEASURED} s') WHERE application_name = 'mobile'"""
 WIDTH = 120
 
 
 @contextlib.contextmanager
 def laboratory():
-    """The server, and a function that starts a program near it or far away."""
+    """The server, a function that starts a program near it or far away, and the laboratory if there is one."""
     try:
         import lab as netlab
         with netlab.Lab(awake=False) as lab:
             lab.path(rtt=FAR)
             yield lab.server, lambda command, distance, **environment: lab.start(
-                "tun" if distance == "far" else "lo", command, environment=environment, start_new_session=True)
+                "tun" if distance == "far" else "lo", command, environment=environment, start_new_session=True), lab
     except workspace.Unavailable as reason:
         print(f"# nobody is far away: {reason}")
         with workspace.Workspace("incident") as space, \
                 postgres.Server(space, settings={"shared_preload_libraries": "pgnetlat"}).initialise() as server:
             yield server, lambda command, distance, **environment: space.start(
-                command, environment={**server.environment(), **environment}, start_new_session=True)
+                command, environment={**server.environment(), **environment}, start_new_session=True), None
 
 
 def ask(server, query):
@@ -119,6 +127,17 @@ def show(answers):
         print(f"\n-- {title}\n{query.strip()};\n\n{answers[name]}")
 
 
+def compare_nearer(server, lab):
+    """The prediction, and what comes of it."""
+    expected, low, high = map(float, server.sql(PREDICTION)[1])
+    lab.path(rtt=NEARER)
+    # a window is at most a third longer
+    time.sleep(MEASURED * 1.5)
+    found, rtt = map(float, server.sql(THROUGHPUT)[1])
+    print(f"\n{'ok  ' if low <= found <= high else 'MISS'} mobile at {rtt:.2f} ms: {found:.0f} transactions per second,"
+          f" predicted {expected:.0f} ({low:.0f} to {high:.0f}): {100 * (expected / found - 1):+.0f} %")
+
+
 def too_wide(answers):
     return [line for answer in answers.values() for line in answer.splitlines() if len(line) > WIDTH]
 
@@ -135,10 +154,11 @@ def write(page, answers):
 
 def main():
     options = program.parser(__doc__, "keep")
+    options.add_argument("--nearer", action="store_true")
     options.add_argument("--readme", type=pathlib.Path)
     options.add_argument("--report", type=pathlib.Path)
     options = options.parse_args()
-    with laboratory() as (server, start):
+    with laboratory() as (server, start, lab):
         roles = sorted({name for name, *_ in APPLICATIONS})
         server.sql("ALTER SYSTEM SET pgnetlat.history_interval = '1s'", "SELECT pg_reload_conf()",
                    "CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
@@ -155,6 +175,8 @@ def main():
         if options.report:
             options.report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
             print(f"\nThe same as a page, for a browser: {options.report}")
+        if options.nearer and lab:
+            compare_nearer(server, lab)
         if options.keep:
             environment = server.environment()
             print(f"\nTo look around: psql -h {environment['PGHOST']} -p {environment['PGPORT']}"
