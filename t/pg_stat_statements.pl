@@ -79,14 +79,14 @@ sub texts
 restart_with('pgnetlat');
 like(
 	texts($observer),
-	qr/^queryid -?\d+ \(CREATE EXTENSION pg_stat_statements shows its text\)$/,
-	'without pg_stat_statements, the identifier and a hint');
+	qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
+	'without pg_stat_statements, the identifier');
 
 $observer->run('CREATE SCHEMA elsewhere',
 	'CREATE EXTENSION pg_stat_statements SCHEMA elsewhere');
 like(
 	texts($observer),
-	qr/^queryid -?\d+ \(pg_stat_statements is not in shared_preload_libraries\)$/,
+	qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
 	'likewise where it is not preloaded');
 
 # each in front of the other
@@ -126,11 +126,11 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 			sub {
 				$plain->value(
 					q{SELECT DISTINCT query FROM pgnetlat_top_statements(NULL)
-					  WHERE role = 'plain' AND query LIKE '%needs privileges%'}
+					  WHERE role = 'plain' AND query LIKE '%shows no text%'}
 				) ? 't' : undef;
 			}),
 		't',
-		"$libraries: a hint where texts are out of reach");
+		"$libraries: the identifier where texts are out of reach");
 	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
 		'', "$libraries: works where texts are out of reach");
 	$observer->run('GRANT USAGE ON SCHEMA elsewhere TO plain');
@@ -155,7 +155,7 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 	$observer->run('SELECT elsewhere.pg_stat_statements_reset()');
 	like(
 		texts($observer),
-		qr/^queryid -?\d+ \(pg_stat_statements has no text for it\)$/,
+		qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
 		"$libraries: nor a text that was forgotten");
 }
 
@@ -169,7 +169,7 @@ is( $observer->value(
 	0,
 	'or none');
 is( $observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
-	'max_rows must not be negative',
+	'LIMIT must not be negative',
 	'but not less');
 
 # Operators of somebody else, which fit better or come first.

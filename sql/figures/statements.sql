@@ -71,9 +71,38 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times since stats_since, which was window_time milliseconds ago; the parts of exec_time are NULL';
 
--- Statements for people: names instead of OIDs, rounded figures, and the text if
--- pg_stat_statements is in this database.  It may be in any schema, so the query is built
--- here, with qualified names, since the caller's search_path is not to be trusted.
+-- pg_stat_statements may live in any schema, or nowhere, so the query is put together here,
+-- with qualified names: the caller's search_path is not ours.
+CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
+RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 10000
+AS $$
+DECLARE
+	texts text;
+	found_text text;
+BEGIN
+	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
+	  FROM pg_catalog.pg_extension e
+	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+	   AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL;
+	IF texts IS NOT NULL THEN
+		EXECUTE pg_catalog.format(
+			'SELECT pg_catalog.min(s.query) FROM %s s
+			  WHERE s.userid OPERATOR(pg_catalog.=) $1 AND s.dbid OPERATOR(pg_catalog.=) $2
+				AND s.queryid OPERATOR(pg_catalog.=) $3', texts)
+		   INTO found_text USING userid, dbid, queryid;
+	END IF;
+	RETURN found_text;
+EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
+	RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS
+	'the text of a statement where pg_stat_statements has it and the caller may read it; NULL elsewhere';
+
+-- Statements for people: names instead of OIDs, rounded figures, and texts.
 CREATE FUNCTION pgnetlat_top_statements(
 	IN max_rows integer DEFAULT 20,
 	OUT database name,
@@ -87,72 +116,22 @@ CREATE FUNCTION pgnetlat_top_statements(
 	OUT client_time double precision,
 	OUT query text)
 RETURNS SETOF record
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
-AS $$
-DECLARE
-	pgss text;
-	hint text;
-	own  text;
-BEGIN
-	IF max_rows OPERATOR(pg_catalog.<) 0 THEN
-		RAISE EXCEPTION 'max_rows must not be negative'
-			USING ERRCODE = 'invalid_parameter_value',
-				  HINT = 'Use NULL for all rows.';
-	END IF;
-	SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.pg_settings g
-								  WHERE g.name OPERATOR(pg_catalog.=) 'pg_stat_statements.max')
-				THEN 'pg_stat_statements is not in shared_preload_libraries'
-				WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-					 OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
-					 OR EXISTS (SELECT FROM pg_catalog.pg_proc p
-								 WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid
-								   AND p.proname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-								   AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))
-				THEN 'its text needs privileges on pg_stat_statements' END,
-		   pg_catalog.format('%I.pg_stat_statements', n.nspname)
-	  INTO hint, pgss
-	  FROM pg_catalog.pg_extension e
-	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
-	  JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
-		   AND c.relname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements';
-	IF pgss IS NULL THEN
-		hint := 'CREATE EXTENSION pg_stat_statements shows its text';
-	END IF;
-	SELECT pg_catalog.format('%I.pgnetlat_statements', n.nspname) INTO own
-	  FROM pg_catalog.pg_extension e
-	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
-	 WHERE e.extname OPERATOR(pg_catalog.=) 'pgnetlat';
-
-	RETURN QUERY EXECUTE pg_catalog.format(
-		'SELECT d.datname,
-				CASE WHEN s.userid IS NOT NULL THEN pg_catalog.pg_get_userbyid(s.userid) END,
-				s.queryid, s.calls, s.repeats,
-				pg_catalog.round(s.exec_time::pg_catalog.numeric, 1)::pg_catalog.float8,
-				pg_catalog.round(s.send_time::pg_catalog.numeric, 1)::pg_catalog.float8,
-				pg_catalog.round(s.network_time::pg_catalog.numeric, 1)::pg_catalog.float8,
-				pg_catalog.round(s.client_time::pg_catalog.numeric, 1)::pg_catalog.float8,
-				CASE WHEN s.calls IS NULL THEN NULL
-					 WHEN s.userid IS NULL THEN ''(evicted statements)''
-					 WHEN s.queryid IS NULL THEN ''(without query identifier)''
-					 ELSE coalesce(pg_catalog.regexp_replace(%s, ''[[:space:]]+'', '' '', ''g''),
-								   pg_catalog.concat(''queryid '', s.queryid, '' ('', $2, '')'')) END
-		   FROM (SELECT * FROM %s o
-				  ORDER BY o.network_time OPERATOR(pg_catalog.+) o.send_time DESC NULLS LAST, o.queryid
-				  LIMIT $1) s
-		   LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid
-		  ORDER BY s.network_time OPERATOR(pg_catalog.+) s.send_time DESC NULLS LAST, s.queryid',
-		CASE WHEN hint IS NOT NULL THEN 'NULL::pg_catalog.text'
-			 ELSE pg_catalog.format(
-				'(SELECT pg_catalog.min(q.query) FROM %s q
-				   WHERE q.userid OPERATOR(pg_catalog.=) s.userid
-					 AND q.dbid OPERATOR(pg_catalog.=) s.dbid
-					 AND q.queryid OPERATOR(pg_catalog.=) s.queryid)',
-				pgss)
-		END, own)
-	USING max_rows, coalesce(hint, 'pg_stat_statements has no text for it');
-END
-$$;
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
+BEGIN ATOMIC
+	SELECT d.datname, CASE WHEN s.userid IS NOT NULL THEN pg_get_userbyid(s.userid) END, s.queryid, s.calls, s.repeats,
+		   round(s.exec_time::numeric, 1)::float8, round(s.send_time::numeric, 1)::float8,
+		   round(s.network_time::numeric, 1)::float8, round(s.client_time::numeric, 1)::float8,
+		   CASE WHEN s.calls IS NULL THEN NULL
+				WHEN s.userid IS NULL THEN '(evicted statements)'
+				WHEN s.queryid IS NULL THEN '(without query identifier)'
+				ELSE coalesce(regexp_replace(pgnetlat_query_text(s.userid, s.dbid, s.queryid), '[[:space:]]+', ' ', 'g'),
+							  concat('queryid ', s.queryid, ' (pg_stat_statements shows no text for it)')) END
+	  FROM (SELECT * FROM pgnetlat_statements() o
+			 ORDER BY o.network_time + o.send_time DESC NULLS LAST, o.queryid
+			 LIMIT max_rows) s
+	  LEFT JOIN pg_database d ON d.oid = s.dbid
+	 ORDER BY s.network_time + s.send_time DESC NULLS LAST, s.queryid;
+END;
 
 COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
 	'for interactive use: the statements with the most network and send time, NULL for all; columns as in the view of this name';
@@ -171,6 +150,6 @@ COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: time in it
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
 COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
-COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier and what would show the text; NULL where the caller may not see the statement';
+COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier; NULL where the caller may not see the statement';
 
 GRANT SELECT ON pgnetlat_statements, pgnetlat_top_statements TO PUBLIC;

@@ -151,36 +151,7 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT CASE WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
 		  FROM btrim(regexp_replace(left(pgnetlat_legible(query), 500), '[[:space:][:cntrl:]]+', ' ', 'g')) AS line);
 
--- A statement's text where pg_stat_statements has it and the caller may read it.
-CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
-RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 10000
-AS $$
-DECLARE
-	texts text;
-	found_text text;
-BEGIN
-	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
-	  FROM pg_catalog.pg_extension e
-	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
-	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
-	   AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL;
-	IF texts IS NOT NULL THEN
-		EXECUTE pg_catalog.format(
-			'SELECT pg_catalog.min(s.query) FROM %s s
-			  WHERE s.userid OPERATOR(pg_catalog.=) $1 AND s.dbid OPERATOR(pg_catalog.=) $2
-				AND s.queryid OPERATOR(pg_catalog.=) $3', texts)
-		   INTO found_text USING userid, dbid, queryid;
-	END IF;
-	RETURN found_text;
-EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
-	RETURN NULL;
-END
-$$;
-
 COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure with about three digits, for sentences';
 COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part of a whole';
 COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'internal: number with its noun';
 COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line';
-COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS
-	'the text of a statement where pg_stat_statements has it and the caller may read it; NULL elsewhere';
