@@ -76,7 +76,7 @@ is( join(' ', map { $_->{rows} } @records[ 0 .. 9 ]),
 is(join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
 	'ITTTEIIIII', 'transaction status after each');
 is(join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
-	'fffffffftt', 'which of them were pipelined');
+	'0000000011', 'which of them were pipelined');
 is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
 	0, 'statements have their identifiers');
 is( $records[7]{queryid},

@@ -166,12 +166,6 @@ row_null_rest(RowBuilder *row)
 }
 
 void
-row_bool(RowBuilder *row, const char *column, bool value)
-{
-	row_datum(row, column, BoolGetDatum(value));
-}
-
-void
 row_char(RowBuilder *row, const char *column, char value)
 {
 	if (value == '\0')

@@ -40,7 +40,6 @@ extern void row_datum(RowBuilder *row, const char *column, Datum value);
 extern void row_null(RowBuilder *row, const char *column);
 extern void row_null_last(RowBuilder *row, int columns);
 extern void row_null_rest(RowBuilder *row);
-extern void row_bool(RowBuilder *row, const char *column, bool value);
 extern void row_char(RowBuilder *row, const char *column, char value);
 extern void row_int32(RowBuilder *row, const char *column, int32 value);
 extern void row_int64(RowBuilder *row, const char *column, int64 value);

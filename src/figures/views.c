@@ -312,7 +312,7 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 	row_int64(row, "rows", exchange->rows);
 	row_int64(row, "bytes_sent", exchange->bytes);
 	row_char(row, "xact_status", exchange->xact_status);
-	row_bool(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
+	row_int64(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
 	row_emit(row);
 }
 
