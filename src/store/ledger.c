@@ -180,8 +180,9 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 		return;
 	ledger->phase = LEDGER_WAITING;
 	ledger->exchange_number++;	/* samples from before are of another wait */
-	ledger->since = now;
+	/* a reset may have come after "now" */
 	ledger->counted_from = max64(ledger->counted_from, now);
+	ledger->since = ledger->counted_from;
 	ledger->wait = *terms;
 	ledger->counts = false;
 	ledger->local = local;

@@ -303,6 +303,14 @@ test_reset(void)
 	ledger_reset(&ledger, 5000 * MS);
 	exchange(&ledger, 5100 * MS, 5101 * MS, 5101 * MS, &local);
 	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle");
+
+	/* one that comes while the session begins */
+	memset(&ledger, 0, sizeof(ledger));
+	ledger_reset(&ledger, 20 * MS);
+	ledger_start(&ledger, 10 * MS, true, &local);
+	CHECK(ledger_wait_is_plain(&ledger, 25 * MS), "the first wait begins with it");
+	(void) ledger_wait_end_plain(&ledger, 25 * MS);
+	CHECK_EQUAL(ledger.totals.client, 5 * MS, "nothing before it counts");
 }
 
 static void
