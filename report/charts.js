@@ -20,17 +20,17 @@ const byId = (id) => document.getElementById(id);
 
 // Figures for eyes: three digits or so.
 function figure(x) {
-  if (x === null || x === undefined) return '–';
+  if (x === null || x === undefined) return '\u2013';
   const size = Math.abs(x);
   if (size >= 10000) return Math.round(x).toLocaleString('en-US');
   if (size >= 99.5 || Number.isInteger(x)) return String(Math.round(x));
   if (size >= 9.95) return x.toFixed(1);
-  return size < 0.005 ? '0' : x.toFixed(2).replace(/\.?0+$/, '');
+  return size < 0.005 ? '< 0.01' : x.toFixed(2).replace(/\.?0+$/, '');
 }
-const sessions = (x) => (x === null || x === undefined ? '–' : x < 9.95 ? x.toFixed(1) : String(Math.round(x)));
-const percent = (x) => (x === null || x === undefined ? '–' : x > 0 && x < 0.005 ? '< 1 %' : `${Math.round(100 * x)} %`);
+const sessions = (x) => (x === null || x === undefined ? '\u2013' : x < 9.95 ? x.toFixed(1) : String(Math.round(x)));
+const percent = (x) => (x === null || x === undefined ? '\u2013' : x > 0 && x < 0.005 ? '< 1 %' : `${Math.round(100 * x)} %`);
 function duration(ms) {
-  if (ms === null || ms === undefined) return '–';
+  if (ms === null || ms === undefined) return '\u2013';
   for (const [unit, size, next] of [['ms', 1, 1000], ['s', 1000, 100000], ['min', 60000, 6000000], ['h', 3600000, 360000000]]) {
     if (ms < next) return `${figure(ms / size)} ${unit}`;
   }
@@ -42,13 +42,19 @@ const clock = (date, seconds) => date.toLocaleTimeString('en-GB', seconds ? {} :
 
 // A table: columns are [heading, class]; rows are lists of cells, of which the first is the row's heading.
 function table(caption, columns, rows, kind = '') {
-  return el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+  const place = el('div', { class: 'scroll', role: 'region', 'aria-label': caption },
     el('table', { class: kind },
       el('caption', {}, caption),
       el('thead', {}, el('tr', {}, columns.map(([name, type]) => el('th', { scope: 'col', class: type }, name)))),
       el('tbody', {}, rows.map((row) => el('tr', {}, row.map((cell, i) => (i === 0
         ? el('th', { scope: 'row' }, cell)
         : el('td', { class: columns[i][1], 'data-name': columns[i][0] }, cell))))))));
+  // where it has to be scrolled, a keyboard must be able to
+  new ResizeObserver(() => {
+    if (place.scrollWidth > place.clientWidth) place.setAttribute('tabindex', 0);
+    else place.removeAttribute('tabindex');
+  }).observe(place);
+  return place;
 }
 
 // A bar of parts; each is { name, color, value }.  "whole" is the length of the track.
@@ -58,6 +64,7 @@ function stacked(parts, whole, unit, big = false) {
   const said = shown.filter((part) => part.value >= sum / 100).map((part) => `${part.name} ${percent(part.value / sum)}`).join(', ');
   return el('div', { class: big ? 'bar-track big' : 'bar-track', role: 'img', 'aria-label': said || 'nothing' },
     shown.map((part) => el('i', {
+      class: part.color,
       title: `${part.name}: ${percent(part.value / sum)}, ${unit(part.value)}`,
       css: { width: `${100 * part.value / whole}%`, background: `var(--${part.color})` },
     }, big && part.value / whole > 0.12 ? part.name : '')));
@@ -78,8 +85,8 @@ function fitted(text, width, font = '12px system-ui, sans-serif') {
   measure.font = font;
   if (measure.measureText(text).width <= width) return text;
   let end = text.length;
-  while (end > 0 && measure.measureText(`${text.slice(0, end)}…`).width > width) end -= 1;
-  return `${text.slice(0, end)}…`;
+  while (end > 0 && measure.measureText(`${text.slice(0, end)}\u2026`).width > width) end -= 1;
+  return `${text.slice(0, end)}\u2026`;
 }
 
 // A picture of its place's width, drawn again when that changes.
@@ -121,7 +128,7 @@ function columnsOverTime(place, columns, label, unit) {
         base += part.value;
       }
     }
-    const labels = Math.max(Math.min(Math.floor(width / 110), 7), 2);
+    const labels = Math.max(Math.min(Math.floor(width / 110), 7, Math.floor(span / 1000)), 2);
     for (let i = 0; i < labels; i += 1) {
       const at = new Date(start + span * i / (labels - 1));
       children.push(draw('text', { x: x(at), y: height - 6, 'text-anchor': i === 0 ? 'start' : i === labels - 1 ? 'end' : 'middle' }, clock(at, span < 1800000)));
@@ -150,7 +157,7 @@ function histogram(place, buckets, mark, label) {
       if (at < free || at > width - 4 && at < width - 1) continue;
       const end = at > width - 24;
       children.push(draw('text', { x: at, y: height - 6, 'text-anchor': at < 20 ? 'start' : end ? 'end' : 'middle' }, duration(bound)));
-      free = at + 62;
+      free = at + (at < 20 ? 88 : 62);
     }
     if (mark) {
       const right = x(mark) > width / 2;

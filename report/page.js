@@ -18,7 +18,7 @@
     { name: 'I/O', color: 'io', of: (a) => a.exec_io_time, says: 'the server reads or writes files' },
     { name: 'locks', color: 'locks', of: (a) => a.exec_lock_time, says: 'it waits for a lock that another session holds' },
     { name: 'replication', color: 'replication', of: (a) => a.exec_replication_time, says: 'it waits for a standby to confirm' },
-    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server, as that one’s client' },
+    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server, as that one\u2019s client' },
     { name: 'run queue', color: 'queue', of: (a) => queuedInExec(a) + (a.run_queue_wait_time ?? 0), says: 'it is ready to work, but all processors are taken' },
     { name: 'other waits', color: 'other', of: (a) => a.exec_other_time, says: 'it waits for something else inside the server' },
     { name: 'network', color: 'network', of: (a) => a.network_time + a.send_blocked_time - a.send_client_time, says: 'bytes are under way: round trips, and answers that the path takes time for' },
@@ -43,7 +43,7 @@
   const SAYS = {
     'holds up others': 'holds locks that others wait for',
     'held up by others': 'waits for locks that others hold',
-    'lock contention': 'has sessions that wait for each other’s locks',
+    'lock contention': 'has sessions that wait for each other\u2019s locks',
     'hidden path': 'has a network path behind a proxy that the server cannot see',
     'idle in transaction': 'leaves its transactions open while the application does something else',
     'repeated statement': 'runs again and again, a round trip for each row, where one statement would do',
@@ -82,12 +82,12 @@
       const fine = data.findings[0];
       headline.textContent = fine?.verdict === 'no problem found' || !fine ? 'No problem found.' : `${sentence({ ...fine, subject: subjectText(fine) })}.`;
       cost.textContent = fine?.evidence ?? '';
-      byId('headline').closest('section').classList.add('fine');
+      headline.closest('section').classList.add(fine?.verdict === 'not visible' ? 'unsure' : 'fine');
     }
     byId('about').append(
-      `${report.cluster ?? `database ${report.database}`} · last ${duration(report.window_time)} before `,
+      `${report.cluster ?? `database ${report.database}`} \u00b7 last ${duration(report.window_time)} before `,
       el('time', { datetime: report.at }, moment(report.at).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'short' })),
-      ` · PostgreSQL ${report.server_version.split(' ')[0]}`);
+      ` \u00b7 PostgreSQL ${report.server_version.split(' ')[0]}`);
     document.title = `pgnetlat: ${headline.textContent}`;
     byId('contents').append(...[...document.querySelectorAll('h2')].map((h) => el('li', {}, el('a', { href: `#${h.id}` }, h.textContent))));
     overall();
@@ -103,9 +103,9 @@
       el('dl', { class: 'figures' },
         line('Busy', sessions(busy), 'sessions on average'),
         line('Requests', figure(requests), 'per second'),
-        line('Server', sum ? percent(share(SERVER.map((p) => p.name))) : '–', 'of busy time'),
-        line('Network', sum ? percent(share(['network'])) : '–', 'of busy time'),
-        line('Client', sum ? percent(share(['client'])) : '–', 'of busy time')),
+        line('Server', sum ? percent(share(SERVER.map((p) => p.name))) : '\u2013', 'of busy time'),
+        line('Network', sum ? percent(share(['network'])) : '\u2013', 'of busy time'),
+        line('Client', sum ? percent(share(['client'])) : '\u2013', 'of busy time')),
       sum ? stacked(all, sum, inSessions, true) : null);
   }
 
@@ -113,7 +113,7 @@
     const list = [];
     if (!report.sees_all) list.push(`The role ${report.role} sees its own sessions only; a member of pg_read_all_stats sees all.`);
     if (info.sampler_pid === null) list.push('The sampler is down: what execution consists of, locks and history are not up to date.');
-    if (info.sampler_errors > 0) list.push(`The sampler has had ${count(info.sampler_errors, 'error', 'errors')}: see the server’s log.`);
+    if (info.sampler_errors > 0) list.push(`The sampler has had ${count(info.sampler_errors, 'error', 'errors')}: see the server\u2019s log.`);
     if (setting('pgnetlat.enabled') === 'off') list.push('pgnetlat.enabled is off: nothing is measured.');
     byId('warnings').append(...list.map((text) => el('li', {}, text)));
   }
@@ -156,7 +156,7 @@
         report.client_groups > groups.length ? ` ${count(report.client_groups - groups.length, 'group is', 'groups are')} not shown, being idle, hidden or small.` : ''));
     };
     const option = (value, text, checked) => el('label', {}, el('input', { type: 'radio', name: 'scale', value, checked }), ` ${text}`);
-    byId('scale').append(option('sessions', 'time in sessions: long bars matter most', true), option('share', 'shares of each group’s own time', false));
+    byId('scale').append(option('sessions', 'time in sessions: long bars matter most', true), option('share', 'shares of each group\u2019s own time', false));
     byId('scale').addEventListener('change', (event) => show(event.target.value === 'share'));
     show(false);
   }
@@ -201,7 +201,7 @@
     const nodes = new Map(data.waiting.map((s) => [s.pid, {
       s,
       title: s.pid === 0 ? 'a prepared transaction' : `${appOf(s)}, pid ${s.pid}`,
-      text: [s.state ? `${STATES[s.state] ?? s.state} for ${duration(s.age)}` : s.backend_type, s.query].filter(Boolean).join(' · '),
+      text: [s.state ? `${STATES[s.state] ?? s.state} for ${duration(s.age)}` : s.backend_type, s.query].filter(Boolean).join(' \u00b7 '),
       children: [],
     }]));
     const roots = [];
@@ -222,7 +222,14 @@
     trees(place, roots, waits);
     place.append(el('details', {}, el('summary', {}, 'The same as a table'),
       table('Sessions that wait for locks, and those that hold them', [['Session', ''], ['waits for', 'n'], ['state', ''], ['since', 'n'], ['query', 'text']],
-        [...nodes.values()].map((n) => [n.title, n.s.blocked_by === null ? '–' : `pid ${n.parent ?? n.s.blocked_by}`, STATES[n.s.state] ?? n.s.state ?? n.s.backend_type, duration(n.s.age), n.s.query]))));
+        [...nodes.values()].map((n) => [n.title, n.s.blocked_by === null ? '\u2013' : `pid ${n.parent ?? n.s.blocked_by}`, STATES[n.s.state] ?? n.s.state ?? n.s.backend_type, duration(n.s.age), n.s.query]))));
+  }
+
+  function now() {
+    if (data.now.length === 0) return;
+    byId('now').append(el('details', {}, el('summary', {}, `All sessions that were not idle at this moment: ${data.now.filter((n) => n.pid !== null).length}`),
+      table('Sessions that were not idle, those that hold up others first', [['Client', ''], ['pid', 'n'], ['state', ''], ['requests/s', 'n'], ['round trip', 'n'], ['doing', 'text']],
+        data.now.map((n) => [n.client ?? '', n.pid ?? '', n.state ?? '', n.pid === null ? '' : figure(n.rate), n.pid === null ? '' : duration(n.rtt), n.doing]))));
   }
 
   function blockers() {
@@ -244,7 +251,7 @@
 
   const METRICS = [
     ['wait', 'Waits between two requests', 'waits'], ['request', 'Requests, from the first byte read to the last byte sent', 'requests'],
-    ['client', 'The client’s part of the waits', 'waits'], ['rtt', 'Round trips', 'measurements'], ['connect', 'Setting up a connection', 'connections']];
+    ['client', 'The client\u2019s part of the waits', 'waits'], ['rtt', 'Round trips', 'measurements'], ['connect', 'Setting up a connection', 'connections']];
 
   function histograms() {
     const select = byId('metric'), place = byId('histograms');
@@ -290,7 +297,8 @@
       rows.filter((s) => s.time >= most / 1000).map((s) => [[el('span', { class: 'mono' }, s.query ?? `query identifier ${s.queryid}`), ' ', repeats(s) || found(s) ? el('span', { class: 'tag bad' }, 'N+1') : null,
         el('small', {}, `${s.usename ?? 'a dropped role'} in ${s.datname ?? 'a dropped database'}`)],
       stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(s) })), most, duration),
-      figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '–']), 'stack statements'));
+      figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '\u2013']), 'stack statements'),
+    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'The text of a statement is shown where pg_stat_statements has it, or a session has just executed it.') : '');
   }
 
   // --- connections ---------------------------------------------------------------------------
@@ -326,7 +334,7 @@
     } else place.append(el('p', { class: 'note' }, `Nobody connected in the last ${duration(report.window_time)}.`));
     if (data.failed_connections.length) {
       place.append(table('Connections that failed, since statistics were reset', [['Role', ''], ['database', ''], ['from', ''], ['failed', 'n'], ['last', 'n']],
-        data.failed_connections.map((f) => [f.usename ?? '–', f.datname ?? '–', placeOf(f), figure(f.failed_connections), clock(moment(f.last_failed), true)])));
+        data.failed_connections.map((f) => [f.usename ?? '\u2013', f.datname ?? '\u2013', placeOf(f), figure(f.failed_connections), clock(moment(f.last_failed), true)])));
     }
   }
 
@@ -391,7 +399,7 @@
       answer.replaceChildren(...(p === null ? ['Nothing can be predicted for these clients.'] : !changed
         ? [`${appOf(group)} gets ${figure(throughput())} transactions per second done, each in ${duration(group.transaction_time)}. Move a slider.`]
         : ['', el('strong', {}, `${figure(p.throughput)} transactions per second`), ` instead of ${figure(throughput())} (between ${figure(p.throughput_low)} and ${figure(p.throughput_high)}), each in ${duration(p.predicted_time)} instead of ${duration(group.transaction_time)}: `,
-          el('strong', {}, `× ${figure(p.throughput / throughput())}`), '.']));
+          el('strong', {}, `\u00d7 ${figure(p.throughput / throughput())}`), '.']));
       answer.dataset.throughput = p?.throughput ?? '';
       again();
     };
@@ -429,7 +437,7 @@
     const row = (s) => [s.name, el('span', { class: s.is_default ? '' : 'changed' }, s.value === '' ? '(empty)' : s.value), s.short_desc];
     byId('settings').append(el('details', {}, el('summary', {}, 'All settings'),
       table('Settings; bold: not the default', [['Setting', ''], ['value', ''], ['', 'text']], data.settings.map(row), 'settings')));
-    byId('footer').append(el('p', {}, `pgnetlat ${info.version} · made by `, el('code', {}, 'SELECT pgnetlat_report()'), ` as ${report.role} · the figures are in this file as JSON, and from `, el('code', {}, 'pgnetlat_report_data()'), '.'));
+    byId('footer').append(el('p', {}, `pgnetlat ${info.version} \u00b7 made by `, el('code', {}, 'SELECT pgnetlat_report()'), ` as ${report.role} \u00b7 the figures are in this file as JSON, and from `, el('code', {}, 'pgnetlat_report_data()'), '.'));
   }
 
   summary();
@@ -439,6 +447,7 @@
   clients();
   history();
   waiting();
+  now();
   blockers();
   histograms();
   statements();

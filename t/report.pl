@@ -120,6 +120,8 @@ like(encode_json($data), qr/pg_advisory_xact_lock/, 'which monitor does');
 
 my $empty = answer('plain', 'pgnetlat_report_page()');
 cmp_ok(length $empty, '<', $limit, 'the page without data is small');
+unlike($empty, qr/[^\t\n -~]/,
+	'and of ASCII, which is the same in every encoding');
 is(() = $empty =~ /\@data\@/g, 1, 'it has one place for data');
 unlike($empty, qr/^\@include/m, 'and all files that it includes');
 unlike(

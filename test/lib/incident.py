@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An incident on a private server, and what pgnetlat shows of it: the second half of scripts/demo.
 
-    incident.py [--keep] [--nearer] [--readme FILE] [--report FILE]
+    incident.py [--keep] [--nearer] [--readme FILE] [--report FILE [--picture FILE]]
 
 Six applications use one server.  Two are healthy.  One thinks while it holds a lock that
 others wait for, one sends a statement for each row of an earlier result, one is far away,
@@ -9,14 +9,15 @@ and one does not read its results.  As root, on a kernel with TUN devices, the f
 really is 20 ms away.
 
 "--readme" also puts the output into a page, between its lines <!-- incident: NAME --> and
-<!-- end -->; "--report" writes the page of pgnetlat_report() into a file; "--nearer"
-then does what the prediction is about, and compares; "--keep" leaves everything running
-until Enter is pressed.
+<!-- end -->; "--report" writes the page of pgnetlat_report() into a file, and "--picture" a
+picture of its top; "--nearer" then does what the prediction is about, and compares; "--keep"
+leaves everything running until Enter is pressed.
 """
 
 import contextlib
 import pathlib
 import re
+import subprocess
 import sys
 import textwrap
 import time
@@ -157,6 +158,7 @@ def main():
     options.add_argument("--nearer", action="store_true")
     options.add_argument("--readme", type=pathlib.Path)
     options.add_argument("--report", type=pathlib.Path)
+    options.add_argument("--picture", type=pathlib.Path)
     options = options.parse_args()
     with laboratory() as (server, start, lab):
         roles = sorted({name for name, *_ in APPLICATIONS})
@@ -175,6 +177,8 @@ def main():
         if options.report:
             options.report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
             print(f"\nThe same as a page, for a browser: {options.report}")
+        if options.report and options.picture:
+            subprocess.run([HERE.parent / "report" / "run", "--page", options.report, "--picture", options.picture], check=True)
         if options.nearer and lab:
             compare_nearer(server, lab)
         if options.keep:
