@@ -428,6 +428,8 @@
       'The round trip is the shortest that the kernel saw in the last minutes, to whoever has connected: behind a proxy or a load balancer, to that one.',
       `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'processor', 'processors')}, max_connections ${setting('max_connections')}.`,
     ];
+    const changed = data.settings.filter((s) => s.ours && !s.is_default).map((s) => `${s.name} = ${s.value || "''"}`);
+    list.push(changed.length ? `Not at their defaults: ${changed.join(', ')}.` : 'All settings of pgnetlat are at their defaults.');
     if (report.hidden_groups > 0) list.push(`${count(report.hidden_groups, 'client group is', 'client groups are')} hidden from the role ${report.role}.`);
     for (const [what, evicted, max] of [['client groups', info.clients_evicted, 'max_clients'], ['statements', info.statements_evicted, 'max_statements'], ['holders of locks', info.blockers_evicted, 'max_blockers']]) {
       if (evicted > 0) list.push(`${figure(evicted)} ${what} were evicted, because their table was full: raise pgnetlat.${max}.`);
