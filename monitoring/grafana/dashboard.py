@@ -13,6 +13,7 @@ dashboard works without them.
 """
 
 import pathlib
+import re
 import sys
 
 from grafana_foundation_sdk.builders import common as common_builders
@@ -100,9 +101,9 @@ def queries(panel, targets, instant=False):
     return panel
 
 
-def graph(title, description, unit, targets, width=12, stacked=False, colours=None, axis=None):
+def graph(title, description, unit, targets, width=12, stacked=False, colours=None, axis=None, height=8):
     panel = (timeseries.Panel().title(title).description(description).unit(unit).min(0)
-             .height(8).span(width).fill_opacity(60 if stacked else 10).line_width(1)
+             .height(height).span(width).fill_opacity(60 if stacked else 10).line_width(1)
              .show_points(common.VisibilityMode.NEVER)
              .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI)
                       .sort(common.SortOrder.DESCENDING))
@@ -118,18 +119,20 @@ def graph(title, description, unit, targets, width=12, stacked=False, colours=No
     return queries(panel, targets)
 
 
-def number(title, description, unit, targets, width=6, thresholds=((None, 'text'),), height=5):
+def number(title, description, unit, targets, width=6, thresholds=((None, 'text'),), height=5,
+           text_mode=common.BigValueTextMode.AUTO):
     steps = [models.Threshold(value=value, color=colour) for value, colour in thresholds]
     panel = (stat.Panel().title(title).description(description).unit(unit).height(height).span(width)
              .color_mode(common.BigValueColorMode.VALUE).graph_mode(common.BigValueGraphMode.AREA)
+             .text_mode(text_mode)
              .reduce_options(common_builders.ReduceDataOptions().calcs(['lastNotNull']))
              .thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)))
     return queries(panel, targets)
 
 
-def listing(title, description, unit, targets, units, hidden=(), width=24):
+def listing(title, description, unit, targets, units, hidden=(), width=24, height=9):
     """One row per label tuple, one column per query; "units" by query."""
-    panel = (table.Panel().title(title).description(description).unit(unit).height(9).span(width))
+    panel = (table.Panel().title(title).description(description).unit(unit).height(height).span(width))
     queries(panel, targets, instant=True)
     for index, (name, column_unit) in enumerate(units):
         panel.override_by_name(f'Value #{chr(ord("A") + index)}', [
@@ -163,15 +166,28 @@ def fold(panels):
     return result
 
 
-def link(panel, title, url):
-    """From a row's label to the same dashboard, narrowed to it."""
-    panel.override_by_name(title, [models.DynamicConfigValue(
-        'links', [{'title': f'Only this {title}', 'url': url}])])
+def link(panel, label, links):
+    """From a row's label; "links" are (title, URL) each."""
+    panel.override_by_name(label, [models.DynamicConfigValue(
+        'links', [{'title': title, 'url': url} for title, url in links])])
     return panel
 
 
-def narrowed(variable, label):
-    return f'/d/pgnetlat?${{__url_time_range}}&var-{variable}=${{__data.fields.{label}}}'
+def narrowed(*labels, panel=None):
+    """This dashboard for the row's labels alone, or one panel of it, the folded rows' included."""
+    variables = {'application_name': 'application'}
+    kept = ''.join(f'&${{{name}:queryparam}}' for name in ('datasource', 'job', 'instance') if name not in labels)
+    chosen = ''.join(f'&var-{variables.get(label, label)}=${{__data.fields.{label}:percentencode}}' for label in labels)
+    return f'/d/pgnetlat?${{__url_time_range}}{kept}{chosen}' + (f'&viewPanel=<{panel}>' if panel else '')
+
+
+TO_DATABASE = [('Only this database', narrowed('datname')),
+               ('Its clients (collector pgnetlat_clients)', narrowed('datname', panel='Clients'))]
+
+
+def or_none(expression, label, text):
+    """A panel of what is wrong is not empty where nothing is."""
+    return f'{expression} or on () label_replace(vector(0), "{label}", "{text}", "", "")'
 
 
 def what_now(board):
@@ -180,40 +196,43 @@ def what_now(board):
     board.with_row(builders.Row('What is wrong?'))
     board.with_panel(number(
         'Worst finding',
-        'The verdict of pgnetlat_diagnose() that costs most, and how many sessions it keeps from their work; nothing '
-        'wrong is 0.',
+        'The verdict of pgnetlat_diagnose() that costs most, and how many sessions it keeps from their work.',
         'suffix: sessions',
-        [(f'topk(1, sum by (verdict) ({finding})) or on () vector(0)', '{{verdict}}')], width=6, height=8,
-        thresholds=((None, 'green'), (0.5, 'orange'), (2, 'red'))))
+        # which one is the worst is decided at the end of the range, not at each of its points
+        [(f'(sum by (verdict) ({finding}) and topk(1, sum by (verdict) ({finding} @ end()))) or on () '
+          f'(label_replace(vector(0), "verdict", "no problem found", "", "") unless on () {finding} @ end())',
+          '{{verdict}}')],
+        width=6, height=6, thresholds=((None, 'green'), (0.5, 'orange'), (2, 'red')),
+        text_mode=common.BigValueTextMode.VALUE_AND_NAME))
     findings = listing(
         'The three costliest findings',
         'What pgnetlat_diagnose() finds of the last minute, and whom it is about: sessions that this keeps from their work. '
-        'Evidence and advice: SELECT * FROM pgnetlat_diagnose(). Nothing wrong is one row of 0.',
+        'Evidence and advice: SELECT * FROM pgnetlat_diagnose().',
         'suffix: sessions',
-        [(f'topk(3, sum by (verdict, subject, datname) ({finding})) or on () vector(0)', '')],
-        [('lost', 'suffix: sessions')], width=18)
-    board.with_panel(link(findings, 'datname', narrowed('datname', 'datname')))
+        [(or_none(f'topk(3, sum by (verdict, subject, datname) ({finding}))', 'verdict', 'no problem found'), '')],
+        [('lost', 'suffix: sessions')], width=18, height=6)
+    board.with_panel(link(findings, 'datname', TO_DATABASE))
     holders = listing(
         'Who holds up others now',
         'Holders of locks that others wait for at this moment, and how long the holder itself has been waiting for its '
-        'client inside the transaction. Nobody is one row of 0.',
+        'client inside the transaction.',
         'short',
-        [(f'sum by (datname, usename, application_name, client_addr) (pgnetlat_holder_blocked_sessions{{{ANY_HOLDER}}}) '
-          'or on () vector(0)', ''),
-         (f'max by (datname, usename, application_name, client_addr) (pgnetlat_holder_client_wait_seconds{{{ANY_HOLDER}}}) '
-          'or on () vector(0)', '')],
-        [('sessions that wait', 'short'), ('waits for its client', 's')], width=12)
-    board.with_panel(link(holders, 'datname', narrowed('datname', 'datname')))
-    board.with_panel(graph(
-        'Time lost, by verdict',
-        'What pgnetlat_diagnose() found, over time. Nothing wrong is 0.',
-        'suffix: sessions', [(f'sum by (verdict) ({finding}) or on () vector(0)', '{{verdict}}')], width=12))
+        [(or_none(f'sum by (datname, usename, application_name, client_addr) (pgnetlat_holder_{metric}{{{ANY_HOLDER}}})',
+                  'application_name', 'nobody'), '') for metric in ('blocked_sessions', 'client_wait_seconds')],
+        [('sessions that wait', 'short'), ('waits for its client', 's')], width=12, height=7)
+    board.with_panel(link(holders, 'datname', TO_DATABASE))
     board.with_panel(graph(
         'Sessions held up',
         'Sessions that wait for locks, by who holds them.',
         'suffix: sessions',
-        [(f'sum by (application_name, usename, client_addr) (pgnetlat_holder_blocked_sessions{{{ANY_HOLDER}}}) '
-          'or on () vector(0)', '{{application_name}} {{usename}}@{{client_addr}}')], width=12))
+        [(or_none('sum by (holder) (label_join(pgnetlat_holder_blocked_sessions'
+                  f'{{{ANY_HOLDER}}}, "holder", "@", "application_name", "client_addr"))', 'holder', 'nobody'),
+          '{{holder}}')], width=12, height=7))
+    board.with_panel(graph(
+        'Time lost, by verdict',
+        'What pgnetlat_diagnose() found, over time.',
+        'suffix: sessions', [(or_none(f'sum by (verdict) ({finding})', 'verdict', 'no problem found'), '{{verdict}}')],
+        width=12))
     board.with_panel(graph(
         'Connections, and how many are needed',
         'Sessions that are connected, the most that were busy at a time, and with how many server connections a pooler '
@@ -245,6 +264,21 @@ def is_it(board):
         'look for applications that do something else between BEGIN and COMMIT.',
         'suffix: waiting', [(seconds('transaction_wait'), 'waiting')], width=6,
         thresholds=((None, 'green'), (5, 'orange'), (50, 'red'))))
+    by = ' by (instance, datname)'
+    databases = listing(
+        'Databases',
+        'Of each database: sessions kept busy by the server, by the network, by their clients, and how many transactions '
+        'were open and waiting for a client. A click leads to its clients.',
+        'suffix: sessions',
+        [(' + '.join(f'({side(name, by=by)})' for name in names), ''),
+         *((side(name, by=by), '') for name in names),
+         (seconds('transaction_wait', by=by), ''),
+         (f'sum{by} (pgnetlat_database_sessions{{{DATABASE}}})', '')],
+        [('busy', 'suffix: sessions'), *((name, 'suffix: sessions') for name in names),
+         ('waiting in transaction', 'suffix: sessions'), ('connected', 'short')], height=7)
+    board.with_panel(link(databases, 'datname', [
+        ('Only this database', narrowed('instance', 'datname')),
+        ('Its clients (collector pgnetlat_clients)', narrowed('instance', 'datname', panel='Clients'))]))
     board.with_panel(graph(
         'Where sessions spend their time',
         'Sessions kept busy on average, by what they did: 2 means that two sessions did nothing else. A wait between '
@@ -348,9 +382,14 @@ def who(board):
          (per(total('pgnetlat_client_round_trips_total', CLIENT, by),
               total('pgnetlat_client_transactions_total', CLIENT, by)), '')],
         [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
-         ('waiting in transaction', 'suffix: sessions'), ('round trip', 's'), ('round trips per transaction', 'short')])
-    link(clients, 'usename', narrowed('usename', 'usename'))
-    board.with_panel(link(clients, 'application_name', narrowed('application', 'application_name')))
+         ('waiting in transaction', 'suffix: sessions'), ('round trip', 's'), ('trips per transaction', 'short')])
+    link(clients, 'datname', TO_DATABASE)
+    link(clients, 'usename', [('Its statements in this database (collector pgnetlat_statements)',
+                               narrowed('datname', 'usename', panel='Statements'))])
+    board.with_panel(link(clients, 'application_name', [
+        ('Only this client', narrowed('datname', 'usename', 'application_name')),
+        ('Statements of its role (collector pgnetlat_statements)',
+         narrowed('datname', 'usename', panel='Statements'))]))
 
 
 def held_up(board):
@@ -377,8 +416,7 @@ def which(board):
     board.with_panel(graph(
         'Network time by statement',
         'Sessions kept waiting for the network by each statement, the ten greatest: sending its result, and the round '
-        'trip after it. Its text: SELECT query FROM pg_stat_statements WHERE queryid = ... Needs the collector '
-        'pgnetlat_statements.',
+        'trip after it. Its text is in the table below. Needs the collector pgnetlat_statements.',
         'suffix: sessions',
         [(f'topk(10, {seconds("network send", "statement", ROLE, by)})', legend)]))
     board.with_panel(graph(
@@ -387,19 +425,25 @@ def which(board):
         'parameter or a batch would save. Needs the collector pgnetlat_statements.',
         'suffix: sessions',
         [(f'topk(10, {seconds("repeat_network", "statement", ROLE, by)})', legend)]))
+    keys = 'datname, usename, queryid'
+    text = (f'max by ({keys}, query) (pgnetlat_query_info{{{ROLE}}}) '
+            f'or on ({keys}) (0 * max by ({keys}) (pgnetlat_statement_calls_total{{{ROLE}}}) + 1)')
+    columns = [
+        (seconds('network send', 'statement', ROLE, by), 'network', 'suffix: sessions'),
+        (seconds('client recv', 'statement', ROLE, by), 'client', 'suffix: sessions'),
+        (seconds('exec', 'statement', ROLE, by), 'server', 'suffix: sessions'),
+        (total('pgnetlat_statement_calls_total', ROLE, by), 'calls', 'ops'),
+        (per(total('pgnetlat_statement_rows_total', ROLE, by), total('pgnetlat_statement_calls_total', ROLE, by)),
+         'rows per call', 'short'),
+        (total('pgnetlat_statement_repeats_total', ROLE, by), 'repetitions', 'ops')]
     board.with_panel(listing(
         'Statements',
         'Each statement: sessions kept busy by network and sending, by the client\'s thinking after it, by execution; '
-        'calls and rows. Needs the collector pgnetlat_statements.',
+        'calls and rows; and the beginning of its text, where pg_stat_statements has it. Needs the collector '
+        'pgnetlat_statements.',
         'short',
-        [(seconds('network send', 'statement', ROLE, by), ''),
-         (seconds('client recv', 'statement', ROLE, by), ''),
-         (seconds('exec', 'statement', ROLE, by), ''),
-         (total('pgnetlat_statement_calls_total', ROLE, by), ''),
-         (per(total('pgnetlat_statement_rows_total', ROLE, by), total('pgnetlat_statement_calls_total', ROLE, by)), ''),
-         (total('pgnetlat_statement_repeats_total', ROLE, by), '')],
-        [('network', 'suffix: sessions'), ('client', 'suffix: sessions'), ('server', 'suffix: sessions'),
-         ('calls', 'ops'), ('rows per call', 'short'), ('repetitions', 'ops')]))
+        [(f'({expression}) * on ({keys}) group_left (query) ({text})', '') for expression, _, _ in columns],
+        [(name, unit) for _, name, unit in columns]))
 
 
 def distributions(board):
@@ -521,9 +565,11 @@ def build():
         row(board)
     dashboard = board.build()
     for place, panel in enumerate(dashboard.panels, start=1):
-        panel.id_val = place       # links to panels survive regeneration
+        panel.id_val = place
+    places = {panel.title: panel.id_val for panel in dashboard.panels}
     dashboard.panels = fold(dashboard.panels)
-    return JSONEncoder(sort_keys=True, indent=2).encode(dashboard) + '\n'
+    text = JSONEncoder(sort_keys=True, indent=2).encode(dashboard) + '\n'
+    return re.sub('viewPanel=<(.*?)>', lambda match: f'viewPanel={places[match[1]]}', text)
 
 
 def main():

@@ -27,24 +27,19 @@ WITH entry AS (
 ), ranked AS (
 	SELECT *,
 		   NOT evicted AND pg_catalog.row_number() OVER (
-			   ORDER BY evicted,
-						pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+			   PARTITION BY evicted
+			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
 						since, datname, usename, application_name, client_addr) <= 20::bigint AS own
 	  FROM entry
-), named AS (
-	SELECT *,
-		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, since), ',')
-				FILTER (WHERE own)
-				OVER (ORDER BY datname, usename, application_name, client_addr, since
-					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
-	  FROM ranked
 )
 SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
 	   CASE WHEN own THEN application_name ELSE 'other' END AS application_name,
 	   CASE WHEN own THEN client_addr ELSE 'other' END AS client_addr,
 	   CASE WHEN own THEN since ELSE '' END AS since,
-	   CASE WHEN own THEN '' ELSE others END AS members,
+	   CASE WHEN own THEN '' ELSE pg_catalog.to_hex((
+			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, since))), 0::bigint)
+			  FROM ranked WHERE own)) END AS members,
 	   pg_catalog.sum(sessions)::bigint AS sessions,
 	   coalesce(pg_catalog.max(rtt), 0::float8) * 0.001::float8 AS rtt_seconds,
 	   pg_catalog.sum(requests)::bigint AS requests_total,
@@ -66,7 +61,7 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   pg_catalog.sum(connections)::bigint AS connections_total,
 	   pg_catalog.sum(failed_connections)::bigint AS failed_connections_total,
 	   (pg_catalog.sum(connect_time::numeric) * 0.001)::float8 AS connect_seconds_total
-  FROM named
+  FROM ranked
  GROUP BY 1, 2, 3, 4, 5, 6;
 
 COMMENT ON VIEW pgnetlat_metrics_client IS 'collector pgnetlat_clients; at most 21 rows: the 20 client groups that matter most, and the others';
@@ -114,23 +109,18 @@ WITH entry AS (
 ), ranked AS (
 	SELECT *,
 		   NOT evicted AND pg_catalog.row_number() OVER (
-			   ORDER BY evicted,
-						pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+			   PARTITION BY evicted
+			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
 						since, datname, usename, queryid) <= 20::bigint AS own
 	  FROM entry
-), named AS (
-	SELECT *,
-		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, queryid, since), ',')
-				FILTER (WHERE own)
-				OVER (ORDER BY datname, usename, queryid, since
-					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
-	  FROM ranked
 )
 SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
 	   CASE WHEN own THEN queryid ELSE 'other' END AS queryid,
 	   CASE WHEN own THEN since ELSE '' END AS since,
-	   CASE WHEN own THEN '' ELSE others END AS members,
+	   CASE WHEN own THEN '' ELSE pg_catalog.to_hex((
+			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, queryid, since))), 0::bigint)
+			  FROM ranked WHERE own)) END AS members,
 	   pg_catalog.sum(calls)::bigint AS calls_total,
 	   pg_catalog.sum(rows)::bigint AS rows_total,
 	   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_seconds_total,
@@ -142,7 +132,7 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
 	   pg_catalog.sum(repeats)::bigint AS repeats_total,
 	   (pg_catalog.sum(repeat_network_time::numeric) * 0.001)::float8 AS repeat_network_seconds_total
-  FROM named
+  FROM ranked
  GROUP BY 1, 2, 3, 4, 5;
 
 COMMENT ON VIEW pgnetlat_metrics_statement IS 'collector pgnetlat_statements; at most 21 rows: the 20 statements that matter most, and the others';
@@ -162,6 +152,26 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.transaction_wait_seconds_total IS '
 COMMENT ON COLUMN pgnetlat_metrics_statement.sent_bytes_total IS 'counter: Bytes of its responses.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.repeats_total IS 'counter: Executions that repeat an earlier one of the same burst: one statement could do.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'counter: Network time that those repetitions cost.';
+
+-- What pg_stat_statements has put placeholders for constants into.  It keeps other
+-- statements as they came, passwords included: their text stays here.
+CREATE VIEW pgnetlat_metrics_query AS
+SELECT s.datname, s.usename, s.queryid,
+	   pgnetlat_query_start(t.query) AS query,
+	   1 AS info
+  FROM pgnetlat_metrics_statement s
+  JOIN pg_catalog.pg_database d ON d.datname::text = s.datname
+  JOIN pg_catalog.pg_roles r ON r.rolname::text = s.usename,
+	   LATERAL (SELECT pgnetlat_query_text(r.oid, d.oid, s.queryid::bigint) AS query OFFSET 0) t
+ WHERE s.members = '' AND s.queryid <> 'none' AND
+	   t.query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]';
+
+COMMENT ON VIEW pgnetlat_metrics_query IS 'collector pgnetlat_statements; at most 20 rows: their texts, where pg_stat_statements has them';
+COMMENT ON COLUMN pgnetlat_metrics_query.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_query.usename IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_query.queryid IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_query.query IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_query.info IS 'gauge: Always 1; the beginning of the text is the label.';
 
 CREATE VIEW pgnetlat_metrics_blocker AS
 WITH entry AS (
@@ -184,17 +194,10 @@ WITH entry AS (
 ), ranked AS (
 	SELECT *,
 		   NOT evicted AND pg_catalog.row_number() OVER (
-			   ORDER BY evicted,
-						pg_catalog.floor(pg_catalog.ln(greatest(blocked_time, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+			   PARTITION BY evicted
+			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(blocked_time, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
 						since, datname, usename, application_name, client_addr, backend_type, queryid) <= 20::bigint AS own
 	  FROM entry
-), named AS (
-	SELECT *,
-		   pg_catalog.to_hex(pg_catalog.hashtext(pg_catalog.string_agg(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, backend_type, queryid, since), ',')
-				FILTER (WHERE own)
-				OVER (ORDER BY datname, usename, application_name, client_addr, backend_type, queryid, since
-					  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))) AS others
-	  FROM ranked
 )
 SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
@@ -203,7 +206,9 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   CASE WHEN own THEN backend_type ELSE 'other' END AS backend_type,
 	   CASE WHEN own THEN queryid ELSE 'other' END AS queryid,
 	   CASE WHEN own THEN since ELSE '' END AS since,
-	   CASE WHEN own THEN '' ELSE others END AS members,
+	   CASE WHEN own THEN '' ELSE pg_catalog.to_hex((
+			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, backend_type, queryid, since))), 0::bigint)
+			  FROM ranked WHERE own)) END AS members,
 	   pg_catalog.sum(blocked_sessions)::bigint AS blocked_sessions,
 	   (pg_catalog.sum(blocked_time::numeric) * 0.001)::float8 AS blocked_seconds_total,
 	   (pg_catalog.sum(blocked_by_exec_time::numeric) * 0.001)::float8 AS blocked_by_exec_seconds_total,
@@ -211,7 +216,7 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   (pg_catalog.sum(blocked_by_recv_time::numeric) * 0.001)::float8 AS blocked_by_recv_seconds_total,
 	   (pg_catalog.sum(blocked_by_network_time::numeric) * 0.001)::float8 AS blocked_by_network_seconds_total,
 	   (pg_catalog.sum(blocked_by_client_time::numeric) * 0.001)::float8 AS blocked_by_client_seconds_total
-  FROM named
+  FROM ranked
  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 
 COMMENT ON VIEW pgnetlat_metrics_blocker IS 'collector pgnetlat_blockers; at most 21 rows: the 20 clients and statements that held up others most, and the others';
@@ -273,29 +278,11 @@ SELECT datname,
 COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
 
 -- For exporters that know counters only: the same names, a row for each bucket; what
 -- is of all buckets is in the row of the last one.
@@ -335,24 +322,12 @@ SELECT datname,
 COMMENT ON VIEW pgnetlat_metrics_bucket IS 'collector pgnetlat_histograms; 20 rows per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.le IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_sum IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_count IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_sum IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_count IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_sum IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_count IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_sum IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_count IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_sum IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'histogram: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'histogram: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'histogram: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'histogram: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'histogram: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'histogram: Setting up connections.';
 
 -- Over Unix-domain sockets there are no figures.
 CREATE VIEW pgnetlat_metrics_replication AS
@@ -392,5 +367,5 @@ COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS '
 GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;
 GRANT SELECT ON pgnetlat_metrics_build, pgnetlat_metrics_health, pgnetlat_metrics_server, pgnetlat_metrics_connections,
 	pgnetlat_metrics_database, pgnetlat_metrics_holder, pgnetlat_metrics_pool, pgnetlat_metrics_finding,
-	pgnetlat_metrics_client, pgnetlat_metrics_statement, pgnetlat_metrics_blocker,
+	pgnetlat_metrics_client, pgnetlat_metrics_statement, pgnetlat_metrics_query, pgnetlat_metrics_blocker,
 	pgnetlat_metrics_distribution, pgnetlat_metrics_bucket, pgnetlat_metrics_replication TO pg_read_all_stats;

@@ -43,9 +43,9 @@ TABLES = """
     ANALYZE;
 """
 
-# Name, distance, and work of each application.
+# Name, distance, and work of each application; all of it ends with its shell.
 LOOP = "while :; do {}; done | psql -qXAt >/dev/null"
-BILLING = ("(echo 'BEGIN; UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 3600) | psql -qX")
+BILLING = ("(echo 'BEGIN; UPDATE stock SET amount = amount - 1 WHERE id = 7;'; tail --pid=$$ -f /dev/null) | psql -qX")
 SHOP = LOOP.format("echo 'UPDATE stock SET amount = amount - 1 WHERE id = 7;'; sleep 0.1")
 REPORT = ("psql -qX -c \"COPY (SELECT repeat(md5(n::text), 30) FROM generate_series(1, 100000000) n) TO STDOUT\""
           " | while [ $(head -c 300000 | wc -c) -gt 0 ]; do sleep 0.2; done")
@@ -93,18 +93,18 @@ WIDTH = 120
 
 
 @contextlib.contextmanager
-def laboratory():
+def laboratory(preload="pgnetlat"):
     """The server, a function that starts a program near it or far away, and the laboratory if there is one."""
     try:
         import lab as netlab
-        with netlab.Lab(awake=False) as lab:
+        with netlab.Lab(awake=False, preload=preload) as lab:
             lab.path(rtt=FAR)
             yield lab.server, lambda command, distance, **environment: lab.start(
                 "tun" if distance == "far" else "lo", command, environment=environment, start_new_session=True), lab
     except workspace.Unavailable as reason:
         print(f"# nobody is far away: {reason}")
         with workspace.Workspace("incident") as space, \
-                postgres.Server(space, settings={"shared_preload_libraries": "pgnetlat"}).initialise() as server:
+                postgres.Server(space, settings={"shared_preload_libraries": preload}).initialise() as server:
             yield server, lambda command, distance, **environment: space.start(
                 command, environment={**server.environment(), **environment}, start_new_session=True), None
 
@@ -153,6 +153,20 @@ def write(page, answers):
     page.write_text(text)
 
 
+def prepare(server):
+    roles = sorted({name for name, *_ in APPLICATIONS})
+    server.sql("ALTER SYSTEM SET pgnetlat.history_interval = '1s'", "SELECT pg_reload_conf()",
+               "CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
+               "GRANT ALL ON ALL TABLES IN SCHEMA public TO " + ", ".join(roles))
+
+
+def begin(start):
+    for name, distance, command, number in APPLICATIONS:
+        for _ in range(number):
+            start(["bash", "-c", "exec 2>/dev/null; " + command], distance, PGAPPNAME=name, PGUSER=name)
+        time.sleep(0.5)
+
+
 def main():
     options = program.parser(__doc__, "keep")
     options.add_argument("--nearer", action="store_true")
@@ -161,14 +175,8 @@ def main():
     options.add_argument("--picture", type=pathlib.Path)
     options = options.parse_args()
     with laboratory() as (server, start, lab):
-        roles = sorted({name for name, *_ in APPLICATIONS})
-        server.sql("ALTER SYSTEM SET pgnetlat.history_interval = '1s'", "SELECT pg_reload_conf()",
-                   "CREATE EXTENSION pgnetlat", TABLES, *(f"CREATE ROLE {name} LOGIN" for name in roles),
-                   "GRANT ALL ON ALL TABLES IN SCHEMA public TO " + ", ".join(roles))
-        for name, distance, command, number in APPLICATIONS:
-            for _ in range(number):
-                start(["bash", "-c", "exec 2>/dev/null; " + command], distance, PGAPPNAME=name, PGUSER=name)
-            time.sleep(0.5)
+        prepare(server)
+        begin(start)
         time.sleep(DURATION)
         answers = {name: ask(server, query) for name, query, _ in QUESTIONS}
         show(answers)
@@ -191,4 +199,5 @@ def main():
     return 1 if too_wide(answers) else 0
 
 
-program.run(main)
+if __name__ == "__main__":
+    program.run(main)
