@@ -278,11 +278,29 @@ SELECT datname,
 COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
 
 -- For exporters that know counters only: the same names, a row for each bucket; what
 -- is of all buckets is in the row of the last one.
@@ -322,12 +340,24 @@ SELECT datname,
 COMMENT ON VIEW pgnetlat_metrics_bucket IS 'collector pgnetlat_histograms; 20 rows per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.le IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'histogram: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'histogram: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'histogram: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'histogram: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'histogram: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'histogram: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_sum IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_count IS 'counter: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_sum IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_count IS 'counter: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_sum IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_count IS 'counter: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_sum IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_count IS 'counter: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_sum IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Setting up connections.';
 
 -- Over Unix-domain sockets there are no figures.
 CREATE VIEW pgnetlat_metrics_replication AS

@@ -45,12 +45,14 @@ def serve(space, name, command, **environment):
 class Prometheus:
     def __init__(self, space, targets, interval, rule_files=()):
         """"targets": {job: address}"""
-        config = {'global': {'scrape_interval': f'{interval}s', 'scrape_timeout': f'{interval}s', 'evaluation_interval': '1s'},
+        config = {'global': {'scrape_interval': f'{interval}s', 'scrape_timeout': f'{interval}s',
+                             'evaluation_interval': '1s'},
                   'rule_files': [str(path) for path in rule_files],
                   'scrape_configs': [{'job_name': job, 'static_configs': [{'targets': [address]}]}
                                      for job, address in targets.items()]}
         path = space.write('prometheus.yml', json.dumps(config))      # JSON is YAML
-        self.url = 'http://' + serve(space, 'prometheus', ['prometheus', f'--config.file={path}', '--storage.tsdb.path=tsdb'])
+        self.url = 'http://' + serve(space, 'prometheus',
+                                     ['prometheus', f'--config.file={path}', '--storage.tsdb.path=tsdb'])
         self.jobs = list(targets)
 
     def api(self, path, **arguments):
