@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * views.c
- *	  SQL functions for live sessions and for the extension itself.
+ * session_views.c
+ *	  SQL functions for live sessions.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -9,23 +9,14 @@
  */
 #include "postgres.h"
 
+#include "clients.h"
 #include "compat.h"
-#include "accumulate.h"
-#include "blockers.h"
-#include "settings.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "pooler_clients.h"
 #include "port/pg_bswap.h"
-#include "process.h"
 #include "recorder.h"
 #include "rows.h"
-#include "sampler.h"
-#include "shared_memory.h"
 #include "session_slot.h"
-#include "statements.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "wait_events.h"
 #include "windows.h"
@@ -354,49 +345,6 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 }
 
 /*
- * One row about the extension itself.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_info);
-
-Datum
-pgnetlat_info(PG_FUNCTION_ARGS)
-{
-	RowBuilder	row;
-	SamplerStatus sampler;
-	int64		entries;
-	int64		evicted;
-
-	rows_begin(fcinfo, &row);
-	sampler_get_status(&sampler);
-	row_text(&row, "version", PGNETLAT_VERSION);
-	row_int32(&row, "sampler_pid", sampler.pid);
-	if (sampler.pid == 0)
-		row_null_last(&row, 1);
-	row_timestamp(&row, "sampler_start", sampler.pid != 0 ? sampler.started : 0);
-	row_timestamp(&row, "sampler_last_tick", sampler.last_tick);
-	row_int64(&row, "sampler_ticks", sampler.ticks);
-	row_ms(&row, "sampler_cpu_time", sampler.cpu_time);
-	row_int64(&row, "sampler_errors", sampler.errors);
-	statements_counts(&entries, &evicted);
-	row_int64(&row, "statements", entries);
-	row_int64(&row, "statements_max", pgnetlat_max_statements);
-	row_int64(&row, "statements_evicted", evicted);
-	clients_counts(&entries, &evicted);
-	row_int64(&row, "clients", entries);
-	row_int64(&row, "clients_max", pgnetlat_max_clients);
-	row_int64(&row, "clients_evicted", evicted);
-	row_int64(&row, "shared_memory_bytes", shmem_size());
-	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
-	blockers_counts(&entries, &evicted);
-	row_int64(&row, "blockers", entries);
-	row_int64(&row, "blockers_max", pgnetlat_max_blockers);
-	row_int64(&row, "blockers_evicted", evicted);
-	row_float8(&row, "processors", process_processors());
-	row_emit(&row);
-	return (Datum) 0;
-}
-
-/*
  * Forget what one session has counted so far.  NULL if there is no session
  * with this process ID.
  */
@@ -413,15 +361,4 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 	if (slot < 0 || !windows_reset(slot, pid, &since))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(since);
-}
-
-/*
- * Forget everything counted so far.
- */
-PG_FUNCTION_INFO_V1(pgnetlat_reset);
-Datum
-pgnetlat_reset(PG_FUNCTION_ARGS)
-{
-	rows_require_preload();
-	PG_RETURN_TIMESTAMPTZ(accumulate_reset());
 }
