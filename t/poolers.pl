@@ -459,6 +459,38 @@ SKIP:
 	$_->finish foreach @liars, $honest;
 }
 
+# A client's connections take the same path: a new one's first round trips, which may be
+# longer, replace no shorter one that was measured a moment ago.
+SKIP:
+{
+	skip 'the kernel does not say', 2 unless $on_linux;
+	my $client = PgNetlat::Client->connect(
+		$node,
+		options => '-c pgnetlat.rtt_interval=1ms',
+		application_name => "far - 127.0.0.1:$port");
+	my @kept;
+	my @known;
+
+	foreach (1 .. 20)
+	{
+		my ($next_port, @next) = pooler_connection();
+
+		push @kept, @next;
+		$client->run("SET application_name = 'far - 127.0.0.1:$next_port'");
+		for (1 .. 4)
+		{
+			pause(12);
+			$client->run('SELECT 1');
+		}
+		push @known, $observer->account($client->pid)->{client_rtt} // 0;
+	}
+	cmp_ok($known[0], '>', 0, 'a round trip of many connections is known');
+	is(scalar(grep { $known[$_] > $known[ $_ - 1 ] } 1 .. $#known),
+		0, 'and does not grow')
+	  or diag("@known");
+	$client->finish;
+}
+
 no_violations($observer);
 $observer->finish;
 $node->stop;

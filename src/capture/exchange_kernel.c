@@ -136,6 +136,7 @@ exchange_refresh_kernel_info(int64 now)
 		tally_observe(METRIC_RTT, info.rtt);
 	exchange_publish_kernel_info(&info);
 	published->trip = published->tcp.rtt + my_session.client_rtt;
+	published->pooler_owner = pooler_owner();
 	if (known)
 		exchange_publish_run_queue(&run_queue);
 	slot_write_end(my_session.slot);

@@ -21,6 +21,7 @@
 #include "pgstat.h"
 #include "pooler.h"
 #include "pooler_clients.h"
+#include "session_slot.h"
 #include "settings.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"
@@ -45,6 +46,9 @@ typedef struct Pooler
 	PoolerClient client;		/* the client that the connection is used for */
 	bool		handed_on;		/* has passed from one client to another */
 	bool		released;		/* cleaned up, and not used since */
+	bool		owner_sought;
+	uint32		owner;			/* system user at the other end of the
+								 * connection */
 	int64		ask_again;		/* when to ask for this client's round trip;
 								 * monotonic */
 } Pooler;
@@ -67,6 +71,7 @@ void
 pooler_attach(void)
 {
 	memset(&pooler, 0, sizeof(pooler));
+	pooler.owner = OWNER_UNKNOWN;
 	read_name(&pooler.client);
 }
 
@@ -153,22 +158,35 @@ pooler_has_wait(char xact_status)
 }
 
 /*
- * Ask for this client's round trip; false if another session's question is
- * pending.
+ * Which system user is at the other end of our connection?  OWNER_UNKNOWN, if that is
+ * not on this host, or not in this network namespace.
  */
-static bool
-ask_for_rtt(const TcpEndpoints *connection)
+static uint32
+find_owner(const TcpEndpoints *ours, int64 now)
 {
-	PoolerQuestion question = {.client = pooler.client,.connection = *connection};
-	uid_t		uid = 0;
+	TcpEndpoints other = {.family = ours->family,.scope = ours->scope};
+	TcpDiag		diag = {.sock = -1};
+	TcpInfo		info;
+	TcpReply	reply;
+	uid_t		uid;
 	gid_t		gid;
 
-	question.role = MyProc->roleId;
-	/* who is at the other end of a Unix-domain socket? */
-	question.owner_known = connection->family == 0 &&
-		getpeereid(MyProcPort->sock, &uid, &gid) == 0;
-	question.owner = (uint32) uid;
-	return pooler_clients_ask(&question);
+	if (ours->family == 0)
+		return getpeereid(MyProcPort->sock, &uid, &gid) == 0 ? (uint32) uid : OWNER_UNKNOWN;
+	memcpy(other.local_address, ours->remote_address, sizeof(other.local_address));
+	memcpy(other.remote_address, ours->local_address, sizeof(other.remote_address));
+	other.local_port = ours->remote_port;
+	other.remote_port = ours->local_port;
+	reply = tcpinfo_diag_query(&diag, &other, NULL, now, &info);
+	tcpinfo_diag_close(&diag);
+	return reply == TCP_REPLY_VALID ? info.owner : OWNER_UNKNOWN;
+}
+
+/* As far as that has been asked: once in a session, when it is needed. */
+uint32
+pooler_owner(void)
+{
+	return pooler.owner;
 }
 
 /*
@@ -186,13 +204,23 @@ pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again)
 	*again = PG_INT64_MAX;
 	if (likely(client->poolers == 0) || pgnetlat_rtt_interval < 0)
 		return 0;
-	rtt = pooler_clients_rtt(MyProc->roleId, client, connection, now, &measured_at);
+	if (!pooler.owner_sought)
+		pooler.owner = find_owner(connection, now);
+	pooler.owner_sought = true;
+	if (pooler.owner == OWNER_UNKNOWN)
+		return 0;
+	rtt = pooler_clients_rtt(MyProc->roleId, pooler.owner, client, connection, now,
+							 &measured_at);
 	if (client->poolers != 1 || client->port == 0 ||
 		(rtt > 0 && now - measured_at < pgnetlat_rtt_interval * NS_PER_MS))
 		return rtt;
 	if (now >= pooler.ask_again)
 	{
-		if (ask_for_rtt(connection))
+		PoolerQuestion question = {.client = *client,.role = MyProc->roleId,
+		.owner = pooler.owner,.connection = *connection};
+
+		/* another session's question may be pending */
+		if (pooler_clients_ask(&question))
 			pooler.ask_again = now + ASK_AGAIN_NS;
 		*again = now + ANSWER_TICKS * (pgnetlat_sample_interval * NS_PER_MS);
 	}

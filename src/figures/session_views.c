@@ -127,8 +127,9 @@ session_surroundings(RowBuilder *row, const SlotObservation *observation, const 
 	if (cost->connections == 0)
 		row_null_last(row, 4);
 	row_int64(row, "pooler_requests", observation->account.totals.pooler_requests);
-	row_rtt(row, "client_rtt", pooler_clients_rtt(observation->userid, &user->client,
-												  &observation->endpoints, clock_now(), NULL));
+	row_rtt(row, "client_rtt", pooler_clients_rtt(observation->userid, observation->pooler_owner,
+												  &user->client, &observation->endpoints,
+												  clock_now(), NULL));
 	row_address(row, "pooler_addr", user->pooler.family, user->pooler.address);
 }
 

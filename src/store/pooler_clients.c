@@ -41,6 +41,7 @@
 typedef struct TripKey
 {
 	Oid			role;
+	uint32		owner;			/* of the pooler's end */
 	int32		client_family;
 	int32		pooler_family;	/* 0: Unix-domain socket */
 	uint8		client[16];
@@ -50,8 +51,9 @@ typedef struct TripKey
 typedef struct Trip
 {
 	TripKey		key;
-	int64		rtt;			/* ns */
-	int64		measured_at;	/* 0: unused */
+	int64		rtt;			/* ns: the least of the last TRIP_LIFE_NS */
+	int64		least_at;		/* when that was measured */
+	int64		measured_at;	/* the latest one; 0: unused */
 } Trip;
 
 typedef enum QuestionState
@@ -88,10 +90,12 @@ pooler_clients_shmem_init(void)
 }
 
 static Trip *
-set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *connection)
+set_of(TripKey *key, Oid role, uint32 owner, const PoolerClient *client,
+	   const TcpEndpoints *connection)
 {
 	memset(key, 0, sizeof(*key));
 	key->role = role;
+	key->owner = owner;
 	key->client_family = client->family;
 	memcpy(key->client, client->address, sizeof(key->client));
 	key->pooler_family = connection->family;
@@ -106,8 +110,8 @@ set_of(TripKey *key, Oid role, const PoolerClient *client, const TcpEndpoints *c
  * known.
  */
 int64
-pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *connection,
-				   int64 now, int64 *measured_at)
+pooler_clients_rtt(Oid role, uint32 owner, const PoolerClient *client,
+				   const TcpEndpoints *connection, int64 now, int64 *measured_at)
 {
 	TripKey		key;
 	Trip		set[PLACES_IN_SET];
@@ -115,8 +119,8 @@ pooler_clients_rtt(Oid role, const PoolerClient *client, const TcpEndpoints *con
 
 	/* behind several poolers, the nearest one's client is a pooler */
 	if (client->poolers != 1 || client->family == 0 ||
-		!seqlock_copy(&shared->lock, set, set_of(&key, role, client, connection), sizeof(set),
-					  &changecount))
+		!seqlock_copy(&shared->lock, set, set_of(&key, role, owner, client, connection),
+					  sizeof(set), &changecount))
 		return 0;
 	for (int i = 0; i < PLACES_IN_SET; i++)
 	{
@@ -151,30 +155,6 @@ pooler_clients_ask(const PoolerQuestion *question)
  * The sampler
  * ---------------------------------------------------------------------------
  */
-
-/*
- * Find the system user who owns the other end of the connection.  Returns
- * false if it is not on this host, or not in this network namespace.
- */
-static bool
-find_owner(const PoolerQuestion *question, int64 now, uint32 *owner)
-{
-	const TcpEndpoints *ours = &question->connection;
-	TcpEndpoints other = {.family = ours->family,.scope = ours->scope};
-	TcpInfo		info;
-
-	*owner = question->owner;
-	if (ours->family == 0)
-		return question->owner_known;
-	memcpy(other.local_address, ours->remote_address, sizeof(other.local_address));
-	memcpy(other.remote_address, ours->local_address, sizeof(other.remote_address));
-	other.local_port = ours->remote_port;
-	other.remote_port = ours->local_port;
-	if (tcpinfo_diag_query(&diag, &other, NULL, now, &info) != TCP_REPLY_VALID)
-		return false;
-	*owner = info.owner;
-	return true;
-}
 
 /* The search for a client's connection. */
 typedef struct Search
@@ -217,11 +197,10 @@ static int64
 find_rtt(const PoolerQuestion *question, int64 now)
 {
 	static const uint8 any[16] = {0};
-	Search		search = {.client = &question->client,.now = now};
+	Search		search = {.client = &question->client,.owner = question->owner,.now = now};
 	TcpListeners listeners;
 
-	if (!find_owner(question, now, &search.owner) ||
-		!tcpinfo_diag_listeners(&diag, search.owner, &listeners))
+	if (!tcpinfo_diag_listeners(&diag, search.owner, &listeners))
 		return 0;
 	for (int i = 0; i < listeners.count; i++)
 	{
@@ -239,12 +218,17 @@ find_rtt(const PoolerQuestion *question, int64 now)
 	return search.rtt;
 }
 
-/* Store in place of the same key, or else of the oldest in its set. */
+/*
+ * Store in place of the same key, or else of the oldest in its set.  A connection's first
+ * round trips may be longer than those of connections before it, which took the same
+ * path: a longer one counts when the least has expired.
+ */
 static void
 store(const PoolerQuestion *question, int64 rtt, int64 now)
 {
-	Trip		trip = {.rtt = rtt,.measured_at = now};
-	Trip	   *set = set_of(&trip.key, question->role, &question->client, &question->connection);
+	Trip		trip = {.rtt = rtt,.least_at = now,.measured_at = now};
+	Trip	   *set = set_of(&trip.key, question->role, question->owner, &question->client,
+							 &question->connection);
 	Trip	   *place = set;
 
 	for (int i = 0; i < PLACES_IN_SET; i++)
@@ -256,6 +240,12 @@ store(const PoolerQuestion *question, int64 rtt, int64 now)
 		}
 		if (set[i].measured_at < place->measured_at)
 			place = &set[i];
+	}
+	if (memcmp(&place->key, &trip.key, sizeof(trip.key)) == 0 && place->measured_at != 0 &&
+		place->rtt <= rtt && now - place->least_at < TRIP_LIFE_NS)
+	{
+		trip.rtt = place->rtt;
+		trip.least_at = place->least_at;
 	}
 	seqlock_write_begin(&shared->lock);
 	*place = trip;

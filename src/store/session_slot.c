@@ -123,6 +123,7 @@ slot_attach(void)
 	if (fresh.transport != TRANSPORT_UNIX)
 		tcpinfo_endpoints(MyProcPort->sock, &MyProcPort->laddr.addr,
 						  &MyProcPort->raddr.addr, &fresh.endpoints);
+	fresh.pooler_owner = OWNER_UNKNOWN;
 	fresh.proc = MyProc;
 	fresh.status = MyBEEntry;
 	fresh.backend_start = MyStartTimestamp;
@@ -427,6 +428,7 @@ fill_observation(const Look *look, SlotObservation *observation)
 	observation->userid = copy->userid;
 	observation->transport = copy->transport;
 	observation->endpoints = copy->endpoints;
+	observation->pooler_owner = copy->pooler_owner;
 	observation->status = copy->status;
 	observation->backend_start = copy->backend_start;
 	observation->stats_since = copy->stats_since;

@@ -44,6 +44,9 @@ typedef enum SessionTransport
 	TRANSPORT_GSS
 } SessionTransport;
 
+/* No system user has this number. */
+#define OWNER_UNKNOWN	UINT32_MAX
+
 typedef struct SlotPublished
 {
 	/* set by slot_attach(), constant while the session lasts */
@@ -61,6 +64,8 @@ typedef struct SlotPublished
 	Oid			userid;
 	SessionTransport transport;
 	TcpEndpoints endpoints;
+	uint32		pooler_owner;	/* system user of the pooler at the other end;
+								 * OWNER_UNKNOWN */
 	PGPROC	   *proc;
 	PgBackendStatus *status;
 	TimestampTz backend_start;
@@ -155,6 +160,7 @@ typedef struct SlotObservation
 	Oid			userid;
 	SessionTransport transport;
 	TcpEndpoints endpoints;
+	uint32		pooler_owner;
 	PgBackendStatus *status;
 	TimestampTz backend_start;
 	TimestampTz stats_since;

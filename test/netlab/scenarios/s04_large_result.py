@@ -40,12 +40,16 @@ def run(lab, results, short):
     lab.path(0.0005)
     large(lab, results, request, 5e6, slow_reader=True, receive_buffer=212992)
 
+    results.case = f"{size // 10**6} MB to a reader of 2 MB/s, 8 kB at a time, round trip 5 ms"
+    lab.path(0.005)
+    large(lab, results, request, 2e6, slow_reader=True, block=8192)
 
-def large(lab, results, request, rate, slow_reader, **connection):
+
+def large(lab, results, request, rate, slow_reader, block=65536, **connection):
     with Measurement(lab, "tun", **connection) as m:
         m.begin()
         m.client.send(request)
-        m.client.discard_until_ready(rate)
+        m.client.discard_until_ready(rate, block)
         m.client.query("SELECT 1")
         m.end()
     m.compare(results, held_back=True)

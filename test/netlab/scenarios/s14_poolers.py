@@ -5,7 +5,8 @@ two paths. Those between the client and the pooler tell how long each wait in a 
 network, which is what `network_time` must be: the kernel is asked for the pooler's own connection to its client
 (`client_rtt`). Those between the pooler and the server tell when the connection was in no transaction. In
 transaction and statement pooling that is `idle_time`, all of it, for the connection is in the pool; in session
-pooling it is the client's, network included.
+pooling it is the client's, network included. Whoever connects from beside the pooler as another system user, and
+claims to be for the same client, learns nothing about it.
 
 HAProxy forwards bytes and says nothing: the round trip is the one to the proxy, and the way behind it is client
 time, as documented.
@@ -128,7 +129,20 @@ def pooled(lab, results, mode, count):
             if other:
                 other.query("SELECT 1")
         m.end()
+        learnt = spoof(lab, f"one - {lab_module.CLIENT_ADDRESS}:{m.client.port}")
     compare(results, m, mode, found)
+    results.add("another system user, who claims that client, learns its round trip", 0, learnt, allowed=0, unit="",
+                goal="exact", required=True)
+
+
+def spoof(lab, name):
+    """Of a connection with such a name, as the same role, from where the pooler is: is client_rtt known?"""
+    with lab.connect("lo", application_name=name) as client:
+        pid = int(client.query("SELECT pg_backend_pid()")[0][0])
+        for _ in range(5):
+            measure.think(THINK)
+            client.query("SELECT 1")
+        return int(measure.snapshot(lab, pid)["client_rtt"] is not None)
 
 
 def converse(client, mode):
