@@ -1,0 +1,159 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# A backend that a debugger has stopped while it writes its status, where core's
+# change count is odd: nobody waits for it for ever, neither the worker, nor who reads,
+# nor who connects, nor who resets it.  (PostgreSQL's own pg_stat_activity does.)
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Client;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# What is bounded takes a tenth of a second for each copy.
+use constant PATIENCE_S => 60;
+
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+my $library = "${PostgreSQL::Test::Utils::tmp_check}/stopped_in_status.so";
+my $includes = qx{$pg_config --includedir-server 2>&1};
+chomp $includes;
+plan(skip_all => 'there is no compiler, or no server headers')
+  if system('cc', '-O2', '-fPIC', '-shared', "-I$includes", '-o', $library,
+	"$FindBin::RealBin/PgNetlat/stopped_in_status.c") != 0;
+
+my ($node, $observer) = start_node('stopped_in_status',
+	conf => "compute_query_id = on\npgnetlat.sample_interval = 10ms");
+$observer->run(
+	"CREATE FUNCTION stop_in_status() RETURNS void LANGUAGE c AS '$library'",
+	'CREATE ROLE other LOGIN');
+
+my $holder = PgNetlat::Client->connect($node, application_name => 'stopped');
+my $victim = PgNetlat::Client->connect($node, application_name => 'victim');
+my $reader = PgNetlat::Client->connect($node, application_name => 'reader');
+my $pid = $holder->pid;
+
+END { kill('CONT', $pid) if $pid; }
+
+# it holds up somebody, so that the worker wants to know who it is
+$holder->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
+$victim->run('SELECT 1');
+$holder->put(query('SELECT stop_in_status()'));
+
+sub state_of_process
+{
+	my ($process) = @_;
+
+	return slurp_file("/proc/$process/stat") =~ /^.*\) (\S)/s ? $1 : '';
+}
+my $stopped = $observer->poll(sub { state_of_process($pid) eq 'T' });
+ok($stopped, 'a backend is stopped in its write section');
+$victim->put(query('SELECT pg_advisory_xact_lock(1)'));
+
+# Runs a statement of the reader, which must come back in time, with a result or not.
+sub comes_back
+{
+	my ($name, $sql) = @_;
+	my $begun = now();
+
+	local $SIG{ALRM} = sub { die "no answer\n" };
+	alarm PATIENCE_S;
+	my @messages = eval {
+		$reader->put(query($sql));
+		$reader->until('Z');
+	};
+	my $error = $@;
+	alarm 0;
+	is($error, '', "$name: comes back")
+	  or BAIL_OUT("$name: no answer in " . PATIENCE_S . ' s');
+	note(sprintf '%s: %.0f ms', $name, now() - $begun);
+	return map { $_->{error}{C} // () } @messages;
+}
+
+sub ticks
+{
+	my ($row) =
+	  $reader->rows(
+		'SELECT sampler_ticks, sampler_errors FROM pgnetlat_info');
+
+	return $row->{sampler_ticks};
+}
+
+my $before = ticks();
+foreach my $sql (
+	'SELECT * FROM pgnetlat_sessions()',
+	'SELECT * FROM pgnetlat_sessions_last()',
+	'SELECT * FROM pgnetlat_clients()',
+	'SELECT * FROM pgnetlat_clients_last()',
+	'SELECT * FROM pgnetlat_statements()',
+	'SELECT * FROM pgnetlat_pools()',
+	'SELECT * FROM pgnetlat_blockers()',
+	'SELECT * FROM pgnetlat_history()',
+	"SELECT * FROM pgnetlat_recent($pid)",
+	"SELECT pgnetlat_reset_session($pid)",
+	'SELECT pgnetlat_reset()')
+{
+	is_deeply([ comes_back($sql, $sql) ], [], 'without an error');
+}
+ok($observer->poll(sub { ticks() > $before + 20 }), 'the worker goes on');
+
+# it does not spin: a stopped session costs it no more than others do
+my $cpu = sub {
+	my ($row) = $reader->rows('SELECT sampler_cpu_time FROM pgnetlat_info');
+
+	return $row->{sampler_cpu_time};
+};
+my $used = $cpu->();
+my $since = now();
+pause(2000);
+cmp_ok($cpu->() - $used, '<', 0.5 * (now() - $since), 'and does not spin');
+
+# a reader obeys its timeout
+my @codes = comes_back('statement_timeout',
+	q{SET statement_timeout = '300ms'; SELECT count(*) FROM generate_series(1, 1000000), pgnetlat_clients()}
+);
+is_deeply(\@codes, ['57014'], 'a reader is cancelled');
+comes_back('no timeout', 'SET statement_timeout = 0');
+
+# sessions come and go, more than one for each lock that they share
+foreach my $round (1 .. 3)
+{
+	my @new;
+
+	local $SIG{ALRM} = sub { die "no answer\n" };
+	alarm PATIENCE_S;
+	my $done = eval {
+		push @new,
+		  PgNetlat::Client->connect($node, application_name => "new $_")
+		  foreach 1 .. 40;
+		$_->run('SELECT 1') foreach @new;
+		1;
+	};
+	alarm 0;
+	ok($done, 'new sessions start') or BAIL_OUT($@);
+	kill 'TERM', $_->pid foreach @new;
+	my $gone = $observer->poll(
+		sub {
+			!grep {
+				-d '/proc/' . $_->pid && state_of_process($_->pid) ne 'Z'
+			} @new;
+		});
+	ok($gone, 'and obey SIGTERM');
+	$_->vanish foreach @new;
+}
+
+kill 'CONT', $pid;
+$holder->responses;
+$holder->run('COMMIT');
+$victim->responses;
+$pid = undef;
+
+no_violations($observer);
+$node->stop;
+done_testing();
