@@ -158,7 +158,9 @@ cmp_ok(
 	$row->{blocked_time}, '>=',
 	at_least_waited($row, @victim),
 	'thinks: blocked_time is not too short');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, @victim),
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	at_most_waited($row, @victim),
 	'thinks: blocked_time is not too long');
 is($row->{blocked_by_client_time} + $row->{blocked_by_other_time},
 	$row->{blocked_time}, 'thinks: all of it is client or other time');
@@ -189,7 +191,8 @@ cmp_ok(
 	'<=',
 	blocker('thinks')->{blocked_time},
 	'thinks: the holder\'s blocking_time is not too long');
-is($account->{exec_lock_time}, 0, 'thinks: the holder has not waited for locks');
+is($account->{exec_lock_time},
+	0, 'thinks: the holder has not waited for locks');
 is($account->{blocked_by}, undef, 'thinks: the holder does not wait');
 
 my $holders_queryid = queryid_of($holder);
@@ -205,13 +208,15 @@ cmp_ok(
 	at_most_waited($row, @victim),
 	'thinks: blocked_time is not too long after COMMIT');
 cmp_ok($row->{blocked_time_max},
-	'<=', $row->{blocked_time}, 'thinks: the longest wait is at most the sum');
+	'<=', $row->{blocked_time},
+	'thinks: the longest wait is at most the sum');
 
 # the sampler may have seen the COMMIT, which has a row of its own then
 ($row) = $observer->blockers(
 	"application_name = 'thinks' AND queryid = $holders_queryid");
 cmp_ok(2 * $row->{blocked_time_max},
-	'>=', $row->{blocked_time}, 'thinks: the longest wait is at least half of the sum');
+	'>=', $row->{blocked_time},
+	'thinks: the longest wait is at least half of the sum');
 
 
 # ---------------------------------------------------------------------------
@@ -230,8 +235,10 @@ ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
 pause(300 + AGE);
 my ($next) = $observer->blockers(
 	"application_name = 'goes on' AND queryid = " . queryid_of($holder));
-is($next->{blocked_sessions}, 1, 'goes on: the victim counts for the later statement');
-cmp_ok($next->{blocked_time}, '>=', 300 - 1, 'goes on: its time is booked on the later statement');
+is($next->{blocked_sessions},
+	1, 'goes on: the victim counts for the later statement');
+cmp_ok($next->{blocked_time}, '>=', 300 - 1,
+	'goes on: its time is booked on the later statement');
 $holder->run('ROLLBACK');
 released($victim[0]);
 $row = blocker('goes on');
@@ -294,7 +301,8 @@ foreach my $name (sort keys %by)
 	$holder->vanish;
 	$observer->ended($name);
 	$row = blocker($name);
-	is($row->{blocked_sessions}, 0, 'a holder that has ended: no session waits for it');
+	is($row->{blocked_sessions},
+		0, 'a holder that has ended: no session waits for it');
 	cmp_ok(
 		$row->{blocked_time}, '>=',
 		$reading->{blocked_time},
@@ -316,7 +324,8 @@ $top->run('BEGIN', 'LOCK TABLE r');
 $middle->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 2');
 blocked($middle, 'LOCK TABLE r');
 blocked($bottom, 'UPDATE t SET v = 2 WHERE i = 2');
-is(root_of($_), $top->pid, 'a chain: the root is the session that waits for none')
+is(root_of($_), $top->pid,
+	'a chain: the root is the session that waits for none')
   foreach $middle, $bottom;
 pause(300 + AGE);
 $row = blocker('top');
@@ -330,7 +339,8 @@ is(blocker('middle'), undef, 'a chain: a waiting session is not a holder');
 my $handed_over = now();
 $top->run('COMMIT');
 released($middle);
-is(root_of($bottom), $middle->pid, 'a chain: then the last one waits for the next one');
+is(root_of($bottom), $middle->pid,
+	'a chain: then the last one waits for the next one');
 $top->{done_at} = $bottom->{done_at} = now();
 pause(300 + AGE);
 my $top_row = blocker('top');
@@ -339,7 +349,8 @@ cmp_ok(
 	'<=',
 	at_most_waited($top_row, $middle, $bottom),
 	'a chain: nothing more is booked on the first one');
-is($top_row->{blocked_sessions}, 0, 'a chain: no session waits for the first one');
+is($top_row->{blocked_sessions},
+	0, 'a chain: no session waits for the first one');
 delete $bottom->{done_at};
 $row = blocker('middle');
 cmp_ok(
@@ -518,8 +529,10 @@ cmp_ok(
 	'<=',
 	$account->{read_to} - $reset + TICK,
 	'reset of the waiting session: its lock time starts from zero');
-is($account->{blocked_by}, $holder->pid, 'reset of the waiting session: it still waits');
-cmp_ok(blocker('reset')->{blocked_time}, '>=', 500 - 1, 'reset of sessions: pgnetlat_blockers keeps its sum');
+is($account->{blocked_by},
+	$holder->pid, 'reset of the waiting session: it still waits');
+cmp_ok(blocker('reset')->{blocked_time},
+	'>=', 500 - 1, 'reset of sessions: pgnetlat_blockers keeps its sum');
 $reset = now();
 $observer->run('SELECT pgnetlat_reset()');
 my $reset_done = now();
@@ -527,7 +540,7 @@ my $reset_done = now();
 foreach my $wait (0, 300)
 {
 	pause($wait);
-	ok($row = $observer->poll(sub { blocker('reset') }),
+	ok( $row = $observer->poll(sub { blocker('reset') }),
 		'reset of all: the holder has a row again');
 	is($row->{blocked_sessions}, 1, 'reset of all: one session waits');
 	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + TICK,

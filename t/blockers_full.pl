@@ -131,7 +131,8 @@ foreach my $number (1 .. 2 * $max)
 		'>=',
 		$previous->{evicted_time},
 		'the sum over all rows does not fall');
-	cmp_ok($reading->{blockers}, '<=', $max, 'there are no more rows than there is room for');
+	cmp_ok($reading->{blockers}, '<=', $max,
+		'there are no more rows than there is room for');
 	cmp_ok(
 		$reading->{blockers_evicted},
 		'>=',
@@ -144,7 +145,10 @@ foreach my $number (1 .. 2 * $max)
 # unlocks, and the other session has not been woken up yet.
 my $holders = 2 * $max + 1 + @past;
 my $counted = $reading->{blockers} + $reading->{blockers_evicted};
-cmp_ok($reading->{blockers_evicted}, '>=', $max + 1 + @past,
+cmp_ok(
+	$reading->{blockers_evicted},
+	'>=',
+	$max + 1 + @past,
 	'some holders were evicted');
 cmp_ok($counted, '>=', $holders, 'evictions are counted');
 cmp_ok($counted, '<=', 2 * $holders, 'once');
@@ -153,10 +157,10 @@ SKIP:
 	skip 'this machine is too slow: all waits were long', 1
 	  if $short < 2 * $max;
 	my @stays = $observer->blockers(q{application_name LIKE 'holder 10_'});
-	is(scalar @stays,
-		scalar @past, 'those with the least waits are evicted');
+	is(scalar @stays, scalar @past, 'those with the least waits are evicted');
 }
-cmp_ok($reading->{evicted_time}, '>', 0, 'their waits are in the evicted row');
+cmp_ok($reading->{evicted_time}, '>', 0,
+	'their waits are in the evicted row');
 my ($row) = $observer->blockers(q{application_name = 'holder 0'});
 is($row->{blocked_sessions}, 1, 'a holder for which a session waits stays');
 my $read = now();
@@ -181,7 +185,8 @@ my @pairs = map { block($_) } 1 .. $max + 2;
 pause(AGE);
 $reading = reading();
 is($reading->{blockers}, $max, 'more holders at once than there is room for');
-is($reading->{blockers_evicted}, 0, 'none is evicted while sessions wait for all');
+is($reading->{blockers_evicted},
+	0, 'none is evicted while sessions wait for all');
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
 	$max + 2, 'all waiting sessions are counted');
 is( $observer->value(

@@ -74,7 +74,8 @@ $holder->run('BEGIN',
 	  . ') i');
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
   foreach 1 .. MANY;
-ok(all_wait_for(MANY, $holder->pid), 'many locks: each session\'s holder is known');
+ok(all_wait_for(MANY, $holder->pid),
+	'many locks: each session\'s holder is known');
 ok( $observer->poll(
 		sub {
 			$observer->value(
@@ -98,7 +99,8 @@ foreach my $i (reverse 2 .. MANY)
 	$victim[ $i - 1 ]
 	  ->put(query('SELECT pg_advisory_xact_lock(' . ($i - 1) . ')'));
 }
-ok(all_wait_for(MANY - 1, $victim[0]->pid), 'a chain: all wait for the first session');
+ok( all_wait_for(MANY - 1, $victim[0]->pid),
+	'a chain: all wait for the first session');
 $victim[0]->run('COMMIT');
 foreach my $victim (@victim[ 1 .. MANY - 1 ])
 {

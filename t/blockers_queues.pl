@@ -176,7 +176,8 @@ foreach my $queue (1 .. QUEUES)
 			}),
 		"queue $queue: all roots are known and right"
 	) or diag(wrong_edges(@edges), explain(\@edges));
-	cmp_ok(scalar(@edges), '>=', 5, 'at least one queue has waiting sessions');
+	cmp_ok(scalar(@edges), '>=', 5,
+		'at least one queue has waiting sessions');
 	note(scalar(@edges) . ' sessions wait');
 	$observer->run(
 		q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -218,15 +219,20 @@ foreach my $client ($alter, @reader)
 pause(2000);
 my $waited = @reader * (now() - $since);
 my ($row) = $observer->blockers(q{blocked_time > 0});
-is($row->{application_name}, 'idle', 'pgnetlat_blockers has the idle transaction');
-is($row->{blocked_sessions}, 1 + @reader, 'all waiting sessions are booked on it');
-cmp_ok($row->{blocked_time}, '>=', $waited * 0.8, 'all of the time is booked on it');
+is($row->{application_name},
+	'idle', 'pgnetlat_blockers has the idle transaction');
+is( $row->{blocked_sessions},
+	1 + @reader,
+	'all waiting sessions are booked on it');
 cmp_ok(
-	$row->{blocked_by_client_time},
-	'>=',
-	$row->{blocked_time} * 0.95,
-	'as client time');
-is(scalar($observer->blockers(q{blocked_time > 0})), 1, 'there is no other holder');
+	$row->{blocked_time}, '>=',
+	$waited * 0.8,
+	'all of the time is booked on it');
+cmp_ok(
+	$row->{blocked_by_client_time}, '>=',
+	$row->{blocked_time} * 0.95, 'as client time');
+is(scalar($observer->blockers(q{blocked_time > 0})),
+	1, 'there is no other holder');
 $holder->run('COMMIT');
 $_->responses foreach $alter, @reader;
 

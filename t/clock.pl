@@ -91,7 +91,8 @@ step($_, 2, 'a step that the session notices') foreach 8, 0;
 # Here the exchanges are longer, and the waits so short that they do not seem
 # long after the step: only the sampler notices it.  (After a step back,
 # requests would seem to come before the wait, which the session notices.)
-step($_, 12, 'a step that only the sampler notices') foreach 3, 6, 9, 12, 15, 18;
+step($_, 12, 'a step that only the sampler notices')
+  foreach 3, 6, 9, 12, 15, 18;
 
 no_violations($observer);
 $node->stop;

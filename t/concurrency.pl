@@ -485,7 +485,8 @@ $requests = 0;
 $requests += $_ foreach reap('workers switched off and on', @workers);
 reap('watchers of switches', @watchers);
 $sum = $observer->ended('switched', 4);
-cmp_ok($sum->{requests}, '<=', $requests, 'nothing was counted while it was off');
+cmp_ok($sum->{requests}, '<=', $requests,
+	'nothing was counted while it was off');
 ok( $observer->poll(
 		sub {
 			$observer->run('SELECT 1');
@@ -568,8 +569,8 @@ ok( $observer->poll(
 	'the sessions are those that there are');
 foreach my $view (@views)
 {
-	is($observer->error_of("SELECT * FROM $view"), '',
-		"after a crash: $view can be read");
+	is($observer->error_of("SELECT * FROM $view"),
+		'', "after a crash: $view can be read");
 }
 unlike(
 	server_log($node, $offset),

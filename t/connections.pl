@@ -156,7 +156,8 @@ $cost =
   connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
 at_least($cost->{connect_auth_time},
 	500, 'a client that thinks in authentication');
-is($cost->{connect_round_trips}, 4, 'a client that thinks in authentication: as many round trips');
+is($cost->{connect_round_trips},
+	4, 'a client that thinks in authentication: as many round trips');
 
 $cost = connected(
 	'late',
@@ -462,8 +463,7 @@ foreach my $catalog (qw(pg_database pg_authid))
 	my $after = cost('true');
 	is($after->{connections} - $before->{connections},
 		2, 'cancel requests are not connections');
-	is(failures('true'), $failed,
-		'cancel requests are not failures');
+	is(failures('true'), $failed, 'cancel requests are not failures');
 }
 
 # no matter how many names there are to be tried: those that failed most often
@@ -476,14 +476,15 @@ cmp_ok($observer->value('SELECT count(*) FROM pgnetlat_failed_connections'),
 	'<=', 129, 'many roles: the table is full');
 cmp_ok(failures('usename IS NULL'),
 	'>=', 2, 'many roles: evicted ones are counted together');
-is(failures(q{usename = 'away 130'}), 1, 'many roles: the latest is not evicted');
+is(failures(q{usename = 'away 130'}),
+	1, 'many roles: the latest is not evicted');
 cmp_ok(failures($failed_of->('scrammed')),
 	'>', 20, 'many roles: the most frequent is not evicted');
 counted_as_failed(
 	1,
 	$failed_of->('rejected'),
 	sub { refused(qr/rejects connection/, user => 'rejected'); },
-	'many roles: next to those with rows');
+	'rejected: counted next to the evicted ones');
 
 $observer->run('CREATE ROLE plain LOGIN');
 is( PgNetlat::Client->connect($node, user => 'plain')

@@ -67,22 +67,28 @@ begin();
 is( scalar(
 		grep { $_->{verdict} !~ /^(starved|no problem found)$/ } findings()),
 	0,
-	'nothing is known yet');
+	'no finding without figures');
 my $holder = client('forgets', tcp => 1);
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
 my $row = expect_first('idle in transaction', 'a transaction is forgotten');
 is($row->{subject_kind}, 'session', 'one session');
 is($row->{pid}, $holder->pid, 'that one');
 is($row->{subject}, 'forgets@127.0.0.1, pid ' . $holder->pid, 'by name');
-is($row->{usename}, 'postgres', 'whose it is');
+is($row->{usename}, 'postgres', 'a forgotten transaction: whose it is');
 is($row->{datname}, 'postgres', 'and where');
-is($row->{application_name}, 'forgets', 'by its application');
-is($row->{client_addr}, '127.0.0.1', 'and its address');
-is($row->{queryid}, undef, 'it is no statement');
-is($row->{saving_sessions}, $row->{lost_sessions},
-	'all of it could be saved');
-cmp_ok($row->{saving_share}, '>', 0.5, 'which is most of its time');
-like($row->{evidence}, qr/; now for [\d.]+ s$/, 'how long it has been now');
+is($row->{application_name},
+	'forgets', 'a forgotten transaction: application');
+is($row->{client_addr}, '127.0.0.1', 'a forgotten transaction: address');
+is($row->{queryid}, undef, 'a forgotten transaction: no query identifier');
+is($row->{saving_sessions},
+	$row->{lost_sessions},
+	'a forgotten transaction: all of it could be saved');
+cmp_ok($row->{saving_share}, '>', 0.5,
+	'a forgotten transaction: most of its time could be saved');
+like(
+	$row->{evidence},
+	qr/; now for [\d.]+ s$/,
+	'a forgotten transaction: its age');
 like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
 
 # ---------------------------------------------------------------------------
@@ -94,30 +100,32 @@ my @victim = map { client('waits') } 1 .. 2;
 $_->put(query('UPDATE t SET v = 2 WHERE i = 1')) foreach @victim;
 $row = expect_first(
 	'holds up others',
-	'others wait for its locks',
+	'others wait for its locks: the finding',
 	sub {
 		$_->{evidence} =~
 		  /its client was thinking; 2 sessions wait now: waits;/
 		  && $_->{lost_sessions} > 0.5;
 	});
-is($row->{pid}, $holder->pid, 'who holds them comes first');
+is($row->{pid}, $holder->pid,
+	'others wait for its locks: the holder comes first');
 cmp_ok(
 	$row->{saving_sessions},
 	'>=',
 	$row->{lost_sessions} * 0.99,
-	'which they would not');
-is($row->{saving_share}, undef, 'it is no share of its own time');
+	'others wait for its locks: all of that could be saved');
+is($row->{saving_share}, undef,
+	'others wait for its locks: no share of its own time');
 like($row->{advice}, qr/commit before/, 'what to do');
 like(
 	$row->{advice},
 	qr/SELECT pg_terminate_backend\(@{[ $holder->pid ]}\)/,
-	'the command that ends it');
+	'others wait for its locks: the command that ends the holder');
 like(
 	$row->{evidence},
 	qr/; idle in transaction for [\d.]+ s; its last statement: UPDATE t/,
-	'since when, and after what');
+	'others wait for its locks: the holder\'s age and last statement');
 is(scalar(grep { $_->{verdict} ne 'starved' } findings()),
-	1, 'that is all: those who wait are part of it')
+	1, 'others wait for its locks: no finding about the waiting sessions')
   or diag(explain([ findings() ]));
 $victim[1]->cancel;
 $victim[1]->until('Z');
@@ -153,9 +161,10 @@ $row = expect_first(
 	'server-bound',
 	'statements that sleep',
 	sub { $_->{evidence} =~ /^other waits: / });
-is($row->{subject_kind}, 'client', 'they are of one group');
+is($row->{subject_kind}, 'client',
+	'statements that sleep: the finding is about their group');
 is($row->{application_name}, 'sleeps', 'that one');
-is($row->{pid}, undef, 'none of them in particular');
+is($row->{pid}, undef, 'statements that sleep: not about one session');
 like($row->{advice}, qr/pgnetlat_waits/, 'what to do');
 
 # statements that compute compete with everything else on the machine
@@ -173,7 +182,8 @@ like(
 	? qr/^server-bound$/
 	: qr/^(server-bound|nothing|starved)$/,
 	'statements that compute');
-like($computes->{evidence}, qr/^CPU: /, 'that is what they do')
+like($computes->{evidence}, qr/^CPU: /,
+	'statements that compute: the evidence says CPU')
   if $computes->{verdict} eq 'server-bound';
 
 # short lock waits
@@ -187,11 +197,10 @@ for (1 .. 40)
 	$holder->run('COMMIT');
 	$_->responses foreach @waiter;
 }
-$row =
-  expect_first('holds up others', 'many wait for a lock, but not for long');
-is($row->{pid}, $holder->pid, 'and for whom');
+$row = expect_first('holds up others', 'many short lock waits');
+is($row->{pid}, $holder->pid, 'many short lock waits: the holder');
 is(scalar(grep { $_->{verdict} eq 'server-bound' } findings()),
-	0, 'the server is not to blame');
+	0, 'many short lock waits: no finding about the server');
 
 # ---------------------------------------------------------------------------
 # Clients
@@ -225,7 +234,7 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 	like(
 		$row->{evidence},
 		qr/the client was not reading for/,
-		'how that is known');
+		'a slow reader: the evidence');
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');
 	$reader->vanish;
@@ -272,12 +281,12 @@ ok( $observer->poll(
 			($row) =
 			  grep { $_->{verdict} eq 'too many connections' } findings();
 		}),
-	'most connections are held, and none is needed: too many connections');
+	'most connections are in use, and none is needed: too many connections');
 is($row->{subject_kind}, 'server', 'all together');
 like(
 	$row->{evidence},
 	qr/^\d+ of 100 connections are held; a pool of \d would/,
-	'how many would be enough');
+	'too many connections: how many would be enough');
 $_->finish foreach @held;
 
 # ---------------------------------------------------------------------------
@@ -300,13 +309,14 @@ is( join(' ',
 		map  { $_->{pid} // '' }
 		grep { $_->{subject_kind} ne 'server' } findings($plain)),
 	$own->pid,
-	'others see their own');
+	'a plain role sees its own findings');
 my ($hidden) = grep { $_->{verdict} eq 'not visible' } findings($plain);
 like(
 	$hidden->{evidence},
 	qr/^\d+ of \d+ sessions are hidden from plain/,
-	'and how many they do not');
-like($hidden->{advice}, qr/pg_read_all_stats/, 'and what would show them');
+	'a plain role sees how many sessions are hidden');
+like($hidden->{advice}, qr/pg_read_all_stats/,
+	'a plain role sees which role would show them');
 
 no_violations($observer);
 $node->stop;

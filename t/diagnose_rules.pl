@@ -171,7 +171,7 @@ sub near
 }
 
 my @found = found();
-is(scalar(@found), 1, 'nothing is known: one row');
+is(scalar(@found), 1, 'no figures: one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
 	'no problem found: 0 requests',
 	'which says so');
@@ -230,15 +230,21 @@ incident();
 	'holds up others',
 	qr/^others waited 108 s for its locks, mostly while its client was thinking; 2 sessions wait now: shop; idle in transaction for 4\d s; its last statement: UPDATE t SET v = 1$/,
 	'a holder that thinks');
-is(scalar(@found), 1, 'is the only story') or diag(explain(\@found));
+is(scalar(@found), 1, 'a holder that thinks: the only finding')
+  or diag(explain(\@found));
 is($found[0]{pid}, 101, 'of that session');
 like(
 	$found[0]{advice},
 	qr/SELECT pg_terminate_backend\(101\)/,
 	'the command that ends it');
-near($found[0]{lost_sessions}, 1.8, 'what the others lost');
-near($found[0]{saving_sessions}, 1.8 * 100 / 108, 'and would not');
-is($found[0]{saving_share}, undef, 'which is no share of its own time');
+near($found[0]{lost_sessions},
+	1.8, 'a holder that thinks: what the others lost');
+near(
+	$found[0]{saving_sessions},
+	1.8 * 100 / 108,
+	'a holder that thinks: what could be saved');
+is($found[0]{saving_share},
+	undef, 'a holder that thinks: no share of its own time');
 
 incident();
 $observer->run(
@@ -273,8 +279,9 @@ add('b',
 	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,
 	'a holder that has ended');
 unlike($found[0]{advice}, qr/pg_terminate_backend/,
-	'there is nothing to end');
-is(scalar(@found), 1, 'is still the only story') or diag(explain(\@found));
+	'a holder that has ended: no command to end it');
+is(scalar(@found), 1, 'a holder that has ended: the only finding')
+  or diag(explain(\@found));
 
 # no session holds the lock of a prepared transaction
 group(%victims);
@@ -284,11 +291,11 @@ session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 	qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/,
 	'a prepared transaction');
 like($found[0]{advice}, qr/pg_prepared_xacts/, 'what to do');
-is(scalar(@found), 1, 'the server is not said to be slow');
+is(scalar(@found), 1, 'a prepared transaction: no finding about the server');
 group(%victims);
-@found = expect('held up by others', undef, 'nobody is there any more');
+@found = expect('held up by others', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,
-	'where pgnetlat_blockers has no row');
+	'a holder without a row in pgnetlat_blockers');
 
 # short waits of a TPC-B over a path: 48 ms for each transaction of seven requests
 my %tpcb = (
@@ -315,7 +322,7 @@ session(
 	'contention');
 is( join(', ', map { $_->{verdict} } @found),
 	'lock contention, chatty',
-	'and why it lasts');
+	'lock contention: why it lasts');
 
 sub contending
 {
@@ -339,7 +346,7 @@ contending(7);
 expect(
 	'lock contention',
 	qr/, 7 of 8 ms per transaction$/,
-	'most of short transactions');
+	'lock contention: most of the time of short transactions');
 contending(1);
 healthy('a little contention');
 
@@ -360,7 +367,7 @@ session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 	'idle in transaction',
 	qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/,
 	'a client that thinks');
-is($found[0]{pid}, 7, 'of one session');
+is($found[0]{pid}, 7, 'a client that thinks: about one session');
 like($found[0]{advice}, qr/^Move application work outside the transaction/,
 	'what to do');
 
@@ -374,7 +381,7 @@ group(%short);
 @found = expect(
 	'client-bound',
 	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms$/,
-	'less, all the time');
+	'a client that thinks less, all the time');
 group(requests => 20000, exec_time => 2000, client_time => 57500);
 expect(
 	'client-bound',
@@ -423,11 +430,13 @@ add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 	'hidden path',
 	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms: a proxy may hide the path$/,
 	'a proxy');
-near($found[0]{lost_sessions}, 0, 'or a client that asks by the clock');
+near($found[0]{lost_sessions},
+	0, 'a proxy, outside transactions: nothing counts as lost');
 group(%proxied, transactions => 100, in_xact_wait_time => 50000);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 @found = expect('hidden path', undef, 'in transactions');
-near($found[0]{lost_sessions}, 56 / 60, 'none asks by the clock');
+near($found[0]{lost_sessions},
+	56 / 60, 'a proxy, in transactions: what is lost');
 group(%proxied);
 add('h', %waits, bucket => q{'{200,250,300,350,450,550,620,680,700}'});
 healthy('waits of all lengths');
@@ -454,15 +463,18 @@ session(
 	'chatty',
 	qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/,
 	'42 round trips');
-is(scalar(@found), 1, 'no time is lost twice');
-near($found[0]{lost_sessions}, 3.99 / 60, 'what is lost');
+is(scalar(@found), 1, 'no time is counted twice');
+near($found[0]{lost_sessions}, 3.99 / 60, 'chatty: what is lost');
 near(
 	$found[0]{saving_sessions},
 	3.99 / 60 * 40 / 42,
 	'all but two round trips can be saved');
 group(%chatty, application_name => 'pg_dump');
 @found = expect('chatty', undef, 'pg_dump');
-like($found[0]{advice}, qr/on or near the server/, 'can only be moved');
+like(
+	$found[0]{advice},
+	qr/on or near the server/,
+	'pg_dump: can only be moved');
 group(%chatty, statements => 50);
 @found = expect('chatty', qr/most fetch further rows/, 'few statements');
 like($found[0]{advice}, qr/fetch size/, 'what to do');
@@ -478,7 +490,10 @@ group(%far);
   expect('network-bound',
 	qr/^1 round trip per transaction x 10 ms = 10 of 11 ms$/,
 	'far away');
-near($found[0]{saving_share}, 0.95 * 50 / 55, 'what moving it would save');
+near(
+	$found[0]{saving_share},
+	0.95 * 50 / 55,
+	'far away: what moving it would save');
 group(
 	rtt => 10,
 	requests => 600,
@@ -522,7 +537,7 @@ group(%lossy);
 	'lossy path',
 	qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/,
 	'a path that loses packets');
-is(scalar(@found), 1, 'is not said to be long');
+is(scalar(@found), 1, 'a path that loses packets: no network-bound finding');
 near($found[0]{lost_sessions}, 13.2 / 60, 'both directions');
 group(
 	rtt => 100,
@@ -600,8 +615,9 @@ loop('SELECT * FROM child WHERE parent = $1');
 	'repeated statement',
 	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
 	'N+1');
-is($found[0]{queryid}, 42, 'of that statement');
-is(scalar(@found), 1, 'its round trips are not its client\'s, too')
+is($found[0]{queryid}, 42, 'an N+1: about the statement');
+is(scalar(@found), 1,
+	'an N+1: its round trips are not counted for the client, too')
   or diag(explain(\@found));
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
@@ -653,7 +669,8 @@ group(exec_time => 60000, exec_cpu_time => 59000);
 	qr/^has been executing for 3 min, mostly on CPU; statement 42: SELECT count\(\*\) FROM a, b$/,
 	'a statement without an end');
 is($found[0]{pid}, 11, 'of that session');
-like($found[0]{advice}, qr/pg_cancel_backend\(11\)/, 'how to stop it');
+like($found[0]{advice}, qr/pg_cancel_backend\(11\)/,
+	'a long statement: how to stop it');
 session(
 	pid => 11,
 	state => 'executing',
@@ -684,7 +701,10 @@ foreach my $cause (
 	  expect('server-bound', qr/^$cause->[0]: 24 of 30 ms per request$/,
 		$cause->[0]);
 	defined $cause->[2]
-	  ? near($found[0]{saving_sessions}, 0.4 * $cause->[2], 'what is saved')
+	  ? near(
+		$found[0]{saving_sessions},
+		0.4 * $cause->[2],
+		'server-bound: what could be saved')
 	  : is($found[0]{saving_sessions}, undef, 'nobody knows');
 }
 group(requests => 40, exec_time => 30000, exec_cpu_time => 30000);
@@ -702,7 +722,7 @@ group(%starved);
 	'starved',
 	qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few processors');
-is($found[0]{subject_kind}, 'server', 'of the server');
+is($found[0]{subject_kind}, 'server', 'too few processors: about the server');
 group(%starved);
 group(
 	application_name => 'waits',
@@ -716,7 +736,7 @@ is( join(', ',
 		map  { "$_->{application_name} $_->{verdict}" }
 		grep { $_->{verdict} eq 'starved' } @found),
 	'app starved',
-	'or of one group');
+	'too few processors for one group');
 group(exec_time => 34000, exec_cpu_time => 34000, run_queue_time => 30600);
 expect(
 	'starved',
@@ -750,12 +770,12 @@ group(
 @found = expect(
 	'reconnects',
 	qr/^200 connections of 60 ms each = 12 of 12\.3 s, for 300 requests$/,
-	'connections that are made anew');
+	'clients that reconnect');
 add('p', sessions => 90, pool_size => 3, window_time => 60000);
 @found = expect(
 	'too many connections',
 	qr/^90 of 100 connections are held; a pool of 3 would/,
-	'connections that nobody needs');
+	'connections that are not needed');
 
 # ---------------------------------------------------------------------------
 # Privileges
@@ -771,14 +791,14 @@ $observer->run(
 	'SET ROLE plain');
 @found = $observer->rows('SELECT * FROM figures.diagnose()');
 $observer->run('RESET ROLE');
-is(scalar(@found), 1, 'who may see nothing gets one row');
+is(scalar(@found), 1, 'a role that may see nothing gets one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
 	'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them',
 	'which says so');
 like(
 	$found[0]{advice},
 	qr/^GRANT pg_read_all_stats TO plain/,
-	'and which role shows them');
+	'not visible: which role would show them');
 
 # ---------------------------------------------------------------------------
 # Other roles' operators

@@ -100,8 +100,8 @@ sub expect_bound
 	my $row = expect_verdict($observer, 'server-bound', $name,
 		sub { $_->{evidence} =~ /^\Q$cause\E: / });
 
-	is($row->{subject_kind}, 'client', 'of the client');
-	is($row->{application_name}, $name, 'of that one');
+	is($row->{subject_kind}, 'client', 'the finding is about the client');
+	is($row->{application_name}, $name, 'the finding names the client');
 	return $row;
 }
 
@@ -150,12 +150,12 @@ SKIP:
 		unlink($slow);
 		my $row = expect_bound($client, 'I/O', $name);
 		like($row->{advice}, qr/pg_stat_io.*twice as fast/, 'what to do');
-		cmp_ok($took, '>=', $REQUESTS * 20, 'the disk was slow');
+		cmp_ok($took, '>=', $REQUESTS * 20, 'the disk was really slow');
 		cmp_ok(
 			$observer->account($client->pid)->{exec_io_time},
 			'>=',
 			$REQUESTS * 20 / 2,
-			'which is what it waited for');
+			'the evidence says I/O');
 		expect_agreement($name);
 
 		# the same without it; the real one may be slow as well
@@ -198,13 +198,20 @@ like($row->{advice}, qr/synchronous_commit/, 'what to do');
 cmp_ok($took, '>=', 0.96 * $delay * $REQUESTS, 'each commit took that long');
 my $waited = $observer->account($writer->pid)->{exec_replication_time};
 cmp_ok($row->{saving_sessions} / $row->{lost_sessions},
-	'>=', 1 - 1e-9, 'all of what was waited for could be saved');
-cmp_ok($waited, '>=', $delay * $REQUESTS / 2, 'which is most of it');
+	'>=', 1 - 1e-9, 'a slow standby: all of the wait could be saved');
+cmp_ok(
+	$waited, '>=',
+	$delay * $REQUESTS / 2,
+	'a slow standby: most of its time could be saved');
 
 # and is, to the precision of the sampler's ticks
 $writer->run('SET synchronous_commit = local');
 my $cured = run_all($writer, @inserts);
-cmp_ok($took - $cured, '>=', $waited / 2, 'the cure saves it');
+cmp_ok(
+	$took - $cured,
+	'>=',
+	$waited / 2,
+	'a slow standby: the cure saves what was predicted');
 begin_anew($writer);
 run_all($writer, @inserts);
 $observer->settled($writer);
@@ -279,12 +286,12 @@ SKIP:
 	}
 	$observer->ended('computes', 4 * $processors);
 	($row) = $observer->findings;
-	is($row->{verdict}, 'starved', 'which is what comes first')
+	is($row->{verdict}, 'starved', 'starved: the first finding')
 	  or diag(explain([ $observer->findings ]));
 	is($row->{subject_kind}, 'server', 'of the server');
-	like($row->{evidence}, qr/without a processor/, 'how that is known');
+	like($row->{evidence}, qr/without a processor/, 'starved: the evidence');
 	cmp_ok($row->{saving_sessions},
-		'==', $row->{lost_sessions}, 'all of it is waiting');
+		'==', $row->{lost_sessions}, 'starved: all of it could be saved');
 	note($row->{evidence});
 }
 

@@ -113,57 +113,61 @@ ok( $observer->poll(
 ) or note(explain([ rows_of($observer) ]));
 
 my $row = row_of($holder->pid);
-is($row->{client}, 'billing@127.0.0.1', 'application and address');
+is($row->{client}, 'billing@127.0.0.1',
+	'the client: application and address');
 like(
 	$row->{state},
 	qr/^in xact \d+(\.\d)? (s|min)$/,
-	'what, and for how long');
+	'the state: what, and for how long');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{doing} =~ /^holds up 2; after UPDATE t SE/;
 		}),
-	'how many it holds up, and after which query');
+	'the holder: how many it holds up, and after which query');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{bar} eq '........';
 		}),
-	'nothing but the client for ten seconds');
+	'the holder: a bar of client time only');
 
 $row = row_of($victim->pid);
 is($row->{client}, 'postgres',
-	'a role without application name, on a socket');
-is($row->{rtt}, undef, 'which has no round trip');
+	'the client: a role without application name, on a socket');
+is($row->{rtt}, undef, 'no round trip on a socket');
 like($row->{state}, qr/^executing \d/, 'it executes');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~
 			  /^blocked by @{[ $holder->pid ]}: in xact( (\d+|\d\.\d) (s|min))?; /;
 		}),
-	'whom it waits for, and what that one is doing');
+	'a waiting session: what blocks it, and what that is doing');
 ($row) = grep { $_->{pid} == $victim->pid }
   $observer->rows('SELECT * FROM pgnetlat_now(200)');
 like(
 	$row->{doing},
 	qr/^blocked by @{[ $holder->pid ]} billing\@127\.0\.0\.1: idle in transaction for \d+(\.\d)? (s|min) after UPDATE t SET i = 0; DELETE FROM t$/,
-	'more of it on a wide terminal');
+	'a waiting session: more on a wide terminal');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{bar} eq '!!!!!!!!';
 		}),
-	'its part is the server\'s, which is held up');
-is($row->{rate}, 0, 'no request was completed');
+	'a waiting session: a bar of ! only');
+is($row->{rate}, 0, 'a waiting session: no request was completed');
 like(
 	row_of($queued->pid)->{doing},
 	qr/^blocked by @{[ $holder->pid ]}: /,
-	'the root, and not the one before it in the queue');
+	'a second waiting session: the root, and not the next one in the queue');
 
 $row = row_of($sleeper->pid);
-like($row->{doing}, qr/^PgSleep; SELECT pg_sleep/, 'its wait event');
+like(
+	$row->{doing},
+	qr/^PgSleep; SELECT pg_sleep/,
+	'a sleeping session: its wait event');
 ok( $observer->poll(
 		sub {
 			row_of($sleeper->pid)->{bar} eq '########';
 		}),
-	'nothing but the server');
+	'a sleeping session: a bar of # only');
 
 # ---------------------------------------------------------------------------
 # Prepared transactions have no process
@@ -197,7 +201,7 @@ ok( $observer->poll(
 			  && $row->{doing} =~
 			  /^(behind|blocked by) @{[ $deadlocked[1]->pid ]}(?:;|:) /;
 		}),
-	'it waits behind the other one');
+	'a deadlock: it waits behind the other session');
 $_->cancel, $_->until('Z') foreach @deadlocked;
 $_->finish foreach @deadlocked;
 
@@ -236,7 +240,7 @@ my @lines = split /\n/, decode('UTF-8', $out);
 cmp_ok(
 	scalar(@lines), '>=',
 	2 + 5 + 1,
-	'a line for each, and perhaps for others');
+	'a line for each session, and perhaps for others');
 note($out);
 
 foreach my $line (@lines)
@@ -245,15 +249,14 @@ foreach my $line (@lines)
 
 	$columns++ while $line =~ /\p{East_Asian_Width=W}/g;
 	$columns-- while $line =~ /\p{Nonspacing_Mark}/g;
-	cmp_ok($columns, '<=', $width, 'a line that is not too long')
+	cmp_ok($columns, '<=', $width, 'the line is not too long')
 	  or note($line);
 }
 ok((grep { length($_) > $width - 5 } @lines),
-	'all there is room for is used');
-like($out, qr/ x{14}\@127\.0\.0\.1 /,
-	'of a long name there is the beginning');
+	'the line uses all of the room');
+like($out, qr/ x{14}\@127\.0\.0\.1 /, 'a long name is cut off');
 like($out, qr/PgSleep; SELECT '\?\?/, 'what is no text here is marked');
-like($out, qr/PgSleep; SELECT 1,/, 'white space is single spaces');
+like($out, qr/PgSleep; SELECT 1,/, 'white space becomes single blanks');
 
 # ---------------------------------------------------------------------------
 # Privileges
@@ -263,22 +266,23 @@ my $plain = client('plain', user => 'plain', dbname => 'utf8');
 my ($hidden, @others) = rows_of($plain);
 my $number = $observer->value(
 	"SELECT count(*) FROM pgnetlat_sessions WHERE usename <> 'plain'");
-is(scalar(@others), 0, 'of other roles nothing');
+is(scalar(@others), 0, 'other roles\' sessions are hidden');
 is($hidden->{pid}, undef, 'no process');
 is( $hidden->{doing},
 	"$number sessions are hidden; pg_read_all_stats shows them",
-	'but how many there are, and who may see them');
+	'their number, and who may see them');
 my $same = client('same', user => 'plain', dbname => 'utf8');
 $same->run('BEGIN');
 my @own = rows_of($plain);
-is(scalar(@own), 2, 'of its own role');
+is(scalar(@own), 2, 'a plain role sees its own sessions');
 is($own[0]{pid}, $same->pid, 'everything');
-is($own[1]{doing}, $hidden->{doing}, 'before what is hidden');
+is($own[1]{doing}, $hidden->{doing},
+	'its own sessions come before the row about hidden ones');
 $observer->run('GRANT pg_read_all_stats TO plain');
-cmp_ok(scalar(rows_of($plain)), '>', 5,
-	'with pg_read_all_stats, all of them');
+cmp_ok(scalar(rows_of($plain)),
+	'>', 5, 'pg_read_all_stats shows all sessions');
 is(scalar(grep { !defined $_->{pid} } rows_of($plain)),
-	0, 'nothing is hidden');
+	0, 'nothing is hidden from a superuser');
 
 $_->cancel foreach $sleeper, @nasty;
 no_violations($observer);

@@ -133,7 +133,8 @@ sub labels
 
 	is(scalar @rows, 1, "$name is one group");
 	is($rows[0]->{client_addr}, '127.0.0.1', 'with its address');
-	is($rows[0]->{pooler_addr}, $pooler, 'and the pooler\'s');
+	is($rows[0]->{pooler_addr},
+		$pooler, 'the group has the pooler\'s address');
 	return $rows[0];
 }
 
@@ -153,24 +154,28 @@ foreach my $host ('127.0.0.1', $node->host)
 	is(server_of($two), $pid, "transaction pooling over $over");
 	my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 	at_least($gain->{idle_time}, $PAUSE,
-		'between two transactions it is the pool\'s');
+		'between two transactions the wait is the pool\'s');
 	cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
-	cmp_ok($gain->{pooler_requests}, '==', 1, 'pgbouncer sets the name');
-	cmp_ok($gain->{requests}, '==', 2, 'and the client asks');
+	cmp_ok($gain->{pooler_requests},
+		'==', 1, 'pgbouncer\'s SET is its own exchange');
+	cmp_ok($gain->{requests}, '==', 2, 'the client\'s requests are its own');
 
 	$one->run('BEGIN');
 	$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 	at_least($gain->{client_time} + $gain->{network_time},
-		$PAUSE, 'in a transaction it is the client\'s');
-	cmp_ok($gain->{idle_time}, '==', 0, 'and not the pool\'s');
+		$PAUSE, 'in a transaction the wait is the client\'s');
+	cmp_ok($gain->{idle_time}, '==', 0,
+		'in a transaction none of it is the pool\'s');
 
 	my $account = quiet($pid);
-	is($account->{application_name}, 'one', 'the session is the client\'s');
+	is($account->{application_name},
+		'one', 'the session has the client\'s name');
 	is($account->{client_addr}, '127.0.0.1', 'with its address');
 	is( $account->{client_port},
 		(unpack_sockaddr_in(getsockname($one->{socket})))[0],
 		'and port');
-	is($account->{pooler_addr}, $pooler_addr, 'and the pooler\'s address');
+	is($account->{pooler_addr},
+		$pooler_addr, 'the session has the pooler\'s address');
   SKIP:
 	{
 		skip 'the kernel does not say', 1 unless $^O eq 'linux';
@@ -181,7 +186,7 @@ foreach my $host ('127.0.0.1', $node->host)
 					$one->run('SELECT 1');
 					return $observer->account($pid)->{client_rtt};
 				}),
-			'and its round trip to the pooler');
+			'the session has the client\'s round trip to the pooler');
 	}
 	$one->run('COMMIT');
 	labels($_, $pooler_addr) foreach qw(one two);
@@ -195,8 +200,10 @@ foreach my $host ('127.0.0.1', $node->host)
 	}
 	quiet($pid);
 	my $row = labels('many', $pooler_addr);
-	cmp_ok($row->{requests}, '>=', 39, 'for all of its connections');
-	cmp_ok($row->{pooler_requests}, '>=', 19, 'each of which was introduced');
+	cmp_ok($row->{requests}, '>=', 39,
+		'all of its connections are in one group');
+	cmp_ok($row->{pooler_requests},
+		'>=', 19, 'pgbouncer has set the name for each connection');
 	$_->finish foreach $one, $two;
 	$pooler->stop;
 	$observer->run('SELECT pgnetlat_reset()');
@@ -209,25 +216,30 @@ foreach my $host ('127.0.0.1', $node->host)
 	$pid = server_of($one);
 	$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 	at_least($gain->{client_time} + $gain->{network_time},
-		$PAUSE, 'session pooling: the connection is the client\'s');
-	cmp_ok($gain->{idle_time}, '==', 0, 'as long as it is there');
-	cmp_ok($gain->{pooler_requests}, '==', 0, 'and asks on its own');
+		$PAUSE, 'session pooling: the wait is the client\'s');
+	cmp_ok($gain->{idle_time}, '==', 0,
+		'session pooling: none of it is the pool\'s');
+	cmp_ok($gain->{pooler_requests},
+		'==', 0, 'session pooling: the client\'s requests are its own');
 	my $requests = quiet($pid)->{requests};
 	$one->finish;
 	ok($observer->await($pid, sub { $_->{requests} > $requests }),
-		'pgbouncer cleans up');
+		'session pooling: pgbouncer cleans up');
 	$gain = gain_of_pause(
 		$pid,
 		sub {
 			$two = $pooler->client('two');
 			$two->run('SELECT 1');
 		});
-	is(server_of($two), $pid, 'and uses the connection again');
-	at_least($gain->{idle_time}, $PAUSE, 'meanwhile it was the pool\'s');
-	cmp_ok($gain->{pooler_requests}, '==', 1, 'it is introduced');
+	is(server_of($two), $pid,
+		'session pooling: pgbouncer uses the connection again');
+	at_least($gain->{idle_time}, $PAUSE,
+		'session pooling: meanwhile the wait was the pool\'s');
+	cmp_ok($gain->{pooler_requests},
+		'==', 1, 'session pooling: pgbouncer sets the next client\'s name');
 	$gain = gain_of_pause($pid, sub { $two->run('SELECT 1') });
 	at_least($gain->{client_time} + $gain->{network_time},
-		$PAUSE, 'and has the connection');
+		$PAUSE, 'session pooling: the connection is the next client\'s');
 	labels($_, $pooler_addr) foreach qw(one two);
 	$two->finish;
 	$pooler->stop;
@@ -249,9 +261,9 @@ my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 at_least($gain->{idle_time}, $PAUSE, 'statement pooling: the pool\'s');
 cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
 cmp_ok($gain->{pooler_requests},
-	'>=', 2, 'pgbouncer checks, and sets the name');
+	'>=', 2, 'statement pooling: pgbouncer checks, and sets the name');
 cmp_ok($gain->{requests} - $gain->{pooler_requests},
-	'==', 1, 'and the client asks once');
+	'==', 1, 'statement pooling: the client asks once');
 $_->finish foreach $one, $two;
 $pooler->stop;
 
@@ -270,13 +282,14 @@ sub checked
 		cmp_ok($account->{pooler_requests},
 			'>=', 2, "$how: the check is pgbouncer's");
 		cmp_ok($account->{requests} - $account->{pooler_requests},
-			'==', 1, "$how: and nothing else");
+			'==', 1, "$how: no other exchange is pgbouncer's");
 	}
 	else
 	{
 		cmp_ok($account->{pooler_requests},
 			'==', 1, "$how: the check looks like its client's");
-		cmp_ok($account->{requests}, '>=', 3, "$how: which there is");
+		cmp_ok($account->{requests}, '>=', 3,
+			"$how: such a check has been made");
 	}
 	return;
 }

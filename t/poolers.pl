@@ -63,11 +63,11 @@ foreach my $port (1001 .. 1040)
 }
 $observer->ended('many', 40);
 my $row = group('many');
-is($row->{client_addr}, '10.0.0.7', 'its address is the client\'s');
-is($row->{pooler_addr}, undef, 'the pooler\'s is none on its socket');
-is($row->{ended_sessions}, 40, 'all connections are in it');
+is($row->{client_addr}, '10.0.0.7', 'the group has the client\'s address');
+is($row->{pooler_addr}, undef, 'no pooler_addr on a Unix-domain socket');
+is($row->{ended_sessions}, 40, 'the group has all connections');
 is($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
-	0, 'and nothing was evicted');
+	0, 'no group was evicted');
 
 my $pooled = PgNetlat::Client->connect(
 	$node,
@@ -81,19 +81,24 @@ foreach my $port (1 .. 30)
 my $account = $observer->settled($pooled);
 $row = group('web');
 is($row->{client_addr}, '2001:db8::7', 'an address of IPv6');
-is($row->{pooler_addr}, '127.0.0.1', 'and the pooler\'s own');
-is($row->{requests}, 60, 'all requests are in it');
-is($row->{sessions}, 1, 'and the session');
-is($account->{application_name}, 'web', 'the session has the same name');
-is($account->{client_addr}, '2001:db8::7', 'and address');
-is($account->{client_port}, 30, 'and the port of its client of now');
-is($account->{pooler_addr}, '127.0.0.1', 'and comes from there');
+is($row->{pooler_addr}, '127.0.0.1', 'IPv6: the pooler\'s address');
+is($row->{requests}, 60, 'IPv6: the group has all requests');
+is($row->{sessions}, 1, 'IPv6: the group has the session');
+is($account->{application_name},
+	'web', 'IPv6: the session has the client\'s name');
+is($account->{client_addr},
+	'2001:db8::7', 'IPv6: the session has the client\'s address');
+is($account->{client_port},
+	30, 'IPv6: the session has its current client\'s port');
+is($account->{pooler_addr},
+	'127.0.0.1', 'IPv6: the session has the pooler\'s address');
 is($account->{pooler_requests}, 30, 'the pooler\'s own exchanges');
-is($row->{pooler_requests}, 30, 'are those of the group');
+is($row->{pooler_requests},
+	30, 'the pooler\'s own exchanges are in the group');
 ($row) = $observer->clients_window('1 min', q{application_name = 'web'});
-is($row->{pooler_addr}, '127.0.0.1', 'also over a window');
+is($row->{pooler_addr}, '127.0.0.1', 'pooler_addr over a window');
 is($observer->window('1 min', $pooled->pid)->{pooler_requests},
-	30, 'and of the session');
+	30, 'the pooler\'s own exchanges in the session');
 $pooled->finish;
 $observer->ended('web');
 
@@ -133,12 +138,12 @@ $pooled = PgNetlat::Client->connect(
 $observer->settled($pooled);
 ($row) = $stranger->rows(
 	'SELECT * FROM pgnetlat_sessions WHERE pid = ' . $pooled->pid);
-is($row->{application_name}, 'secret', 'a stranger sees the name');
+is($row->{application_name}, 'secret', 'another role sees the name');
 is($row->{$_}, undef, "but not $_")
   foreach qw(client_addr client_port pooler_addr client_rtt pooler_requests);
 ($row) = $stranger->rows(
 	q{SELECT * FROM pgnetlat_clients WHERE application_name = 'secret'});
-is($row->{$_}, undef, "nor $_ of the group")
+is($row->{$_}, undef, "another role does not see $_ of the group")
   foreach qw(client_addr pooler_addr);
 $stranger->finish;
 
@@ -164,12 +169,12 @@ is(group('secret - 10.0.0.7:1')->{client_addr},
 	'127.0.0.1', 'switched off, the suffix is part of the name');
 is( $observer->account($pooled->pid)->{application_name},
 	'secret - 10.0.0.7:1',
-	'for the session as well');
+	'switched off, the session shows the suffix, too');
 $reload->('on');
 is(group('secret', 'sessions = 1')->{client_addr},
-	'10.0.0.7', 'switched on, not any more');
+	'10.0.0.7', 'switched on, the suffix is cut off');
 is($observer->account($pooled->pid)->{pooler_requests},
-	0, 'none of this was the pooler\'s own');
+	0, 'none of these exchanges was the pooler\'s own');
 $pooled->finish;
 
 # whoever holds a lock has the same label
@@ -190,7 +195,7 @@ like(
 	$observer->value(
 		'SELECT client FROM pgnetlat_now WHERE pid = ' . $holder->pid),
 	qr/^holder\@10\.0\.0\.7$/,
-	'as in pgnetlat_now');
+	'pgnetlat_now has the client\'s label');
 $holder->run('COMMIT');
 $waiter->until('Z');
 $_->finish foreach $holder, $waiter;
@@ -203,31 +208,33 @@ $pooled = PgNetlat::Client->connect($node, application_name => '');
 $pooled->run("SET application_name = 'shop - 10.0.0.1:1'", 'SELECT 1');
 my $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{client_time}, $PAUSE,
-	'one client so far: the pause is its own');
+	'one client so far: the pause is the client\'s');
 
 $pooled->run("SET application_name = 'shop - 10.0.0.2:1'");
 $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{idle_time}, $PAUSE,
-	'another one: outside a transaction the pause is the pool\'s');
-is($gain->{client_time}, 0, 'none of it the client\'s');
-is($observer->settled($pooled)->{state}, 'idle', 'the session is idle');
+	'another client: outside a transaction the pause is the pool\'s');
+is($gain->{client_time}, 0, 'another client: none of it is the client\'s');
+is($observer->settled($pooled)->{state},
+	'idle', 'another client: the session is idle');
 
 $pooled->run('BEGIN');
 $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{client_time}, $PAUSE,
-	'in a transaction it is the client\'s');
-is($gain->{idle_time}, 0, 'none of it the pool\'s');
+	'in a transaction the pause is the client\'s');
+is($gain->{idle_time}, 0, 'in a transaction none of it is the pool\'s');
 $gain = gain_of_pause($pooled, 'COMMIT');
-at_least($gain->{client_time}, $PAUSE, 'up to its end');
+at_least($gain->{client_time}, $PAUSE, 'in a transaction, up to its end');
 $gain = gain_of_pause($pooled, "SET application_name = 'shop - 10.0.0.1:1'");
-at_least($gain->{idle_time}, $PAUSE, 'behind it the pool\'s again');
-is($gain->{pooler_requests}, 1, 'the name is set by the pooler');
+at_least($gain->{idle_time}, $PAUSE,
+	'after the transaction it is the pool\'s again');
+is($gain->{pooler_requests}, 1, 'the pooler\'s SET is its own exchange');
 
 # a reader in the middle of such a wait has shown nothing that is taken back
 $observer->settled($pooled);
 pause(5);
 cmp_ok($observer->account($pooled->pid)->{pending_time},
-	'==', 0, 'a wait of the pool\'s is idle at once');
+	'==', 0, 'a wait of the pool is idle at once');
 
 # the extended protocol
 $pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
@@ -237,7 +244,7 @@ pause($PAUSE);
 $pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
 $pooled->responses;
 $gain = delta($before, $observer->settled($pooled));
-at_least($gain->{idle_time}, $PAUSE, 'in the extended protocol as well');
+at_least($gain->{idle_time}, $PAUSE, 'also in the extended protocol');
 
 # checks of the connection, by their text
 $before = $observer->settled($pooled);
@@ -248,44 +255,46 @@ is(delta($before, $observer->settled($pooled))->{pooler_requests},
 # or by another one, as we are told; of a long one core keeps the beginning
 foreach my $check ('select 2 /* check */', 'select 2 /*' . '*' x 2000 . '/')
 {
-	my $about = length $check > 1000 ? 'a long check' : 'another check';
+	my $about = length $check > 1000 ? 'a long check query' : 'another check';
 
 	$pooled->run("SET pgnetlat.pooler_check_query = '$check'");
 	$before = $observer->settled($pooled);
 	$pooled->run($check, $check);
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		2, "$about, by what it was said to be");
+		2, "$about: the configured check query");
 	$before = $observer->settled($pooled);
 	$pooled->run('select 1', '', 'select 2', substr($check, 0, 11) . ' */',
 		" $check");
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		0, "$about: nothing else is one");
+		0, "$about: no other query is a check");
 }
 $pooled->run('RESET pgnetlat.pooler_check_query');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', 'select 2 /* check */');
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
-	1, 'the usual check again');
+	1, 'the default check query again');
 
 $pooled->run('BEGIN');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', "SET application_name = 'shop - 10.0.0.3:1'");
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
-	0, 'but not in a transaction');
+	0, 'no check in a transaction');
 $pooled->run('ROLLBACK');
 
 # whoever knows better may say so
 $pooled->run('SET pgnetlat.pooler_mode = session', 'SELECT 1');
 $gain = gain_of_pause($pooled, 'SELECT 1');
-at_least($gain->{client_time}, $PAUSE, 'said to be session pooling');
+at_least($gain->{client_time}, $PAUSE, 'pooler_mode = session');
 $pooled->finish;
 my $direct = PgNetlat::Client->connect($node, application_name => 'direct');
 $gain = gain_of_pause($direct, 'SET pgnetlat.pooler_mode = transaction');
 at_least($gain->{client_time}, $PAUSE, 'no pooler');
 $direct->run('SELECT 1');
 $gain = gain_of_pause($direct, 'SELECT 1');
-at_least($gain->{idle_time}, $PAUSE, 'said to be transaction pooling');
-is($gain->{pooler_requests}, 0, 'whose exchanges are whose is not known');
+at_least($gain->{idle_time}, $PAUSE, 'pooler_mode = transaction');
+is($gain->{pooler_requests},
+	0,
+	'pooler_mode = transaction: the pooler\'s own exchanges are not known');
 $direct->finish;
 
 # ---------------------------------------------------------------------------
@@ -303,17 +312,19 @@ foreach my $port (1 .. 3)
 	is($gain->{idle_time}, 0, 'all the time');
 	$pooled->run('DISCARD ALL');
 	$gain = gain_of_pause($pooled, 'select 1');
-	at_least($gain->{idle_time}, $PAUSE, 'cleaned up, it is the pool\'s');
-	is($gain->{pooler_requests}, 1, 'which checks it');
+	at_least($gain->{idle_time}, $PAUSE,
+		'cleaned up: the wait is the pool\'s');
+	is($gain->{pooler_requests},
+		1, 'cleaned up: the pooler checks the connection');
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		3, 'and names, cleans, checks are its own');
+		3, 'the pooler\'s names, cleanups and checks are its own');
 }
 
 # a client that cleans up on its own goes on
 $pooled->run("SET application_name = 'desk - 10.0.0.1:9'",
 	'DISCARD ALL', 'SELECT 2');
 $gain = gain_of_pause($pooled, 'SELECT 2');
-at_least($gain->{client_time}, $PAUSE, 'a client that goes on is one');
+at_least($gain->{client_time}, $PAUSE, 'a client that cleans up and goes on');
 $pooled->finish;
 
 # ---------------------------------------------------------------------------
@@ -343,7 +354,7 @@ SKIP:
 	my $other = PgNetlat::Client->connect(
 		$node,
 		tcp => 1,
-		application_name => 'server\'s own client');
+		application_name => 'the server\'s own client');
 	my ($its_port) = unpack_sockaddr_in(getsockname($other->{socket}));
 	my @wrong = (
 		"liar - 10.1.2.3:1000",
@@ -367,7 +378,7 @@ SKIP:
 					'SELECT sampler_ticks FROM pgnetlat_info') > $ticks + 5;
 			});
 		is($observer->account($liar->pid)->{client_rtt},
-			undef, "nothing is known of $name");
+			undef, "nothing is known for $name");
 		$liar->finish;
 	}
 	$other->finish;
@@ -405,7 +416,7 @@ foreach my $tcp (0, 1)
 					  abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) <
 					  1e-6;
 				}),
-			'in a transaction the network is the whole way to the client');
+			'in a transaction, network is the whole way to the client');
 		$before = $observer->settled($pooled);
 		for (1 .. 10)
 		{
@@ -420,7 +431,7 @@ foreach my $tcp (0, 1)
 		  map { 10 * ($rtt + ($_->{rtt} // 0)) } $before, $account;
 		ok( (         $gain->{network_time} >= $least - 1e-5
 				  and $gain->{network_time} <= $most + 1e-5),
-			'once for each turn'
+			'the round trip counts once for each turn'
 		) or diag("$gain->{network_time}, not $least to $most");
 	}
 	$pooled->finish;
@@ -449,13 +460,13 @@ SKIP:
 			q{SELECT count(client_rtt) FROM pgnetlat_sessions
 			  WHERE application_name = 'liar'}),
 		0,
-		'another role learns nothing');
+		'another role does not see the round trip');
 	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
-		'>', 0, 'whose client it is, knows');
+		'>', 0, 'the client\'s own role sees it');
 	my ($next_port, @next_sockets) = pooler_connection();
 	$honest->run("SET application_name = 'far - 127.0.0.1:$next_port'");
 	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
-		'>', 0, 'also of that client\'s next connection');
+		'>', 0, 'also for the client\'s next connection');
 	$_->finish foreach @liars, $honest;
 }
 

@@ -109,7 +109,7 @@ $_->run('BEGIN', 'SELECT 1') foreach @in_xact;
 $_->put(query('SELECT pg_sleep(600)')) foreach @executing;
 my $row = await('steady', sub { $_->{busy} == 5 });
 is("$row->{busy} of $row->{sessions}", '5 of 25', 'busy now, and connected');
-is($row->{sessions_max}, 25, 'the most that were connected');
+is($row->{sessions_max}, 25, 'sessions_max');
 
 # those in a transaction are quiet by now
 count_anew(1000);
@@ -118,11 +118,12 @@ $row = await('steady',
 is($row->{$_}, 5, "steady: $_")
   foreach @QUANTILES, qw(busy busy_max pool_size);
 cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: on average');
-is($row->{sessions_max}, 25, 'steady: the most that were connected');
+is($row->{sessions_max}, 25, 'steady: sessions_max');
 my $all = all_sessions();
-is($all->{sessions}, 26, 'with the observer that is all');
-cmp_ok($all->{busy_p50}, '>=', 5, 'at least five of all are busy');
-cmp_ok($all->{busy_p50}, '<=', 6, 'at most the observer beside them');
+is($all->{sessions}, 26, 'steady: all sessions, with the observer');
+cmp_ok($all->{busy_p50}, '>=', 5,
+	'steady: at least five of all sessions are busy');
+cmp_ok($all->{busy_p50}, '<=', 6, 'steady: at most one more, the observer');
 
 # while nobody is active, the sampler sleeps
 $_->cancel foreach @executing;
@@ -141,21 +142,22 @@ ok( $observer->poll(
 					"SELECT sampler_pid <> $sampler FROM pgnetlat_info")
 				  // '') eq 't';
 		}),
-	'the sampler is started anew');
+	'the sampler is restarted');
 $row = await('steady', sub { ($_->{busy} // -1) == 3 });
-is($row->{busy}, 3, 'and finds them again');
-is($row->{busy_p50}, 3, 'what was is not forgotten');
+is($row->{busy}, 3, 'the restarted sampler finds the busy sessions again');
+is($row->{busy_p50}, 3, 'a restart of the sampler loses nothing');
 
 # a session that ends is no longer busy, whatever it did
 $observer->run('SELECT pg_terminate_backend(' . $in_xact[2]->pid . ')');
 $row = await('steady', sub { $_->{sessions} == 24 });
-is("$row->{busy} of $row->{sessions}", '2 of 24', 'one was cut off');
+is("$row->{busy} of $row->{sessions}", '2 of 24',
+	'one session is terminated');
 $in_xact[1]->run('SET pgnetlat.enabled = off');
 $row = await('steady', sub { $_->{busy} == 1 });
-is($row->{busy}, 1, 'one is not counted any more');
+is($row->{busy}, 1, 'a terminated session is not busy');
 $in_xact[1]->run('SET pgnetlat.enabled = on', 'COMMIT');
 $in_xact[0]->run('COMMIT');
-is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'nobody is busy');
+is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'no session is busy');
 
 # a COPY whose client sends nothing, and a response that nobody reads
 $observer->run('CREATE TABLE lines (line text)');
@@ -166,7 +168,7 @@ is(await('steady', sub { $_->{busy} == 2 })->{busy},
 	2, 'receiving and sending are busy');
 count_anew(1000);
 $row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
-is($row->{busy_p50}, 2, 'and are sampled as such');
+is($row->{busy_p50}, 2, 'receiving and sending: the states are sampled');
 cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'on average, too');
 $_->vanish foreach @idle[ 0, 1 ];
 is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
@@ -204,13 +206,17 @@ sub step_round
 
 $row = step_round();
 is($row->{busy_p95}, 4, 'steps: at the upper level for more than 5 %');
-is($row->{busy_p50}, 0, 'but for less than half of the time');
-is($row->{busy_max}, 4, 'and never higher');
+is($row->{busy_p50}, 0,
+	'steps: at the upper level for less than half of the time');
+is($row->{busy_max}, 4, 'steps: never above the upper level');
 cmp_ok(
 	$row->{busy_avg}, '>=',
 	$row->{least} - 0.2,
 	'steps: on average, at least');
-cmp_ok($row->{busy_avg}, '<=', $row->{most} + 0.2, 'and at most');
+cmp_ok(
+	$row->{busy_avg}, '<=',
+	$row->{most} + 0.2,
+	'steps: busy_avg is not too high');
 
 # ---------------------------------------------------------------------------
 # Exchanges shorter than a tick
@@ -229,8 +235,10 @@ while (now() < $until)
 $row = pool('short');
 cmp_ok($row->{busy_avg}, '>', 0.1,
 	'short exchanges: busy for a part of the time');
-cmp_ok($row->{busy_avg}, '<', 0.8, 'but not for all of it');
-is("$row->{busy_p50} $row->{busy_p999}", '0 1', 'and mostly not');
+cmp_ok($row->{busy_avg}, '<', 0.8, 'short exchanges: not busy all the time');
+is( "$row->{busy_p50} $row->{busy_p999}",
+	'0 1',
+	'short exchanges: mostly not busy');
 
 # ---------------------------------------------------------------------------
 # Windows
@@ -257,11 +265,11 @@ ok( $observer->poll(
 			$window = pool('windows', q{pgnetlat_pools_last('10 s')});
 			$window->{busy_max} == 0;
 		}),
-	'the last ten seconds know nothing of that');
-cmp_ok($window->{window_time}, '>=', 10_000, 'they are ten seconds at least');
+	'window: nothing from before it');
+cmp_ok($window->{window_time}, '>=', 10_000, 'window: at least ten seconds');
 is($window->{$_}, 0, "window: $_") foreach @QUANTILES, 'busy_avg';
 is($window->{pool_size}, 1, 'window: one connection would do');
-is(pool('windows')->{busy_max}, 3, 'all its time knows it');
+is(pool('windows')->{busy_max}, 3, 'the whole time has it');
 
 # ---------------------------------------------------------------------------
 # After a restart
@@ -278,13 +286,13 @@ cmp_ok($after->{busy_avg}, '>', 0, 'saved: time that it was busy');
 cmp_ok(
 	$after->{busy_avg}, '<=',
 	$before->{busy_avg} * 1.001,
-	'which was not more');
+	'saved: busy_time is not too high');
 ok( $observer->poll(
 		sub {
 			$window = pool('windows', q{pgnetlat_pools_last('15 min')});
 			defined $window->{busy_max};
 		}),
-	'it is sampled again');
+	'saved: the pool is sampled again');
 is($window->{$_}, 0, "saved is older than any window: $_")
   foreach qw(busy_avg busy_max);
 
@@ -311,31 +319,35 @@ foreach my $number (1 .. 12)
 	await("role_$number", sub { $_->{sessions} == 0 });
 }
 is(sum_of(1, 'usename IS NOT NULL'), 10, 'as many rows as there may be');
-is(sum_of(1, q{datname = '(evicted)'}), 1, 'and one for the rest');
-is(sum_of(1, 'datname IS NULL'), 1, 'and one for all');
+is(sum_of(1, q{datname = '(evicted)'}),
+	1, 'as many rows as there is room for: and an evicted row');
+is(sum_of(1, 'datname IS NULL'),
+	1, 'as many rows as there is room for: and one for all sessions');
 is(sum_of('busy_p50', q{datname = '(evicted)'}) . '',
-	'0', 'the rest has no distribution');
+	'0', 'the evicted row has no distribution');
 is( $observer->value(
 		q{SELECT pool_size IS NULL AND busy_avg IS NULL AND sessions_max >= 1
 		  FROM pgnetlat_pools WHERE datname = '(evicted)'}),
 	't',
-	'but it is counted');
+	'the evicted row counts its sessions');
 
 # where all have sessions, there is none
 my @crowd = map { client("role_$_") } 1 .. 12;
 $_->run('BEGIN') foreach @crowd;
 ok($observer->poll(sub { all_sessions()->{busy} >= 12 }),
 	'all twelve are busy');
-is(sum_of('sessions', 'usename IS NOT NULL'), 10, 'ten sessions have a pool');
-is(sum_of('sessions', q{datname = '(evicted)'}), 3, 'and three have none');
+is(sum_of('sessions', 'usename IS NOT NULL'),
+	10, 'a full table: ten sessions have a pool');
+is(sum_of('sessions', q{datname = '(evicted)'}),
+	3, 'a full table: three are in the evicted row');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
-	'which are busy as well');
-is(all_sessions()->{sessions}, 13, 'all of them are counted');
+	'a full table: these are busy, too');
+is(all_sessions()->{sessions}, 13, 'a full table: all are counted');
 $_->run('COMMIT') foreach @crowd;
 $_->finish foreach @crowd;
 ok($observer->poll(sub { all_sessions()->{sessions} == 1 }), 'they are gone');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
-	'nobody is busy any more');
+	'no session is busy in the end');
 
 is($observer->violations, '', 'no row contradicts itself');
 done_testing();

@@ -100,7 +100,9 @@ ok($account, 'a wait in a transaction counts up to now');
 $gain = delta($before, $account);
 is($gain->{idle_time}, 0, 'a wait in a transaction is never idle');
 is($account->{pending_time}, 0, 'a wait in a transaction is not pending');
-is($account->{state}, 'waiting in transaction', 'and it keeps its state');
+is( $account->{state},
+	'waiting in transaction',
+	'a wait in a transaction keeps its state');
 
 # there is nothing to cancel in a wait
 $client->cancel;
@@ -128,7 +130,7 @@ $account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
 is($account->{requests},
 	$before->{requests}, 'notifications are no requests');
 at_least($account->{idle_time} - $before->{idle_time},
-	$paused, 'who waits for notifications is idle');
+	$paused, 'a client that waits for notifications is idle');
 $client->run('UNLISTEN here');
 $gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
@@ -146,15 +148,15 @@ $gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $listened,
 	'a short wait for a notification is idle');
 at_least($gain->{client_time}, $paused,
-	'but what the client makes of it is the client');
-is($gain->{requests}, 1, 'and one request');
+	'the pause after a notification is client time');
+is($gain->{requests}, 1, 'one request after a short wait for a notification');
 my ($recent) = $observer->rows(
 	'SELECT * FROM pgnetlat_recent(' . $client->pid . ')
 	  ORDER BY start DESC LIMIT 1');
 at_least(
 	$recent->{wait_time},
 	$listened + $paused,
-	'the flight recorder has both as one wait');
+	'the flight recorder has both parts as one wait');
 $client->finish;
 $other->finish;
 
@@ -182,7 +184,7 @@ sub seen_executing
 	my $new = $observer->settled($session);
 	is($new->{requests}, $old->{requests} + 1, "$name: one request");
 	cmp_ok($new->{exec_time} - $old->{exec_time},
-		'>=', 300, "$name: it was execution");
+		'>=', 300, "$name: afterwards it is execution");
 	return;
 }
 
@@ -346,8 +348,8 @@ cmp_ok(
 	now() - $connecting - 300,
 	'what connecting took is not in the account');
 at_least($account->{total_time},
-	290, 'the wait behind the first ReadyForQuery is');
-is($account->{requests}, 1, 'and the request behind it');
+	290, 'the wait after the first ReadyForQuery is in the account');
+is($account->{requests}, 1, 'the request after it is in the account');
 $client->finish;
 
 no_violations($observer);

@@ -128,8 +128,9 @@ foreach my $loads (
 		is_close(
 			$row->{predicted_time},
 			$load->{transaction_time},
-			"$name: without a change, the time as it is");
-		is_close($row->{$_}, $throughput, "$name: $_ as it is")
+			"$name: without a change, the same time");
+		is_close($row->{$_}, $throughput,
+			"$name: without a change, the same $_")
 		  foreach qw(throughput throughput_low throughput_high);
 	}
 	my $near = predict($load, new_rtt => $load->{rtt} / 10);
@@ -152,12 +153,14 @@ is_close(
 	predict(\%one_row, new_rtt => 0.5)->{throughput}, 454,
 	'waits for locks are shorter if their holders are nearer', 0.1);
 cmp_ok(predict(\%one_row, new_rtt => 0.5)->{throughput_low},
-	'<', 100, 'if these are');
+	'<', 100,
+	'the lower bound allows for holders that are as far away as before');
 is_close(
 	predict(\%large, new_rtt => 2)->{throughput}, 580,
 	'a large result takes several round trips', 0.1);
 cmp_ok(predict(\%large, new_rtt => 2)->{throughput_low},
-	'<', 100, 'if the bandwidth admits it');
+	'<', 100,
+	'the lower bound allows for a large result limited by bandwidth');
 
 # one statement, committed by itself, holds its locks only while it executes
 my %autocommit = (
@@ -182,17 +185,18 @@ is_close(
 cmp_ok(predict(\%saturated, new_sessions => 160)->{throughput},
 	'<=', 2000, 'more sessions take turns');
 cmp_ok(predict(\%saturated, new_rtt => 0)->{throughput},
-	'<=', 2100, 'and so they do without a network');
+	'<=', 2100, 'more sessions take turns without a network, too');
 is_close(
 	predict(\%saturated, new_rtt => 100)->{throughput},
 	16 / 101 * 1000,
-	'far away, nobody waits for a processor', 0.01);
+	'far away, no session waits for a processor', 0.01);
 is_close(
 	predict(\%plain, new_sessions => 10)->{throughput},
 	10 * 1000 / 31.6,
 	'ten sessions do ten times as much');
 cmp_ok(predict(\%plain, new_sessions => 200000)->{throughput},
-	'<=', 4 / 0.0005, 'until the processors are in use');
+	'<=', 4 / 0.0005,
+	'more sessions gain nothing once the processors are busy');
 is_close(
 	predict(\%one_row, new_sessions => 1)->{throughput_high},
 	1000 / 16.3,
@@ -233,7 +237,8 @@ is_close(
 is_close(predict({ %batch, statements => 0 })->{predicted_time},
 	225, 'a transaction without statements');
 is(predict({ %batch, statements => 0 }, new_batch => 2),
-	undef, 'has none that could share a round trip');
+	undef,
+	'a transaction without statements: nothing can share a round trip');
 
 # there is an answer for any figures
 is( $observer->value(
@@ -273,7 +278,7 @@ is_close(
 		},
 		new_rtt => 10)->{predicted_time},
 	2,
-	'what has no round trip is not changed by one');
+	'without a round trip, its length changes nothing');
 foreach my $change (
 	'new_rtt -1',
 	"new_rtt 'NaN'",
@@ -288,7 +293,7 @@ foreach my $change (
 is(predict({ %plain, rtt => 'NULL' }, new_rtt => 1),
 	undef, 'nothing is known of the round trip');
 is_close(predict({ %plain, rtt => 'NULL' }, new_speed => 1)->{predicted_time},
-	31.6, 'but of other changes');
+	31.6, 'other changes are predicted');
 
 # ---------------------------------------------------------------------------
 # What it starts from
@@ -336,7 +341,8 @@ is_close(
 is_close(
 	$row->{transaction_time},
 	$row->{server_time} + $row->{network_time} + $row->{client_time},
-	'consists of three parts', 1e-6);
+	'a transaction\'s time consists of three parts',
+	1e-6);
 is_close(
 	$row->{"${_}_time"} / $row->{transaction_time},
 	$account->{"${_}_share"},
@@ -350,7 +356,7 @@ my $same = what_if('app', 'NULL, 1, 1, NULL, NULL');
 is_close(
 	$same->{predicted_transaction_time},
 	$same->{transaction_time},
-	'nothing changed: the time as it is');
+	'without a change, the same time');
 is_close($same->{$_}, $same->{throughput}, "nothing changed: $_")
   foreach qw(predicted_throughput predicted_throughput_low
   predicted_throughput_high);
@@ -362,10 +368,10 @@ is_close($far->{predicted_transaction_time}, 200, 'four round trips', 0.1);
 is_close(
 	$far->{change} * $far->{predicted_transaction_time},
 	$far->{transaction_time},
-	'as many sessions as before');
+	'without a change, the same number of sessions');
 is_close(
 	what_if('app', 'rtt => 50, batch => 4')->{predicted_transaction_time},
-	50, 'all of it in one', 0.1);
+	50, 'all statements in one round trip', 0.1);
 
 # after a reset, a window does not begin before what is in it, nor later
 my $again = PgNetlat::Client->connect($node, application_name => 'again');
@@ -392,7 +398,7 @@ cmp_ok(
 	$fast->{predicted_throughput_high},
 	'>',
 	3 * $fast->{throughput},
-	'but nobody knows for whom it waits');
+	'the upper bound allows for a faster pg_sleep()');
 
 # ---------------------------------------------------------------------------
 # Without a network, and with too few transactions
@@ -404,7 +410,7 @@ $observer->settled($local);
 $row = what_if('local', 'rtt => 10');
 is($row->{network_time}, 0, 'a Unix-domain socket has no network');
 cmp_ok($row->{predicted_transaction_time},
-	'>=', 10, 'but its clients may move away');
+	'>=', 10, 'a Unix-domain socket: predicted for a client that moves away');
 
 my $few = PgNetlat::Client->connect($node, %tcp, application_name => 'few');
 $few->run('SELECT 1') for 1 .. 19;
@@ -412,10 +418,12 @@ $observer->settled($few);
 $row = what_if('few');
 is($row->{transactions}, 19, 'a few transactions');
 cmp_ok($row->{transaction_time}, '>', 0, 'are shown');
-is($row->{$_}, undef, "but predict nothing: $_") foreach @predicted;
+is($row->{$_}, undef, "a few transactions predict nothing: $_")
+  foreach @predicted;
 $few->run('SELECT 1');
 $observer->settled($few);
-cmp_ok(what_if('few')->{$_}, '>', 0, "one more, and they do: $_")
+cmp_ok(what_if('few')->{$_},
+	'>', 0, "twenty transactions predict something: $_")
   foreach @predicted;
 
 # in one transaction: per request
@@ -425,15 +433,17 @@ $observer->settled($open);
 $row = what_if('open');
 is($row->{transactions}, 0, 'a transaction in progress');
 is($row->{requests}, 25, 'with requests');
-is($row->{round_trips}, 1, 'then figures are per request');
-cmp_ok($row->{predicted_throughput}, '>', 0, 'which can be predicted');
+is($row->{round_trips}, 1,
+	'a transaction in progress: figures are per request');
+cmp_ok($row->{predicted_throughput},
+	'>', 0, 'a transaction in progress: predicted per request');
 
 # nothing at all
 my $none = PgNetlat::Client->connect($node, application_name => 'none');
 $observer->settled($none, 0);
 $row = what_if('none');
 is($row->{requests}, 0, 'no request');
-is($row->{$_}, undef, "and nothing to show: $_")
+is($row->{$_}, undef, "no transaction: no figures: $_")
   foreach 'busy_sessions', @measured, @predicted;
 
 # nobody asks for the round trip
@@ -447,7 +457,7 @@ $observer->settled($unknown);
 cmp_ok(what_if('unknown')->{predicted_throughput},
 	'>', 0, 'with an unknown round trip');
 is(what_if('unknown', 'rtt => 1')->{predicted_throughput},
-	undef, 'another cannot be predicted');
+	undef, 'an unknown round trip: no prediction for another one');
 
 # ---------------------------------------------------------------------------
 # One session
@@ -457,14 +467,14 @@ is(what_if('unknown', 'rtt => 1')->{predicted_throughput},
   $observer->rows(
 	"SELECT * FROM pgnetlat_what_if_session(" . $local->pid . ', rtt => 10)');
 $row = what_if('local', 'rtt => 10');
-is($same->{$_}, $row->{$_}, "as its group: $_")
+is($same->{$_}, $row->{$_}, "one session: as its group: $_")
   foreach qw(transactions requests round_trips);
 cmp_ok($same->{predicted_transaction_time},
-	'>=', 10, 'is predicted likewise');
+	'>=', 10, 'one session: predicted like its group');
 is(scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
-	0, 'none that has ended');
+	0, 'one session: no row if it has ended');
 is(scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
-	0, 'none without a process ID');
+	0, 'one session: no row without a process ID');
 
 # who may look: others see sums by client, without address, but no session
 sub seen_by
@@ -479,11 +489,12 @@ my $address =
   q{SELECT count(*), count(client_addr), count(throughput) > 0 FROM pgnetlat_what_if()
 	 WHERE application_name = 'held'};
 is(seen_by('somebody', $session), 1, 'a role sees its own session');
-is(seen_by('other', $session), 0, 'and nobody else');
+is(seen_by('other', $session), 0, 'a role sees no other session');
 is(seen_by('pg_read_all_stats', $session),
-	1, 'except for whom it is given to');
+	1, 'pg_read_all_stats sees other roles\' sessions');
 is(seen_by('somebody', $address), '1|1|t', 'a role sees its own address');
-is(seen_by('other', $address), '1|0|f', 'others not even sums');
+is(seen_by('other', $address), '1|0|f',
+	'another role does not even see sums');
 
 no_violations($observer);
 $node->stop;

@@ -27,16 +27,17 @@ my $young =
 $young->run(('SELECT 1') x 3);
 my $account = $observer->settled($young);
 my $window = $observer->window('15 min', $young->pid);
-is($window->{requests}, $young->responded, 'its window is its life');
+is($window->{requests}, $young->responded,
+	'a young session: its window is its whole life');
 is( $window->{stats_since},
 	$account->{stats_since},
-	'which began when it was connected');
+	'a young session: its window began when it was connected');
 cmp_ok($window->{window_time}, '>', $account->{total_time}, 'and grows');
 cmp_ok(
 	$window->{window_time},
 	'<',
 	$observer->account($young->pid)->{total_time},
-	'with the account');
+	'a young session: the window has the whole account');
 is($window->{$_}, $account->{$_}, "$_ as in pgnetlat_sessions")
   foreach qw(pid datid datname usesysid usename application_name client_addr
   client_port backend_start transport state state_change rtt);
@@ -45,7 +46,7 @@ is( $observer->value(
 		"SELECT requests FROM pgnetlat_sessions_last() WHERE pid = "
 		  . $young->pid),
 	3,
-	'a minute by default');
+	'the default is a minute');
 
 # ---------------------------------------------------------------------------
 # What is asked for
@@ -109,12 +110,14 @@ ok( $observer->poll(
 			$now->{client_time} == 0 && $now->{exec_time} > 0;
 		}),
 	'what a session did a while ago is no longer in its window');
-is($now->{exec_time}, $now->{window_time}, 'it executes, all the time');
-is($now->{server_share}, 1, 'which is what is seen');
-is($now->{requests}, 0, 'and has completed nothing');
-cmp_ok($now->{window_time}, '>=', 1000, 'in all the time that was asked for');
+is($now->{exec_time}, $now->{window_time},
+	'it has been executing all the time');
+is($now->{server_share}, 1, 'the window is all the server\'s');
+is($now->{requests}, 0, 'it has completed no request in its window');
+cmp_ok($now->{window_time}, '>=', 1000,
+	'its window has the length that was asked for');
 cmp_ok($observer->account($changing->pid)->{client_share},
-	'>', 0.1, 'when all its account says something else');
+	'>', 0.1, 'its account as a whole has client time');
 $changing->cancel;
 $changing->until('Z');
 
@@ -137,15 +140,16 @@ ok( $observer->poll(
 			  gt $observer->account($early->pid)->{stats_since}
 			  && $now->{requests} == 0;
 		}),
-	'ten seconds later its requests are gone');
-cmp_ok($now->{window_time}, '>=', 10_000, 'it was ten seconds');
-is($now->{idle_time}, $now->{window_time}, 'in which it has been idle');
-is($now->{bytes_sent}, 0, 'and sent nothing');
-is($now->{server_share}, undef, 'of nothing there are no shares');
+	'ten seconds later its window has no requests');
+cmp_ok($now->{window_time}, '>=', 10_000,
+	'its window is at least ten seconds');
+is($now->{idle_time}, $now->{window_time}, 'its window is idle');
+is($now->{bytes_sent}, 0, 'its window has no bytes sent');
+is($now->{server_share}, undef, 'without busy time there are no shares');
 is($observer->account($early->pid)->{requests},
 	100, 'all requests are in its account');
 is($observer->window('15 min', $early->pid)->{requests},
-	100, 'and in a window that is long enough');
+	100, 'a longer window has all requests');
 
 $slow->finish;
 
@@ -174,8 +178,10 @@ $young->run(('SELECT 1') x 2);
 $account = $observer->settled($young);
 $window = $observer->window('10 s', $young->pid);
 is($window->{requests}, $young->responded,
-	'a new session begins with nothing');
-is($window->{stats_since}, $account->{stats_since}, 'when it was connected');
+	'a new session in the same slot begins with nothing');
+is( $window->{stats_since},
+	$account->{stats_since},
+	'its window begins when it was connected');
 ok( $observer->poll(
 		sub {
 			$observer->window('1 us', $young->pid)->{stats_since}
@@ -197,7 +203,9 @@ foreach my $duration ('1 us', '10 s', '15 min')
 {
 	$window = $observer->window($duration, $early->pid);
 	is($window->{requests}, 1, "reset: $duration");
-	is($window->{stats_since}, $account->{stats_since}, 'begins with it');
+	is( $window->{stats_since},
+		$account->{stats_since},
+		'the window begins with the reset');
 }
 
 # ---------------------------------------------------------------------------
@@ -217,13 +225,13 @@ ok( $observer->poll(
 			$observer->window('1 us', $busy->pid)->{stats_since}
 			  gt $account->{stats_since};
 		}),
-	'there is a snapshot to go behind');
+	'there is a snapshot older than the reset');
 $busy->run(('SELECT 1') x 50);
 $account = $observer->settled($busy);
 my $others = $observer->account($early->pid);
 my $samples;
 ok($observer->poll(sub { ($samples = samples($busy->pid)) >= 20 }),
-	'there are samples');
+	'the session has samples');
 my ($booked) =
   map { $_->{requests} } $observer->clients("application_name = 'busy'");
 my $since =
@@ -243,25 +251,25 @@ foreach my $duration ('1 us', '10 s', '15 min')
 {
 	$window = $observer->window($duration, $busy->pid);
 	cmp_ok($window->{requests}, '<=', 3,
-		"no window goes behind it: $duration");
+		"no window reaches back beyond the reset: $duration");
 	cmp_ok($window->{stats_since},
-		'ge', $since, 'they begin with it, or later');
+		'ge', $since, 'windows begin with the reset or later');
 }
 is($observer->window('15 min', $busy->pid)->{stats_since},
-	$since, 'as the longest does');
+	$since, 'the longest window begins with the reset');
 ok( $observer->poll(
 		sub {
 			$observer->window('1 us', $busy->pid)->{stats_since} gt $since;
 		}),
-	'as soon as there is a snapshot');
+	'a shorter window begins at a snapshot');
 is( $observer->account($early->pid)->{stats_since},
 	$others->{stats_since},
-	'of others nothing is forgotten');
+	'other sessions keep their counts');
 is( ($observer->clients("application_name = 'busy'"))[0]{requests},
 	$booked + 3,
-	'nor is it in their group');
+	'the group keeps its counts');
 is($observer->value('SELECT pgnetlat_reset_session(0)'),
-	undef, 'nobody has that process ID');
+	undef, 'no session has that process ID');
 
 # a session that is stopped, somewhere in the middle of its work, holds nobody up
 foreach my $round (1 .. 10)
@@ -288,7 +296,7 @@ cmp_ok(
 	$account->{stats_since},
 	'ge',
 	$account->{backend_start},
-	'a session in the place of that has an account of its own');
+	'a new session in the same slot has its own account');
 
 # ---------------------------------------------------------------------------
 # Groups of clients
@@ -326,7 +334,8 @@ is($group->{$_}, $whole->{$_}, "group: $_ is that of its life")
   ended_sessions requests statements transactions bytes_sent stats_since rtt);
 cmp_ok($group->{total_time}, '<=', $whole->{total_time},
 	'group: and so are times');
-is(group('15 min', 'early')->{requests}, 1, 'group: a reset begins anew');
+is(group('15 min', 'early')->{requests},
+	1, 'group: a reset begins a new window');
 
 # one that is older
 $pool[2]->finish;
@@ -340,19 +349,20 @@ ok( $observer->poll(
 			  && $group->{pending_time} == 0;
 		}),
 	'group: ten seconds later its requests are gone');
-is($group->{sessions}, 2, 'group: sessions are those of now');
-cmp_ok($group->{window_time}, '>=', 10_000, 'group: it was ten seconds');
+is($group->{sessions}, 2, 'group: sessions are the current ones');
+cmp_ok($group->{window_time}, '>=', 10_000,
+	'group: the window is at least ten seconds');
 at_least(
 	$group->{idle_time},
 	2 * $group->{window_time},
-	'group: in which both were idle');
+	'group: both sessions were idle in it');
 at_least(
 	2 * $group->{window_time},
 	$group->{idle_time} - 2000,
-	'group: no longer, but for what was pending');
+	'group: no longer than that, except for pending time');
 is(group('15 min', 'pool')->{requests}, 30,
 	'group: a longer window has them');
-is(whole_group('pool')->{requests}, 30, 'group: and so has its account');
+is(whole_group('pool')->{requests}, 30, 'group: the whole account has them');
 
 # a reset of some
 is( $observer->value(
@@ -363,15 +373,15 @@ is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(application_name => 'pool', client_addr => '::1')}
 	),
 	0,
-	'or have another address');
+	'reset of groups with another address');
 is($observer->value("SELECT pgnetlat_reset_clients($_ => 0)"),
-	0, "or of $_ 0, of which there is none")
+	0, "reset of groups with $_ 0, which do not exist")
   foreach qw(datid usesysid);
 like(
 	$observer->error_of(
 		q{SELECT pgnetlat_reset_clients(client_addr => '127.0.0.0/8')}),
 	qr/^client_addr must be the address of a host/,
-	'or of a network');
+	'reset of groups of a network');
 my $early_group = whole_group('early');
 $pool[0]->run(('SELECT 1') x 10);
 $observer->settled($pool[0]);
@@ -383,23 +393,23 @@ is( $observer->value(
 $group = whole_group('pool');
 is($group->{$_}, 0, "$_ from zero")
   foreach qw(requests ended_sessions exec_time bytes_sent);
-is($group->{sessions}, 2, 'its sessions are there still');
+is($group->{sessions}, 2, 'the group keeps its sessions');
 cmp_ok($group->{stats_since}, 'gt', $whole->{stats_since},
-	'it counts from then on');
-is(group($_, 'pool')->{requests}, 0, "and has done nothing: $_")
+	'the group counts from the reset on');
+is(group($_, 'pool')->{requests}, 0, "the group has counted nothing: $_")
   foreach '1 us', '15 min';
 is( $observer->value(
 		q{SELECT sum(count) FROM pgnetlat_histogram
 		  WHERE application_name = 'pool' AND le = '+Inf' AND metric <> 'rtt'}),
 	0,
-	'nor in its histograms');
+	'the group\'s histograms are empty');
 $pool[0]->run('SELECT 1');
 $observer->settled($pool[0]);
 is(whole_group('pool')->{requests}, 1, 'and goes on');
 is(group('15 min', 'pool')->{requests}, 1, 'in windows, too');
 is( whole_group('early')->{stats_since},
 	$early_group->{stats_since},
-	'others are as they were');
+	'other groups keep their counts');
 $whole = whole_group('pool');
 
 # what has been saved is older than any window
@@ -415,7 +425,7 @@ foreach my $duration ('1 us', '10 s', '15 min')
 	is(group($duration, 'pool')->{requests},
 		0, "restart: but not in the last $duration");
 	is(group($duration, 'pool')->{ended_sessions},
-		0, 'nor have sessions ended');
+		0, 'restart: no ended sessions in the window');
 }
 is( $observer->value(
 		q{SELECT bool_and(stats_since >= pg_postmaster_start_time() - interval '10 s'
@@ -460,8 +470,9 @@ ok( $observer->poll(
 
 			return 0 if $same ne $since;
 			is($later - $sum,
-				40, 'of evicted groups, all that was in the window is there');
-			cmp_ok($evicted, '>', 0, 'in a row of evicted groups');
+				40, 'the evicted row has all requests of the window');
+			cmp_ok($evicted, '>', 0,
+				'the evicted row has requests of the window');
 			return 1;
 		}),
 	'groups were evicted');
@@ -484,7 +495,7 @@ sub memory
 }
 
 cmp_ok((memory(300) - memory(100)) / 200,
-	'<=', 12_288, 'memory for each connection that is possible');
+	'<=', 12_288, 'memory per possible connection');
 
 $node->stop;
 done_testing();

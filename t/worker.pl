@@ -137,7 +137,9 @@ my $on = $observer->await($client->pid, sub { $_->{state} eq 'waiting' });
 ok($on, 'a session can be switched on again');
 $client->run(('SELECT 1') x 10);
 $account = $observer->settled($client, $on->{requests} + 10);
-is($account->{requests}, $on->{requests} + 10, 'and counts again');
+is( $account->{requests},
+	$on->{requests} + 10,
+	'a session that is switched on counts again');
 cmp_ok($on->{requests} - $off->{requests},
 	'<=', 1, 'what happened while it was off stays uncounted');
 $client->finish;
@@ -236,7 +238,7 @@ ok($sampler, 'the worker runs');
 is( $observer->value(
 		"SELECT backend_type FROM pg_stat_activity WHERE pid = $sampler"),
 	'pgnetlat sampler',
-	'and is seen in pg_stat_activity');
+	'the sampler is visible in pg_stat_activity');
 
 my $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 ok( $observer->poll(
@@ -254,7 +256,7 @@ is($observer->value("SELECT pg_terminate_backend($sampler)"),
 	't', 'the worker is terminated');
 $client->run(('SELECT 1') x 5);
 $sampler = sampler_pid($old_sampler);
-ok($sampler, 'and comes back');
+ok($sampler, 'the sampler comes back');
 $client->run(('SELECT 1') x 5);
 $account = $observer->settled($client);
 is($account->{requests} - $before->{requests},
@@ -265,7 +267,7 @@ ok( $observer->poll(
 			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
 			  $ticks;
 		}),
-	'and it ticks again');
+	'the sampler ticks again');
 
 # a change of its settings needs no restart
 $observer->run('ALTER SYSTEM SET pgnetlat.sample_interval = 1',
@@ -309,7 +311,7 @@ is($account->{stats_since}, $reset, 'reset: it says since when');
 cmp_ok($account->{total_time},
 	'<', $before->{total_time}, 'reset: its time starts from zero');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
-	$reset, 'reset: the moment is known');
+	$reset, 'reset: stats_reset is set');
 $client->run('SELECT 1');
 is($observer->settled($client)->{requests}, 1, 'reset: it counts again');
 $new = PgNetlat::Client->connect($node);
@@ -332,9 +334,9 @@ $account = $observer->account($client->pid);
 cmp_ok(
 	$account->{exec_time}, '<',
 	$account->{read_to} - $reset_from,
-	'reset in execution: what lies before does not count');
+	'reset in execution: time before it does not count');
 ok($observer->await($client->pid, sub { $_->{exec_time} >= 100 }),
-	'reset in execution: what lies behind does');
+	'reset in execution: time after it counts');
 $client->cancel;
 $client->until('Z');
 $account = $observer->settled($client);
