@@ -1,5 +1,5 @@
 /*
- * check.h: what the unit tests share.  A failed check says where and what,
+ * check.h: shared by the unit tests.  A failed check prints where and what,
  * and the program goes on; CHECKS_DONE() prints the counts and returns.
  */
 #ifndef CHECK_H

@@ -1,6 +1,7 @@
 /* Sources: pooler_suffix.c */
 /*
- * fuzz_pooler_suffix.c: application_name is what any client says it is.
+ * fuzz_pooler_suffix.c: the properties of pooler_suffix_model.h for any
+ * application_name.
  *
  *	make -C test/unit fuzz		(clang with libFuzzer; FUZZ_SECONDS=60)
  */

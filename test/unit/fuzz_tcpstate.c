@@ -1,7 +1,7 @@
 /* Sources: tcpstate.c */
 /*
- * fuzz_tcpstate.c: a good answer, spoilt by the fuzzer's input (the bytes in
- * which they differ, and how long it is), must not be misread.
+ * fuzz_tcpstate.c: a good reply, corrupted by the fuzzer's input (changed
+ * bytes and its length), must not be misread.
  *
  *	make -C test/unit fuzz		(clang with libFuzzer; FUZZ_SECONDS=60)
  */

@@ -1,14 +1,14 @@
 /*
  * ledger_model.h: drives a ledger with an arbitrary sequence of events, as the
- * backend, the sampler and readers would, and checks after each step what must
- * always hold:
+ * backend, the sampler and readers would, and checks its invariants after each
+ * step:
  *
- *	- the parts add up to the time that passed, to the nanosecond, whoever looks;
- *	- no part is negative, and "of which" columns are at most what they are a
- *	  part of;
- *	- what is booked never falls, but a reset sets it to zero;
- *	- nor does a sum to which is added what an account has gained, and its parts
- *	  add up as well.
+ *	- the parts add up to the time that passed, to the nanosecond, for
+ *	  every reader;
+ *	- no part is negative, and no part of a part exceeds its whole;
+ *	- what is booked never falls, except that a reset sets it to zero;
+ *	- a sum to which the account's gains are added never falls, and its
+ *	  parts add up, too.
  *
  * The sequence comes from a function that returns bytes, so that the property
  * test can feed it random numbers and the fuzzer its input.
@@ -32,13 +32,13 @@ typedef struct Model
 {
 	Ledger		ledger;
 	LedgerSampled sampled;
-	uint64_t	sampled_exchange;	/* sampled is of this exchange */
+	uint64_t	sampled_exchange;	/* the exchange of "sampled" */
 	int64_t		now;
 	int64_t		counted_from;	/* start, or latest reset */
-	int64_t		off_time;		/* not counted since then */
-	LedgerTotals booked;		/* as it was last */
-	LedgerTotals sum;			/* of what was gained */
-	const char *broken;			/* what does not hold, or NULL */
+	int64_t		off_time;		/* time not counted since then */
+	LedgerTotals booked;		/* as last seen */
+	LedgerTotals sum;			/* sum of the gains */
+	const char *broken;			/* the broken invariant, or NULL */
 } Model;
 
 typedef int (*ModelByte) (void *source);	/* 0..255, or -1 at the end */
@@ -69,7 +69,7 @@ model_check_totals(Model *model, const LedgerTotals *totals)
 	MODEL_CHECK(model, exec_parts_sum(totals->exec_part) <= totals->exec);
 }
 
-/* What is booked, as of the latest event: it never falls. */
+/* Check that what is booked has not fallen since the latest event. */
 static void
 model_check_booked(Model *model)
 {
@@ -83,8 +83,9 @@ model_check_booked(Model *model)
 }
 
 /*
- * A reader looks.  Whoever executes may be blocked reading, or in sending a response
- * without having said so; and samples say what of execution was what.
+ * A reader looks.  An executing backend may be blocked in reading, or in
+ * sending a response without having published it; and samples give the parts
+ * of execution.
  */
 static void
 model_look(Model *model, LedgerBlocked blocked)
@@ -176,7 +177,10 @@ model_check_same(Model *model, const Ledger *expected)
 	MODEL_CHECK(model, memcmp(&got, expected, sizeof(got)) == 0);
 }
 
-/* A request was read; as the session does it, and as it would always be right. */
+/*
+ * A request was read: with the plain function if possible, and with the
+ * general one.
+ */
 static void
 model_request_begin(Model *model, int64_t at, const LedgerDrain *drain)
 {
@@ -196,7 +200,7 @@ model_request_begin(Model *model, int64_t at, const LedgerDrain *drain)
 	model->ledger = expected;
 }
 
-/* A response that cannot block was sent; in one, and as two events. */
+/* A response that cannot block was sent: as one event and as two. */
 static void
 model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 {
@@ -214,11 +218,11 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 	model->ledger = expected;
 }
 
-/* Numbers of events from here on are readers who look. */
+/* Event numbers from here on are looks of readers. */
 #define MODEL_LOOKS		14
 #define MODEL_EVENTS	(MODEL_LOOKS + 3)
 
-/* One event; what does not fit the phase is left out. */
+/* One event, which is skipped if it does not fit the phase. */
 static void
 model_event(Model *model, int event, int choice)
 {
@@ -234,7 +238,7 @@ model_event(Model *model, int event, int choice)
 		drain = &measured;
 	model_terms(&terms, choice);
 
-	/* half of the events claim to be older than they are */
+	/* half of the events have a time that is too early */
 	int64_t		at = (choice & 64) ? model->now - (choice & 63) : model->now;
 
 	switch (event)
@@ -274,7 +278,7 @@ model_event(Model *model, int event, int choice)
 			}
 			break;
 		case 7:
-			/* a reset, applied at once or by whoever looks next */
+			/* a reset, applied at once or by the next reader */
 			if ((choice & 7) == 0)
 			{
 				ledger_reset(ledger, model->now);
@@ -313,7 +317,7 @@ model_event(Model *model, int event, int choice)
 	}
 }
 
-/* Run a sequence; returns what does not hold, or NULL. */
+/* Run a sequence.  Returns the broken invariant, or NULL. */
 static const char *
 model_run(ModelByte next, void *source)
 {

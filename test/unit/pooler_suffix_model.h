@@ -1,5 +1,5 @@
 /*
- * pooler_suffix_model.h: what must hold whatever application_name says; for
+ * pooler_suffix_model.h: invariants for any application_name; for
  * test_pooler_suffix.c and fuzz_pooler_suffix.c.
  */
 #ifndef POOLER_SUFFIX_MODEL_H
@@ -15,7 +15,7 @@
 
 #define MODEL_LONGEST	63
 
-/* Put together what pgbouncer would have appended for a TCP client. */
+/* Print what pgbouncer would have appended for a TCP client. */
 static int
 model_print(const PoolerClient *client, char *text, size_t size)
 {
@@ -37,9 +37,7 @@ model_is_zero(const void *bytes, size_t length)
 	return true;
 }
 
-/*
- * Read a name.  Returns NULL, or what should not have happened.
- */
+/* Read a name.  Returns NULL, or what is wrong. */
 static const char *
 model_read(const char *name, size_t length)
 {

@@ -1,6 +1,6 @@
 /*
- * tcpstate_model.h: what must hold whatever a datagram says that claims to be
- * the kernel's answer; for test_tcpstate.c and fuzz_tcpstate.c.
+ * tcpstate_model.h: invariants for any datagram that seems to be the kernel's
+ * reply; for test_tcpstate.c and fuzz_tcpstate.c.
  */
 #ifndef TCPSTATE_MODEL_H
 #define TCPSTATE_MODEL_H
@@ -23,7 +23,7 @@
 #define MODEL_OWNER		1000
 
 /*
- * A reply as the kernel puts it together, without gaps; to be spoilt field by
+ * A reply as the kernel builds it, without gaps, to be corrupted field by
  * field.
  */
 #pragma pack(push, 1)
@@ -88,7 +88,7 @@ model_reply(const TcpEndpoints *endpoints, ModelReply *reply)
 	reply->info.tcpi_last_data_sent = 10;
 }
 
-/* Does the datagram hold, anywhere, what the answer would have to begin with? */
+/* Does the datagram contain the beginning of the right reply anywhere? */
 static bool
 model_holds_answer(const uint8_t *bytes, size_t length, const TcpEndpoints *endpoints)
 {
@@ -127,7 +127,10 @@ model_not_below(const TcpCounters *a, const TcpCounters *b)
 		a->packets_sent >= b->packets_sent && a->packets_received >= b->packets_received;
 }
 
-/* Does the datagram hold, anywhere, a socket that listens there? */
+/*
+ * Does the datagram contain a socket listening at this address and port
+ * anywhere?
+ */
 static bool
 model_holds_listener(const uint8_t *bytes, size_t length, const TcpEndpoints *found)
 {
@@ -165,9 +168,7 @@ model_read_listeners(const uint8_t *bytes, size_t length)
 	return NULL;
 }
 
-/*
- * Read a datagram.  Returns NULL, or what should not have happened.
- */
+/* Read a datagram.  Returns NULL, or what is wrong. */
 static const char *
 model_read(const uint8_t *bytes, size_t length)
 {
@@ -191,7 +192,7 @@ model_read(const uint8_t *bytes, size_t length)
 	if (!model_is_sane(&info))
 		return "impossible figures were taken";
 
-	/* as a continuation of something it never makes a counter fall */
+	/* continuing a known measurement never makes a counter fall */
 	known = info;
 	known.measured_at = 1;
 	known.counters.retransmits = INT64_C(0x1fffffff0);

@@ -1,6 +1,6 @@
 /*
- * Unit tests of burst.h: which statements are repeats, while the places of a tally
- * keep the bursts in which they were executed last.
+ * Unit tests of burst.h: which statements are repeats, when each entry of a
+ * tally keeps the burst of its last execution.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define MS	INT64_C(1000000)
 
-/* What a session keeps of its statements. */
+/* A session's statements. */
 #define STATEMENTS			1000
 
 static Burst burst;
@@ -63,7 +63,10 @@ test_block(void)
 	}
 }
 
-/* When all numbers have been used, what was never executed is no repeat. */
+/*
+ * When the numbers wrap around, a statement that was never executed is not a
+ * repeat.
+ */
 static void
 test_wraps(void)
 {
@@ -84,7 +87,7 @@ test_wraps(void)
 
 static int64_t found_network;
 
-/* A statement with so many rows, after so much thinking and a round trip of 7. */
+/* A statement that returns "rows", after thinking and a round trip of 7. */
 static int64_t
 outside(uint64_t number, int64_t rows, int64_t think)
 {
@@ -95,7 +98,10 @@ outside(uint64_t number, int64_t rows, int64_t think)
 	return burst_repeats_outside(&burst, statement(number), rows, false, &found_network);
 }
 
-/* So many executions of one statement, one after the other; how many repeat. */
+/*
+ * Execute one statement "count" times in a row.   Returns the number of
+ * repeats.
+ */
 static int64_t
 loop(uint64_t number, int count, int64_t think)
 {
@@ -106,7 +112,7 @@ loop(uint64_t number, int count, int64_t think)
 	return found;
 }
 
-/* One for each row of the statement before. */
+/* One execution for each row of the previous statement. */
 static void
 test_rows(void)
 {
@@ -155,7 +161,7 @@ test_mixed(void)
 		CHECK_EQUAL(found, 19, "does not hide the loop");
 	}
 
-	/* single calls, mixed with a list that many users ask for */
+	/* single calls, mixed with a list that many users request */
 	begin();
 	for (int i = 0; i < 1000; i++)
 	{
@@ -165,7 +171,7 @@ test_mixed(void)
 	}
 }
 
-/* A loop that no rows account for. */
+/* A loop that is not for rows. */
 static void
 test_close(void)
 {
@@ -217,7 +223,7 @@ test_exchange(void)
 	CHECK_EQUAL(outside(2, 1, 0), 0, "the same in the next exchange");
 }
 
-/* Blocks and what is outside of them have nothing in common. */
+/* Statements in blocks and outside do not affect each other. */
 static void
 test_outside_and_in(void)
 {
@@ -229,7 +235,7 @@ test_outside_and_in(void)
 	CHECK_EQUAL(loop(1, 10, 0), 0, "outside again");
 }
 
-/* Prepared anew each time: the round trips of that count like those of a repeat. */
+/* Prepared anew each time: those round trips count like those of a repeat. */
 static void
 test_prepares(void)
 {

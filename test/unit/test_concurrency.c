@@ -27,7 +27,7 @@ test_buckets(void)
 		CHECK(concurrency_greatest(own) >= level, "bucket %d ends before %d", own, level);
 		CHECK(concurrency_bucket(concurrency_greatest(own)) == own,
 			  "the end of bucket %d is in another one", own);
-		/* at most a sixteenth too much, and nothing where it is exact */
+		/* at most a sixteenth too high, and exact for low levels */
 		CHECK((concurrency_greatest(own) - level) * CONCURRENCY_STEPS <=
 			  (level < CONCURRENCY_EXACT ? 0 : level), "bucket %d is too wide for %d",
 			  own, level);
@@ -61,7 +61,10 @@ test_answers(void)
 	add(&one, 0, 0);
 	CHECK_EQUAL(quantile(&one, 500), -1, "of a level that took no time");
 
-	/* 98.9 s of nobody, 1 s of three, 0.1 s of thirty: exactly 0.1 % */
+	/*
+	 * 98.9 s without sessions, 1 s with three, 0.1 s with thirty: exactly 0.1
+	 * %
+	 */
 	add(&one, 0, 989 * SECOND / 10);
 	add(&one, 3, SECOND);
 	add(&one, 30, SECOND / 10);
@@ -77,7 +80,7 @@ test_answers(void)
 	CHECK_EQUAL(quantile(&one, 999), 30, "p99.9, exceeded for longer");
 	CHECK_EQUAL(concurrency_quantile(&one, 1000, 25), 25, "not more than there was");
 
-	/* weights count, not how often something was added */
+	/* weights count, not the number of additions */
 	memset(&one, 0, sizeof(one));
 	for (int i = 0; i < 1000; i++)
 		add(&one, 5, SECOND / 1000);
@@ -85,7 +88,7 @@ test_answers(void)
 	CHECK_EQUAL(quantile(&one, 500), 2, "p50 by time");
 	CHECK_EQUAL(quantile(&one, 950), 5, "p95 by time");
 
-	/* a hundred years of it overflow nothing */
+	/* a hundred years do not overflow */
 	memset(&one, 0, sizeof(one));
 	add(&one, 7, SECOND * 100 * 365 * 86400);
 	add(&one, 9, SECOND * 86400);
@@ -93,7 +96,7 @@ test_answers(void)
 	CHECK_EQUAL(quantile(&one, 999), 7, "p99.9 of a hundred years");
 	CHECK_EQUAL(quantile(&one, 1000), 9, "all of a hundred years");
 
-	/* beyond the last bound, what the caller knows */
+	/* beyond the last bound, the caller's maximum */
 	memset(&one, 0, sizeof(one));
 	add(&one, 9000, SECOND);
 	CHECK_EQUAL(concurrency_quantile(&one, 500, 9100), 9100, "beyond the last bound");
@@ -128,7 +131,7 @@ test_random(void)
 		qsort(levels, (size_t) count, sizeof(int), compare);
 		for (unsigned i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++)
 		{
-			/* the lowest level with no more than so many above it */
+			/* the lowest level with at most this many above it */
 			int			above = count * (1000 - per_mille[i]) / 1000;
 			int			exact = levels[count - 1 - above];
 			int			got = concurrency_quantile(&one, per_mille[i], levels[count - 1]);

@@ -1,7 +1,7 @@
 /* Sources: exec_split.c */
 /*
- * test_exec_split.c: whatever is sampled and executed in whatever order, the parts
- * are not more than the whole, and none of them falls.
+ * test_exec_split.c: for any order of samples and execution, the parts do not
+ * exceed the whole, and none of them falls.
  */
 #include "exec_split.h"
 
@@ -27,7 +27,7 @@ test_booking(void)
 				"what was not sampled when it was executed");
 }
 
-/* A tick every 10 ms hits one exchange of 2 ms out of five: none is lost. */
+/* A tick every 10 ms hits one of five exchanges of 2 ms: no time is lost. */
 static void
 test_short_exchanges(void)
 {

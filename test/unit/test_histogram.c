@@ -1,7 +1,5 @@
 /* Sources: histogram.c */
-/*
- * test_histogram.c: buckets and their names; choosing what to evict.
- */
+/* test_histogram.c: buckets and their names. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Sources: exec_split.c ledger.c */
 /*
- * test_ledger.c: recorded sequences of events in, account out; and the
- * properties of ledger_model.h over random sequences.
+ * test_ledger.c: the accounts of known sequences of events, and the properties
+ * of ledger_model.h over random sequences.
  */
 #include "ledger.h"
 
@@ -135,7 +135,7 @@ test_drain(void)
 	CHECK_EQUAL(ledger.totals.network, 200 * MS, "the drain is network, ...");
 	CHECK_EQUAL(ledger.totals.client, 200 * MS, "... but for the closed window; then the client");
 
-	/* long after the drain: the drain hurt, the rest was idle */
+	/* long after the drain: the drain is network, and the rest idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	ledger_wait_end(&ledger, 5000 * MS, true, &drain, &split);
@@ -143,7 +143,7 @@ test_drain(void)
 	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
 	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle");
 
-	/* a drain longer than the threshold is no idle time */
+	/* a drain longer than the threshold is not idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	drain.total = 3000 * MS;
@@ -181,8 +181,8 @@ test_blocked_send(void)
 }
 
 /*
- * What is added to a sum: what has stepped back is not taken from it, and comes again
- * only beyond where it was.
+ * Gains: what has stepped back is not subtracted from a sum, and adds to it
+ * again only beyond its earlier value.
  */
 static void
 test_gain(void)
@@ -211,8 +211,7 @@ test_unexpectedly_blocked(void)
 	LedgerAccount account;
 
 	/*
-	 * since the sampler's latest visit, as far as anybody can say before it
-	 * is over
+	 * since the sampler's latest visit, as far as is known before it is over
 	 */
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_wait_end(&ledger, 0, true, NULL, &split);
@@ -241,7 +240,7 @@ test_whose_time(void)
 	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS, "network");
 	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "client");
 
-	/* unless it had so little to send that it cannot have been stuck */
+	/* unless there was so little to send that it cannot have been blocked */
 	ledger_wait_end(&ledger, 60 * MS, true, NULL, &split);
 	ledger_send_begin(&ledger, 60 * MS, false);
 	ledger_exchange_end(&ledger, 70 * MS, NULL, 0, &remote);
@@ -289,7 +288,7 @@ test_reset(void)
 	Ledger		ledger = {0};
 	LedgerAccount account;
 
-	/* in the middle of a wait: what lies behind the reset counts */
+	/* in the middle of a wait: the time after the reset counts */
 	ledger_start(&ledger, 0, false, &in_xact);
 	ledger_reset(&ledger, 5 * MS);
 	account = project(&ledger, 30 * MS);
@@ -297,14 +296,14 @@ test_reset(void)
 	CHECK_EQUAL(account.totals.network, 5 * MS, "the rest of the round trip");
 	CHECK_EQUAL(account.totals.client, 20 * MS, "client");
 
-	/* a long wait is idle although little of it counts */
+	/* a long wait is idle even if little of it counts */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &local);
 	ledger_reset(&ledger, 5000 * MS);
 	exchange(&ledger, 5100 * MS, 5101 * MS, 5101 * MS, &local);
 	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle");
 
-	/* one that comes while the session begins */
+	/* a reset while the session begins */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_reset(&ledger, 20 * MS);
 	ledger_start(&ledger, 10 * MS, true, &local);
@@ -416,7 +415,7 @@ test_last_wait(void)
 	CHECK_EQUAL(ledger.totals.idle, 10 * MS, "idle");
 	CHECK_EQUAL(ledger.totals.client, 20 * MS, "client");
 
-	/* but somebody did for the response */
+	/* but the client waited for the response */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_stop(&ledger, 30 * MS, NULL, &drain, &split);

@@ -1,8 +1,7 @@
 /* Sources: lock_graph.c */
 /*
- * test_lock_graph.c: roots of lock waits, in queues made up by hand and in random
- * ones, where each root must be reached through what blocks a wait, and wait for
- * nothing itself.
+ * test_lock_graph.c: roots of lock waits, in given and in random queues.  Each
+ * root must be reachable through what blocks a wait, and must not wait itself.
  */
 #include "postgres.h"
 
@@ -70,7 +69,10 @@ test_by_hand(void)
 	CHECK_EQUAL(root_of(4), 1, "the root of the second reader");
 	CHECK_EQUAL(root_of(5), -1, "who has to do with no lock");
 
-	/* the holder of another lock waits for that one, and a prepared one */
+	/*
+	 * the holder of another lock waits for this one; and a prepared
+	 * transaction
+	 */
 	count = 0;
 	holds(0, 0, EXCLUSIVE);
 	awaits(2, 0, SHARE, 10);
@@ -79,7 +81,7 @@ test_by_hand(void)
 	CHECK_EQUAL(root_of(2), 0, "a prepared transaction");
 	CHECK_EQUAL(root_of(3), 0, "the same, behind one that waits for it");
 
-	/* who upgrades goes ahead of those who wait, and began later */
+	/* a lock upgrade goes ahead of earlier waiters */
 	count = 0;
 	holds(1, 0, SHARE);
 	holds(2, 0, ACCESS_SHARE);
@@ -90,7 +92,7 @@ test_by_hand(void)
 	CHECK_EQUAL(root_of(2), 1, "an upgrade");
 	CHECK_EQUAL(root_of(3), 1, "who waits for it");
 
-	/* a worker of the same lock group is not in the way, but who else is */
+	/* a worker of the same lock group does not block, others do */
 	count = 0;
 	holds(1, 0, EXCLUSIVE);
 	awaits(1, 0, SHARE, 10);
@@ -162,7 +164,7 @@ is_blocked_by(const LockInstance *wait, const LockInstance *other)
 		 (wait->conflicts & 1u << other->awaited) != 0);
 }
 
-/* Can the root of a process be reached, through what blocks whom? */
+/* Can the root of a process be reached through the blocking processes? */
 static void
 check_root(int process)
 {
@@ -196,7 +198,9 @@ check_root(int process)
 		CHECK(reached[root] && !waits[root], "root %d of %d is one", root, process);
 }
 
-/* Locks are taken one after the other, and whoever cannot have one waits. */
+/*
+ * Locks are requested one after another; a process that cannot have one waits.
+ */
 static void
 make_queues(void)
 {

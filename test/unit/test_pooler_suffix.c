@@ -15,7 +15,7 @@ read_name(const char *name, PoolerClient *client)
 	return pooler_suffix_read(name, strlen(name), MODEL_LONGEST, client);
 }
 
-/* There is a suffix behind so many bytes, and it says that. */
+/* Check that a suffix follows "rest" bytes, and what it says. */
 static void
 check_suffix(const char *name, size_t rest, const char *address, int port)
 {
@@ -51,7 +51,7 @@ test_forms(void)
 	check_suffix("shop - unix:6432", 4, "unix", 0);
 	check_suffix("shop - unix(4711@some-host.example):6432", 4, "unix", 0);
 	check_suffix("shop - unix(4711@):6432", 4, "unix", 0);
-	/* names are what users like */
+	/* unusual names */
 	check_suffix(" - 10.0.0.7:51034", 0, "10.0.0.7", 51034);
 	check_suffix("a - b - 10.0.0.7:51034", 5, "10.0.0.7", 51034);
 	check_suffix(" -  - 10.0.0.7:51034", 3, "10.0.0.7", 51034);
@@ -81,7 +81,7 @@ test_others(void)
 		check_none(names[i]);
 }
 
-/* The server keeps 63 bytes: what is cut off there says less, or nothing. */
+/* The server keeps 63 bytes: a suffix that is cut off says less or nothing. */
 static void
 test_cut(void)
 {
@@ -114,7 +114,7 @@ test_several(void)
 	CHECK_EQUAL(read_name("shop - 10.0.0.7:51034 - [::1]:6432 - unix:6433", &client), 4, "rest");
 	CHECK_EQUAL(client.poolers, 3, "poolers");
 	CHECK_EQUAL(client.port, 51034, "the client's port");
-	/* only what is right up to the end is one */
+	/* only what is correct up to the end is a suffix */
 	CHECK_EQUAL(read_name("shop - 10.0.0.7:5x - 10.0.0.8:6432", &client), 18, "rest");
 	CHECK_EQUAL(client.poolers, 1, "poolers");
 	CHECK_EQUAL(client.address[3], 8, "the last address");
@@ -137,7 +137,7 @@ test_same(void)
 	CHECK(!pooler_suffix_same(&a, &b), "no suffix");
 }
 
-/* Random mistakes in good names. */
+/* Random changes to good names. */
 static void
 test_spoilt(void)
 {

@@ -1,6 +1,6 @@
 /* Sources: snapshots.c */
 /*
- * test_snapshots.c: every window contains what was asked for, and little more.
+ * test_snapshots.c: every window contains the requested time, and little more.
  */
 #include "snapshots.h"
 
@@ -33,7 +33,7 @@ tick(int64_t now)
 	}
 }
 
-/* How long is the window that contains so much?  -1: there is none. */
+/* The length of the window that contains "length"; -1 if there is none. */
 static int64_t
 window(int64_t now, int64_t length)
 {
@@ -54,7 +54,7 @@ test_schedule(void)
 	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND + 5 * MINUTE), 7, "15 minutes, every 5");
 }
 
-/* Of many accounts; after these, of few again. */
+/* Snapshots of many accounts, and then of few again. */
 static void
 test_apart(void)
 {
@@ -118,7 +118,7 @@ test_windows(void)
 	}
 }
 
-/* While nothing can be attributed, snapshots are of the same moment. */
+/* While nothing can be attributed, snapshots are as of the same moment. */
 static void
 test_pending(void)
 {

@@ -1,8 +1,8 @@
 /* Sources: table.c snapshots.c */
 /*
- * Unit tests of table.c, with a server of one process (server/): whenever it has
- * released a lock, others may do anything to the table.  So whatever can come
- * between two steps of a copy does, many times over.
+ * Unit tests of table.c, with a server of one process (server/): whenever it
+ * has released a lock, others may do anything to the table.  So everything
+ * that can happen between two steps of a copy happens, many times over.
  */
 #include "postgres.h"
 
@@ -64,7 +64,7 @@ LWLockRelease(LWLock *lock)
 #define PARTITIONS	3
 #define KEYS		4000
 
-/* Keys of rows of evicted entries: two of them, by remainder, and the last one. */
+/* Keys of evicted rows: two by remainder, and the last one. */
 #define ROW_OF(key)	(10000 + (key) % 4)
 #define LAST_ROW	20000
 
@@ -122,7 +122,7 @@ static const TableSpec spec = {
 };
 
 static Table table;
-static int64 added;				/* since the latest reset */
+static int64 added;				/* added since the latest reset */
 
 static void
 set_up_with(int capacity)
@@ -159,8 +159,8 @@ add(uint64 number, bool stays)
 }
 
 /*
- * A copy's sum; each key must be there once.  Rows of evicted entries are the last, and
- * not in "count".
+ * The sum of a copy, in which each key must occur once.  Evicted rows come
+ * last, and are not in "count".
  */
 static int64
 sum_of_window(int64 length, int *count)
@@ -221,7 +221,7 @@ test_limit(void)
 	CHECK_EQUAL(count, table_entries(&table), "copies");
 }
 
-/* A table that is too small to be divided has exactly as many entries as it may. */
+/* A table too small for several partitions has exactly its capacity. */
 static void
 test_small(void)
 {
@@ -235,7 +235,7 @@ test_small(void)
 	CHECK_EQUAL(table_evicted(&table), 5, "evicted");
 }
 
-/* What is used often stays. */
+/* Frequently used entries stay. */
 static void
 test_usage(void)
 {
@@ -257,7 +257,7 @@ test_usage(void)
 	}
 }
 
-/* What must stay does, and where nothing may go there is no room. */
+/* Entries that must stay do, and if none may be evicted there is no room. */
 static void
 test_must_stay(void)
 {
@@ -280,8 +280,8 @@ add_some(void)
 }
 
 /*
- * A copy has all that was there when it began and nothing that was not when it
- * ended, whatever comes and goes in between.
+ * A copy has everything that was there when it began, and nothing that was not
+ * when it ended, whatever is added and evicted in between.
  */
 static void
 test_copies(void)
@@ -301,7 +301,11 @@ test_copies(void)
 		between_locks = NULL;
 		CHECK(sum >= before && sum <= added, "%lld of %lld to %lld", (long long) sum,
 			  (long long) before, (long long) added);
-		/* some of those in the copy may have gone before others came */
+
+		/*
+		 * some entries in the copy may have been evicted before others were
+		 * added
+		 */
 		evicted = table_evicted(&table) - evicted;
 		CHECK(count <= CAPACITY + evicted, "%d, %d evicted", count, (int) evicted);
 	}
@@ -326,7 +330,10 @@ test_reset(void)
 	CHECK_EQUAL(sum_of_copy(&count), KEYS, "sum");
 }
 
-/* What was counted since a snapshot, wherever it is by now, and none of what was before. */
+/*
+ * What was counted since a snapshot, wherever it is now, and nothing from
+ * before it.
+ */
 static void
 test_windows(void)
 {
@@ -343,7 +350,7 @@ test_windows(void)
 	CHECK_EQUAL(sum_of_window(0, &count), KEYS + KEYS / 2, "all");
 }
 
-/* What is put back is there as it was, but in no window. */
+/* Restored entries are as they were saved, but not in any window. */
 static void
 test_restored(void)
 {

@@ -1,12 +1,12 @@
 /* Sources: tally.c statements.c table.c histogram.c exec_split.c snapshots.c */
 /*
- * test_tally.c: nothing that a session counts is lost or counted twice, whatever
- * others do meanwhile: take its tally, evict entries of the table of
- * statements, reset everything.
+ * test_tally.c: nothing that a session counts is lost or counted twice, while
+ * others take its tally, evict entries of the table of statements, or reset
+ * everything.
  *
- * With a server of one process (server/), in which whoever comes to a barrier, an
- * atomic operation or a lock may have to wait there while others go on: each of them
- * has a stack of its own, and chance decides who is next.
+ * The server is one process (server/) that simulates several, each with its
+ * own stack.  At a barrier, an atomic operation or a lock, chance decides
+ * which one runs next.
  */
 #include "postgres.h"
 
@@ -37,9 +37,10 @@ typedef struct TestProcess
 } TestProcess;
 
 static TestProcess processes[PROCESSES];
-static TestProcess *running = NULL; /* NULL: nobody but the test itself */
+static TestProcess *running = NULL; /* NULL: the test itself */
 static ucontext_t test_context;
-static int	step_chance;		/* 1 in so many steps, others are next */
+static int	step_chance;		/* after 1 in this many steps, another one
+								 * runs */
 
 static uint64
 random_number(uint64 below)
@@ -52,7 +53,7 @@ random_number(uint64 below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* Somebody else is next, perhaps. */
+/* Perhaps let another process run. */
 static void
 yield(void)
 {
@@ -198,7 +199,7 @@ static int64 expected[MOST_STATEMENTS]; /* executions since the latest reset,
 										 * as the session sees it */
 static int64 expected_requests;
 static int64 expected_waits;
-static int64 taken_requests;	/* what of them is in tables */
+static int64 taken_requests;	/* requests that are in the tables */
 static int64 taken_waits;
 static int64 taken_networks;
 static int	takes;
@@ -228,9 +229,9 @@ slot_apply_reset(SessionSlot *own)
 
 static int	different;			/* statements that it executes */
 static int	exchanges;
-static bool in_turn;			/* one after the other; else by chance */
+static bool in_turn;			/* one after another; else by chance */
 
-/* Query identifiers, two of which have hints in the same place. */
+/* Query identifiers, two of which have the same hint. */
 static uint64
 queryid_of(int number)
 {
@@ -302,7 +303,7 @@ execute(int number)
 	slot_write_end(slot);
 }
 
-/* A statement has one place. */
+/* Check that each statement has only one entry. */
 static void
 check_places(void)
 {
@@ -410,7 +411,7 @@ taker(void)
 	}
 }
 
-/* Another session, whose statements take all room. */
+/* Another session, whose statements fill the table. */
 static bool with_others;
 
 static void
@@ -445,7 +446,7 @@ check_sums(void)
 	StatementEntry *entries;
 	Tally		tally;
 
-	/* what is not in the tables yet, and none of what is from before a reset */
+	/* add what is not in the tables yet, but nothing from before a reset */
 	write_begin();
 	slot_write_end(slot);
 	CHECK(tally_take(0, &tally), "nobody is in the way");

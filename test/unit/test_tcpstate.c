@@ -1,8 +1,5 @@
 /* Sources: tcpstate.c */
-/*
- * test_tcpstate.c: counters that wrap around, and what the kernel's answers may
- * be taken for.
- */
+/* test_tcpstate.c: counters that wrap around, and the kernel's replies. */
 #include "tcpstate.h"
 
 #include "check.h"
@@ -37,7 +34,7 @@ test_wrap(void)
 	CHECK_EQUAL(fresh.counters.retransmits, WRAP + 0x10, "retransmits across a wrap");
 	CHECK_EQUAL(fresh.counters.bytes_received, 1001, "bytes are wide by themselves");
 
-	/* nothing is known: as the kernel says */
+	/* nothing is known yet: the kernel's values */
 	fresh = measured(2, 0xfffffff0, 1001);
 	tcpstate_continue(&fresh, &first);
 	CHECK_EQUAL(fresh.counters.packets_sent, 0xfffffff0, "the first measurement");
@@ -49,7 +46,7 @@ test_wrap(void)
 	CHECK_EQUAL(fresh.counters.packets_sent, 3 * WRAP + 5, "no news");
 }
 
-/* A counter of 64 bits, read through a window of 32, around many times. */
+/* A counter of 64 bits of which 32 are read, over many wraps. */
 static void
 test_many_wraps(void)
 {
@@ -75,7 +72,7 @@ test_older(void)
 	TcpInfo		known = measured(1, WRAP + 100, 1000);
 	TcpInfo		fresh = measured(2, 90, 1000);
 
-	/* it was asked before, and answered late */
+	/* a question asked earlier and answered late */
 	tcpstate_continue(&fresh, &known);
 	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 100, "what is known stays");
 
@@ -86,7 +83,7 @@ test_older(void)
 	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 5, "what is known stays");
 }
 
-/* The session and the sampler measure the same connection by turns. */
+/* The session and the sampler take turns at measuring a connection. */
 static void
 test_two_sources(void)
 {
@@ -126,7 +123,7 @@ test_two_sources(void)
 
 #include "tcpstate_model.h"
 
-/* The end of a page behind which there is nothing. */
+/* The end of the last mapped page. */
 static uint8_t *
 end_of_memory(void)
 {
@@ -145,7 +142,7 @@ end_of_memory(void)
 	return end;
 }
 
-/* What becomes of a datagram of that length; nothing behind it may be read. */
+/* Read a datagram of this length; no byte after it may be read. */
 static TcpReply
 read_datagram(const void *bytes, size_t length, const TcpEndpoints *endpoints, TcpInfo *info)
 {
@@ -207,7 +204,7 @@ test_other_sockets(void)
 	ModelReply	reply;
 	TcpInfo		info;
 
-	/* the listening socket, as a kernel without cookies shows it */
+	/* a listening socket, in the reply of a kernel without cookies */
 	CHECK_SPOILT((endpoints.cookie = 0, reply.socket.idiag_state = 10,
 				  reply.socket.id.idiag_dport = 0,
 				  memset(reply.socket.id.idiag_dst, 0, 16)), TCP_REPLY_GONE);
@@ -247,7 +244,7 @@ test_other_messages(void)
 	CHECK_SPOILT(reply.header.nlmsg_type = NLMSG_NOOP, TCP_REPLY_FOREIGN);
 	CHECK_SPOILT(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_GONE);
 
-	/* a late one and the right one together */
+	/* a late reply and the right one together */
 	model_endpoints(&endpoints);
 	model_reply(&endpoints, &both.late);
 	model_reply(&endpoints, &both.answer);
@@ -301,7 +298,7 @@ test_lengths(void)
 	}
 	CHECK_SPOILT(reply.header.nlmsg_len = UINT32_MAX, TCP_REPLY_FOREIGN);
 
-	/* somebody else's, of which the last one has no padding */
+	/* another socket's message without padding */
 	for (size_t length = NLMSG_HDRLEN; length < sizeof(reply); length++)
 	{
 		reply.header.nlmsg_len = (uint32_t) length;
@@ -310,7 +307,7 @@ test_lengths(void)
 					"another message without padding");
 	}
 
-	/* the structure of older kernels, and of ones that cannot be */
+	/* the structure of older kernels, and impossible ones */
 	for (size_t length = 0; length <= sizeof(reply.info); length++)
 	{
 		TcpReply	expected = length < 104 ? TCP_REPLY_REFUSED : TCP_REPLY_VALID;
@@ -333,11 +330,11 @@ test_lengths(void)
 	CHECK_SPOILT(reply.other.nla_len = UINT16_MAX, TCP_REPLY_REFUSED);
 	CHECK_SPOILT(reply.other.nla_len = (uint16_t) (before_info - offsetof(ModelReply, other)),
 				 TCP_REPLY_REFUSED);
-	/* or are of another kind */
+	/* an attribute of another kind */
 	CHECK_SPOILT(reply.info_header.nla_type = INET_DIAG_MEMINFO, TCP_REPLY_REFUSED);
 }
 
-/* A good answer with some bytes changed, and cut or made longer. */
+/* A good reply with some bytes changed, and cut off or extended. */
 static void
 test_random(void)
 {
@@ -405,7 +402,7 @@ listeners(const void *bytes, size_t length, TcpListeners *found)
 	return tcpstate_listeners_reply(bytes, length, MODEL_OWNER, MODEL_SEQUENCE, found);
 }
 
-/* One socket that listens, spoilt. */
+/* One listening socket, corrupted. */
 #define CHECK_LISTENER(spoil, expected, number) \
 	do { \
 		model_endpoints(&endpoints); \
@@ -439,7 +436,7 @@ test_listeners(void)
 	CHECK_LISTENER(reply.header.nlmsg_type = NLMSG_DONE, TCP_REPLY_VALID, 0);
 	CHECK_LISTENER(reply.header.nlmsg_type = NLMSG_ERROR, TCP_REPLY_REFUSED, 0);
 
-	/* more than there is room for */
+	/* more sockets than there is room for */
 	CHECK_LISTENER((void) 0, TCP_REPLY_FOREIGN, 1);
 	for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++)
 		many[i] = reply;
@@ -452,7 +449,7 @@ test_listeners(void)
 	}
 }
 
-/* A socket that listens, as the kernel has it. */
+/* A real listening socket. */
 static void
 test_listeners_kernel(void)
 {
@@ -513,7 +510,7 @@ test_replies(void)
 
 #endif
 
-/* Sums and differences are of each counter. */
+/* Differences of all counters. */
 static void
 test_arithmetic(void)
 {

@@ -1,6 +1,6 @@
 /*
- * What of the server's headers src/table.c, src/statements.c and src/tally.c use,
- * for one process alone: so that a test can look at what they have in memory between
+ * The parts of the server's headers that table.c, statements.c and tally.c
+ * use, for a single process, so that a test can look at their memory between
  * any two steps.  test_table.c and test_tally.c have the functions.
  */
 #ifndef POSTGRES_H
@@ -54,7 +54,7 @@ typedef int pgsocket;
 #define add_size(a, b)			((a) + (b))
 #define mul_size(a, b)			((a) * (b))
 
-/* utils/hsearch.h has what is used of compat.h */
+/* utils/hsearch.h has the parts of compat.h that are used */
 #define PGNETLAT_COMPAT_H
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Each of these is one step.  Built with -DSERVER_STEPS, a test may do something
- * else before and after it.
+ * Each of these is one step.  Built with -DSERVER_STEPS, a test can let other
+ * processes run before and after it.
  */
 #ifndef ATOMICS_H
 #define ATOMICS_H

@@ -1,7 +1,7 @@
 #ifndef S_LOCK_H
 #define S_LOCK_H
 
-/* Whoever waits lets others go on. */
+/* A process that waits lets others run. */
 #define pg_spin_delay()					server_step()
 #define pg_usleep(microseconds)			server_step()
 

@@ -1,6 +1,4 @@
-/*
- * Hash tables of fixed size.  As dynahash's, their entries never move.
- */
+/* Hash tables of fixed size, whose entries never move, as in dynahash. */
 #ifndef HSEARCH_H
 #define HSEARCH_H
 
