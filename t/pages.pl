@@ -20,7 +20,7 @@ use Test::More;
 my $width = 120;
 my $root = "$FindBin::RealBin/..";
 my %is_generated =
-  map { $_ => 1 } qw(accuracy clients performance reference);
+  map { $_ => 1 } qw(accuracy clients experiments performance reference);
 
 # ---------------------------------------------------------------------------
 # The queries: in SQL blocks, before the answers in transcripts, and in running text

@@ -257,4 +257,5 @@ def main():
     print(VARIANTS[load, name](int(size)))
 
 
-main()
+if __name__ == "__main__":
+    main()

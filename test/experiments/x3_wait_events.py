@@ -1,0 +1,158 @@
+"""pg_gather: how the network shows in wait events, and what it takes for what."""
+
+import collections
+import contextlib
+import threading
+import time
+
+import charts
+import formulas
+import measure
+from page import Section, share, table
+from scenarios import s11_four_cases
+from scenarios.common import DEEP_QUEUE, MBIT
+
+TITLE = "What wait events make of the network (pg_gather)"
+
+RTT = 0.02
+RATE = 40 * MBIT
+
+# as pg_gather asks
+LOOK = """
+    SELECT pid, coalesce(wait_event, 'CPU') FROM pg_stat_get_activity(nullif(pg_sleep(0.01)::text, '')::int)
+     WHERE (state <> 'idle' OR state IS NULL) AND pid <> pg_backend_pid()
+"""
+
+NET_DELAY = "Net/Delay*"
+
+TEXT = """\
+**Published.** Wait events of each session, {looks:,} times at 10 ms. A large result on a slow network is ClientWrite
+(1,821 of 2,000 looks), a bulk load ClientRead; in transactions ClientRead is 5 to 10 % normally, and the largest on a
+slow network; between transactions a session is idle for a moment, which is estimated as Net/Delay* = expected looks −
+looks that saw it. "From the database's side it is hard to tell the network from the application."
+
+**Here.** One session does the four over the loopback device, and over a path of {rtt:g} ms and {rate:g} Mbit/s;
+pg_gather's own query looks at it every 10 ms meanwhile. A fifth one was added: no network at all, but an application
+that takes 25 ms between its transactions. pg_gather's figures are percent of its looks, the others percent of the wall
+clock. The truth comes from packets at both ends of the path and from the kernel's trace of the backend's system calls;
+on one machine nothing is on a path, and all that is between exchanges is the client's. An exchange consists of
+execution, sending, and receiving.
+
+"""
+
+LATER = """\
+- *ClientRead* is the path and the application together, *Net/Delay\\** likewise and the pauses between looks with it.
+  The last two rows are alike for pg_gather; one needs another network, the other another application. pgnetlat tells
+  them apart, and is right.
+- *ClientWrite* says that the client does not take the data as fast as the server has it. pgnetlat says whether that is
+  the path's doing (sending) or the client's (a slow reader).
+- A session that was seen active only now and then is judged by few looks; pgnetlat counts each wait, and its length.
+"""
+
+# What has to be longer than kernels can buffer, on the slow network.
+LONG = ("large result", "bulk load")
+
+PARTS = ("exec_time", "send_time", "recv_time", "network_time", "client_time", "idle_time")
+
+
+class Sampler(threading.Thread):
+    """Looks like pg_gather, for as long as it is not told to stop."""
+
+    def __init__(self, lab, pid):
+        super().__init__()
+        self.client = lab.connect("unix", application_name="sampler")
+        self.pid, self.looks, self.seen = str(pid), 0, []
+        self.going = True
+
+    def run(self):
+        self.client.query(f"PREPARE pidevents AS {LOOK}")
+        while self.going:
+            self.looks += 1
+            self.seen += [(self.looks, event) for pid, event in self.client.query("EXECUTE pidevents") if pid == self.pid]
+
+    def shares(self):
+        """Of the looks, by wait event; what was missing is Net/Delay*."""
+        counts = collections.Counter(event for _, event in self.seen)
+        counts[NET_DELAY] = formulas.net_delay([look for look, _ in self.seen], self.looks)
+        return {event: count / self.looks for event, count in counts.most_common() if count / self.looks >= 0.005}
+
+
+@contextlib.contextmanager
+def looked_at(lab, pid):
+    sampler = Sampler(lab, pid)
+    with contextlib.closing(sampler.client):
+        sampler.start()
+        try:
+            yield sampler
+        finally:
+            sampler.going = False
+            sampler.join()
+
+
+def slow_application(client, short):
+    for _ in range(20):
+        client.query("SELECT sum(i) FROM generate_series(1, 20000) i")
+        measure.think(0.025)
+
+
+def cases():
+    """(name, network, path, what is done)"""
+    for name, (body, _) in s11_four_cases.CASES.items():
+        for network, path in (("fast", "lo"), ("slow", "tun")):
+            yield name, network, path, body
+    yield "slow application", "fast", "lo", slow_application
+
+
+def run(lab, short):
+    lab.admin.query("DROP TABLE IF EXISTS loaded, counted")
+    lab.admin.query("CREATE UNLOGGED TABLE loaded (line text)")
+    lab.admin.query("CREATE TABLE counted AS SELECT i, 0 AS n FROM generate_series(0, 9) i")
+    lab.path(RTT, rate=RATE, queue=DEEP_QUEUE)
+    rows, bars, worst = [], [], 0
+    for name, network, path, body in cases():
+        sampled, shown, packets = watch(lab, path, body, 1.5 if short else 6,
+                                       quick=short or path == "lo" or name not in LONG)
+        rows.append((name, network, say(sampled), say(shown), say(packets)))
+        bars.append((f"{name}, {network} network", sampled, shown, packets))
+        worst = max(worst, abs(shown["network"] - packets["network"]), abs(shown["client"] - packets["client"])) \
+            if path == "tun" and name != "large result" else worst
+    text = TEXT.format(looks=formulas.LOOKS, rtt=RTT * 1000, rate=RATE / MBIT) + table(
+        ("case", "network", "pg_gather would have said", "pgnetlat says", "the truth"), rows) + "\n" + LATER
+    net_delay = [share(sampled.get(NET_DELAY, 0)) for title, sampled, _, _ in bars
+                 if title in ("connection utilisation, slow network", "slow application, fast network")]
+    return Section(TITLE, text,
+                   "**What wait events make of it** (pg_gather): of a slow network and of a slow application it says the"
+                   f" same, Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells which it is, within"
+                   f" {share(max(worst, 0.001), 1)} of the wall clock of the truth.", [],
+                   pictures={"cases": charts.stacks(bars)})
+
+
+def watch(lab, path, body, seconds, quick):
+    """The looks, the account and the packets of one session, as shares."""
+    with measure.Measurement(lab, path) as m:
+        with looked_at(lab, m.pid) as sampler:
+            m.begin()
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                body(m.client, quick)
+            m.end()
+    whole = sum(m.shown[part] for part in PARTS)
+    slow_reader = m.shown["send_client_time"]
+    shown = {"execution": m.shown["exec_time"], "sending": m.shown["send_time"] - slow_reader,
+             "slow reader": slow_reader, "receiving": m.shown["recv_time"], "network": m.shown["network_time"],
+             "client": m.shown["client_time"]}
+    shown = {name: time / whole for name, time in shown.items()}
+    return sampler.shares(), shown, truth(m, path)
+
+
+def truth(m, path):
+    """Exchanges as the backend's system calls have it, or, where they are not known, packets."""
+    source = m.calls or m.packets
+    wall = source.exchange + source.wait
+    network = m.packets.network if path == "tun" else 0
+    return {"exchange": source.exchange / wall, "network": network / wall,
+            "client": (source.wait - network - source.idle) / wall}
+
+
+def say(shares):
+    return ", ".join(f"{name} {share(part)}" for name, part in shares.items() if part >= 0.005).replace("*", "\\*")
