@@ -40,7 +40,8 @@
 --		warmth			after a longer wait, caches are colder and processors
 --						asleep: 0.035 + 0.08 * log10(1 + wait / 0.25) ms of each
 --						turn of server and client, as measured; it may be none,
---						or six times as much on a busy machine
+--						or six times as much on a busy machine.  Where the
+--						processors are the limit, turns wait for them as well
 --		held_up			what is waited for becomes faster with the server
 --		beside			the client's turns need the server's processors
 --		newcomers		additional sessions wait for each other; with fewer
@@ -102,11 +103,20 @@ BEGIN ATOMIC
 						   cpu_time - io_time - lock_time - queue_time AS held_up_time,
 						   network_time - stream_time AS trip_time
 					OFFSET 0) s,
-		   -- what turns take longer because they come after a wait
-		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client) thinks,
-		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + (s.old_rtt + thinks.client) / 0.25)) AS old,
-						   s.to_round_trips * (0.035 + 0.08 * log(1 + (s.to_rtt + thinks.client) / 0.25)) AS new) turn,
-		   LATERAL (SELECT coalesce(1 - least(a.warmth * turn.old / nullif(cpu_time + client_time, 0), 0.95) *
+		   -- what turns take longer because they come after a wait: for the path and the
+		   -- client, or for the other sessions' turns on the processors if that is longer
+		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client,
+						   CASE WHEN a.likely THEN cpu_time / processors ELSE 0 END AS others) waits_for,
+		   LATERAL (SELECT greatest(s.old_rtt + waits_for.client,
+									coalesce(busy_sessions * waits_for.others / nullif(round_trips, 0), 0)) AS old,
+						   greatest(s.to_rtt + waits_for.client,
+									coalesce(s.to_sessions * waits_for.others / nullif(s.to_round_trips, 0), 0)) AS new
+					) waited,
+		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + waited.old / 0.25)) AS old,
+						   s.to_round_trips * (0.035 + 0.08 * log(1 + waited.new / 0.25)) AS new) turn,
+		   -- they cannot take less than nothing
+		   LATERAL (SELECT coalesce(1 - least(a.warmth * turn.old / nullif(cpu_time + client_time, 0),
+											  CASE WHEN turn.new < turn.old THEN 0.95 END) *
 									(1 - turn.new / nullif(turn.old, 0)), 1) AS work,
 						   greatest(s.trip_time - round_trips * s.old_rtt, 0) + s.to_round_trips * s.to_rtt AS trips,
 						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
