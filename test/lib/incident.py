@@ -186,7 +186,8 @@ def main():
             options.report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
             print(f"\nThe same as a page, for a browser: {options.report}")
         if options.report and options.picture:
-            subprocess.run([HERE.parent / "report" / "run", "--page", options.report, "--picture", options.picture], check=True)
+            run = HERE.parent / "report" / "run"
+            subprocess.run([run, "--page", options.report, "--picture", options.picture], check=True)
         if options.nearer and lab:
             compare_nearer(server, lab)
         if options.keep:
