@@ -141,7 +141,7 @@ $row = expect_first(
 	'held up by others',
 	'a prepared transaction holds a lock',
 	sub { $_->{evidence} =~ /a prepared transaction$/ });
-is($row->{pid}, $victim[0]->pid, 'who waits');
+is($row->{pid}, $victim[0]->pid, 'the waiting session');
 like($row->{advice}, qr/pg_prepared_xacts/, 'what to do');
 $observer->run(q{ROLLBACK PREPARED 'held'});
 $victim[0]->responses;

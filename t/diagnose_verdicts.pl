@@ -264,7 +264,7 @@ SKIP:
 {
 	my $processors = qx(nproc) // 0;
 
-	skip 'the kernel does not tell who waits for a processor', 1
+	skip 'the kernel does not report run queues', 1
 	  unless -r '/proc/self/schedstat';
 	skip "there may be as many as $processors processors", 1
 	  if $processors < 1 || $processors > 16;

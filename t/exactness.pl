@@ -157,7 +157,7 @@ my $after = $observer->settled($client);
 my $gain = delta($before, $after);
 is( "$gain->{requests} $gain->{statements} $gain->{transactions}",
 	'1000 1000 1000',
-	'a live session has done exactly what it has done');
+	'a live session shows exactly what it has done');
 $client->finish;
 
 # ---------------------------------------------------------------------------

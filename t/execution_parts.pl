@@ -133,8 +133,10 @@ for (1 .. 5)
 		$lock, '>=',
 		$row->{waited_at_least} - 25,
 		'a lock is waited for, and all of it is seen, to a tick');
-	cmp_ok($lock, '<=', $row->{asked_for} + 25,
-		'and not more than there was');
+	cmp_ok(
+		$lock, '<=',
+		$row->{asked_for} + 25,
+		'a lock wait: not more than there was');
 }
 pause(500);
 $holder->run('ROLLBACK');
@@ -146,7 +148,7 @@ is( $gain->{exec_other_time} +
 	  $gain->{exec_remote_time} +
 	  $gain->{exec_replication_time},
 	0,
-	'and no other wait');
+	'a lock wait: no other part');
 
 # ---------------------------------------------------------------------------
 # A standby that does not answer
@@ -346,7 +348,7 @@ is_most(
 		$client->put(query('SELECT pg_sleep(1.0)'));
 		$observer->poll(
 			sub { $observer->account($client->pid)->{requests} > $requests })
-		  or die 'it sleeps on';
+		  or die 'it goes on sleeping';
 		$client->responses;
 		$client->run('SELECT 1');
 		$observer->settled($client->pid, 0);
@@ -366,11 +368,11 @@ pause($some_ticks);
 my $sleep_after = statement_row($client, 'SELECT pg_sleep(1.0)');
 my $loop_after = statement_row($client, 'SELECT compute(1.0)');
 cmp_ok($sleep_after->{exec_other_time} - $sleep->{exec_other_time},
-	'>=', 0.8 * 700, 'two in one exchange: the first slept');
+	'>=', 0.8 * 700, 'two in one exchange: the first one slept');
 cmp_ok($loop_after->{exec_cpu_time} - $loop->{exec_cpu_time},
-	'>=', 0.8 * 700, 'and the second computed');
+	'>=', 0.8 * 700, 'two in one exchange: the second one computed');
 cmp_ok($loop_after->{exec_other_time} - $loop->{exec_other_time},
-	'<=', 0.3 * 700, 'but did not sleep');
+	'<=', 0.3 * 700, 'two in one exchange: the second one did not sleep');
 
 # ---------------------------------------------------------------------------
 # A statement in progress counts by the second
@@ -394,14 +396,16 @@ foreach my $least (500, 1500)
 		"a statement in progress has $least ms");
 }
 cmp_ok($so_far[1]{exec_time}, '>', $so_far[0]{exec_time}, '... and more');
-is($so_far[1]{calls}, $old->{calls} // 0, '... but no call');
+is( $so_far[1]{calls},
+	$old->{calls} // 0,
+	'a statement in progress has no call');
 cmp_ok(
 	$so_far[1]{exec_time},
 	'<=',
 	$observer->value(
 		'SELECT extract(epoch FROM clock_timestamp() - query_start) * 1000 FROM pg_stat_activity WHERE pid = '
 		  . $client->pid),
-	'... and not more than there is');
+	'a statement in progress: not more than there was');
 $client->responses;
 $client->run('SELECT 1');
 $observer->settled($client->pid, 0);
@@ -410,9 +414,11 @@ my $recorded = $observer->value(
 	sprintf(
 		'SELECT exec_time FROM pgnetlat_recent(%d) WHERE queryid = %s ORDER BY start DESC LIMIT 1',
 		$client->pid, $queryid{$long}));
-is($ended->{calls}, ($old->{calls} // 0) + 1, 'when it ends, it is one call');
+is( $ended->{calls},
+	($old->{calls} // 0) + 1,
+	'a statement that ends is one call');
 cmp_ok(abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
-	'<', 1e-3, '... and what was executed is counted once')
+	'<', 1e-3, 'its execution is counted once')
   or diag("$ended->{exec_time} - $old->{exec_time}, not $recorded");
 
 # a statement that never completes, and one that ends with its session
@@ -435,10 +441,10 @@ foreach my $end ('cancel', 'terminate')
 	my $after = statement_row($client, $long);
 	my $gained = $after->{exec_time} - $before->{exec_time};
 
-	is($after->{calls}, $before->{calls}, "$end: it was no call");
+	is($after->{calls}, $before->{calls}, "$end: not a call");
 	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3,
 		"$end: not counted twice");
-	cmp_ok($gained, '>', 500, "$end: and not lost");
+	cmp_ok($gained, '>', 500, "$end: its execution is not lost");
 }
 
 # ---------------------------------------------------------------------------
@@ -471,26 +477,28 @@ SKIP:
 				$_->{run_queue_time} - $began->{run_queue_time} > 300;
 			});
 
-		ok($seen, 'who executes without a processor is seen to wait for one')
+		ok($seen, 'a session without a processor is seen waiting for one')
 		  or next;
-		is($seen->{state}, 'executing', '... while it does');
+		is($seen->{state}, 'executing',
+			'run_queue_time grows during execution');
 		cmp_ok(
 			$seen->{run_queue_time} - $began->{run_queue_time},
 			'<=',
 			$seen->{total_time} - $began->{total_time},
-			'... for not longer than it has been there');
+			'run_queue_time is not longer than the session\'s life');
 	}
 	my ($window) =
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
 	cmp_ok($window->{run_queue_time},
-		'<=', $window->{total_time}, '... and in a window as well');
+		'<=', $window->{total_time}, 'run_queue_time is in the window, too');
 	$_->cancel     foreach @rivals;
 	$_->until('Z') foreach @rivals;
 	$_->finish     foreach @rivals;
 	($window) =
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
 	cmp_ok($window->{run_queue_time},
-		'<=', $window->{total_time}, '... also when they have ended');
+		'<=', $window->{total_time},
+		'run_queue_time stays after the sessions have ended');
 }
 
 # ---------------------------------------------------------------------------
@@ -580,7 +588,7 @@ foreach my $part (@parts)
 	cmp_ok(
 		$statements{$part}, '>=',
 		0.8 * $sum - 100,
-		"statements: nearly all $part of sessions");
+		"statements: nearly all $part of the sessions");
 }
 my ($history) = $observer->rows(
 	'SELECT '
@@ -630,18 +638,18 @@ $account = $observer->account($client->pid);
 cmp_ok($account->{exec_other_time},
 	'<=', $account->{exec_time}, 'a reset while it executes');
 ok($observer->await($client->pid, sub { $_->{exec_other_time} > 100 }),
-	'and it is sampled further');
+	'after a reset it is still sampled');
 $observer->run('SELECT pgnetlat_reset_session(' . $client->pid . ')');
 $account = $observer->account($client->pid);
 cmp_ok($account->{exec_other_time},
-	'<=', $account->{exec_time}, 'the same of one session');
+	'<=', $account->{exec_time}, 'a reset of one session while it executes');
 ok( $observer->await(
 		$client->pid,
 		sub {
 			$_->{exec_other_time} > 100
 			  && $_->{exec_other_time} > 0.9 * $_->{exec_time};
 		}),
-	'and its parts begin from zero');
+	'after its reset, its parts begin from zero');
 $observer->window($_, $client->pid) foreach '1 us', '1 s', '15 min';
 $client->cancel;
 

@@ -156,12 +156,12 @@ foreach my $case (@connections)
 	at_least(
 		$c->{connect_time},
 		$DELAY * ($trips - 1) / 2,
-		"slow_$name: most of that was waited for");
+		"slow_$name: most of that is the client's pause");
 	at_least($c->{connect_tls_time},
 		$DELAY * 2, "slow_$name: until it had agreed on encryption")
 	  if $is_encrypted;
 	at_least($c->{connect_auth_time},
-		$DELAY * 2, "slow_$name: and in authentication")
+		$DELAY * 2, "slow_$name: the pause in authentication")
 	  if $name eq 'password';
 }
 
@@ -314,7 +314,8 @@ SKIP:
 {
 	skip 'no round trip from this kernel', 2 unless defined $before->{rtt};
 	cmp_ok($before->{rtt}, '>', 0, 'alive: the path has a round trip');
-	cmp_ok($before->{network_time}, '>', 0, 'alive: which was waited for');
+	cmp_ok($before->{network_time},
+		'>', 0, 'alive: the wait has the round trip');
 }
 $session->finish;
 

@@ -36,7 +36,7 @@ ok( $observer->poll(
 				"SELECT count(*) FROM pgnetlat_clients
 				 WHERE application_name LIKE 'group %'") == $groups;
 		}),
-	'there are so many groups');
+	'all groups are there');
 
 # ---------------------------------------------------------------------------
 # The rows
@@ -49,7 +49,7 @@ my ($whole) = $observer->rows(
 			count(*) FILTER (WHERE le = '+Inf' AND bucket <> count) AS incomplete,
 			count(datname) AS datnames, count(usename) AS usenames
 	   FROM pgnetlat_histogram WHERE $mine");
-is($whole->{rows}, $groups * 120, 'rows of these');
+is($whole->{rows}, $groups * 120, 'each group has its rows');
 is($whole->{buckets}, 120, 'six metrics, twenty buckets');
 is($whole->{incomplete}, 0, 'the last bucket has all observations');
 is($whole->{$_}, $whole->{rows}, "with $_") foreach qw(datnames usenames);
@@ -95,8 +95,9 @@ $observer->run('MOVE ALL FROM c', 'COMMIT');
 cmp_ok(
 	$begun, '<',
 	$all * 4096 + 4 * 1024 * 1024,
-	'memory for the groups, and for their rows work_mem at most');
-cmp_ok($later, '<=', $begun + 64 * 1024, 'which does not grow with the rows');
+	'memory for the groups, and at most work_mem for their rows');
+cmp_ok($later, '<=', $begun + 64 * 1024,
+	'memory does not grow with the rows');
 unlike(server_log($node, $offset), qr/temporary file/, 'no temporary file');
 
 # the memory is for those that there are, not for those there is room for
@@ -105,7 +106,7 @@ $before = memory();
 $observer->run(
 	'DECLARE c NO SCROLL CURSOR FOR SELECT * FROM pgnetlat_histogram',
 	'FETCH 1 FROM c');
-cmp_ok(memory() - $before, '<', $begun / 3, 'few groups take little');
+cmp_ok(memory() - $before, '<', $begun / 3, 'few groups take little memory');
 $observer->run('COMMIT');
 
 no_violations($observer);

@@ -202,7 +202,7 @@ $client->run($statement, 'SET pgnetlat.enabled = off');
 my $account =
   $observer->await($client->pid, sub { $_->{state} eq 'disabled' });
 is($account->{bytes_received},
-	$client->sent, 'when counting ends the kernel is asked');
+	$client->sent, 'the kernel is asked when counting ends');
 $client->finish;
 $observer->expect_clock(1);
 
@@ -219,15 +219,15 @@ $client->run($statement);
 $client->finish;
 my $second = $observer->ended('second')->{bytes_received};
 is($observer->client('first')->{bytes_received},
-	$first, 'another name: what came before stays with the old one');
+	$first, 'another name: earlier traffic stays with the old name');
 cmp_ok(
 	$second, '>=',
 	$client->sent - $first,
-	'another name: what follows is new');
+	'another name: later traffic goes to the new name');
 cmp_ok(
 	$second, '<=',
 	$client->sent - $first + 1,
-	'another name: and only that');
+	'another name: only later traffic');
 
 # But the kernel is not asked if rtt_interval is -1.
 $client = PgNetlat::Client->connect(
@@ -238,7 +238,7 @@ $client = PgNetlat::Client->connect(
 $client->run($statement);
 $client->finish;
 is($observer->ended('unasked')->{bytes_received},
-	0, 'rtt_interval = -1: not even when the session ends');
+	0, 'rtt_interval = -1: the kernel is not asked when the session ends');
 
 # ---------------------------------------------------------------------------
 # IPv6

@@ -87,9 +87,9 @@ sub line_of
 			return @matches >= $count;
 		});
 
-	ok($seen, 'there is a line');
+	ok($seen, 'there is a line in the log');
 	@lines = lines_of($client->pid);
-	is(scalar(@lines), $count, 'and one only');
+	is(scalar(@lines), $count, 'there is only one line');
 	return $lines[-1];
 }
 
@@ -141,13 +141,17 @@ my $queryid;
 	my $took = now() - $asked;
 	my $line = next_line($client);
 
-	cmp_ok($line->{duration}, '>=', 300, 'executes: as long as it did');
-	cmp_ok($line->{duration}, '<=', $took + 0.1, 'and no longer');
-	at_least($line->{exec}, 300, 'which was execution');
-	cmp_ok($line->{wait}, '>=', 150 - 1, 'after a pause');
-	is($line->{in_xact}, undef, 'outside a transaction');
-	is($line->{rtt}, undef, 'there is no round trip');
-	is($line->{queryid}, $queryid, 'of which statement');
+	cmp_ok($line->{duration}, '>=', 300,
+		'executes: the duration is not too short');
+	cmp_ok(
+		$line->{duration}, '<=',
+		$took + 0.1,
+		'executes: the duration is not too long');
+	at_least($line->{exec}, 300, 'executes: it is exec');
+	cmp_ok($line->{wait}, '>=', 150 - 1, 'executes: the wait before it');
+	is($line->{in_xact}, undef, 'executes: outside a transaction');
+	is($line->{rtt}, undef, 'executes: no rtt on a Unix-domain socket');
+	is($line->{queryid}, $queryid, 'executes: the query identifier');
 }
 
 $client->run('BEGIN');
@@ -175,10 +179,10 @@ foreach my $tcp (0, 1)
 	my $line = next_line($reader);
 
 	cmp_ok($line->{send}, '>=', 500 - 1,
-		'sending took as long as it did not read');
-	is($line->{why}, 'client not reading', 'which is why');
+		'a slow reader: send is not too short');
+	is($line->{why}, 'client not reading', 'a slow reader: the reason');
 	is($line->{bytes}, '29 MB', 'so much');
-	is(defined $line->{rtt}, $tcp == 1, 'round trip, if there is one');
+	is(defined $line->{rtt}, $tcp == 1, 'a slow reader: rtt, if known');
 	$reader->finish;
 }
 
@@ -211,7 +215,7 @@ is( join('',
 		  grep { $_->{type} eq 'N' && $_->{body} =~ /duration/ }
 		  $client->until('Z')),
 	'',
-	'nothing of it goes to the client');
+	'no line goes to the client');
 next_line($client);
 $client->run('SET client_min_messages = error');
 
@@ -228,7 +232,7 @@ is( $observer->poll(
 			eval { $client->value('SELECT 42') }
 		}),
 	42,
-	'no response too much');
+	'the client gets no extra message');
 
 # ---------------------------------------------------------------------------
 # The rate is limited
@@ -254,12 +258,12 @@ ok( $observer->poll(
 			  foreach @texts;
 			return $lines + $left_out >= 502;
 		}),
-	'what was left out is counted');
-is($lines + $left_out, 502, 'all of it, once');
+	'lines left out are counted');
+is($lines + $left_out, 502, 'lines left out are counted once');
 cmp_ok(
 	$lines, '<=',
 	10 * (2 + int($took / 1000)) + 10,
-	'ten lines in a second at most');
+	'at most ten lines per second');
 
 # ---------------------------------------------------------------------------
 # In core's formats
@@ -270,10 +274,10 @@ my @json =
   slurp_file("$log.json");
 cmp_ok(scalar(@json), '>=', 5, 'jsonlog has the lines');
 my ($first) = grep { $_->{pid} == $client->pid } @json;
-like($first->{message}, $format, 'as they are elsewhere');
-is($first->{error_severity}, 'LOG', 'of that level');
-is($first->{query_id}, $queryid, 'and with the identifier');
-is($first->{statement}, undef, 'without the statement');
+like($first->{message}, $format, 'jsonlog: the same lines');
+is($first->{error_severity}, 'LOG', 'jsonlog: level LOG');
+is($first->{query_id}, $queryid, 'jsonlog: the query identifier');
+is($first->{statement}, undef, 'jsonlog: no statement text');
 
 $observer->run(
 	'CREATE TABLE log (' . join(', ', map { "c$_ text" } 1 .. 26) . ')');
@@ -290,7 +294,7 @@ is( $observer->value(
 		"SELECT c14 FROM log WHERE c4 = '@{[ $client->pid ]}' AND c14 LIKE 'duration %'
 		  ORDER BY c7::int LIMIT 1"),
 	$first->{message},
-	'and has the same');
+	'csvlog: the same lines');
 
 no_violations($observer);
 $node->stop;

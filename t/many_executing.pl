@@ -79,7 +79,7 @@ cmp_ok(
 	$change->{exec_other_time},
 	'>=',
 	0.8 * $change->{exec_time},
-	'what was sampled stands for what passed');
+	'samples stand for the time that passed');
 
 # The profiles are up to 250 ms old.  Where the sampler was put off its processor
 # before the first look, that was more; not each time, though.
@@ -90,8 +90,8 @@ for (1 .. 4)
 	$stands_for = $change->{slept} / SESSIONS / $change->{at};
 	last if $stands_for > 0.8 and $stands_for < 1.2;
 }
-cmp_ok($stands_for, '>', 0.8, 'so in the profiles of wait events');
-cmp_ok($stands_for, '<', 1.2, '... and not for more');
+cmp_ok($stands_for, '>', 0.8, 'the profiles of wait events have the time');
+cmp_ok($stands_for, '<', 1.2, 'the profiles have no more than the time');
 
 $observer->run(
 	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -104,7 +104,7 @@ ok( $observer->poll(
 			my $change = change_in(0.5);
 			return $change->{ticks} > 0.75 * $change->{at} / INTERVAL;
 		}),
-	'with one session they are no further apart than they are to be');
+	'with one session, ticks are at the sample_interval');
 
 no_violations($observer);
 $node->stop;

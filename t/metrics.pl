@@ -163,14 +163,13 @@ foreach my $query (
 my $exporter = exporter();
 is( $exporter->value('SHOW search_path'),
 	'public, pg_catalog',
-	'others come first for the exporter, too');
+	'the traps come first for the exporter, too');
 foreach my $query (sort keys %queries)
 {
 	is($exporter->error_of($query),
 		'', 'untouched: ' . $query =~ s/.* FROM/... FROM/r);
 }
-is_deeply(quiet(at_rest($exporter)),
-	$before, 'what they read is what it was');
+is_deeply(quiet(at_rest($exporter)), $before, 'they read the same as before');
 
 # Who may read them.
 my @hidden = sort grep { exporter('plain')->error_of($_) } keys %queries;
@@ -183,7 +182,7 @@ is_deeply(
 			'SELECT role_sees_all FROM public.pgnetlat_metrics_exporter')
 	],
 	[ { role_sees_all => '0' } ],
-	'but it can be seen why');
+	'the error says why');
 
 no_violations($observer);
 $node->stop;

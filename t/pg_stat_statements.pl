@@ -87,7 +87,7 @@ $observer->run('CREATE SCHEMA elsewhere',
 like(
 	texts($observer),
 	qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
-	'likewise where it is not preloaded');
+	'the same if it is not preloaded');
 
 # each in front of the other
 foreach my $libraries ('pgnetlat, pg_stat_statements',
@@ -160,7 +160,7 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 }
 
 is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
-	2, 'as many as asked for');
+	2, 'max_rows limits the rows');
 is( $observer->value('SELECT count(*) FROM pgnetlat_top_statements(NULL)'),
 	$observer->value('SELECT count(*) FROM pgnetlat_statements'),
 	'or all');
@@ -170,7 +170,7 @@ is( $observer->value(
 	'or none');
 is( $observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
 	'LIMIT must not be negative',
-	'but not less');
+	'there are no fewer rows');
 
 # Operators of somebody else, which fit better or come first.
 $observer->run('CREATE SCHEMA hostile');
@@ -199,7 +199,7 @@ foreach (
 $observer->run('SET search_path = hostile, pg_catalog, public');
 is( $observer->error_of('SELECT 1 = 1'),
 	'somebody else',
-	'operators of somebody else');
+	'operators of another role');
 is($observer->error_of('SELECT * FROM pgnetlat_top_statements(5)'),
 	'', 'are not called by pgnetlat_top_statements');
 is($observer->error_of("SELECT * FROM pgnetlat_$_"), '', "nor by pgnetlat_$_")

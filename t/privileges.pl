@@ -221,7 +221,7 @@ foreach my $name (sort keys %session)
 				!$may || $count == 2 ? "count $count" : undef;
 			}),
 		$may ? 'count 2' : 'count 0',
-		"$name: or who waits for it");
+		"$name: blocked_by of another role");
 }
 $subject->run('SELECT pg_advisory_unlock(1)');
 $waiting->responses;
@@ -237,9 +237,9 @@ foreach my $function (sort keys %public)
 		"pgnetlat_$function() hides what it should");
 	next if !$is_view{$function};
 	is(hidden_but_seen($caller, "pgnetlat_$function", $function),
-		'', '... and so does its view');
+		'', "pgnetlat_$function: the view hides the same");
 	isnt($caller->value("SELECT count(*) FROM pgnetlat_$function"),
-		0, '... which has rows')
+		0, "pgnetlat_$function: the view has rows")
 	  if $function ne 'waits';
 }
 is( $caller->value(
@@ -249,14 +249,14 @@ is( $caller->value(
 	1,
 	'the session itself is there');
 is($caller->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
-	0, 'its exchanges are not');
+	0, 'its exchanges are hidden');
 is( $caller->value(
 		"SELECT count(requests) FROM pgnetlat_clients
 		 WHERE application_name = 'app of owner'"),
 	0,
-	'nor sums of its group');
+	'the sums of its group are hidden');
 is($caller->value('SELECT count(*) FROM pgnetlat_failed_connections'),
-	0, 'nor who failed to connect');
+	0, 'failed connections are hidden');
 $caller->finish;
 
 # ---------------------------------------------------------------------------
@@ -269,7 +269,7 @@ like(
 	"$_: may not reset") foreach qw(plain monitor owner member);
 $observer->run('GRANT EXECUTE ON FUNCTION pgnetlat_reset() TO monitor');
 is($session{monitor}->error_of('SELECT pgnetlat_reset()'),
-	'', 'who was granted it may reset');
+	'', 'a role with EXECUTE may reset');
 is($observer->error_of('SELECT pgnetlat_reset()'), '', 'superuser may reset');
 
 foreach (

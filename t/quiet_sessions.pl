@@ -85,7 +85,7 @@ ok( $observer->poll(
 			  && defined $rows->{least}
 			  && $rows->{least} > 0.8;
 		}),
-	'but all of them have been sampled, for nearly all of their time');
+	'quiet sessions are sampled for nearly all of their time');
 between(
 	0.9, 1.1,
 	sub {
@@ -93,7 +93,7 @@ between(
 			q{SELECT sum(time) / 10 / sum(samples) FROM pgnetlat_waits WHERE state <> 'executing'}
 		);
 	},
-	'and as often as it would have done it');
+	'their number of samples is as if at each tick');
 
 # ---------------------------------------------------------------------------
 # An exchange behind a pause, shorter than the looks at quiet sessions are apart
@@ -141,7 +141,7 @@ between(
 		return ($observer->account($client->pid)->{recv_time} -
 			  $account->{recv_time}) / $known;
 	},
-	'so is how long it waits for data to be copied');
+	'the wait for COPY data is sampled from its beginning');
 
 # ---------------------------------------------------------------------------
 # A lock for which a query waits before anybody has heard of it
@@ -157,7 +157,7 @@ ok( $observer->poll(
 			sampled($client->pid,
 				q{wait_event_type = 'Lock' AND state = 'executing'}) > 500;
 		}),
-	'a lock wait in the analysis of a query is found');
+	'a lock wait in parse analysis is found');
 $locker->run('COMMIT');
 $client->responses;
 
@@ -181,7 +181,7 @@ between(
 		  / ($observer->account($client->pid)->{exec_time} -
 			  $account->{exec_time});
 	},
-	'and is sampled from when its request was read');
+	'it is sampled since its request was read');
 
 # ---------------------------------------------------------------------------
 # A wait that gets idle while nobody looks, and a reset in it
@@ -224,7 +224,7 @@ between(
 		}
 		return $excess;
 	},
-	'nothing before it is');
+	'nothing before the reset is sampled');
 
 # ---------------------------------------------------------------------------
 # Nobody is there; then somebody comes

@@ -150,11 +150,11 @@ cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3, "$_ of all records")
 $client->run('SELECT generate_series(1, ' . $_ . ')') foreach 1 .. 100;
 $client->run('SELECT 0');
 @records = recent($client, 20);
-cmp_ok(scalar @records, '<=', 32, 'there are no more than it holds');
-cmp_ok(scalar @records, '>=', 28, 'but about as many');
+cmp_ok(scalar @records, '<=', 32, 'no more records than the recorder holds');
+cmp_ok(scalar @records, '>=', 28, 'about as many records as it holds');
 is( join(' ', map { $_->{rows} } @records),
 	join(' ', 100 - @records + 1 .. 100),
-	'they are the last ones');
+	'they are the latest ones');
 
 # ---------------------------------------------------------------------------
 # Several statements under one Sync are one exchange
@@ -200,7 +200,7 @@ $observer->run('SELECT pg_advisory_unlock(1)');
 $client->responses;
 $client->run('SELECT pg_advisory_unlock(1)');
 ($found) = grep { $_->{rows} == 778 } recent($client, 1);
-is($found && $found->{statements}, 2, 'but when it is over');
+is($found && $found->{statements}, 2, 'an exchange that is over is shown');
 
 # with the turn in its middle, in which the client is asked for data
 $client->run('CREATE TEMP TABLE fed (i int)');
@@ -221,7 +221,7 @@ $client->run('SELECT generate_series(1, 5)', 'SELECT 0');
 @records = recent($client, 1);
 is(scalar(grep { $_->{rows} >= 1000 } @records),
 	0, 'an exchange that has lost its beginning is not shown');
-is($records[-1]{rows}, 5, 'what follows it is');
+is($records[-1]{rows}, 5, 'the next exchange is shown');
 
 # ---------------------------------------------------------------------------
 # Not recorded, and forgotten
@@ -242,7 +242,7 @@ is( $observer->value(
 $client->run('SET pgnetlat.track_statements = on',
 	'SELECT 1', 'SELECT 2', 'SELECT 3');
 @records = recent($client, 2);
-cmp_ok(scalar @records, '>=', 2, 'and records again');
+cmp_ok(scalar @records, '>=', 2, 'it records again after a reset');
 $client->finish;
 ok( $observer->poll(
 		sub {

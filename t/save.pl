@@ -110,7 +110,7 @@ is($histogram_after->{count}, $histogram->{count}, 'histograms are kept');
 my ($blocker_after) = $observer->blockers(q{application_name = 'holder'});
 is($blocker_after->{$_}, $blocker->{$_}, "blockers are kept: $_")
   foreach grep { $_ ne 'blocked_sessions' } sort keys %$blocker;
-is($blocker_after->{blocked_sessions}, 0, 'but nobody waits');
+is($blocker_after->{blocked_sessions}, 0, 'no session waits after a restart');
 is( $observer->value(
 		q{SELECT count(*) > 0 FROM pgnetlat_history WHERE bucket_start <
 		  pg_postmaster_start_time()}),
@@ -130,9 +130,9 @@ my $client = PgNetlat::Client->connect($node, application_name => 'cut off');
 $client->run(('SELECT 1') x 3);
 restart('fast');
 is($observer->client('cut off')->{requests},
-	3, 'sessions that the shutdown ends are saved');
+	3, 'sessions ended by the shutdown are saved');
 is($observer->client('keeper')->{requests},
-	20, 'twice saved is not twice counted');
+	20, 'nothing counts twice after a second restart');
 
 # ---------------------------------------------------------------------------
 # Not after a crash
@@ -140,8 +140,10 @@ is($observer->client('keeper')->{requests},
 
 restart('immediate');
 is($observer->client('keeper'),
-	undef, 'nothing is there after an immediate stop');
-is(saved_statement(), '0 calls, 0 rows', 'no statements either');
+	undef, 'nothing is loaded after an immediate shutdown');
+is( saved_statement(),
+	'0 calls, 0 rows',
+	'no statements after an immediate shutdown');
 
 # a file from before, put back as a base backup might
 run_statements('keeper');
@@ -159,8 +161,8 @@ is($observer->client('keeper'), undef, 'a file is not loaded after a crash');
 like(
 	server_log($node, $offset),
 	qr/DETAIL:  The server was not shut down cleanly/,
-	'which is logged');
-ok(!-e $file, 'and the file is removed');
+	'the reason is logged');
+ok(!-e $file, 'the file is removed');
 
 # ---------------------------------------------------------------------------
 # A start that fails
@@ -188,10 +190,10 @@ failing_start('twice');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests},
-	10, 'start after a failed one: all is there');
+	10, 'after a failed start: all is loaded');
 is( saved_statement(),
 	'10 calls, 70 rows',
-	'start after a failed one: statements as well');
+	'after a failed start: statements are loaded');
 
 # by a server that does not load it, either
 $node->stop('fast');
@@ -200,14 +202,14 @@ failing_start('without pgnetlat.save');
 $node->append_conf('postgresql.conf', 'pgnetlat.save = on');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
-is($observer->client('keeper')->{requests}, 10,
-	'nor does that lose anything');
+is($observer->client('keeper')->{requests},
+	10, 'a start without the library loses nothing');
 
 # nor is the sampler needed
 $node->stop('fast');
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->start;
-ok(-s $file, 'without the sampler: file is there until somebody comes');
+ok(-s $file, 'without the sampler: the file stays until the first session');
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests},
 	10, 'without the sampler: it is loaded');
@@ -221,7 +223,7 @@ $observer = PgNetlat::Observer->connect($node);
 ok( $observer->poll(sub { !-e $file }),
 	'file is gone once the server has come up');
 restart('immediate');
-is($observer->client('keeper'), undef, 'after which a crash forgets');
+is($observer->client('keeper'), undef, 'a crash after that loses everything');
 
 # ---------------------------------------------------------------------------
 # Files that cannot be used
@@ -326,10 +328,10 @@ sub complaint_about
 	  :                                 '';
 }
 
-is(complaint_about($good), '', 'nothing is said of a good file');
+is(complaint_about($good), '', 'nothing is logged about a good file');
 is( complaint_about("\0" . substr($good, 1)),
 	'It has a different format, such as that of another version. Statistics of pgnetlat start from zero.',
-	'a file of another kind is not loaded, and the reason is said');
+	'a foreign file is not loaded, and the reason is logged');
 
 # The header: magic, layout, major, sizes of an entry of each section (a
 # statement, a client, an interval, a blocker, a pool), the latest reset.  Then
@@ -426,7 +428,7 @@ is( $observer->value(
 		q{SELECT string_agg(coalesce(datid::text, 'others'), ' ' ORDER BY datid)
 		  FROM pgnetlat_clients WHERE usesysid IS NULL}),
 	join(' ', 100_001 .. 100_015, 'others'),
-	'rows of evicted groups come back in their places');
+	'evicted rows come back in their places');
 $node->stop('fast');
 
 write_file($good);
@@ -449,7 +451,7 @@ is( $observer->value(
 		q{SELECT sum(requests) >= 150 FROM pgnetlat_clients
 		  WHERE application_name IS DISTINCT FROM 'observer'}),
 	't',
-	'what does not fit after a restart is in the row of others');
+	'what does not fit after a restart is in the evicted row');
 is($observer->value('SELECT clients_max FROM pgnetlat_info'),
 	10, 'fewer groups');
 

@@ -98,12 +98,12 @@ sub terminate_backend
 # ---------------------------------------------------------------------------
 
 my $sum = end_of('leaves', wait_after_statement(300), sub { $_[0]->finish });
-is($sum->{requests}, 1, 'leaves: to leave is no request');
-is($sum->{statements}, 1, 'leaves: nor a statement');
+is($sum->{requests}, 1, 'leaves: Terminate is not a request');
+is($sum->{statements}, 1, 'leaves: Terminate is not a statement');
 at_least($sum->{client_time}, 300, 'leaves: the last wait is kept');
 
 $sum = end_of('vanishes', wait_after_statement(300), sub { $_[0]->vanish });
-is($sum->{requests}, 1, 'vanishes: to vanish is no request');
+is($sum->{requests}, 1, 'vanishes: closing the socket is not a request');
 at_least($sum->{client_time}, 300, 'vanishes: the last wait is kept');
 
 $sum = end_of(
@@ -123,7 +123,7 @@ $sum = end_of(
 	},
 	sub { $_[0]->vanish });
 cmp_ok($sum->{in_xact_wait_time},
-	'>=', 300, 'vanishes in a transaction: the wait is kept as what it was');
+	'>=', 300, 'vanishes in a transaction: the wait stays client time');
 
 $sum = end_of(
 	'vanishes in COPY',
@@ -171,7 +171,7 @@ $sum = end_of(
 		my ($error) = grep { $_->{type} eq 'E' } $client->until_closed;
 		is($error->{error}{C}, '57P01', 'client is told');
 	});
-is($sum->{requests}, 1, 'terminated while waiting: is no request');
+is($sum->{requests}, 1, 'terminated while waiting: not a request');
 at_least($sum->{client_time}, 300,
 	'terminated while waiting: the wait is kept');
 
@@ -184,7 +184,7 @@ $sum = end_of(
 		$client->until_closed;
 	});
 is($sum->{requests}, 1,
-	'terminated while executing: the request was answered, by an error');
+	'terminated while executing: the request was answered with an error');
 cmp_ok($sum->{exec_time}, '>=', 300,
 	'terminated while executing: the execution is kept');
 
@@ -220,7 +220,7 @@ $sum = end_of(
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
 		is($error->{error}{C}, '57P05', 'client is told');
 	});
-is($sum->{requests}, 1, 'idle session: a timeout is no request');
+is($sum->{requests}, 1, 'idle session: a timeout is not a request');
 at_least($sum->{client_time}, 400, 'idle session: the wait is kept');
 
 $sum = end_of(
@@ -235,9 +235,9 @@ $sum = end_of(
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
 		is($error->{error}{C}, '25P03', 'client is told');
 	});
-is($sum->{requests}, 2, 'idle in transaction: a timeout is no request');
+is($sum->{requests}, 2, 'idle in transaction: a timeout is not a request');
 at_least($sum->{in_xact_wait_time},
-	400, 'idle in transaction: the wait is kept as what it was');
+	400, 'idle in transaction: the wait stays client time');
 
 # long enough waits are idle in the end as well
 my $client = PgNetlat::Client->connect(
@@ -248,7 +248,7 @@ $client->run('SELECT 1');
 ok($observer->await($client->pid, sub { $_->{idle_time} >= 300 }), 'idle');
 $client->finish;
 $sum = $observer->ended('idle to the end');
-cmp_ok($sum->{idle_time}, '>=', 300, 'an idle end is idle');
+cmp_ok($sum->{idle_time}, '>=', 300, 'idle to the end: the wait is idle');
 
 # a statement's timeout does not end the session, but the exchange
 $client = PgNetlat::Client->connect($node);
@@ -258,7 +258,7 @@ is( $client->error_of('SELECT pg_sleep(600)'),
 	'statement times out');
 my $account = $observer->settled($client);
 is($account->{requests}, $client->responded, 'a timeout ends the exchange');
-at_least($account->{exec_time}, 300, 'what it took is execution');
+at_least($account->{exec_time}, 300, 'a timeout: its time is execution');
 $client->finish;
 
 no_violations($observer);

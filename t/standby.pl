@@ -44,7 +44,8 @@ is($account->{transactions}, $client->responded, 'transactions are counted');
 is($observer->error_of('SELECT pgnetlat_reset()'), '', 'reset works');
 $client->begin_anew;
 $client->run('SELECT count(*) FROM t');
-is($observer->settled($client)->{requests}, 1, 'and starts from zero');
+is($observer->settled($client)->{requests}, 1,
+	'the standby starts from zero');
 
 # walsenders are no client sessions
 is( $on_primary->value(

@@ -83,10 +83,10 @@ my $found;
 
 $found = statements_of(sub { $_[0]->run(($seven) x 5) });
 like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'simple protocol');
-cmp_ok($found->{$seven_id}{exec_time}, '>', 0, 'its execution takes time');
+cmp_ok($found->{$seven_id}{exec_time}, '>', 0, 'execution time is counted');
 cmp_ok($found->{$seven_id}{client_time},
-	'>', 0, 'the waits after it are its own');
-cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0, 'its bytes are counted');
+	'>', 0, 'the waits after a statement are booked on it');
+cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0, 'bytes are counted');
 
 $found = statements_of(
 	sub {
@@ -110,7 +110,7 @@ $found = statements_of(
 		$client->run(('EXECUTE s (3)') x 12);
 	});
 is(scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
-	1, 'EXECUTE stands for the statement that was prepared');
+	1, 'EXECUTE counts as the prepared statement');
 
 $found = statements_of(
 	sub {
@@ -252,7 +252,7 @@ like(
 	qr/^calls=3 rows=3 /,
 	'statement with others inside');
 is(scalar(grep { $_->{calls} > 0 } values %$found),
-	1, 'what runs inside of a statement is part of it');
+	1, 'what runs inside a statement is part of it');
 
 $observer->run(
 	'CREATE TABLE logged (id int)',
@@ -349,7 +349,7 @@ SKIP:
 		$rows->{$seven_id}{repeat_network_time},
 		'<=',
 		$rows->{$seven_id}{network_time} + 1e-6,
-		'and no more than there was');
+		'no more network time than there was');
 }
 $rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') });
 is($rows->{$seven_id}{repeat_network_time},
@@ -399,8 +399,8 @@ foreach my $row (values %$found)
 	  client_time in_xact_wait_time);
 }
 is($sum{calls}, $whole->{statements},
-	'calls sum to the session\'s statements');
-is($sum{bytes_sent}, $whole->{bytes_sent}, 'bytes sum to the session\'s');
+	'calls add up to the session\'s statements');
+is($sum{bytes_sent}, $whole->{bytes_sent}, 'bytes add up to the session\'s');
 cmp_ok(abs($sum{$_} - $whole->{$_}), '<', 1e-3, "$_ sums to the session's")
   foreach qw(exec_time send_time recv_time in_xact_wait_time);
 foreach (qw(network_time client_time))
@@ -455,7 +455,8 @@ my ($sums) = $observer->rows(
 is( $sums->{calls},
 	2 * $different,
 	'evicted statements are in the sum of calls');
-is($sums->{rows}, 2 * $different, 'and of rows');
+is($sums->{rows}, 2 * $different,
+	'evicted statements are in the sum of rows');
 cmp_ok($sums->{entries}, '<=', 101,
 	'there are no more than there is room for');
 is($sums->{others}, 1, 'evicted statements share a row');

@@ -168,10 +168,10 @@ while (%writers)
 		delete $writers{$pid};
 	}
 }
-is($failed, 0, 'the writers did all');
+is($failed, 0, 'the writers have done all their work');
 cmp_ok($evicted, '>', 0, 'there were evictions during the readings');
 check_readings();
-is(join("\n", @wrong), '', 'nothing fell, and nothing was there twice');
+is(join("\n", @wrong), '', 'nothing fell, and no row was there twice');
 
 my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
 cmp_ok($info->{statements_evicted}, '>', 500, 'statements were evicted');
@@ -191,7 +191,7 @@ is( $observer->value(
 		q{SELECT sum(statements) FROM pgnetlat_clients
 		  WHERE application_name <> 'observer'}),
 	3 * statements_of($count),
-	'in the groups, too');
+	'the groups have all requests');
 
 # ---------------------------------------------------------------------------
 # Resets
@@ -217,9 +217,9 @@ for (1 .. 20)
 	push @wrong, "$calls calls"
 	  if $calls != 0 && $calls != statements_of(300);
 }
-is(join("\n", @wrong), '', 'a copy has all, or nothing');
+is(join("\n", @wrong), '', 'a copy has everything or nothing');
 is($observer->value('SELECT statements_evicted FROM pgnetlat_info'),
-	0, 'the reset has reset the number of evictions');
+	0, 'a reset sets the number of evictions to zero');
 
 no_violations($observer);
 $_->finish foreach $observer, $resetter;

@@ -149,20 +149,20 @@ foreach my $count (1 .. 20)
 {
 	$client->run('SELECT generate_series(1, 23)');
 	ok($seen->($count),
-		"$count executions are seen, without another request");
+		"$count executions are shown without another request");
 }
 
 # A reset empties the tally of a session that waits, as well as one at work.
 $client->run('SELECT generate_series(1, 23)') foreach 1 .. 5;
 $observer->settled($client->pid, 25);
 $observer->run('SELECT pgnetlat_reset()');
-is($calls->(), 0, 'a reset forgets what was not taken');
+is($calls->(), 0, 'a reset clears a tally that was not taken');
 $client->run('SELECT generate_series(1, 23)');
-ok($seen->(1), 'and what comes after it counts');
+ok($seen->(1), 'what comes after the reset counts');
 $client->run('SELECT generate_series(1, 23)');
 $client->finish;
 $observer->ended('live');
-is($calls->(), 2, 'when the session has ended, too');
+is($calls->(), 2, 'it still counts when the session has ended');
 
 # Resets come between any two steps of sessions at work, of which others take the
 # tallies: each session sees the latest of them, with its next exchange.
@@ -183,7 +183,7 @@ ok($at_work->(1), 'sessions are at work');
 foreach my $series (1 .. 5)
 {
 	$observer->run('SELECT pgnetlat_reset()') foreach 1 .. 20;
-	ok($at_work->(10), "after $series series of resets all of them count");
+	ok($at_work->(10), "after $series series of resets, all sessions count");
 }
 
 # not SIGINT, which those whom a shell started in the background ignore

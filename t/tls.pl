@@ -60,7 +60,7 @@ over_tls('large',
 $sum = $observer->ended('large');
 is($sum->{requests}, 1, 'a large result is one exchange');
 cmp_ok($sum->{bytes_sent}, '>', 20_000_000, 'its bytes are counted');
-cmp_ok($sum->{send_time}, '>', 0, 'to encrypt and to send takes time');
+cmp_ok($sum->{send_time}, '>', 0, 'encrypting and sending takes time');
 
 # the observer stays in its place while encrypted sessions come and go
 my $plain = PgNetlat::Client->connect($node, tcp => 1);

@@ -37,16 +37,16 @@ my $top = $node->safe_psql(
 	'postgres',
 	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",
 	extra_params => [ '-A', '-t' ]);
-like($top, qr/^\e\[H\e\[2J\e\[7m *pid /, 'it begins with a clear screen');
+like($top, qr/^\e\[H\e\[2J\e\[7m *pid /, 'it begins by clearing the screen');
 like(
 	$top,
 	qr/\e\[1;91m.*holds a lock.*holds up 1/,
-	'who holds up others is bright');
+	'a session that holds up others is bright');
 like(
 	$top,
 	qr/\e\[31m.*waits for it.*\e\[41m!+.*blocked by/,
-	'who is held up is red, and so is that part of its bar');
-like($top, qr/^ *"\$user", public$/m, 'the search path is what it was');
+	'a session that is held up is red, and so is that part of its bar');
+like($top, qr/^ *"\$user", public$/m, 'the search path is restored');
 
 $holder->run('COMMIT');
 $waiter->until('Z');

@@ -138,7 +138,8 @@ foreach my $tcp (0, 1)
 					$_->{state} eq 'sending'
 					  and $_->{send_client_time} >= 250;
 				});
-			ok($blamed, 'a stuck reader is blamed while it is stuck');
+			ok($blamed,
+				'a stuck reader has send_client_time while it is stuck');
 		}
 	}
 	$reader->responses;
@@ -146,9 +147,9 @@ foreach my $tcp (0, 1)
 	is($gain->{requests}, 1,
 		"reader that does not read, $over: one exchange");
 	cmp_ok($gain->{send_time}, '>=', 500,
-		"reader that does not read, $over: is send_time");
+		"reader that does not read, $over: its time is send_time");
 	cmp_ok($gain->{exec_time}, '<', $gain->{send_time},
-		"reader that does not read, $over: is not execution");
+		"reader that does not read, $over: its time is not execution");
 	is( $gain->{bytes_sent},
 		$reader->received - $received,
 		"reader that does not read, $over: every byte is counted");
@@ -207,7 +208,7 @@ SKIP:
 		$seen->{send_client_time},
 		'>=',
 		0.8 * $seen->{send_blocked_time},
-		'a reader that is slow: is not the network');
+		'a slow reader: its time is not network time');
 	$slow->vanish;
 }
 
@@ -271,7 +272,7 @@ $reader->responses;
 $reader->run('SELECT 1');
 $gain = delta($before, $observer->settled($reader));
 at_least(waited($gain) + $gain->{send_time},
-	$paused, 'a response in the kernel: somebody waits for the client');
+	$paused, 'a response in the kernel: the wait is network or client time');
 at_most_beside($gain->{exec_time}, $paused, $gain,
 	'a response in the kernel: no execution');
 
@@ -283,14 +284,14 @@ pause(100);
 $reader->responses;
 $seen = $observer->await($reader->pid,
 	sub { $_->{state} eq 'idle' and $_->{idle_time} > 0 });
-ok($seen, 'a response that has left: idle shows');
+ok($seen, 'a response that has left: the wait becomes idle');
 $client->run('BEGIN', 'LOCK TABLE lines');
 $reader->put(query('SELECT * FROM lines LIMIT 0'));
 $seen = $observer->await($reader->pid, sub { $_->{state} eq 'executing' });
 ok($seen, 'and then execution, although only the lock is waited for');
 pause(100);
 my $later = $observer->account($reader->pid);
-is($later->{idle_time}, $seen->{idle_time}, 'which is not idle');
+is($later->{idle_time}, $seen->{idle_time}, 'its time is not idle');
 $client->run('COMMIT');
 $reader->responses;
 $observer->settled($reader);
@@ -313,15 +314,18 @@ while (!$stuck and $sent < 500)
 		sub { $_->{requests} == $sent or $_->{state} eq 'sending' });
 	undef $stuck if $stuck and $stuck->{state} ne 'sending';
 }
-ok($stuck, 'small responses that nobody reads: sending shows');
+ok($stuck, 'small responses that are not read: sending is shown');
 pause(200);
 $later = $observer->account($deaf->pid);
-is($later->{state}, 'sending', 'and goes on');
-is($later->{exec_time}, $stuck->{exec_time}, 'which is not execution');
+is($later->{state}, 'sending',
+	'small responses that are not read: send_time grows');
+is($later->{exec_time}, $stuck->{exec_time},
+	'small responses that are not read: no execution');
 at_least($later->{send_time} - $stuck->{send_time}, 200, 'but sending');
 $deaf->responses foreach 1 .. $sent;
 $gain = delta($stuck, $observer->settled($deaf, $sent));
-at_least($gain->{send_time}, 200, 'as it is afterwards');
+at_least($gain->{send_time}, 200,
+	'small responses that are not read: the same afterwards');
 
 # ---------------------------------------------------------------------------
 # What the kernel knows of a connection
@@ -338,7 +342,7 @@ SKIP:
 	$account = $observer->await($reader->pid,
 		sub { $_->{bytes_received} > 0 and $_->{packets_received} > 0 });
 	ok($account, 'bytes and packets received are known');
-	ok(defined $account->{rtt_at}, 'and since when');
+	ok(defined $account->{rtt_at}, 'rtt_at is known');
 }
 
 # pgnetlat.rtt_interval = -1: it is not asked for anything, not even behind a
@@ -353,7 +357,7 @@ pause(100);
 $unasked->responses;
 $unasked->run('SELECT 1');
 is($observer->account($unasked->pid)->{rtt_at},
-	undef, 'a kernel that must not be asked tells nothing');
+	undef, 'with rtt_interval = -1, nothing is known from the kernel');
 
 $account = $observer->account($client->pid);
 is($account->{transport}, 'unix', 'transport of a Unix-domain socket');
@@ -379,7 +383,7 @@ $copier->put(copy_done());
 $copier->responses;
 $seen = $observer->await($copier->pid, sub { $_->{requests} == 1 });
 at_least($seen->{recv_time} + $seen->{network_time},
-	$waited, 'COPY and a reset: it was, afterwards');
+	$waited, 'COPY and a reset: recv_time afterwards');
 $copier->finish;
 
 no_violations($observer);

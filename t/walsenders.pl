@@ -67,7 +67,7 @@ my $row = $observer->await_walsender(q{application_name = 'standby'},
 ok($row, 'a standby: it streams');
 is($row->{client_port}, -1, 'a standby: no port on a Unix-domain socket');
 is($row->{sync_priority}, 0, 'a standby: commits do not wait for it');
-is($row->{sync_state}, 'async', 'a standby: as core says');
+is($row->{sync_state}, 'async', 'a standby: state as in pg_stat_replication');
 cmp_ok($row->{total_time}, '>', 0, 'a standby: the time since it began');
 is($row->{$_}, undef, "a standby: $_ is NULL on a Unix-domain socket")
   foreach 'client_addr', @KERNEL;
@@ -109,7 +109,7 @@ my $of_wal = 'pid = ' . $wal->pid;
 my $before = $observer->await_walsender($of_wal);
 SKIP:
 {
-	skip 'this kernel says nothing of others\' sockets', 1
+	skip 'this kernel says nothing about other processes\' sockets', 1
 	  unless defined $before->{busy_time};
 
 	is($before->{client_addr}, '127.0.0.1', 'TCP: from here');
@@ -145,7 +145,7 @@ SKIP:
 		$row->{sender_time} - $before->{sender_time},
 		'>=',
 		0.9 * $at_least,
-		'idle: it is the sender who has nothing to send');
+		'idle: the time is sender_time');
 
 	# A receiver that does not read: more than both kernels hold is on its way.
 	write_wal(32);
@@ -163,8 +163,9 @@ SKIP:
 		'>=',
 		0.96 * $gain{total_time},
 		'deaf: all of the time is the receiver\'s');
-	cmp_ok($gain{sender_time}, '<', 5, 'deaf: and none the sender\'s');
-	cmp_ok($row->{bytes_queued}, '>', 0, 'deaf: there is something for it');
+	cmp_ok($gain{sender_time}, '<', 5,
+		'deaf: none of the time is the sender\'s');
+	cmp_ok($row->{bytes_queued}, '>', 0, 'deaf: bytes are queued');
 	ok( $observer->poll(
 			sub {
 				$wal->take(10_000_000);
@@ -172,7 +173,7 @@ SKIP:
 				return $row->{bytes_queued} == 0
 				  && $wal->received > 32_000_000;
 			}),
-		'deaf: and it gets everything when it reads');
+		'deaf: it gets everything when it reads');
 
 	# two of them
 	my $second = stream(application_name => 'wal');
@@ -181,7 +182,7 @@ SKIP:
 	my $sum = $observer->value($acked);
 	($row) = $observer->rows(
 		q{SELECT * FROM pgnetlat_replication WHERE application_name = 'wal'});
-	is($row->{walsenders}, 2, 'by receiver: how many there are');
+	is($row->{walsenders}, 2, 'by receiver: the number of walsenders');
 	cmp_ok($row->{bytes_acked}, '>=', $sum, 'by receiver: sums, at least');
 	cmp_ok($row->{bytes_acked}, '<=', $observer->value($acked),
 		'and at most');
@@ -193,7 +194,7 @@ SKIP:
 			"SELECT count(*) FROM pgnetlat_walsender_sockets() WHERE pid = $pid"
 		),
 		0,
-		'and nobody asks about its socket');
+		'the kernel is not asked about its socket');
 }
 
 # ---------------------------------------------------------------------------
@@ -221,7 +222,7 @@ my $backup = IPC::Run::start(
 	\my $said);
 $row = $observer->await_walsender(q{application_name = 'archive'},
 	sub { $_->{state} eq 'backup' and ($_->{bytes_acked} // 1) > 0 });
-ok($row, 'base backup: there it is') or diag($said);
+ok($row, 'base backup: it has a row') or diag($said);
 $backup->kill_kill;
 
 $observer->run(
@@ -247,7 +248,7 @@ ok( $observer->await_walsender(
 		sub {
 			($_->{bytes_acked} // $changes->received) >= $changes->received;
 		}),
-	'logical: and are acknowledged');
+	'logical: bytes are acknowledged');
 
 # ---------------------------------------------------------------------------
 # Privileges: as in pg_stat_replication
@@ -272,7 +273,7 @@ foreach my $role (qw(plain reader))
 	{
 		is( $seen,
 			'application_name pid usename usesysid',
-			"$role: which hide what they should");
+			"$role: hidden columns are NULL");
 		is( $caller->value(
 				'SELECT count(*) FROM pgnetlat_walsender_sockets()'),
 			0,
@@ -280,7 +281,7 @@ foreach my $role (qw(plain reader))
 	}
 	elsif (defined $observer->await_walsender($of_wal)->{rtt})
 	{
-		like($seen, qr/bytes_acked/, "$role: which show everything");
+		like($seen, qr/bytes_acked/, "$role: all columns are shown");
 	}
 }
 

@@ -72,19 +72,19 @@ sub held_up
 		$meanwhile->{exec_replication_time},
 		'>=',
 		0.7 * $at_least,
-		'it is replication');
+		"$name: the time is exec_replication_time");
 	cmp_ok(
 		$meanwhile->{exec_cpu_time} + $meanwhile->{exec_unsampled_time},
 		'<=',
 		$meanwhile->{exec_time} - 0.7 * $at_least,
-		'and not the processor');
+		"$name: none of it is exec_cpu_time");
 	($now) =
 	  $observer->rows("SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
 		$now->{doing},
 		qr/^waiting for a standby; INSERT/,
-		'as pgnetlat_now still does');
-	like($now->{bar}, qr/!/, 'whose bar shows it as held up');
+		"$name: pgnetlat_now still says so");
+	like($now->{bar}, qr/!/, "$name: pgnetlat_now shows it as held up");
 
 	$at_least = now() - $waits_since;
 	$release->();
@@ -95,12 +95,12 @@ sub held_up
 		$after->{exec_replication_time},
 		'>=',
 		0.7 * $at_least,
-		'it stays replication');
+		"$name: it stays exec_replication_time");
 	cmp_ok(
 		$after->{exec_cpu_time} + $after->{exec_unsampled_time},
 		'<=',
 		$after->{exec_time} - 0.7 * $at_least,
-		'when it is over');
+		"$name: also afterwards");
 	return;
 }
 

@@ -432,7 +432,8 @@ at_least(
 	$gain->{statement}{client_time},
 	$paused / 2,
 	'fails to be planned: the pauses are its own');
-ok(defined $gain->{statement}{queryid}, 'fails to be planned: it is known');
+ok(defined $gain->{statement}{queryid},
+	'fails to be planned: the statement is known');
 
 # What runs before the statement does, while its parameter is bound, is not it.
 $observer->run(
@@ -599,7 +600,7 @@ foreach my $tcp (0, 1)
 	cmp_ok(
 		$gain->{exec_time}, '<',
 		$paused / 2,
-		"COPY$over: and is not execution");
+		"COPY$over: its first wait is not execution");
 	at_least(
 		$gain->{statement}{recv_time},
 		$paused - 5,
@@ -608,7 +609,7 @@ foreach my $tcp (0, 1)
 			grep { $_->{state} eq 'receiving' and $_->{pending_time} == 0 }
 			  @in_progress),
 		8,
-		"COPY$over: seen while it lasts");
+		"COPY$over: shown while it lasts");
 
 	gain(
 		"COPY of a client that does not$over",
@@ -745,7 +746,7 @@ foreach my $how ('terminated', 'gone')
 	is( $sum->{round_trips},
 		$how eq 'gone' ? 2 : 1,
 		"COPY, $how: of as many round trips as the client has answered");
-	is($sum->{transactions}, 1, "COPY, $how: and one transaction");
+	is($sum->{transactions}, 1, "COPY, $how: one transaction");
 }
 
 # ---------------------------------------------------------------------------

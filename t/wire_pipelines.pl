@@ -94,18 +94,18 @@ for (1 .. 5)
 }
 my $gain = delta($before, $observer->settled($client));
 is($gain->{requests}, 5, 'LISTEN: a request for each');
-is($gain->{round_trips}, 5, 'LISTEN: and a round trip');
+is($gain->{round_trips}, 5, 'LISTEN: a round trip for each');
 at_least($gain->{idle_time}, $listened, 'LISTEN: it was idle until then');
 at_most_beside(
 	$gain->{client_time} + $gain->{network_time},
 	$listened + 1500,
-	$gain, 'LISTEN: nobody waited for it');
+	$gain, 'LISTEN: no client time');
 SKIP:
 {
 	my $now = $observer->value(
 		q{SELECT bar FROM pgnetlat_now WHERE pid = } . $client->pid);
 
-	skip 'it is slow in fact: this machine is', 1
+	skip 'the client is really slow on this machine', 1
 	  if $gain->{client_time} > 500;
 	$now //= '';
 	cmp_ok(
@@ -145,8 +145,8 @@ $node->safe_psql(
 	  . ' dbname=postgres application_name=large_object');
 my $sum = $observer->ended('large_object');
 is($sum->{requests}, 19, 'large object: each call is a request');
-is($sum->{statements}, 19, 'large object: and a statement');
-is($sum->{round_trips}, 19, 'large object: and a round trip');
+is($sum->{statements}, 19, 'large object: each call is a statement');
+is($sum->{round_trips}, 19, 'large object: each call is a round trip');
 is($sum->{transactions}, 1, 'large object: all in one transaction');
 
 # ---------------------------------------------------------------------------

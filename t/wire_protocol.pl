@@ -354,12 +354,12 @@ $gain = gain(
 		$client->run('SELECT 1');
 	});
 at_least($gain->{client_time}, $paused,
-	'pause between statements: is the client');
+	'pause between statements: client time');
 is($gain->{network_time}, 0, 'there is no network on a Unix socket');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'pause between statements: is not execution');
+	'pause between statements: not execution');
 is($gain->{in_xact_wait_time},
-	0, 'pause between statements: is in no transaction');
+	0, 'pause between statements: not in a transaction');
 
 $gain = gain(
 	'pause between statements over TCP',
@@ -384,7 +384,7 @@ $gain = gain(
 		$client->run('SELECT 1', 'COMMIT');
 	});
 at_least($gain->{in_xact_wait_time},
-	$paused, 'pause in a transaction: is known as such');
+	$paused, 'pause in a transaction: in_xact_wait_time');
 
 $gain = gain(
 	'pause in an aborted transaction',
@@ -397,7 +397,7 @@ $gain = gain(
 		$client->run('ROLLBACK');
 	});
 at_least($gain->{in_xact_wait_time},
-	$paused, 'pause in an aborted transaction: is known as such');
+	$paused, 'pause in an aborted transaction: in_xact_wait_time');
 
 $gain = gain(
 	'half a message',
@@ -412,9 +412,9 @@ $gain = gain(
 		$client->put(substr($message, 12));
 		$client->responses;
 	});
-at_least($gain->{client_time}, $paused, 'half a message: is the client');
+at_least($gain->{client_time}, $paused, 'half a message: client time');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'half a message: is not execution');
+	'half a message: not execution');
 
 $gain = gain(
 	'message type without its length',
@@ -429,9 +429,9 @@ $gain = gain(
 		$client->responses;
 	});
 at_least(waited($gain), $paused,
-	'message type without its length: is the client');
+	'message type without its length: client time');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'message type without its length: is not execution');
+	'message type without its length: not execution');
 
 # Core calls this active.
 my ($in_core, $in_progress);
