@@ -72,16 +72,16 @@ COMMENT ON COLUMN pgnetlat_metrics_client.client_addr IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_client.since IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_client.members IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_client.sessions IS 'gauge: The group''s sessions that are connected now.';
-COMMENT ON COLUMN pgnetlat_metrics_client.rtt_seconds IS 'gauge: Round-trip time as measured; the greatest among the others; 0 where unknown.';
-COMMENT ON COLUMN pgnetlat_metrics_client.requests_total IS 'counter: Exchanges: requests read and answered.';
-COMMENT ON COLUMN pgnetlat_metrics_client.transactions_total IS 'counter: Transactions ended.';
-COMMENT ON COLUMN pgnetlat_metrics_client.round_trips_total IS 'counter: Round trips of the conversation.';
-COMMENT ON COLUMN pgnetlat_metrics_client.exec_seconds_total IS 'counter: The group''s wall-clock time: the server executes.';
-COMMENT ON COLUMN pgnetlat_metrics_client.send_seconds_total IS 'counter: The group''s wall-clock time: the server sends results.';
-COMMENT ON COLUMN pgnetlat_metrics_client.recv_seconds_total IS 'counter: The group''s wall-clock time: the rest of a request arrives.';
-COMMENT ON COLUMN pgnetlat_metrics_client.network_seconds_total IS 'counter: The group''s wall-clock time: the network''s round trips.';
-COMMENT ON COLUMN pgnetlat_metrics_client.client_seconds_total IS 'counter: The group''s wall-clock time: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_client.idle_seconds_total IS 'counter: The group''s wall-clock time: idle.';
+COMMENT ON COLUMN pgnetlat_metrics_client.rtt_seconds IS 'gauge: Round-trip time as measured; the greatest among the others; 0 if unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_client.requests_total IS 'counter: Requests read and answered (exchanges).';
+COMMENT ON COLUMN pgnetlat_metrics_client.transactions_total IS 'counter: Transactions that ended.';
+COMMENT ON COLUMN pgnetlat_metrics_client.round_trips_total IS 'counter: Round trips between server and client.';
+COMMENT ON COLUMN pgnetlat_metrics_client.exec_seconds_total IS 'counter: Session time spent executing.';
+COMMENT ON COLUMN pgnetlat_metrics_client.send_seconds_total IS 'counter: Session time spent sending results.';
+COMMENT ON COLUMN pgnetlat_metrics_client.recv_seconds_total IS 'counter: Session time spent receiving the rest of a request.';
+COMMENT ON COLUMN pgnetlat_metrics_client.network_seconds_total IS 'counter: Session time spent on the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_client.client_seconds_total IS 'counter: Session time spent waiting for a client that thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_client.idle_seconds_total IS 'counter: Session time spent idle.';
 COMMENT ON COLUMN pgnetlat_metrics_client.transaction_wait_seconds_total IS 'counter: Part of network and client: spent inside a transaction, with its locks held.';
 COMMENT ON COLUMN pgnetlat_metrics_client.send_blocked_seconds_total IS 'counter: Part of send: sends that took longer than a mere system call.';
 COMMENT ON COLUMN pgnetlat_metrics_client.send_client_seconds_total IS 'counter: Part of send_blocked: the client would accept no more data.';
@@ -90,8 +90,8 @@ COMMENT ON COLUMN pgnetlat_metrics_client.retransmits_total IS 'counter: TCP seg
 COMMENT ON COLUMN pgnetlat_metrics_client.sent_packets_total IS 'counter: TCP segments sent.';
 COMMENT ON COLUMN pgnetlat_metrics_client.sent_bytes_total IS 'counter: Bytes handed to the socket.';
 COMMENT ON COLUMN pgnetlat_metrics_client.connections_total IS 'counter: Connections that were set up.';
-COMMENT ON COLUMN pgnetlat_metrics_client.failed_connections_total IS 'counter: Connections that ended before they were.';
-COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Setting up connections, beside the time of sessions.';
+COMMENT ON COLUMN pgnetlat_metrics_client.failed_connections_total IS 'counter: Connections that ended before they were set up.';
+COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Time spent setting up connections, which is not session time.';
 
 CREATE VIEW pgnetlat_metrics_statement AS
 WITH entry AS (
@@ -143,15 +143,15 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.since IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_statement.members IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_statement.calls_total IS 'counter: Executions.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.rows_total IS 'counter: Rows returned or affected.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.exec_seconds_total IS 'counter: Wall-clock time: the server executes.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.send_seconds_total IS 'counter: Wall-clock time: the server sends results.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.recv_seconds_total IS 'counter: Wall-clock time: the rest of a request arrives.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.network_seconds_total IS 'counter: Wall-clock time: the network''s round trips.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.client_seconds_total IS 'counter: Wall-clock time: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.exec_seconds_total IS 'counter: Session time spent executing.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.send_seconds_total IS 'counter: Session time spent sending results.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.recv_seconds_total IS 'counter: Session time spent receiving the rest of a request.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.network_seconds_total IS 'counter: Session time spent on the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.client_seconds_total IS 'counter: Session time spent waiting for a client that thinks.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.transaction_wait_seconds_total IS 'counter: Part of network and client, the wait after it: inside a transaction.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.sent_bytes_total IS 'counter: Bytes of its responses.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.repeats_total IS 'counter: Executions that repeat an earlier one of the same burst: one statement could do.';
-COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'counter: Network time that those repetitions cost.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.repeats_total IS 'counter: Executions that repeat an earlier one of the same burst, where one statement would do.';
+COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'counter: Network time of these repetitions.';
 
 -- What pg_stat_statements has put placeholders for constants into.  It keeps other
 -- statements as they came, passwords included: their text stays here.
@@ -230,11 +230,11 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.since IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.members IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_sessions IS 'gauge: Sessions that wait for their locks now.';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_seconds_total IS 'counter: Time that sessions waited for their locks.';
-COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_exec_seconds_total IS 'counter: Part of that: meanwhile the holder executed.';
-COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_send_seconds_total IS 'counter: Part of that: meanwhile it sent results.';
-COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_recv_seconds_total IS 'counter: Part of that: meanwhile it received a request.';
-COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_network_seconds_total IS 'counter: Part of that: meanwhile it waited for the network.';
-COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'counter: Part of that: meanwhile it waited for its client.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_exec_seconds_total IS 'counter: Part of blocked: meanwhile the holder executed.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_send_seconds_total IS 'counter: Part of blocked: meanwhile the holder sent results.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_recv_seconds_total IS 'counter: Part of blocked: meanwhile the holder received a request.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_network_seconds_total IS 'counter: Part of blocked: meanwhile the holder waited for the network.';
+COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'counter: Part of blocked: meanwhile the holder waited for its client.';
 
 -- For exporters that know histograms: arrays.
 CREATE VIEW pgnetlat_metrics_distribution AS
@@ -277,27 +277,27 @@ SELECT datname,
 
 COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Requests: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Time that each request took: execution, sending and receiving.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests that are not idle: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests, less idle ones: network and client.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: Of each such wait: the network.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: The network''s part of each of these waits.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: Of each such wait: the client thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: The client''s part of each of these waits.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip times of the connections, each time they were measured.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip time of the connections, whenever it was measured.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Time that each connection took to set up.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
@@ -340,24 +340,24 @@ SELECT datname,
 COMMENT ON VIEW pgnetlat_metrics_bucket IS 'collector pgnetlat_histograms; 20 rows per database: distributions';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.le IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_sum IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_count IS 'counter: Requests: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_sum IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_count IS 'counter: Waits between requests that are not idle: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_sum IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_count IS 'counter: Of each such wait: the network.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_sum IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_count IS 'counter: Of each such wait: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_sum IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-trip times of the connections, each time they were measured.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Setting up connections.';
-COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Setting up connections.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_bucket IS 'counter: Time that each request took: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_sum IS 'counter: Time that each request took: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.request_seconds_count IS 'counter: Time that each request took: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_bucket IS 'counter: Waits between requests, less idle ones: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_sum IS 'counter: Waits between requests, less idle ones: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_seconds_count IS 'counter: Waits between requests, less idle ones: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_bucket IS 'counter: The network''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_sum IS 'counter: The network''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_network_seconds_count IS 'counter: The network''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_bucket IS 'counter: The client''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_sum IS 'counter: The client''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.wait_client_seconds_count IS 'counter: The client''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_bucket IS 'counter: Round-trip time of the connections, whenever it was measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_sum IS 'counter: Round-trip time of the connections, whenever it was measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-trip time of the connections, whenever it was measured.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Time that each connection took to set up.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Time that each connection took to set up.';
+COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Time that each connection took to set up.';
 
 -- Over Unix-domain sockets there are no figures.
 CREATE VIEW pgnetlat_metrics_replication AS
@@ -383,15 +383,15 @@ COMMENT ON VIEW pgnetlat_metrics_replication IS 'collector pgnetlat_replication;
 COMMENT ON COLUMN pgnetlat_metrics_replication.application_name IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_replication.client_addr IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_replication.walsenders IS 'gauge: Walsenders that are connected.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.flush_lag_seconds IS 'gauge: From when WAL was sent until its flush was confirmed; 0 where unknown.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.rtt_seconds IS 'gauge: The round-trip time of the path; 0 where unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.flush_lag_seconds IS 'gauge: Time from sending WAL until its flush was confirmed; 0 if unknown.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.rtt_seconds IS 'gauge: The round-trip time of the path; 0 if unknown.';
 COMMENT ON COLUMN pgnetlat_metrics_replication.queued_bytes IS 'gauge: Bytes handed over that the receiver''s kernel has not acknowledged.';
 COMMENT ON COLUMN pgnetlat_metrics_replication.retransmits_total IS 'counter: TCP segments sent again.';
 COMMENT ON COLUMN pgnetlat_metrics_replication.acked_bytes_total IS 'counter: Bytes that the receiver''s kernel has acknowledged.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.sender_seconds_total IS 'counter: Time of walsenders'' connections: nothing was under way.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.network_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the path.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.receiver_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the receiver.';
-COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS 'counter: Time of walsenders'' connections: limited by the send buffer.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.sender_seconds_total IS 'counter: Time in which the walsenders had nothing under way.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.network_limited_seconds_total IS 'counter: Time in which the path limited the walsenders.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.receiver_limited_seconds_total IS 'counter: Time in which the receiver limited the walsenders.';
+COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS 'counter: Time in which the send buffer limited the walsenders.';
 
 -- Who reads metrics sees all sessions; that of what is missing is for everybody.
 GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;

@@ -85,12 +85,12 @@ SELECT i.processors,
 
 COMMENT ON VIEW pgnetlat_metrics_server IS 'collector pgnetlat; 1 row: where all sessions'' time goes';
 COMMENT ON COLUMN pgnetlat_metrics_server.processors IS 'gauge: Processors that the server may use.';
-COMMENT ON COLUMN pgnetlat_metrics_server.exec_seconds_total IS 'counter: Time in which sessions executed.';
-COMMENT ON COLUMN pgnetlat_metrics_server.send_seconds_total IS 'counter: Time in which they sent results.';
-COMMENT ON COLUMN pgnetlat_metrics_server.recv_seconds_total IS 'counter: Time in which they received the rest of a request.';
-COMMENT ON COLUMN pgnetlat_metrics_server.network_seconds_total IS 'counter: Time in which they waited for the network''s round trips.';
-COMMENT ON COLUMN pgnetlat_metrics_server.client_seconds_total IS 'counter: Time in which they waited for clients that think.';
-COMMENT ON COLUMN pgnetlat_metrics_server.run_queue_seconds_total IS 'counter: Ready to run, but without a processor: in all parts.';
+COMMENT ON COLUMN pgnetlat_metrics_server.exec_seconds_total IS 'counter: Session time spent executing.';
+COMMENT ON COLUMN pgnetlat_metrics_server.send_seconds_total IS 'counter: Session time spent sending results.';
+COMMENT ON COLUMN pgnetlat_metrics_server.recv_seconds_total IS 'counter: Session time spent receiving the rest of a request.';
+COMMENT ON COLUMN pgnetlat_metrics_server.network_seconds_total IS 'counter: Session time spent on the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_server.client_seconds_total IS 'counter: Session time spent waiting for a client that thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_server.run_queue_seconds_total IS 'counter: Time in which sessions were ready to run and had no processor; the other times include it.';
 
 CREATE VIEW pgnetlat_metrics_connections AS
 SELECT a.used,
@@ -110,10 +110,10 @@ SELECT a.used,
 			   FROM pgnetlat_failed_connections) f;
 
 COMMENT ON VIEW pgnetlat_metrics_connections IS 'collector pgnetlat; 1 row: connections of the server';
-COMMENT ON COLUMN pgnetlat_metrics_connections.used IS 'gauge: Client connections that there are now.';
-COMMENT ON COLUMN pgnetlat_metrics_connections.maximum IS 'gauge: How many there can be for ordinary roles: max_connections less those that are reserved.';
+COMMENT ON COLUMN pgnetlat_metrics_connections.used IS 'gauge: Client connections at present.';
+COMMENT ON COLUMN pgnetlat_metrics_connections.maximum IS 'gauge: Connections that ordinary roles can have: max_connections less the reserved ones.';
 COMMENT ON COLUMN pgnetlat_metrics_connections.opened_total IS 'counter: Connections that were set up.';
-COMMENT ON COLUMN pgnetlat_metrics_connections.failed_total IS 'counter: Connections that ended before they were: wrong password, rejected, no such database, too many.';
+COMMENT ON COLUMN pgnetlat_metrics_connections.failed_total IS 'counter: Connections that ended before they were set up: wrong password, rejected, no such database, too many.';
 
 -- A dropped database keeps its series: its sums must not move to another one.
 CREATE VIEW pgnetlat_metrics_database AS
@@ -193,21 +193,21 @@ COMMENT ON VIEW pgnetlat_metrics_database IS 'collector pgnetlat; 1 row per data
 COMMENT ON COLUMN pgnetlat_metrics_database.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_database.sessions IS 'gauge: Client sessions that are connected.';
 COMMENT ON COLUMN pgnetlat_metrics_database.longest_transaction_wait_seconds IS 'gauge: How long the transaction that has been waiting longest for its client has waited; 0 if none does.';
-COMMENT ON COLUMN pgnetlat_metrics_database.requests_total IS 'counter: Exchanges: requests read and answered.';
-COMMENT ON COLUMN pgnetlat_metrics_database.statements_total IS 'counter: Statements executed in them.';
-COMMENT ON COLUMN pgnetlat_metrics_database.transactions_total IS 'counter: Transactions ended.';
-COMMENT ON COLUMN pgnetlat_metrics_database.round_trips_total IS 'counter: Round trips of the conversation.';
-COMMENT ON COLUMN pgnetlat_metrics_database.exec_seconds_total IS 'counter: Sessions'' wall-clock time: the server executes.';
-COMMENT ON COLUMN pgnetlat_metrics_database.send_seconds_total IS 'counter: Sessions'' wall-clock time: the server sends results.';
-COMMENT ON COLUMN pgnetlat_metrics_database.recv_seconds_total IS 'counter: Sessions'' wall-clock time: the rest of a request arrives.';
-COMMENT ON COLUMN pgnetlat_metrics_database.network_seconds_total IS 'counter: Sessions'' wall-clock time: the network''s round trips.';
-COMMENT ON COLUMN pgnetlat_metrics_database.client_seconds_total IS 'counter: Sessions'' wall-clock time: the client thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_database.idle_seconds_total IS 'counter: Sessions'' wall-clock time: idle.';
+COMMENT ON COLUMN pgnetlat_metrics_database.requests_total IS 'counter: Requests read and answered (exchanges).';
+COMMENT ON COLUMN pgnetlat_metrics_database.statements_total IS 'counter: Statements executed.';
+COMMENT ON COLUMN pgnetlat_metrics_database.transactions_total IS 'counter: Transactions that ended.';
+COMMENT ON COLUMN pgnetlat_metrics_database.round_trips_total IS 'counter: Round trips between server and client.';
+COMMENT ON COLUMN pgnetlat_metrics_database.exec_seconds_total IS 'counter: Session time spent executing.';
+COMMENT ON COLUMN pgnetlat_metrics_database.send_seconds_total IS 'counter: Session time spent sending results.';
+COMMENT ON COLUMN pgnetlat_metrics_database.recv_seconds_total IS 'counter: Session time spent receiving the rest of a request.';
+COMMENT ON COLUMN pgnetlat_metrics_database.network_seconds_total IS 'counter: Session time spent on the network''s round trips.';
+COMMENT ON COLUMN pgnetlat_metrics_database.client_seconds_total IS 'counter: Session time spent waiting for a client that thinks.';
+COMMENT ON COLUMN pgnetlat_metrics_database.idle_seconds_total IS 'counter: Session time spent idle.';
 COMMENT ON COLUMN pgnetlat_metrics_database.transaction_wait_seconds_total IS 'counter: Part of network and client: spent inside a transaction, with its locks held.';
 COMMENT ON COLUMN pgnetlat_metrics_database.send_blocked_seconds_total IS 'counter: Part of send: sends that took longer than a mere system call.';
 COMMENT ON COLUMN pgnetlat_metrics_database.send_client_seconds_total IS 'counter: Part of send_blocked: the client would accept no more data.';
-COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_seconds_total IS 'counter: Ready to run, but without a processor: in all parts.';
-COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_wait_seconds_total IS 'counter: Part of run_queue and of client, estimated: a request had arrived.';
+COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_seconds_total IS 'counter: Time in which sessions were ready to run and had no processor; the other times include it.';
+COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_wait_seconds_total IS 'counter: Part of run_queue and of client, estimated: a request had arrived and was not read yet.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_cpu_seconds_total IS 'counter: Part of exec, sampled: on a processor, or waiting for one.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_io_seconds_total IS 'counter: Part of exec, sampled: reading or writing files.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_lock_seconds_total IS 'counter: Part of exec, sampled: waiting for locks.';
@@ -218,8 +218,8 @@ COMMENT ON COLUMN pgnetlat_metrics_database.retransmits_total IS 'counter: TCP s
 COMMENT ON COLUMN pgnetlat_metrics_database.sent_packets_total IS 'counter: TCP segments sent.';
 COMMENT ON COLUMN pgnetlat_metrics_database.sent_bytes_total IS 'counter: Bytes handed to the socket.';
 COMMENT ON COLUMN pgnetlat_metrics_database.connections_total IS 'counter: Connections that were set up.';
-COMMENT ON COLUMN pgnetlat_metrics_database.failed_connections_total IS 'counter: Connections that ended before they were, of roles and databases that exist.';
-COMMENT ON COLUMN pgnetlat_metrics_database.connect_seconds_total IS 'counter: The time that it took to set up connections, beside that of sessions.';
+COMMENT ON COLUMN pgnetlat_metrics_database.failed_connections_total IS 'counter: Connections that ended before they were set up, of roles and databases that exist.';
+COMMENT ON COLUMN pgnetlat_metrics_database.connect_seconds_total IS 'counter: Time spent setting up connections, which is not session time.';
 
 -- Prepared transactions and background workers hold locks as well.
 CREATE VIEW pgnetlat_metrics_holder AS
@@ -270,7 +270,7 @@ COMMENT ON VIEW pgnetlat_metrics_pool IS 'collector pgnetlat; at most 5 rows: se
 COMMENT ON COLUMN pgnetlat_metrics_pool.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_pool.usename IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_pool.sessions IS 'gauge: Sessions that are connected now.';
-COMMENT ON COLUMN pgnetlat_metrics_pool.busy_max IS 'gauge: The most that were in a request or in a transaction at a time.';
+COMMENT ON COLUMN pgnetlat_metrics_pool.busy_max IS 'gauge: Most sessions that were in a request or in a transaction at the same time.';
 COMMENT ON COLUMN pgnetlat_metrics_pool.needed IS 'gauge: Server connections with which transaction pooling would have served them without a wait for 99.9 % of the time.';
 
 -- Sessions of one client are one subject: their process IDs are no labels.
@@ -290,4 +290,4 @@ COMMENT ON VIEW pgnetlat_metrics_finding IS 'collector pgnetlat; at most 10 rows
 COMMENT ON COLUMN pgnetlat_metrics_finding.verdict IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.subject IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.datname IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_finding.lost_sessions IS 'gauge: What is lost to it: 1 is a session that loses all of its time.';
+COMMENT ON COLUMN pgnetlat_metrics_finding.lost_sessions IS 'gauge: Sessions lost to it; 1 means that one session loses all of its time.';
