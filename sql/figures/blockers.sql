@@ -5,7 +5,9 @@
 
 CREATE FUNCTION pgnetlat_blockers(
 	OUT datid oid,
+	OUT datname name,
 	OUT usesysid oid,
+	OUT usename name,
 	OUT application_name text,
 	OUT client_addr inet,
 	OUT backend_type text,
@@ -29,28 +31,7 @@ COMMENT ON FUNCTION pgnetlat_blockers() IS
 	'who held up others with locks: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_blockers AS
-SELECT b.datid,
-	   d.datname,
-	   b.usesysid,
-	   u.rolname AS usename,
-	   b.application_name,
-	   b.client_addr,
-	   b.backend_type,
-	   b.queryid,
-	   b.blocked_sessions,
-	   b.blocked_sessions_max,
-	   b.blocked_time,
-	   b.blocked_by_exec_time,
-	   b.blocked_by_send_time,
-	   b.blocked_by_recv_time,
-	   b.blocked_by_network_time,
-	   b.blocked_by_client_time,
-	   b.blocked_by_other_time,
-	   b.blocked_time_max,
-	   b.stats_since
-  FROM pgnetlat_blockers() b
-  LEFT JOIN pg_catalog.pg_database d ON d.oid = b.datid
-  LEFT JOIN pg_catalog.pg_roles u ON u.oid = b.usesysid;
+SELECT * FROM pgnetlat_blockers();
 
 COMMENT ON VIEW pgnetlat_blockers IS
 	'who held up others with locks, after which statement, and what the holder was doing';

@@ -211,14 +211,7 @@ COMMENT ON FUNCTION pgnetlat_now(integer) IS
 	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; in psql no wider than width columns';
 
 CREATE VIEW pgnetlat_now AS
-SELECT n.pid,
-	   n.client,
-	   n.state,
-	   n.rate,
-	   n.rtt,
-	   n.bar,
-	   n.doing
-  FROM pgnetlat_now() n;
+SELECT * FROM pgnetlat_now();
 
 COMMENT ON VIEW pgnetlat_now IS
 	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 110 columns wide in psql, pgnetlat_now(160) more';

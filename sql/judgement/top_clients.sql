@@ -39,9 +39,7 @@ COMMENT ON FUNCTION pgnetlat_top_clients(interval, integer) IS
 	'for interactive use: the client groups that were busiest over the given time up to now; columns as in the view of this name';
 
 CREATE VIEW pgnetlat_top_clients AS
-SELECT c.database, c.role, c.application, c.client_addr, c.sessions, c.busy, c.rate, c.rtt,
-	   c.server, c.network, c.client
-  FROM pgnetlat_top_clients() c;
+SELECT * FROM pgnetlat_top_clients();
 
 COMMENT ON VIEW pgnetlat_top_clients IS
 	'for interactive use: the 20 client groups that were busiest in the last minute';

@@ -24,8 +24,7 @@ blocker_row(RowBuilder *row, const BlockerEntry *entry)
 	const BlockerCounters *counters = &entry->counters;
 	bool		evicted = entry->key.backend_type[0] == '\0';
 
-	row_oid(row, "datid", client->datid);
-	row_oid(row, "usesysid", client->userid);
+	row_database_and_role(row, client->datid, client->userid);
 	row_text(row, "application_name", evicted ? "(evicted)" : client->application_name);
 	if (!rows_may_see(client->userid))
 	{
