@@ -261,6 +261,45 @@ is($account->{requests}, $client->responded, 'a timeout ends the exchange');
 at_least($account->{exec_time}, 300, 'a timeout: its time is execution');
 $client->finish;
 
+# ---------------------------------------------------------------------------
+# Its group's total_time does not fall when a session ends, however closely one looks
+# ---------------------------------------------------------------------------
+
+$observer->run(<<'EOC');
+CREATE FUNCTION times_fallen(duration interval) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + duration;
+	before float := 0;
+	total float;
+	fallen bigint := 0;
+BEGIN
+	WHILE clock_timestamp() < ends LOOP
+		SELECT total_time INTO total FROM pgnetlat_clients WHERE application_name = 'brief';
+		IF total < before - 1e-6 THEN
+			fallen := fallen + 1;
+		END IF;
+		before := coalesce(total, 0);
+	END LOOP;
+	RETURN fallen;
+END $$
+EOC
+my $watcher = PgNetlat::Client->connect($node, application_name => 'watcher');
+$watcher->put(query(q{CREATE TABLE fallen AS SELECT times_fallen('3 s')}));
+my $until = now() + 2900;
+while (now() < $until)
+{
+	my $brief = PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		application_name => 'brief');
+	$brief->run('SELECT 1');
+	$brief->finish;
+}
+$watcher->responses;
+is($observer->value('SELECT * FROM fallen'),
+	0, 'total_time of a group whose sessions end');
+$watcher->finish;
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -66,6 +66,8 @@ stop_counting(void)
 	else if (exchange_measure_drain(now, &info, &measured))
 		drain = &measured;
 	exchange_write_begin();
+	/* no earlier than what readers have seen until then */
+	now = clock_now();
 	sampled = exchange_sampled();
 	exchange_publish_sent(0);
 	ledger_stop(ledger, now, sampled, exchange_best_drain(drain), &wait);

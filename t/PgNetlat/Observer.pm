@@ -183,12 +183,10 @@ sub _check_session_growth
 		@SESSION_GROWING)
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
-
-		# a session that is switched off stops its account just before it
-		# publishes that
-		my $may_fall = $column =~ /_time$/
-		  && ($column ne 'total_time' || $new->{state} eq 'disabled');
-		my $allowed = $may_fall ? $STEP_BACK + ($new->{rtt} // 0) : 1e-9;
+		my $allowed =
+			$column =~ /_time$/ && $column ne 'total_time'
+		  ? $STEP_BACK + ($new->{rtt} // 0)
+		  : 1e-9;
 
 		$self->_complain($new,
 			"$column fell from $old->{$column} to $new->{$column}")
