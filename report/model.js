@@ -30,19 +30,23 @@ function predict(given, asked) {
     : g.round_trips;
   const heldUp = g.transaction_time - g.network_time - g.client_time - g.cpu_time - g.io_time - g.lock_time - g.queue_time;
   const tripTime = g.network_time - g.stream_time;
-  const thinks = ratio(g.client_time, g.round_trips) ?? 0;
-  const turnOld = g.round_trips * (0.035 + 0.08 * Math.log10(1 + (oldRtt + thinks) / 0.25));
-  const turnNew = toTrips * (0.035 + 0.08 * Math.log10(1 + (toRtt + thinks) / 0.25));
+  const client = ratio(g.client_time, g.round_trips) ?? 0;
   const holdsOld = greatest(minus(1, ratio(1, g.round_trips)), 0);
   const holdsNew = greatest(minus(1, ratio(1, toTrips)), 0);
   const holdsServer = least(greatest(minus(1, ratio(1, g.round_trips)), ratio(1, g.round_trips)), 1);
   const waits = tripTime * holdsOld;
   const known = Math.min(waits, g.in_xact_wait_time);
 
-  const one = (locks, streams, warmth, helps, beside) => {
-    const lost = least(ratio(warmth * turnOld, g.cpu_time + g.client_time), 0.95);
+  const one = (isLikely, locks, streams, warmth, helps, beside) => {
+    // what turns take longer because they come after a wait
+    const others = isLikely ? g.cpu_time / g.processors : 0;
+    const turn = (trips, rtt, busy) => trips
+      * (0.035 + 0.08 * Math.log10(1 + Math.max(rtt + client, ratio(busy * others, trips) ?? 0) / 0.25));
+    const turnOld = turn(g.round_trips, oldRtt, g.busy_sessions);
+    const turnNew = turn(toTrips, toRtt, toSessions);
+    const lost = least(ratio(warmth * turnOld, g.cpu_time + g.client_time), turnNew < turnOld ? 0.95 : null);
     const less = minus(1, ratio(turnNew, turnOld));
-    const work = less === null ? 1 : 1 - lost * less;
+    const work = less === null || lost === null ? 1 : 1 - lost * less;
     const trips = Math.max(tripTime - g.round_trips * oldRtt, 0) + toTrips * toRtt;
     const stream = g.stream_time * (streams && oldRtt > 0 ? toRtt / oldRtt : 1);
     const held = heldUp / (helps ? toSpeed : 1);
@@ -80,11 +84,11 @@ function predict(given, asked) {
     };
   };
 
-  const likely = one(true, g.stream_time >= g.rtt && g.rtt !== null, 1, false, false);
+  const likely = one(true, true, g.stream_time >= g.rtt && g.rtt !== null, 1, false, false);
   const all = [likely];
   const either = [true, false];
   for (const locks of either) for (const streams of either) for (const warmth of [0, 6])
-    for (const helps of either) for (const beside of either) all.push(one(locks, streams, warmth, helps, beside));
+    for (const helps of either) for (const beside of either) all.push(one(false, locks, streams, warmth, helps, beside));
 
   const throughput = likely.throughput;
   const margin = throughput === null ? null
