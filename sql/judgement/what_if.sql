@@ -49,6 +49,9 @@
 --
 -- They are widened by a twentieth if a transaction takes e times as long or more,
 -- and by less, in proportion to the logarithm, below that.
+--
+-- The page of pgnetlat_report() computes it, too, in report/model.js: test/report
+-- compares them.
 CREATE FUNCTION pgnetlat_predict(
 	IN transaction_time double precision,
 	IN busy_sessions double precision,
