@@ -467,7 +467,9 @@ SKIP:
 	  unless defined $observer->account($rivals[0]->pid)->{run_queue_time};
 	my %first = map { $_->pid => $observer->account($_->pid) } @rivals;
 
-	$_->put(query('SELECT compute(600)')) foreach @rivals;
+	# which spills to a file, so that its wait event changes all the time
+	$_->put(query('SELECT count(*) FROM generate_series(1, 2000000000)'))
+	  foreach @rivals;
 	foreach my $rival (@rivals)
 	{
 		my $began = $first{ $rival->pid };

@@ -49,6 +49,7 @@ typedef struct Seen
 	bool		recorded;		/* what it executes has a record */
 	bool		record_is_sure; /* the record has been looked for twice */
 	int64		due;			/* when to attend to the session */
+	int64		long_at;		/* when its execution is a long one */
 
 	SlotPublished view;
 	uint64		record;			/* number of the record in progress */
@@ -374,7 +375,9 @@ sample_run_queue(int index, const Seen *seen, const Tick *tick)
 	SlotSampled *sampled;
 	RunQueue	run_queue;
 
-	if (seen->doing.event != 0 || !seen->view.run_queue_known ||
+	/* a wait for I/O may be over, but the process without a processor */
+	if ((seen->doing.part != EXEC_CPU && seen->doing.part != EXEC_IO) ||
+		!seen->view.run_queue_known ||
 		!process_run_queue(seen->view.pid, &run_queue))
 		return;
 	sampled = slot_sampled_begin(index, seen->view.session, tick->generation);
@@ -395,15 +398,16 @@ attend_execution(int index, Seen *seen, Tick *tick)
 	{
 		find_record(index, seen, &seen->view);
 		seen->record_is_sure = true;
-		seen->due = tick->now + ATTEND_NS;
-		return;
+		seen->due = seen->long_at;
+		if (tick->now < seen->due)
+			return;
 	}
 	if (attended++ >= ATTENDED_PER_TICK)
 	{
 		seen->due = tick->now + attended / ATTENDED_PER_TICK * tick->interval;
 		return;
 	}
-	seen->due = tick->now + ATTEND_NS;
+	seen->due = seen->long_at = tick->now + ATTEND_NS;
 	sample_run_queue(index, seen, tick);
 	doing.from = tick->now;
 	book(index, seen, &seen->view, &doing, tick);
@@ -471,6 +475,20 @@ began_at(int index, const Seen *seen, const SlotPublished *view, uint32 event, c
 	return same ? Max(from, seen->doing.from) : from;
 }
 
+/*
+ * Is the exchange in progress the one that was seen?  While it executes, its wait event
+ * may change at each tick.
+ */
+static bool
+goes_on_executing(const Seen *seen, const SlotPublished *view)
+{
+	return seen->view.session == view->session &&
+		seen->view.ledger.exchange_number == view->ledger.exchange_number &&
+		(seen->doing.state == LEDGER_STATE_EXECUTING ||
+		 seen->doing.state == LEDGER_STATE_SENDING ||
+		 seen->doing.state == LEDGER_STATE_RECEIVING);
+}
+
 static void
 see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount, Tick *tick)
 {
@@ -478,6 +496,8 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 	SlotDoing	doing = doing_since(view, changecount, event,
 									began_at(index, seen, view, event, tick));
 
+	if (!goes_on_executing(seen, view))
+		seen->long_at = tick->now + ATTEND_NS;
 	if (seen->view.session != view->session)
 	{
 		flush_statement(seen, 0);
@@ -504,8 +524,9 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 	 * leave a statement's record and the first look at a send to the next
 	 * tick
 	 */
-	if (doing.state != LEDGER_STATE_EXECUTING && doing.state != LEDGER_STATE_RECEIVING &&
-		doing.state != LEDGER_STATE_SENDING && tick->now >= seen->due)
+	if (doing.state == LEDGER_STATE_EXECUTING ? tick->now >= seen->long_at :
+		doing.state != LEDGER_STATE_RECEIVING && doing.state != LEDGER_STATE_SENDING &&
+		tick->now >= seen->due)
 		attend(index, seen, tick);
 }
 
