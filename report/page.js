@@ -294,7 +294,7 @@
     const most = rows[0].time;
     byId('statements').append(table(`In the last ${duration(report.window_time)}; blue: on the server, yellow: sending and round trips, green: the client sends`,
       [['Statement', ''], ['Time', 'bar'], ['calls/s', 'n'], ['per call', 'n'], ['repeats', 'n']],
-      rows.filter((s) => s.time >= most / 1000).map((s) => [[el('span', { class: 'mono' }, s.query ?? `query identifier ${s.queryid}`), ' ', repeats(s) || found(s) ? el('span', { class: 'tag bad' }, 'N+1') : null,
+      rows.filter((s) => s.time >= most / 1000 || repeats(s)).map((s) => [[el('span', { class: 'mono' }, s.query ?? `query identifier ${s.queryid}`), ' ', repeats(s) || found(s) ? el('span', { class: 'tag bad' }, 'N+1') : null,
         el('small', {}, `${s.usename ?? 'a dropped role'} in ${s.datname ?? 'a dropped database'}`)],
       stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(s) })), most, duration),
       figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '\u2013']), 'stack statements'),
