@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * shared_memory.c
- *	  See shared_memory.h.
+ *	  Sizes and initializes the shared memory of all modules.
  *
- * Each module owns its own segment; nothing here knows what is in it.
+ * Each module owns its segment, whose contents are not known here.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

@@ -87,7 +87,7 @@ before_fork(void)
  * ---------------------------------------------------------------------------
  */
 
-/* How many requests for encryption the server has answered. */
+/* The number of requests for encryption that the server has answered. */
 static int
 encryption_requests(void)
 {

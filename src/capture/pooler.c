@@ -158,8 +158,8 @@ pooler_has_wait(char xact_status)
 }
 
 /*
- * Which system user is at the other end of our connection?  OWNER_UNKNOWN, if that is
- * not on this host, or not in this network namespace.
+ * Find the system user at the other end of our connection; OWNER_UNKNOWN if
+ * that is not on this host, or not in this network namespace.
  */
 static uint32
 find_owner(const TcpEndpoints *ours, int64 now)
@@ -182,7 +182,7 @@ find_owner(const TcpEndpoints *ours, int64 now)
 	return reply == TCP_REPLY_VALID ? info.owner : OWNER_UNKNOWN;
 }
 
-/* As far as that has been asked: once in a session, when it is needed. */
+/* Asked once per session, when it is needed. */
 uint32
 pooler_owner(void)
 {

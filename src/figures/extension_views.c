@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * extension_views.c
- *	  SQL functions about the extension itself.
+ *	  SQL functions for the extension itself.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

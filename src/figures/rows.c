@@ -78,8 +78,8 @@ window_length(const Interval *duration)
 }
 
 /*
- * The same for a function that has a window's duration as its parameter, or none.
- * Returns the window's length in nanoseconds; 0: all that there is.
+ * The same for a function whose parameter, if it has one, is a window's
+ * duration.  Returns the window's length in nanoseconds; 0 for all time.
  */
 int64
 rows_begin_window(FunctionCallInfo fcinfo, RowBuilder *row)

@@ -13,8 +13,8 @@
 #include "storage/shmem.h"
 
 /*
- * Get shared memory, all zero.  Only the postmaster does; its children inherit the
- * address.
+ * Get zeroed shared memory.  Only the postmaster calls this; its children
+ * inherit the address.
  */
 static inline void *
 segment_create(const char *name, Size size)

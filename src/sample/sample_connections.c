@@ -39,7 +39,7 @@ sample_connections_begin_tick(const Tick *tick)
 	int64		most = QUERIES_PER_INTERVAL * tick->interval /
 		(pgnetlat_sample_interval * NS_PER_MS);
 
-	/* the setting may have become longer since the tick's interval was */
+	/* the setting may have become longer than the tick's interval */
 	turns = number / (int) Max(most, 1) + 1;
 	turn = (turn + 1) % turns;
 	number = 0;

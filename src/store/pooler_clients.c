@@ -51,7 +51,7 @@ typedef struct TripKey
 typedef struct Trip
 {
 	TripKey		key;
-	int64		rtt;			/* ns: the least of the last TRIP_LIFE_NS */
+	int64		rtt;			/* ns: minimum over the last TRIP_LIFE_NS */
 	int64		least_at;		/* when that was measured */
 	int64		measured_at;	/* the latest one; 0: unused */
 } Trip;

@@ -223,7 +223,7 @@ find_entry(const Table *table, uint32 hash, const void *key)
 									   key, hash, HASH_FIND, NULL);
 }
 
-/* A new entry: see below. */
+/* Make a new entry: see table_find_or_add(). */
 static pg_noinline void *
 add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
@@ -277,7 +277,7 @@ table_count_evicted(Table *table, uint32 hash)
 	partition_get(table, table_partition_of(table, hash))->evicted++;
 }
 
-/* A new entry or, where there is no room, the row of those that have found none. */
+/* Make a new entry or, if there is no room, use the evicted row. */
 static pg_noinline void *
 enter_new(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
