@@ -29,10 +29,10 @@ transaction has a database time of {hand}. pgnetlat says what that consists of (
 """
 
 LATER = """\
-The formula takes everything that is not the path for a constant. With one client it is one, nearly: a little more after
+The formula takes everything that is not the path for a constant. With one client it nearly is one: a little more after
 longer waits. With 64 clients most of the *database time* is waiting: for a processor, or for a client that waits for
 one. Sessions do that less the longer they are on the way, and more when the path becomes shorter. pgnetlat knows the
-server's queue; how much its clients wait for one another on their machine it cannot know, so the bounds are wide.
+server's queue; it cannot know how much its clients wait for one another on their own machine.
 """
 
 
