@@ -62,6 +62,7 @@ typedef struct Connecting
 typedef struct TlsHandshake
 {
 	bool		begun;
+	bool		finished;		/* by the client */
 	bool		has_written;	/* and not read since */
 	int			round_trips;	/* of the requests for it, too */
 	int64		ended;			/* 0: not known */
@@ -99,32 +100,35 @@ encryption_requests(void)
 /* in libraries that a server built with OpenSSL has loaded */
 #pragma weak SSL_CTX_set_msg_callback
 #pragma weak SSL_set_msg_callback
-#pragma weak SSL_version
 
 static openssl_tls_init_hook_typ prev_tls_init_hook = NULL;
 
 /*
- * Called with each message of the handshake.  A read after a write has cost a
- * round trip.  The client's last message is Finished; before TLS 1.3, it then
- * waits for the server's.
+ * Called with each message, and with each record's header.  A read after a write
+ * has cost a round trip.  The client's last message is Finished, after which it
+ * sends data; before TLS 1.3, it waits for the server's Finished first.
  */
 static void
 look_at_message(int is_written, int version, int content_type, const void *data,
 				size_t length, SSL *ssl, void *arg)
 {
-	if (content_type != SSL3_RT_HANDSHAKE || length == 0)
-		return;
-	if (!handshake.begun)
-		handshake.round_trips = encryption_requests();
-	handshake.begun = true;
-	if (handshake.has_written && !is_written)
-		handshake.round_trips++;
-	handshake.has_written = is_written;
-	if (is_written || *(const uint8 *) data != SSL3_MT_FINISHED)
-		return;
-	handshake.round_trips += SSL_version(ssl) < TLS1_3_VERSION;
-	handshake.ended = clock_now();
-	SSL_set_msg_callback(ssl, NULL);
+	uint8		type = length > 0 ? *(const uint8 *) data : 0;
+
+	if (content_type == SSL3_RT_HANDSHAKE && type != SSL3_MT_NEWSESSION_TICKET)
+	{
+		if (!handshake.begun)
+			handshake.round_trips = encryption_requests();
+		handshake.begun = true;
+		handshake.round_trips += handshake.has_written && !is_written;
+		handshake.has_written = is_written;
+		handshake.finished |= !is_written && type == SSL3_MT_FINISHED;
+	}
+	else if (handshake.finished && !is_written)
+	{
+		handshake.round_trips += handshake.has_written;
+		handshake.ended = clock_now();
+		SSL_set_msg_callback(ssl, NULL);
+	}
 }
 
 static void
@@ -138,8 +142,7 @@ look_at_context(SSL_CTX *context, bool isServerStart)
 static void
 install_tls_callback(void)
 {
-	if (SSL_CTX_set_msg_callback == NULL || SSL_set_msg_callback == NULL ||
-		SSL_version == NULL)
+	if (SSL_CTX_set_msg_callback == NULL || SSL_set_msg_callback == NULL)
 		return;
 	prev_tls_init_hook = openssl_tls_init_hook;
 	openssl_tls_init_hook = look_at_context;
