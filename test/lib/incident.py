@@ -182,9 +182,11 @@ def main():
         show(answers)
         if options.readme:
             write(options.readme, answers)
-        if options.report:
-            options.report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
-            print(f"\nThe same as a page, for a browser: {options.report}")
+        # it goes with the server, unless it has been asked for
+        report = options.report or server.space.directory / "report.html"
+        report.write_text(server.program("psql", "-XAt", "-c", "SELECT pgnetlat_report('20 s')"))
+        if options.report or options.keep:
+            print(f"\nThe same as a page, for a browser: {report}")
         if options.report and options.picture:
             run = HERE.parent / "report" / "run"
             subprocess.run([run, "--page", options.report, "--picture", options.picture], check=True)
