@@ -50,7 +50,7 @@ foreach my $name (sort keys %group)
 	$observer->settled($session{$name});
 }
 is( scalar($observer->clients(q{application_name IN ('grouped', 'another')})),
-	5, 'database, role, application and address make groups');
+	5, 'database, role, application and address each make a group');
 is( scalar(
 		grep {
 				  $_->{sessions} == 1
@@ -58,16 +58,16 @@ is( scalar(
 			  and $_->{requests} == 1
 		} $observer->clients(q{application_name IN ('grouped', 'another')})),
 	5,
-	'each of them has its session and its request');
+	'each group has one session and one request');
 my ($row) = $observer->clients(
 	q{application_name = 'grouped' AND datname = 'elsewhere'});
-ok($row, 'the names of databases are right');
+ok($row, 'a group is found by its datname');
 ($row) =
   $observer->clients(q{application_name = 'grouped' AND usename = 'other'});
-ok($row, 'the names of roles are right');
+ok($row, 'a group is found by its usename');
 ($row) = $observer->clients(
 	q{application_name = 'grouped' AND client_addr = '127.0.0.1'});
-ok($row, 'addresses');
+ok($row, 'a group is found by its client_addr');
 $_->finish foreach values %session;
 $observer->ended('grouped', 4);
 $observer->ended('another');
@@ -106,15 +106,17 @@ my $sum = $observer->poll(
 		my $seen = $observer->client('summed');
 		$seen && $seen->{ended_sessions} == 3 ? $seen : undef;
 	});
-ok($sum, 'some sessions have ended');
-is($sum->{sessions}, 2, 'some live');
-is($sum->{$_}, $expected{$_}, "$_ of live and ended sessions")
+ok($sum, 'three of five sessions have ended');
+is($sum->{sessions}, 2, 'two of five sessions are live');
+is($sum->{$_}, $expected{$_}, "$_ of a group is the sum over its sessions")
   foreach @counts;
-is($sum->{requests}, 30, 'they have all requests that were sent');
-cmp_ok($sum->{total_time}, '>=', $total, 'they have all of their time');
+is($sum->{requests}, 30, 'every request sent in the group is counted');
+cmp_ok($sum->{total_time}, '>=', $total,
+	'total_time of a group includes all of its sessions');
 $_->finish foreach @living;
 $sum = $observer->ended('summed', 5);
-is($sum->{$_}, $expected{$_}, "$_ stays when all have ended") foreach @counts;
+is($sum->{$_}, $expected{$_},
+	"$_ stays when all sessions have ended") foreach @counts;
 
 # short-lived sessions lose nothing
 foreach my $number (1 .. 30)
@@ -125,8 +127,8 @@ foreach my $number (1 .. 30)
 	$client->finish;
 }
 $sum = $observer->ended('short', 30);
-is($sum->{requests}, 30, 'requests of sessions with one request');
-is($sum->{ended_sessions}, 30, 'all sessions with one request are counted');
+is($sum->{requests}, 30, 'every request of short sessions is counted');
+is($sum->{ended_sessions}, 30, 'every short session is counted');
 
 # ---------------------------------------------------------------------------
 # application_name changes
@@ -141,16 +143,17 @@ $observer->settled($client);
 my $before = $observer->client('before');
 my $after = $observer->client('after');
 is($before->{requests} + $after->{requests},
-	$client->responded, 'change of application_name: nothing is lost');
+	$client->responded, 'change of application_name: no request is lost');
 cmp_ok($before->{requests}, '>=', 3,
-	'change of application_name: what came before it stays');
+	'change of application_name: the old group keeps its requests');
 cmp_ok($after->{requests}, '>=', 4,
-	'change of application_name: what comes after it is new');
+	'change of application_name: later requests are in the new group');
 is($before->{sessions}, 0,
-	'change of application_name: the session leaves its group');
-is($after->{sessions}, 1, 'change of application_name: and joins the other');
+	'change of application_name: the session leaves the old group');
+is($after->{sessions}, 1,
+	'change of application_name: the session joins the new group');
 is($observer->account($client->pid)->{application_name},
-	'after', 'change of application_name: is shown');
+	'after', 'change of application_name: the session shows the new name');
 
 # back again: the group is the same
 $client->run(q{SET application_name = 'before'}, ('SELECT 1') x 5);
@@ -158,8 +161,9 @@ $observer->settled($client);
 is( $observer->client('before')->{requests} +
 	  $observer->client('after')->{requests},
 	$client->responded,
-	'change back: nothing is lost');
-is($observer->client('before')->{sessions}, 1, 'change back: same group');
+	'application_name changed back: no request is lost');
+is($observer->client('before')->{sessions}, 1,
+	'application_name changed back: the first group is used again');
 
 # in a transaction that is rolled back
 $client->run('BEGIN', q{SET application_name = 'undone'},
@@ -169,8 +173,9 @@ is( $observer->value(
 		q{SELECT sum(requests) FROM pgnetlat_clients
 		  WHERE application_name IN ('before', 'after', 'undone')}),
 	$client->responded,
-	'change undone: nothing is lost');
-is($observer->client('before')->{sessions}, 1, 'change undone: same group');
+	'application_name rolled back: no request is lost');
+is($observer->client('before')->{sessions}, 1,
+	'application_name rolled back: the first group is used again');
 
 # twice in one message: memory of the first name may be used again
 $client->run(q{SET application_name = 'name 1'});
@@ -179,7 +184,7 @@ $client->run(
 			   BEGIN; SET application_name = 'name 3'; COMMIT}, 'SELECT 1');
 $observer->settled($client);
 ok(($observer->client('name 3') // {})->{sessions},
-	'two changes in one message');
+	'two changes in one message leave the session in the last group');
 $client->finish;
 ok( $observer->poll(
 		sub {
@@ -190,7 +195,7 @@ ok( $observer->poll(
 			);
 			$seen->{ended} == 1 and $seen->{requests} == $client->responded;
 		}),
-	'after all of these changes nothing is lost');
+	'no request is lost after all changes of application_name');
 
 # ---------------------------------------------------------------------------
 # Histograms
@@ -208,7 +213,8 @@ pause(60);
 $client->run('SELECT 1');
 $client->finish;
 $sum = $observer->ended('measured');
-is($sum->{requests}, 53, 'requests to be measured');
+is($sum->{requests}, 53,
+	"every request of the histograms' session is counted");
 
 my %histogram;
 push @{ $histogram{ $_->{metric} } }, $_
@@ -217,14 +223,15 @@ push @{ $histogram{ $_->{metric} } }, $_
 	  ORDER BY metric, le::float8});
 is( join(' ', sort keys %histogram),
 	'client connect network request rtt wait',
-	'there is a histogram of each metric');
+	'every metric has a histogram');
 foreach my $metric (sort keys %histogram)
 {
 	my @buckets = @{ $histogram{$metric} };
 	my $last = $buckets[-1];
 
-	is($last->{le}, '+Inf', "$metric: last bucket");
-	is($last->{bucket}, $last->{count}, "$metric: it holds everything");
+	is($last->{le}, '+Inf', "$metric: the last bucket has no bound");
+	is($last->{bucket}, $last->{count},
+		"$metric: the last bucket holds all observations");
 	is( scalar(
 			grep { $buckets[$_]{bucket} < $buckets[ $_ - 1 ]{bucket} }
 			  1 .. $#buckets),
@@ -249,22 +256,23 @@ foreach my $metric (sort keys %histogram)
 		  ($buckets[$_]{bucket} - $buckets[ $_ - 1 ]{bucket});
 	}
 	cmp_ok($last->{sum}, '>=', $least,
-		"$metric: sum is not below its buckets'");
+		"$metric: sum is at least what the buckets imply");
 }
 is($histogram{request}[0]{count}, 53, 'every exchange is in its histogram');
-is($histogram{$_}[0]{count}, 52, "and every wait that a request ended: $_")
+is($histogram{$_}[0]{count}, 52,
+	"every wait that a request ended is in the $_ histogram")
   foreach qw(wait network client);
 cmp_ok(
 	abs($histogram{request}[0]{sum} * 1000 -
 		  ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time})),
 	'<=',
 	1e-3 * ($sum->{exec_time} + $sum->{send_time} + $sum->{recv_time}) + 0.1,
-	'exchanges sum to the time of exchanges');
+	'the request histogram sums to the time of exchanges');
 my ($slow) =
   grep { $_->{le} ne '+Inf' and $_->{le} >= 0.05 and $_->{le} < 0.06 }
   @{ $histogram{request} };
 cmp_ok($slow->{bucket}, '<', 53,
-	'the slow exchange is not among the fast ones')
+	'the slow exchange is in no bucket of faster ones')
   if $slow;
 
 # More statements in one exchange than the recorder holds
@@ -273,14 +281,15 @@ $client = PgNetlat::Client->connect($node, application_name => 'long');
 $client->run(join('; ', 'SELECT pg_sleep(0.2)', ('SELECT 1') x 200));
 $client->finish;
 $sum = $observer->ended('long');
-is($sum->{statements}, 201, 'many statements in one exchange');
+is($sum->{statements}, 201, 'every statement of one exchange is counted');
 ($row) = $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'long'
 	  AND metric = 'request' AND le = '+Inf'});
-is($row->{count}, 1, 'are one exchange in the histogram');
-at_least($row->{sum}, 0.2, 'of their whole time');
+is($row->{count}, 1, 'many statements in one exchange are one observation');
+at_least($row->{sum}, 0.2,
+	'many statements in one exchange are observed with all their time');
 is($observer->value('SELECT sum(calls) FROM pgnetlat_statements'),
-	201, 'and as many calls');
+	201, 'every statement of one exchange is a call');
 
 # An exchange that is looked at before it is over
 $client = PgNetlat::Client->connect($node, application_name => 'watched');
@@ -291,15 +300,16 @@ ok( $observer->await(
 			$observer->rows('SELECT * FROM pgnetlat_histogram');
 			$_->{exec_time} >= 350;
 		}),
-	'an exchange of two statements in progress');
+	'an exchange is read while its second statement runs');
 $client->responses;
 $client->finish;
 $sum = $observer->ended('watched');
 ($row) = $observer->rows(
 	q{SELECT * FROM pgnetlat_histogram WHERE application_name = 'watched'
 	  AND metric = 'request' AND le = '+Inf'});
-is($row->{count}, 1, 'is one exchange in the histogram');
-at_least($row->{sum}, 0.6, 'of its whole time');
+is($row->{count}, 1, 'an exchange read while in progress is one observation');
+at_least($row->{sum}, 0.6,
+	'an exchange read while in progress is observed with all its time');
 
 # The number of observations in a histogram, and their sum in milliseconds.
 sub observed
@@ -330,21 +340,23 @@ foreach ([ 'old name', 3 ], [ 'new name', 4 ])
 	my $busy =
 	  $group->{exec_time} + $group->{send_time} + $group->{recv_time};
 
-	is($group->{requests}, $expected, "$name: requests");
-	is($count, $expected, "$name: as many are in its histogram");
-	cmp_ok(abs($time - $busy), '<', 5, "$name: with their time");
+	is($group->{requests}, $expected, "$name: every request is counted");
+	is($count, $expected, "$name: the histogram has as many requests");
+	cmp_ok(abs($time - $busy), '<', 5,
+		"$name: the histogram has the time of its requests");
 }
 
 # A session that is terminated while it waits has not counted a request.
 foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 {
-	my $name = $doing =~ /sleep/ ? 'told at work' : 'told in its wait';
+	my $name =
+	  $doing =~ /sleep/ ? 'terminated at work' : 'terminated in a wait';
 
 	$client = PgNetlat::Client->connect($node, application_name => $name);
 	$client->run('SELECT 1');
 	$observer->settled($client);
 	$client->put(query($doing));
-	if ($name eq 'told at work')
+	if ($name eq 'terminated at work')
 	{
 		$observer->await($client->pid, sub { $_->{state} eq 'executing' });
 	}
@@ -356,11 +368,11 @@ foreach my $doing ('SELECT 2', 'SELECT pg_sleep(600)')
 	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
 	$client->until_closed;
 	my $group = $observer->ended($name);
-	is($group->{requests}, 2, "$name: requests");
+	is($group->{requests}, 2, "$name: both requests are counted");
 	is((observed($name, 'request'))[0],
-		2, "$name: as many are in its histogram");
+		2, "$name: the histogram has as many requests");
 	is((observed($name, 'wait'))[0],
-		1, "$name: waits are those that a request has ended");
+		1, "$name: only the wait that a request ended is observed");
 }
 
 # ---------------------------------------------------------------------------
@@ -375,7 +387,8 @@ $client = PgNetlat::Client->connect($node, application_name => 'remembered');
 $client->run(('SELECT 1') x 10);
 $observer->settled($client);
 my ($both) = $observer->rows($consistent);
-is($both->{history}, $both->{clients}, 'history and clients tell the same');
+is($both->{history}, $both->{clients},
+	'history and clients agree on requests');
 
 ok( $observer->poll(
 		sub {
@@ -384,7 +397,7 @@ ok( $observer->poll(
 				'SELECT count(DISTINCT bucket_start) FROM pgnetlat_history')
 			  >= 3;
 		}),
-	'intervals follow each other');
+	'three intervals have begun');
 my @intervals = $observer->rows(
 	q{SELECT bucket_start, bucket_end, lead(bucket_start) OVER w AS next,
 			 bucket_start < coalesce(bucket_end, now()) AS positive
@@ -394,34 +407,35 @@ is( scalar(
 		grep { defined $_->{next} and $_->{next} ne $_->{bucket_end} }
 		  @intervals),
 	0,
-	'where one interval ends the next one begins');
+	'each interval begins where the one before ends');
 is(scalar(grep { $_->{positive} ne 't' } @intervals),
-	0, 'each of them has a length');
+	0, 'each interval ends after it begins');
 is( $observer->value(
 		q{SELECT count(*) FROM pgnetlat_history
 		  WHERE abs(exec_time + send_time + recv_time + network_time + client_time
 					+ idle_time - total_time) > 1e-6 + 1e-9 * total_time
 			 OR round_trips <> requests - pipelined OR requests < 0 OR exec_time < 0}),
 	0,
-	'parts sum to the whole in each interval');
+	'parts sum to total_time in each interval');
 my $impossible = q{
 	SELECT count(*) FROM pgnetlat_history
 	 WHERE send_blocked_time > send_time + 1e-6
 		OR send_client_time > send_blocked_time + 1e-6
 		OR in_xact_wait_time > network_time + client_time + 1e-6
 		OR least(server_share, network_share, client_share) < -1e-9};
-is($observer->value($impossible), 0, 'no part is more than its whole');
+is($observer->value($impossible), 0,
+	'no part exceeds its whole in any interval');
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history')
 			  gt $intervals[0]{bucket_start};
 		}),
-	'the oldest interval goes');
+	'the oldest interval is dropped');
 cmp_ok(
 	$observer->value(
 		'SELECT count(DISTINCT bucket_start) FROM pgnetlat_history'),
 	'<=', 7,
-	'there are as many as history_size allows');
+	'history_size limits the number of intervals');
 
 # A blocked send whose cause, the client, is known late: the sampler asks about
 # a stuck connection at the second tick, and closes an interval at each.
@@ -450,14 +464,16 @@ next_tick();
 $stuck->put(
 	query(q{SELECT repeat('x', 10000) FROM generate_series(1, 4000)}));
 ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
-	'a sender is stuck');
+	'a send is blocked');
 next_tick();
-is($observer->value($impossible), 0, 'while it is stuck');
+is($observer->value($impossible), 0,
+	'no part exceeds its whole while a send is blocked');
 $stuck->responses;
 my $sent = $observer->settled($stuck);
-cmp_ok($sent->{send_client_time}, '>', 1000, 'its client was the cause');
+cmp_ok($sent->{send_client_time}, '>', 1000,
+	'the client is found to have blocked the send');
 is($observer->value($impossible),
-	0, 'in no interval for more than it was stuck');
+	0, 'no part exceeds its whole after a send was blocked');
 $stuck->finish;
 $observer->ended('stuck');
 
@@ -505,15 +521,15 @@ my ($sums) = $observer->rows(
 cmp_ok(
 	$sums->{requests}, '>=',
 	$requests + 1,
-	'evicted groups are in the sums');
-is($sums->{ended}, 27, 'with their ended sessions');
-is($sums->{others}, 1, 'in one row');
+	'requests of evicted groups stay in the sums');
+is($sums->{ended}, 27, 'ended sessions of evicted groups stay in the sums');
+is($sums->{others}, 1, 'evicted groups share one row');
 is( $observer->value('SELECT sum(sessions) FROM pgnetlat_clients'),
 	$observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 	'every live session is in a group');
 ($both) = $observer->rows($consistent);
 is($both->{history}, $both->{clients},
-	'history and clients tell the same still');
+	'history and clients agree after evictions');
 cmp_ok($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
 	'>=', 30, 'evictions are counted');
 
@@ -554,7 +570,7 @@ ok( $observer->poll(
 			my $seen = $observer->client($roomless->{name});
 			$seen && $seen->{sessions} == 1;
 		}),
-	'it gets a row of its own when there is room');
+	'the group of a live session gets a row when there is room');
 
 no_violations($observer);
 $node->stop;

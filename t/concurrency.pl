@@ -151,15 +151,18 @@ foreach (reap('sessions that come and go', @churners))
 	$requests += $counts[1];
 }
 cmp_ok($sessions, '>=', 50, 'sessions came and went');
-cmp_ok($_, '>=', 1, 'views were read meanwhile')
+cmp_ok($_, '>=', 1, 'views were read while sessions came and went')
   foreach reap('readers', @readers);
 
 my $sum = $observer->ended('churn', $sessions);
-ok($sum, 'all of them have ended');
-is($sum->{ended_sessions}, $sessions, 'every session was counted');
-is($sum->{sessions}, 0, 'none of them is left');
-is($sum->{requests}, $requests, 'every request was counted');
-is($sum->{statements}, $requests, 'every statement was counted');
+ok($sum, 'all sessions that came and went have ended');
+is($sum->{ended_sessions}, $sessions,
+	'every session that came and went was counted');
+is($sum->{sessions}, 0, 'no session that came and went is still live');
+is($sum->{requests}, $requests,
+	'every request of sessions that came and went was counted');
+is($sum->{statements}, $requests,
+	'every statement of sessions that came and went was counted');
 
 # ---------------------------------------------------------------------------
 # A row of pgnetlat_clients is of one moment
@@ -228,7 +231,7 @@ my @workers = spawn(
 	});
 my $passed = 0;
 $passed += $_ foreach reap('sessions that pass by', @workers);
-cmp_ok($_, '>=', 100, 'groups were watched')
+cmp_ok($_, '>=', 100, 'clients were read while sessions passed by')
   foreach reap('watchers of groups', @watchers);
 is($observer->ended('passing', $passed)->{ended_sessions},
 	$passed, 'every session that passed by was counted');
@@ -266,7 +269,7 @@ my $lock = $observer->poll(
 like(
 	$lock // 'none',
 	qr/^pgnetlat_(reset|accumulate|clients|statements|history)$/,
-	'a wait for our lock has the lock\'s name');
+	'a wait for an LWLock of pgnetlat has the name of its tranche');
 $reader->cancel;
 $reader->until('Z');
 $_->finish foreach $reader, $blocked;
@@ -384,7 +387,7 @@ $until = now() + $duration * 1000;
 	});
 $requests = 0;
 $requests += $_ foreach reap('workers', @workers);
-cmp_ok($_, '>=', 10, 'sessions were watched')
+cmp_ok($_, '>=', 10, 'sessions were read while the workers ran')
   foreach reap('watchers', @watchers);
 $sum = $observer->ended('worker', 6);
 is($sum->{requests}, $requests, 'every request of the workers was counted');
@@ -457,15 +460,15 @@ while (now() < $until)
 }
 reap('survivors', @survivors);
 reap('watchers of resets', @watchers);
-cmp_ok($resets, '>=', 5, 'resets under load');
-cmp_ok($terminated, '>=', 1, 'sessions terminated under load');
+cmp_ok($resets, '>=', 5, 'statistics were reset under load');
+cmp_ok($terminated, '>=', 1, 'sessions were terminated under load');
 ok( $observer->poll(
 		sub {
 			$observer->value(
 				q{SELECT count(*) = 0 FROM pgnetlat_sessions
 				  WHERE application_name = 'survivor'}) eq 't';
 		}),
-	'none of them is left');
+	'no session is left after resets and terminations');
 
 # Switched off and on: what is counted is less, but it adds up and only grows.
 $until = now() + $duration * 500;
@@ -486,13 +489,13 @@ $requests += $_ foreach reap('workers switched off and on', @workers);
 reap('watchers of switches', @watchers);
 $sum = $observer->ended('switched', 4);
 cmp_ok($sum->{requests}, '<=', $requests,
-	'nothing was counted while it was off');
+	'no request was counted while pgnetlat.enabled was off');
 ok( $observer->poll(
 		sub {
 			$observer->run('SELECT 1');
 			$observer->value('SHOW pgnetlat.enabled') eq 'on';
 		}),
-	'switched on in the end');
+	'pgnetlat.enabled is on again');
 
 $until = now() + $duration * 500;
 @workers = spawn(4, sub { srand($_[0]); work($until, 'unaware') });
@@ -502,7 +505,7 @@ while (now() < $until)
 	$observer->run('DROP EXTENSION pgnetlat', 'CREATE EXTENSION pgnetlat');
 	$rounds++;
 }
-cmp_ok($rounds, '>=', 1, 'DROP and CREATE EXTENSION under load');
+cmp_ok($rounds, '>=', 1, 'the extension was dropped and created under load');
 $requests = 0;
 $requests += $_ foreach reap('unaware of DROP EXTENSION', @workers);
 $sum = $observer->ended('unaware', 4);
@@ -528,7 +531,7 @@ is( $observer->value(
 		  WHERE bucket < previous OR bucket > count OR (le = '+Inf' AND bucket <> count)}
 	),
 	0,
-	'all histograms are cumulative');
+	'the buckets of every histogram are cumulative');
 
 # ---------------------------------------------------------------------------
 # A crash under load
@@ -538,7 +541,7 @@ no_violations($observer);
 unlike(
 	server_log($node),
 	qr/PANIC|TRAP:|terminated by signal/,
-	'no complaint in the log');
+	'the log has no crash after resets and terminations');
 
 my $offset = log_size($node);
 $until = now() + $duration * 1000;
@@ -549,14 +552,14 @@ ok( $observer->poll(
 			my $seen = $observer->client('survivor');
 			$seen && $seen->{requests} >= 100;
 		}),
-	'load before the crash');
+	'requests were counted before the crash');
 kill 'KILL', $victim->pid;
 $observer->until_closed;
 $observer = PgNetlat::Observer->poll(
 	sub {
 		eval { PgNetlat::Observer->connect($node) }
 	});
-ok($observer, 'server comes back');
+ok($observer, 'the server comes back after the crash');
 reap('survivors of a crash', @survivors);
 ok( $observer->poll(
 		sub {
@@ -566,7 +569,7 @@ ok( $observer->poll(
 						   WHERE backend_type = 'client backend')
 				  FROM pgnetlat_sessions}) eq 't';
 		}),
-	'the sessions are those that there are');
+	'after a crash: pgnetlat_sessions has exactly the live sessions');
 foreach my $view (@views)
 {
 	is($observer->error_of("SELECT * FROM $view"),
@@ -575,7 +578,7 @@ foreach my $view (@views)
 unlike(
 	server_log($node, $offset),
 	qr/PANIC|TRAP:|terminated by signal (?!9)/,
-	'it was the only crash');
+	'the log has no other crash');
 $offset = log_size($node);
 
 # ---------------------------------------------------------------------------
@@ -593,27 +596,27 @@ $observer = PgNetlat::Observer->connect($node);
 unlike(
 	server_log($node, $offset),
 	qr/ignoring file/,
-	'what was counted under load can be saved and loaded');
+	'the file saved under load is loaded');
 my @all = map { PgNetlat::Client->connect($node) } 1 .. 19;
 $_->run('SELECT 1') foreach @all;
 ok(!eval { PgNetlat::Client->connect($node); 1 },
-	'there are no more connections');
+	'every connection is in use');
 $observer->settled($_) foreach @all;
 is_deeply(
 	[ sort map { $_->{pid} } values %{ $observer->accounts } ],
 	[ sort map { $_->pid } @all, $observer ],
-	'every one of the connections has its account');
+	'every connection has an account');
 $_->finish foreach @all;
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1;
 		}),
-	'no session is left afterwards');
+	'no session is left after all have disconnected');
 
 no_violations($observer);
 unlike(
 	server_log($node, $offset),
 	qr/PANIC|TRAP:|terminated by signal/,
-	'no complaint in the log afterwards');
+	'the log has no crash with every connection in use');
 $node->stop;
 done_testing();

@@ -57,7 +57,7 @@ sub gain
 	foreach (sort keys %$expected)
 	{
 		is(exists $most{$_} ? $most{$_} : $gain->{$_},
-			$expected->{$_}, "$name: $_");
+			$expected->{$_}, "$name: $_ is correct");
 	}
 	$gain->{statement} = $rows[0];
 	($gain->{none}) = grep { !defined $_->{queryid} } @rows;
@@ -77,7 +77,7 @@ foreach my $tcp (0, 1)
 
 	# psycopg 3 ends each of its pipelines so
 	gain(
-		"Sync and Flush$over",
+		"Flush behind Sync$over",
 		{
 			requests => 20,
 			pipelined => 0,
@@ -99,7 +99,7 @@ foreach my $tcp (0, 1)
 
 	# long enough for the kernel to be asked
 	gain(
-		"Sync and Flush behind something longer$over",
+		"Flush behind Sync after a longer statement$over",
 		{ requests => 5, pipelined => 0, round_trips => 5 },
 		sub {
 			my ($client) = @_;
@@ -117,7 +117,7 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 
 	gain(
-		"Sync and Flush in the middle of a pipeline$over",
+		"Flush behind each Sync of a pipeline$over",
 		{ requests => 12, pipelined => 10, round_trips => 2 },
 		sub {
 			my ($client) = @_;
@@ -135,7 +135,7 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 
 	gain(
-		"part of a message$over",
+		"part of the next message sent with a request$over",
 		{ requests => 6, pipelined => 0, round_trips => 6 },
 		sub {
 			my ($client) = @_;
@@ -173,7 +173,7 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 
 	gain(
-		"COPY that fails, of a client that waits$over",
+		"COPY that fails, client waits for CopyInResponse$over",
 		{ requests => 4, pipelined => 0, round_trips => 6 },
 		sub {
 			my ($client) = @_;
@@ -217,7 +217,7 @@ gain(
 
 # asyncpg's fetchrow() and fetchval(), JDBC's setMaxRows()
 gain(
-	'one row of many',
+	'portal limited to one row',
 	{
 		requests => 23,
 		statements => 22,
@@ -239,7 +239,7 @@ gain(
 	});
 
 gain(
-	'one row of many, under one Sync',
+	'portals limited to one row, under one Sync',
 	{
 		requests => 1,
 		statements => 10,
@@ -314,7 +314,7 @@ foreach my $name (sort keys %portals)
 
 # the same where nobody keeps track of nesting
 gain(
-	'portals, without statements',
+	'portals with track_statements off',
 	{ requests => 8, statements => 6, transactions => 2 },
 	sub {
 		my ($client) = @_;
@@ -368,12 +368,12 @@ my $gain = gain(
 at_least(
 	$gain->{statement}{client_time},
 	$paused / 2,
-	'portal closed behind its statement: the pauses are its own');
+	'portal closed behind its statement: its waits include the pauses');
 
 # lib/pq, tokio-postgres, pgx: prepare, wait, execute
 $paused = 0;
 $gain = gain(
-	'prepared anew each time',
+	'statement prepared anew each time',
 	{
 		requests => 22,
 		statements => 12,
@@ -399,7 +399,7 @@ $gain = gain(
 at_least(
 	$gain->{statement}{client_time} + $gain->{statement}{network_time},
 	$paused / 2,
-	'prepared anew each time: the pauses are its own');
+	'statement prepared anew each time: its waits include the pauses');
 SKIP:
 {
 	skip 'no round trip from this kernel', 1 unless $gain->{network_time} > 0;
@@ -409,13 +409,13 @@ SKIP:
 		abs($gain->{statement}{repeat_network_time} /
 			  $gain->{statement}{network_time} - 18 / 20),
 		'<', 0.05,
-		'prepared anew each time: a repeat is two round trips');
+		'statement prepared anew each time: a repeat saves two round trips');
 }
 
 # An error while a statement is planned is no call, but about that statement.
 $paused = 0;
 $gain = gain(
-	'fails to be planned',
+	'statement that fails in planning',
 	{ requests => 5, statements => 0 },
 	sub {
 		my ($client) = @_;
@@ -431,9 +431,9 @@ $gain = gain(
 at_least(
 	$gain->{statement}{client_time},
 	$paused / 2,
-	'fails to be planned: the pauses are its own');
+	'statement that fails in planning: its waits include the pauses');
 ok(defined $gain->{statement}{queryid},
-	'fails to be planned: the statement is known');
+	'statement that fails in planning: its queryid is known');
 
 # What runs before the statement does, while its parameter is bound, is not it.
 $observer->run(
@@ -441,7 +441,7 @@ $observer->run(
 	  'BEGIN PERFORM FROM generate_series(1, 3); SET LOCAL work_mem = 1024; RETURN n < 10; END'},
 	'CREATE DOMAIN small AS int CHECK (is_small(VALUE))');
 $gain = gain(
-	'a domain with a CHECK that runs queries',
+	'domain with a CHECK that runs queries',
 	{ requests => 2, statements => 2, calls => 2, rows => 14 },
 	sub {
 		my ($client) = @_;
@@ -454,9 +454,9 @@ $gain = gain(
 		}
 	});
 is($gain->{known}, 1,
-	'a domain with a CHECK that runs queries: there is no other statement');
+	'domain with a CHECK that runs queries: no other statement is listed');
 is($gain->{none}, undef,
-	'a domain with a CHECK that runs queries: and none without a name');
+	'domain with a CHECK that runs queries: none is without queryid');
 
 # What a commit runs belongs to the statement whose Sync that is; where the
 # statement has been answered before, to none.
@@ -505,10 +505,10 @@ foreach my $answered (0, 1)
 	at_least(
 		$gain->{statement}{client_time},
 		$paused / 2,
-		"$name: the pauses are the statement's");
+		"$name: the statement's waits include the pauses");
 	is(($gain->{none}{calls} // 0) + ($gain->{none}{rows} // 0),
-		0, "$name: nothing was run by nobody");
-	is($gain->{known}, 1, "$name: there is no other statement");
+		0, "$name: no call or row is without queryid");
+	is($gain->{known}, 1, "$name: no other statement is listed");
 }
 
 $gain = gain(
@@ -522,7 +522,8 @@ $gain = gain(
 			execute(''), sync());
 		$client->responses;
 	});
-is($gain->{none}, undef, 'cursor WITH HOLD under Sync: no rows of nobody');
+is($gain->{none}, undef,
+	'cursor WITH HOLD under Sync: no row is without queryid');
 
 # ---------------------------------------------------------------------------
 # Loops of many different statements
@@ -534,7 +535,7 @@ foreach my $different (17, 31, 200)
 	my $rounds = 3;
 
 	gain(
-		"a loop of $different statements",
+		"loop of $different statements",
 		{ requests => $different * $rounds + 2 },
 		sub {
 			my ($client) = @_;
@@ -549,7 +550,7 @@ foreach my $different (17, 31, 200)
 			"SELECT count(*) FROM pgnetlat_statements WHERE calls = $rounds AND repeats = $repeats"
 		),
 		$different,
-		"a loop of $different statements: repeats of each, or of none");
+		"loop of $different statements: all or none have repeats");
 }
 
 # ---------------------------------------------------------------------------
@@ -563,7 +564,7 @@ foreach my $tcp (0, 1)
 	$paused = 0;
 	my @in_progress;
 	$gain = gain(
-		"COPY of a client that waits to be asked$over",
+		"COPY, client waits for CopyInResponse$over",
 		{
 			requests => 4,
 			statements => 4,
@@ -596,23 +597,23 @@ foreach my $tcp (0, 1)
 	at_least(
 		$gain->{recv_time} + $gain->{network_time},
 		$paused / 2,
-		"COPY$over: its first wait is known to the end");
+		"COPY$over: the first wait counts to its end");
 	cmp_ok(
 		$gain->{exec_time}, '<',
 		$paused / 2,
-		"COPY$over: its first wait is not execution");
+		"COPY$over: the first wait is not execution");
 	at_least(
 		$gain->{statement}{recv_time},
 		$paused - 5,
-		"COPY$over: also by statement");
+		"COPY$over: the statement has the first wait");
 	is( scalar(
 			grep { $_->{state} eq 'receiving' and $_->{pending_time} == 0 }
 			  @in_progress),
 		8,
-		"COPY$over: shown while it lasts");
+		"COPY$over: the first wait is seen while it lasts");
 
 	gain(
-		"COPY of a client that does not$over",
+		"COPY, client sends data at once$over",
 		{
 			requests => 4,
 			statements => 4,
@@ -692,7 +693,7 @@ SKIP:
 	at_least(
 		$gain->{recv_time},
 		$paused / 2,
-		'COPY while timers go off: its first wait is known to the end');
+		'COPY while timers go off: the first wait counts to its end');
 }
 
 # The server may have something to say before it reads, which must not wait for
@@ -718,7 +719,7 @@ foreach my $table ('shown', 'refused')
 	$client->until('Z');
 	my $account = $observer->settled($client);
 	is($account->{round_trips},
-		1, "COPY to $table: data was asked for, but no answer waited for");
+		1, "COPY to $table: no answer to CopyInResponse was waited for");
 	$client->finish;
 }
 
@@ -731,7 +732,7 @@ foreach my $how ('terminated', 'gone')
 	$client->put(query('COPY items (id) FROM STDIN'));
 	$client->until('G');
 	ok($observer->await($client->pid, sub { $_->{state} eq 'receiving' }),
-		"COPY, $how: waits");
+		"COPY, client $how: the session is receiving");
 	if ($how eq 'terminated')
 	{
 		$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')');
@@ -742,11 +743,12 @@ foreach my $how ('terminated', 'gone')
 		$client->vanish;
 	}
 	my $sum = $observer->ended("copy $how");
-	is($sum->{requests}, 1, "COPY, $how: one request");
+	is($sum->{requests}, 1, "COPY, client $how: one request is counted");
 	is( $sum->{round_trips},
 		$how eq 'gone' ? 2 : 1,
-		"COPY, $how: of as many round trips as the client has answered");
-	is($sum->{transactions}, 1, "COPY, $how: one transaction");
+		"COPY, client $how: round trips are those the client answered");
+	is($sum->{transactions}, 1,
+		"COPY, client $how: one transaction is counted");
 }
 
 # ---------------------------------------------------------------------------
@@ -765,7 +767,7 @@ foreach my $how ('leaves', 'vanishes', 'is terminated')
 	$observer->run('SELECT pg_terminate_backend(' . $client->pid . ')')
 	  if $how eq 'is terminated';
 	is($observer->ended("client $how")->{transactions},
-		2, "a client that $how in a transaction");
+		2, "the transaction of a client that $how is counted");
 }
 
 no_violations($observer);

@@ -48,17 +48,19 @@ foreach my $tcp (0, 1)
 	ok( $observer->await(
 			$client->pid,
 			sub { $_->{exec_time} >= $before->{exec_time} + 200 }),
-		"cancel request over $over: there is something to cancel");
+		"cancel request over $over: a statement is executing");
 	$client->cancel;
 	like((grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{C},
-		qr/^57014$/, "cancel request over $over: it is cancelled");
+		qr/^57014$/, "cancel request over $over: the statement is cancelled");
 	$account = delta($before, $observer->settled($client));
-	is($account->{requests}, 1, "cancel request over $over: one exchange");
+	is($account->{requests}, 1,
+		"cancel request over $over: one exchange is counted");
 	is($account->{transactions},
-		1, "cancel request over $over: one transaction");
-	is($account->{statements}, 0, "cancel request over $over: none complete");
+		1, "cancel request over $over: one transaction is counted");
+	is($account->{statements}, 0,
+		"cancel request over $over: no complete statement is counted");
 	at_least($account->{exec_time}, 200,
-		"cancel request over $over: it was executing");
+		"cancel request over $over: its statement has execution time");
 
 	# one more, with a key that is wrong: the server only logs that
 	my $offset = log_size($node);
@@ -68,9 +70,9 @@ foreach my $tcp (0, 1)
 			sub {
 				server_log($node, $offset) =~ /wrong key in cancel request/;
 			}),
-		"cancel request over $over: a wrong key");
+		"cancel request over $over: the server logs a wrong key");
 	is(connections(), $known,
-		"cancel request over $over: no session, no connection, no failure");
+		"cancel request over $over: no session or connection is counted");
 	$client->finish;
 }
 
@@ -89,17 +91,21 @@ for (1 .. 5)
 {
 	$listened += pause(500);
 	$other->run('NOTIFY here');
-	is($client->read_message->{type}, 'A', 'LISTEN: a notification');
+	is($client->read_message->{type}, 'A',
+		'LISTEN: the client gets a notification');
 	$client->run('SELECT pg_sleep(0.3)');
 }
 my $gain = delta($before, $observer->settled($client));
-is($gain->{requests}, 5, 'LISTEN: a request for each');
-is($gain->{round_trips}, 5, 'LISTEN: a round trip for each');
-at_least($gain->{idle_time}, $listened, 'LISTEN: it was idle until then');
+is($gain->{requests}, 5,
+	'LISTEN: one request for each notification is counted');
+is($gain->{round_trips}, 5,
+	'LISTEN: one round trip for each notification is counted');
+at_least($gain->{idle_time}, $listened,
+	'LISTEN: waiting for a notification is idle time');
 at_most_beside(
 	$gain->{client_time} + $gain->{network_time},
 	$listened + 1500,
-	$gain, 'LISTEN: no client time');
+	$gain, 'LISTEN: waiting for a notification is not client time');
 SKIP:
 {
 	my $now = $observer->value(
@@ -112,7 +118,7 @@ SKIP:
 		$now =~ tr/.//,
 		'<',
 		$now =~ tr/#!+//,
-		'LISTEN: in pgnetlat_now it is not bound by its client');
+		'LISTEN: pgnetlat_now does not show the client as the bottleneck');
 }
 
 # what comes in a transaction waits for its end, and divides nothing
@@ -124,7 +130,7 @@ $client->run('COMMIT');
 $client->run('SELECT 1');
 $gain = delta($before, $observer->settled($client));
 at_least($gain->{client_time}, $listened,
-	'LISTEN: in a transaction its client is waited for');
+	'LISTEN: waiting in a transaction is client time');
 $client->finish;
 
 # ---------------------------------------------------------------------------
@@ -147,7 +153,7 @@ my $sum = $observer->ended('large_object');
 is($sum->{requests}, 19, 'large object: each call is a request');
 is($sum->{statements}, 19, 'large object: each call is a statement');
 is($sum->{round_trips}, 19, 'large object: each call is a round trip');
-is($sum->{transactions}, 1, 'large object: all in one transaction');
+is($sum->{transactions}, 1, 'large object: all calls are one transaction');
 
 # ---------------------------------------------------------------------------
 # Versions of the protocol
@@ -167,18 +173,19 @@ foreach my $minor (0, 2, 9)
 	if ($minor > $newest)
 	{
 		is($speaker->negotiated & 0xFFFF,
-			$newest, "$name: the server goes down to 3.$newest");
+			$newest, "$name: the server negotiates 3.$newest");
 	}
 	else
 	{
-		is($speaker->negotiated, undef, "$name: the server speaks it");
+		is($speaker->negotiated, undef,
+			"$name: the server accepts the version");
 	}
 	is( length $speaker->secret,
 		$newest == 2 && $minor >= 2 ? 32 : 4,
-		"$name: length of the key");
+		"$name: the cancel key has the length of that version");
 	$speaker->run(('SELECT 1') x 5);
 	$gain = delta($account, $observer->settled($speaker));
-	is($gain->{requests}, 5, "$name: requests");
+	is($gain->{requests}, 5, "$name: every request is counted");
 	is( $gain->{bytes_sent},
 		$speaker->received - $received,
 		"$name: every byte is counted");
@@ -186,10 +193,10 @@ foreach my $minor (0, 2, 9)
 	$observer->await($speaker->pid, sub { $_->{state} eq 'executing' });
 	$speaker->cancel;
 	ok((grep { $_->{type} eq 'E' } $speaker->until('Z')),
-		"$name: the key cancels");
+		"$name: the key cancels a statement");
 	is( $observer->settled($speaker)->{requests},
 		6 + $account->{requests},
-		"$name: what was cancelled is counted");
+		"$name: the cancelled request is counted");
 	$speaker->finish;
 }
 
@@ -226,9 +233,10 @@ SKIP:
 				$transport = $out // '';
 				return $code == 0;
 			});
-		like($transport, qr/^tls$/m, "TLS, $negotiation: transport");
+		like($transport, qr/^tls$/m,
+			"TLS, $negotiation: the session's transport is tls");
 		is($observer->ended($negotiation)->{requests},
-			4, "TLS, $negotiation: requests");
+			4, "TLS, $negotiation: every request is counted");
 	}
 }
 

@@ -49,7 +49,7 @@ sub gain
 		$before->{requests} + $expected->{requests});
 	my $gain = delta($before, $after);
 
-	is($gain->{$_}, $expected->{$_}, "$name: $_")
+	is($gain->{$_}, $expected->{$_}, "$name: $_ is correct")
 	  foreach sort keys %$expected;
 	is( $gain->{bytes_sent},
 		$client->received - $received,
@@ -159,7 +159,8 @@ my $hasty = PgNetlat::Client->connect($node, early => query('SELECT 1'));
 $hasty->responses;
 $hasty->run('SELECT 1');
 is($observer->settled($hasty)->{requests},
-	$hasty->responded, 'request right behind the startup message');
+	$hasty->responded,
+	'a request right behind the startup message is counted');
 $hasty->finish;
 
 gain(
@@ -174,7 +175,7 @@ gain(
 	sub { $_[0]->run('SELECT 1; SELECT 2; SELECT 3') });
 
 gain(
-	'nothing in a message',
+	'empty query',
 	{ requests => 1, statements => 0, round_trips => 1 },
 	sub { $_[0]->run('') });
 
@@ -333,10 +334,12 @@ $gain = gain(
 			$client->put(
 				function_call($observer->oid('int4pl(int,int)'), '1', '2'));
 			my ($result) = grep { $_->{type} eq 'V' } $client->until('Z');
-			is($result->{body}, pack('N/a*', '3'), 'function was called');
+			is($result->{body}, pack('N/a*', '3'),
+				'function call: the result is right');
 		}
 	});
-at_least($gain->{exec_time}, 300, 'function call: is execution');
+at_least($gain->{exec_time}, 300,
+	'function call: the time of the function is execution');
 
 # ---------------------------------------------------------------------------
 # Waits
@@ -354,12 +357,13 @@ $gain = gain(
 		$client->run('SELECT 1');
 	});
 at_least($gain->{client_time}, $paused,
-	'pause between statements: client time');
-is($gain->{network_time}, 0, 'there is no network on a Unix socket');
+	'pause between statements: the pause is client time');
+is($gain->{network_time}, 0,
+	'pause between statements: no network time on a Unix-domain socket');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'pause between statements: not execution');
+	'pause between statements: the pause is not execution');
 is($gain->{in_xact_wait_time},
-	0, 'pause between statements: not in a transaction');
+	0, 'pause between statements: the pause is not in a transaction');
 
 $gain = gain(
 	'pause between statements over TCP',
@@ -372,7 +376,7 @@ $gain = gain(
 	},
 	tcp => 1);
 at_least(waited($gain), $paused,
-	'pause between statements over TCP: is a wait');
+	'pause between statements over TCP: the pause is a wait');
 
 $gain = gain(
 	'pause in a transaction',
@@ -384,7 +388,7 @@ $gain = gain(
 		$client->run('SELECT 1', 'COMMIT');
 	});
 at_least($gain->{in_xact_wait_time},
-	$paused, 'pause in a transaction: in_xact_wait_time');
+	$paused, 'pause in a transaction: in_xact_wait_time has the pause');
 
 $gain = gain(
 	'pause in an aborted transaction',
@@ -397,7 +401,8 @@ $gain = gain(
 		$client->run('ROLLBACK');
 	});
 at_least($gain->{in_xact_wait_time},
-	$paused, 'pause in an aborted transaction: in_xact_wait_time');
+	$paused,
+	'pause in an aborted transaction: in_xact_wait_time has the pause');
 
 $gain = gain(
 	'half a message',
@@ -412,9 +417,10 @@ $gain = gain(
 		$client->put(substr($message, 12));
 		$client->responses;
 	});
-at_least($gain->{client_time}, $paused, 'half a message: client time');
+at_least($gain->{client_time}, $paused,
+	'half a message: the pause is client time');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'half a message: not execution');
+	'half a message: the pause is not execution');
 
 $gain = gain(
 	'message type without its length',
@@ -429,9 +435,9 @@ $gain = gain(
 		$client->responses;
 	});
 at_least(waited($gain), $paused,
-	'message type without its length: client time');
+	'message type without its length: the pause is a wait');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'message type without its length: not execution');
+	'message type without its length: the pause is not execution');
 
 # Core calls this active.
 my ($in_core, $in_progress);
@@ -455,11 +461,11 @@ $gain = gain(
 is($in_core, 'active', 'Flush without Sync: core does not see the wait');
 ok($in_progress, 'Flush without Sync: the wait is seen while it lasts');
 at_least($gain->{in_xact_wait_time},
-	$paused, 'Flush without Sync: is a wait in a transaction');
+	$paused, 'Flush without Sync: the pause is a wait in a transaction');
 cmp_ok(
 	$gain->{exec_time}, '<',
 	$paused * 0.8,
-	'Flush without Sync: is not execution');
+	'Flush without Sync: the pause is not execution');
 
 $gain = gain(
 	'Sync alone after Flush',
@@ -493,7 +499,7 @@ gain(
 		{
 			is( $client->error_of('SELECT 1/0'),
 				'division by zero',
-				'an error');
+				'errors: the server reports division by zero');
 			$client->run('SELECT 1');
 		}
 	});
@@ -515,7 +521,8 @@ gain(
 				parse('', $sql),
 				bind_('', '', $value),
 				execute(''), sync());
-			ok((grep { $_->{type} eq 'E' } $client->until('Z')), 'an error');
+			ok((grep { $_->{type} eq 'E' } $client->until('Z')),
+				'errors in the extended protocol: the server reports each');
 		}
 	});
 
@@ -549,9 +556,9 @@ $gain = gain(
 
 # The exchange goes on until Sync, for which a round trip is waited.
 at_least(waited($gain) + $gain->{recv_time},
-	$paused, 'error, and Sync much later: the pause is the client');
+	$paused, 'error, and Sync much later: the pause is waiting or receiving');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'error, and Sync much later: is not execution');
+	'error, and Sync much later: the pause is not execution');
 
 # Drivers that prepare with Flush send Sync only after the error.  On a Unix-domain
 # socket it is not seen where it comes while the transaction is still being aborted.
@@ -581,7 +588,7 @@ foreach my $tcp (0, 1)
 
 	# a Flush that is read before a request
 	gain(
-		"Flush and a request, $over",
+		"request behind Flush, $over",
 		{ requests => 20, pipelined => 0, round_trips => 20 },
 		sub {
 			my ($client) = @_;
@@ -619,7 +626,7 @@ foreach my $tcp (0, 1)
 		},
 		tcp => $tcp);
 	at_most_beside($closed->{exec_time}, 200, $closed,
-		"Close behind Sync, $over: its pauses are the client's");
+		"Close behind Sync, $over: the pauses are not execution");
 
 	gain(
 		"Close and Flush, $over",
@@ -636,7 +643,7 @@ foreach my $tcp (0, 1)
 
 	# COPY from a client that is so close that it answers before flush() returns
 	gain(
-		"COPY, $over",
+		"COPY without data, $over",
 		{ requests => 50, round_trips => 100, statements => 50 },
 		sub {
 			my ($client) = @_;
@@ -682,13 +689,13 @@ $gain = gain(
 		$client->until('N');
 		my $seen =
 		  $observer->await($client->pid, sub { $_->{state} eq 'executing' });
-		ok($seen, 'after a notice the session is executing');
+		ok($seen, 'notice, then long execution: the session is executing');
 		$client->responses;
 	});
 at_least($gain->{exec_time}, 500,
-	'notice, then long execution: is execution');
+	'notice, then long execution: all of it is execution');
 at_most_beside(waited($gain), 500, $gain,
-	'notice, then long execution: is not a wait');
+	'notice, then long execution: none of it is a wait');
 
 # Debug messages come from everywhere, also from between requests.
 gain(
@@ -744,7 +751,8 @@ $gain = gain(
 			q{SELECT repeat('x', 20000), pg_sleep(0.1) FROM generate_series(1, 5)}
 		);
 	});
-at_least($gain->{exec_time}, 500, 'rows that come slowly: is execution');
+at_least($gain->{exec_time}, 500,
+	'rows that come slowly: computing them is execution');
 
 no_violations($observer);
 $node->stop;
