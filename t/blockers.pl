@@ -136,8 +136,8 @@ sub queryid_of
 		'SELECT query_id FROM pg_stat_activity WHERE pid = ' . $client->pid);
 }
 
-# --------------------------------------------------------------------------- A
-# holder that thinks, and two sessions that wait for it, one behind the other
+# ---------------------------------------------------------------------------
+# A holder that thinks, and two sessions that wait for it, one behind the other
 # ---------------------------------------------------------------------------
 
 my $holder = client('thinks', tcp => 1);
@@ -148,11 +148,11 @@ $observer->await($holder->pid,
 pause(100);
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 blocked($victim[1], 'UPDATE t SET v = 3 WHERE i = 1');
-is(root_of($_), $holder->pid, 'thinks: each victim waits for it')
+is(root_of($_), $holder->pid, 'thinks: each victim waits for the holder')
   foreach @victim;
 pause(1000);
 my $row = blocker('thinks');
-is($row->{rows}, 1, 'thinks: one row');
+is($row->{rows}, 1, 'thinks: pgnetlat_blockers has one row');
 is($row->{blocked_sessions}, 2, 'thinks: two sessions wait');
 cmp_ok(
 	$row->{blocked_time}, '>=',
@@ -163,13 +163,17 @@ cmp_ok(
 	at_most_waited($row, @victim),
 	'thinks: blocked_time is not too long');
 is($row->{blocked_by_client_time} + $row->{blocked_by_other_time},
-	$row->{blocked_time}, 'thinks: all of it is client or other time');
-is($row->{blocked_by_other_time}, 0, 'thinks: none of it is other time');
+	$row->{blocked_time},
+	'thinks: blocked_time is client time and other time');
+is($row->{blocked_by_other_time}, 0, 'thinks: no blocked_time is other time');
 ($row) = $observer->blockers("application_name = 'thinks'");
-is($row->{usename}, 'postgres', 'thinks: role');
-is($row->{client_addr}, '127.0.0.1', 'thinks: address');
-is($row->{backend_type}, 'client backend', 'thinks: type of process');
-is($row->{queryid}, queryid_of($holder), 'thinks: query identifier');
+is($row->{usename}, 'postgres', "thinks: the row has the holder's role");
+is($row->{client_addr}, '127.0.0.1',
+	"thinks: the row has the holder's address");
+is($row->{backend_type}, 'client backend',
+	"thinks: the row has the holder's type of process");
+is($row->{queryid}, queryid_of($holder),
+	"thinks: the row has the holder's query identifier");
 
 my $account = $observer->account($victim[0]->pid);
 cmp_ok(
@@ -231,25 +235,25 @@ pause(300 + AGE);
 my $first = blocker('goes on');
 $holder->run('SELECT 2 + 2 AS next');
 ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
-	'goes on: a row for each statement');
+	'goes on: each statement of the holder has a row');
 pause(300 + AGE);
 my ($next) = $observer->blockers(
 	"application_name = 'goes on' AND queryid = " . queryid_of($holder));
 is($next->{blocked_sessions},
 	1, 'goes on: the victim counts for the later statement');
 cmp_ok($next->{blocked_time}, '>=', 300 - 1,
-	'goes on: its time is booked on the later statement');
+	'goes on: later time is booked on the later statement');
 $holder->run('ROLLBACK');
 released($victim[0]);
 $row = blocker('goes on');
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	$first->{blocked_time},
-	'goes on: earlier time stays');
+	'goes on: earlier time stays booked');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	at_most_waited($row, $victim[0]),
-	'nothing counts twice');
+	'goes on: blocked_time is not too long');
 
 # ---------------------------------------------------------------------------
 # Holders that execute, send or receive
@@ -270,30 +274,32 @@ foreach my $name (sort keys %by)
 	  or die "it is not $state";
 	pause(100);
 	blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
-	is(root_of($victim[0]), $holder->pid, "$name: it waits for that one");
+	is(root_of($victim[0]), $holder->pid,
+		"$name: the victim waits for the holder");
 	pause(500);
 	my $reading = blocker($name);
 	cmp_ok(
 		$reading->{blocked_time},
 		'>=', at_least_waited($reading, $victim[0]),
-		'so long');
+		"$name: blocked_time is not too short");
 	cmp_ok(
 		$reading->{blocked_time},
 		'<=', at_most_waited($reading, $victim[0]),
-		'no longer');
+		"$name: blocked_time is not too long");
 	ok( $observer->poll(
 			sub {
 				$row = blocker($name);
 				$row->{"blocked_by_${part}_time"} >=
 				  $reading->{blocked_time} * 0.96;
 			}),
-		"because it $name");
+		"$name: nearly all blocked_time is ${part} time");
 	cmp_ok(
 		$row->{"blocked_by_${part}_time"} + $row->{blocked_by_other_time},
 		'>=',
 		$row->{blocked_time} * 0.96,
-		'and does nothing else') or note(explain($row));
-	is($row->{rows}, 1, 'in one statement');
+		"$name: the rest of blocked_time is other time"
+	) or note(explain($row));
+	is($row->{rows}, 1, "$name: pgnetlat_blockers has one row");
 
 	# it ends while others wait for it
 	$observer->run('SELECT pg_terminate_backend(' . $holder->pid . ')');
@@ -302,17 +308,17 @@ foreach my $name (sort keys %by)
 	$observer->ended($name);
 	$row = blocker($name);
 	is($row->{blocked_sessions},
-		0, 'a holder that has ended: no session waits for it');
+		0, "$name, holder has ended: no session waits for it");
 	cmp_ok(
 		$row->{blocked_time}, '>=',
 		$reading->{blocked_time},
-		'a holder that has ended: blocked_time is not too short');
+		"$name, holder has ended: blocked_time is not too short");
 	cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
-		'and no more');
+		"$name, holder has ended: blocked_time is not too long");
 }
 
-# --------------------------------------------------------------------------- A
-# chain of three sessions, with locks on a relation and on a row; when its first
+# ---------------------------------------------------------------------------
+# A chain of three sessions, with locks on a relation and on a row; when its first
 # one ends, the second one is the holder
 # ---------------------------------------------------------------------------
 
@@ -331,16 +337,16 @@ pause(300 + AGE);
 $row = blocker('top');
 is($row->{blocked_sessions}, 2, 'a chain: both wait for the root');
 cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom),
-	'at least');
+	'a chain: blocked_time of the root is not too short');
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $middle, $bottom),
-	'at most');
+	'a chain: blocked_time of the root is not too long');
 is(blocker('middle'), undef, 'a chain: a waiting session is not a holder');
 
 my $handed_over = now();
 $top->run('COMMIT');
 released($middle);
 is(root_of($bottom), $middle->pid,
-	'a chain: then the last one waits for the next one');
+	'a chain: the last session then waits for the middle one');
 $top->{done_at} = $bottom->{done_at} = now();
 pause(300 + AGE);
 my $top_row = blocker('top');
@@ -348,16 +354,17 @@ cmp_ok(
 	$top_row->{blocked_time},
 	'<=',
 	at_most_waited($top_row, $middle, $bottom),
-	'a chain: nothing more is booked on the first one');
+	'a chain: no later time is booked on the first session');
 is($top_row->{blocked_sessions},
-	0, 'a chain: no session waits for the first one');
+	0, 'a chain: no session waits for the first session any more');
 delete $bottom->{done_at};
 $row = blocker('middle');
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$row->{read_to} - $handed_over + TICK,
-	'a chain: only later time is booked on the next one');
-cmp_ok($row->{blocked_time}, '>=', 300 - 1, 'a chain: and all of that');
+	'a chain: only later time is booked on the middle session');
+cmp_ok($row->{blocked_time}, '>=', 300 - 1,
+	'a chain: all later time is booked on the middle session');
 $middle->run('COMMIT');
 released($bottom);
 $row = blocker('middle');
@@ -365,7 +372,7 @@ cmp_ok(
 	$row->{blocked_time} + $top_row->{blocked_time},
 	'<=',
 	at_most_waited($row, $middle, $bottom),
-	'nothing counts twice');
+	'a chain: no time is booked on both holders');
 
 # ---------------------------------------------------------------------------
 # A lock that outlives transactions
@@ -383,11 +390,11 @@ ok( $observer->poll(
 			$row->{read_from} - $victim[0]->{waits_since} <=
 			  $row->{blocked_time} + AGE;
 		}),
-	'advisory: what passed between two transactions is booked, too');
+	'advisory: time between two transactions is booked, too');
 cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
-	'and no more');
+	'advisory: blocked_time is not too long');
 cmp_ok($row->{blocked_by_client_time},
-	'>=', 300 * 0.96, 'advisory: being idle is client time');
+	'>=', 300 * 0.96, 'advisory: idle time of the holder is client time');
 $holder->run('SELECT pg_advisory_unlock(1)');
 released($victim[0]);
 $victim[0]->run('SELECT pg_advisory_unlock_shared(1)');
@@ -422,15 +429,19 @@ $holder->run(
 	q{PREPARE TRANSACTION 'held'});
 blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 3');
 ok( $row = row_of_type('prepared transaction'),
-	'a prepared transaction holds it up');
-is($row->{usename}, 'postgres', 'whose it was');
-is($row->{datname}, 'postgres', 'and where');
-is($row->{queryid}, undef, 'it has no statement');
+	'prepared transaction: pgnetlat_blockers has a row');
+is($row->{usename}, 'postgres', 'prepared transaction: the row has its role');
+is($row->{datname}, 'postgres',
+	'prepared transaction: the row has its database');
+is($row->{queryid}, undef,
+	'prepared transaction: the row has no query identifier');
 cmp_ok($row->{blocked_time}, '<=',
 	$row->{read_to} - $victim[0]->{asked_at} + TICK,
-	'no longer');
-is($row->{blocked_by_other_time}, $row->{blocked_time}, 'and does nothing');
-is($observer->account($victim[0]->pid)->{blocked_by}, 0, 'it has no process');
+	'prepared transaction: blocked_time is not too long');
+is($row->{blocked_by_other_time}, $row->{blocked_time},
+	'prepared transaction: all blocked_time is other time');
+is($observer->account($victim[0]->pid)->{blocked_by}, 0,
+	'prepared transaction: blocked_by is 0');
 $observer->run(q{COMMIT PREPARED 'held'});
 released($victim[0]);
 
@@ -451,16 +462,17 @@ ok( $observer->poll(
 				q{SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'dead'::regclass}
 			);
 		}),
-	'autovacuum is at work');
+	'autovacuum: it works on the table');
 $victim[0]->run(q{SET deadlock_timeout = '1h'});
 blocked($victim[0], 'BEGIN; LOCK TABLE dead; COMMIT');
-ok($row = row_of_type('autovacuum worker'), 'and holds somebody up');
-is($row->{datname}, 'postgres', 'there');
-is($row->{usename}, undef, 'with no role');
-is($row->{application_name}, '', 'and no client');
+ok($row = row_of_type('autovacuum worker'),
+	'autovacuum: pgnetlat_blockers has a row');
+is($row->{datname}, 'postgres', 'autovacuum: the row has the database');
+is($row->{usename}, undef, 'autovacuum: the row has no role');
+is($row->{application_name}, '', 'autovacuum: the row has no application');
 cmp_ok($row->{blocked_time}, '<=',
 	$row->{read_to} - $victim[0]->{asked_at} + TICK,
-	'no longer');
+	'autovacuum: blocked_time is not too long');
 $observer->run(
 	'ALTER SYSTEM SET autovacuum = off',
 	'SELECT pg_reload_conf()',
@@ -483,7 +495,7 @@ EOS
 	local $ENV{PGAPPNAME} = 'contended';
 	$node->command_ok(
 		[ 'pgbench', '-n', '-c', 6, '-t', 100, '-f', $script, 'postgres' ],
-		'contended: clients that update the same row');
+		'contention: pgbench updates one row');
 }
 my $group = $observer->ended('contended', 6);
 pause(AGE);
@@ -496,12 +508,12 @@ cmp_ok(
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$group->{exec_lock_time} * 1.2,
-	'contention: no more than the waits is booked');
+	'contention: not more than the waits is booked');
 cmp_ok(
 	$row->{blocked_by_exec_time},
 	'>=',
 	$row->{blocked_time} * 0.6,
-	'contention: most of the time the holder executes');
+	'contention: most of the time is execution of a holder');
 
 # ---------------------------------------------------------------------------
 # A reset
@@ -513,7 +525,7 @@ blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
 root_of($victim[0]);
 pause(500 + AGE);
 cmp_ok($observer->account($holder->pid)->{blocking_time},
-	'>=', 500 - 1, 'reset: before it');
+	'>=', 500 - 1, 'before the reset: the holder has blocking_time');
 my $reset = now();
 $observer->run('SELECT pgnetlat_reset_session(' . $_->pid . ')')
   foreach $holder, $victim[0];
@@ -544,14 +556,14 @@ foreach my $wait (0, 300)
 		'reset of all: the holder has a row again');
 	is($row->{blocked_sessions}, 1, 'reset of all: one session waits');
 	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + TICK,
-		'from zero');
+		'reset of all: blocked_time starts from zero');
 	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - AGE,
-		'and goes on');
+		'reset of all: blocked_time grows');
 	cmp_ok(
 		$row->{blocked_by_client_time},
 		'>=',
 		$row->{blocked_time} - TICK,
-		'reset of all: the time is client time') or diag(explain($row));
+		'reset of all: blocked_time is client time') or diag(explain($row));
 }
 cmp_ok(
 	$observer->account($holder->pid)->{blocking_time},
@@ -559,7 +571,7 @@ cmp_ok(
 	now() - $reset + TICK,
 	'reset of all: the holder\'s blocking_time starts from zero');
 is($observer->value('SELECT count(*) FROM pgnetlat_blockers'),
-	1, 'reset of all: no other row');
+	1, 'reset of all: pgnetlat_blockers has no other row');
 $holder->run('COMMIT');
 released($victim[0]);
 

@@ -84,11 +84,11 @@ my $read_at = now();
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	sum0(map { $read_at - $_->{asked_at} } @victims),
-	'each wait counts once');
+	'a wait with a deadlock check counts once');
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	VICTIMS * DEADLOCK_TIMEOUT,
-	'the wait goes on after the check');
+	'the wait counts on after the deadlock check');
 $holder->run('COMMIT');
 $_->responses foreach @victims;
 $observer->run('SELECT pg_advisory_unlock_all()');

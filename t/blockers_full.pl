@@ -75,7 +75,8 @@ sub reading
 		$reading{rows}++;
 		$reading{blocked_time} += $row->{blocked_time};
 		next if defined $row->{backend_type};
-		is($row->{application_name}, '(evicted)', 'called so');
+		is($row->{application_name}, '(evicted)',
+			'the row of evicted holders has its name');
 		$reading{evicted_time} += $row->{blocked_time};
 	}
 	return \%reading;
@@ -96,7 +97,7 @@ is_deeply(
 		blocked_time => 0,
 		evicted_time => 0
 	},
-	'there are no holders at first');
+	'pgnetlat_blockers is empty at first');
 
 my $long = block(0);
 my @past;
@@ -125,19 +126,19 @@ foreach my $number (1 .. 2 * $max)
 		$reading->{blocked_time},
 		'>',
 		$previous->{blocked_time},
-		"holder $number: what was waited for it is there");
+		"holder $number: the wait is in the sum over all rows");
 	cmp_ok(
 		$reading->{evicted_time},
 		'>=',
 		$previous->{evicted_time},
-		'the sum over all rows does not fall');
+		"holder $number: the sum of evicted rows does not fall");
 	cmp_ok($reading->{blockers}, '<=', $max,
-		'there are no more rows than there is room for');
+		"holder $number: pgnetlat_blockers has at most max_blockers rows");
 	cmp_ok(
 		$reading->{blockers_evicted},
 		'>=',
 		$previous->{blockers_evicted},
-		'no evicted holder returns');
+		"holder $number: the number of evictions does not fall");
 	$previous = $reading;
 }
 
@@ -149,58 +150,64 @@ cmp_ok(
 	$reading->{blockers_evicted},
 	'>=',
 	$max + 1 + @past,
-	'some holders were evicted');
-cmp_ok($counted, '>=', $holders, 'evictions are counted');
-cmp_ok($counted, '<=', 2 * $holders, 'once');
+	'most holders were evicted');
+cmp_ok($counted, '>=', $holders,
+	'every holder is listed or counted as evicted');
+cmp_ok($counted, '<=', 2 * $holders,
+	'evicted holders are not counted again and again');
 SKIP:
 {
 	skip 'this machine is too slow: all waits were long', 1
 	  if $short < 2 * $max;
 	my @stays = $observer->blockers(q{application_name LIKE 'holder 10_'});
-	is(scalar @stays, scalar @past, 'those with the least waits are evicted');
+	is(scalar @stays, scalar @past,
+		'holders with longer waits are not evicted');
 }
 cmp_ok($reading->{evicted_time}, '>', 0,
-	'their waits are in the evicted row');
+	'the evicted row has waits');
 my ($row) = $observer->blockers(q{application_name = 'holder 0'});
 is($row->{blocked_sessions}, 1, 'a holder for which a session waits stays');
 my $read = now();
 cmp_ok(
 	$row->{blocked_time}, '<=',
 	$read - $long->{victim}->{asked_at},
-	'with all of its waits');
+	'blocked_time of the holder that stays is not too long');
 release($long);
 $waited_at_most += $long->{waited_at_most};
 cmp_ok(reading()->{blocked_time},
-	'<=', $waited_at_most, 'nothing counts twice in the sum');
+	'<=', $waited_at_most, 'the sum over all rows is not too long');
 
 # ---------------------------------------------------------------------------
 # All at once: nobody may go
 # ---------------------------------------------------------------------------
 
 $observer->run('SELECT pgnetlat_reset()');
-is(reading()->{blockers}, 0, 'there are no holders after a reset');
-is(reading()->{blockers_evicted}, 0, 'none went');
+is(reading()->{blockers}, 0, 'a reset empties pgnetlat_blockers');
+is(reading()->{blockers_evicted}, 0,
+	'a reset zeroes the number of evictions');
 
 my @pairs = map { block($_) } 1 .. $max + 2;
 pause(AGE);
 $reading = reading();
-is($reading->{blockers}, $max, 'more holders at once than there is room for');
+is($reading->{blockers}, $max,
+	'more holders than there is room for: the table is full');
 is($reading->{blockers_evicted},
-	0, 'none is evicted while sessions wait for all');
+	0, 'more holders than there is room for: none is evicted');
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	$max + 2, 'all waiting sessions are counted');
+	$max + 2,
+	'more holders than there is room for: all waiting sessions are counted');
 is( $observer->value(
 		q{SELECT blocked_sessions FROM pgnetlat_blockers WHERE backend_type IS NULL}
 	),
 	2,
-	'two of them in the evicted row');
+	'more holders than there is room for: two sessions count as evicted');
 pause(300 + AGE);
 cmp_ok(
 	reading()->{evicted_time},
 	'>=',
 	$reading->{evicted_time} + 2 * 300,
-	'they go on waiting');
-is(reading()->{blockers_evicted}, 0, 'still none is evicted');
+	'the evicted row grows while they wait');
+is(reading()->{blockers_evicted}, 0, 'none is evicted while they wait');
 
 # Holders without room get a row when others are evicted, but no part may exceed
 # the waits of its row.
@@ -218,11 +225,11 @@ is( $observer->value(
 		        blocked_by_recv_time + blocked_by_network_time + blocked_by_client_time}
 	),
 	0,
-	'no part exceeds its whole');
+	'no part exceeds blocked_time after holders got room');
 release($_) foreach @pairs;
 pause(AGE);
 is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	0, 'no session waits in the end');
+	0, 'no session waits after all locks were released');
 no_violations($observer);
 my $rows =
   $observer->value(
@@ -231,11 +238,11 @@ my $offset = log_size($node);
 $node->stop('fast');
 $node->start;
 unlike(server_log($node, $offset),
-	qr/ignoring/, 'all rows are good enough to be kept');
+	qr/ignoring/, 'the saved file is loaded after a restart');
 $observer = PgNetlat::Observer->connect($node);
 is( $observer->value(
 		'SELECT round(sum(blocked_time)::numeric, 3) FROM pgnetlat_blockers'),
 	$rows,
-	'and are');
+	'blocked_time is the same after a restart');
 $node->stop;
 done_testing();

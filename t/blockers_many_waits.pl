@@ -82,7 +82,7 @@ ok( $observer->poll(
 				q{SELECT blocked_sessions FROM pgnetlat_blockers
 				  WHERE application_name = 'holder' ORDER BY 1 DESC LIMIT 1}) == MANY;
 		}),
-	'many locks: the holder counts all of them');
+	"many locks: the holder's row has all waiting sessions");
 $holder->run('COMMIT');
 $_->responses foreach @victim;
 
@@ -100,7 +100,7 @@ foreach my $i (reverse 2 .. MANY)
 	  ->put(query('SELECT pg_advisory_xact_lock(' . ($i - 1) . ')'));
 }
 ok( all_wait_for(MANY - 1, $victim[0]->pid),
-	'a chain: all wait for the first session');
+	'long chain: all wait for the first session');
 $victim[0]->run('COMMIT');
 foreach my $victim (@victim[ 1 .. MANY - 1 ])
 {
@@ -125,7 +125,8 @@ foreach my $i (1 .. MANY)
 }
 $victim[ $_ - 1 ]->put(query("SELECT pg_advisory_xact_lock($_)"))
   foreach 1 .. MANY;
-ok(all_wait_for(MANY, 0), 'all wait for prepared transactions');
+ok(all_wait_for(MANY, 0),
+	'prepared transactions: each session waits for one');
 ok( $observer->poll(
 		sub {
 			$observer->value(
@@ -134,7 +135,7 @@ ok( $observer->poll(
 				    AND usename LIKE 'role_%'}
 			) == MANY;
 		}),
-	'each preparing role has a row');
+	'prepared transactions: each role has a row');
 $holder->run("COMMIT PREPARED 'prepared $_'") foreach 1 .. MANY;
 $_->responses foreach @victim;
 
@@ -149,7 +150,7 @@ my @reader = map { client("reader $_") } 1 .. READERS;
 $observer->run('CREATE TABLE t ()');
 $holder->run('BEGIN', 'TABLE t');
 $alter->put(query('ALTER TABLE t ADD COLUMN w int'));
-ok(all_wait(1), 'ALTER TABLE waits');
+ok(all_wait(1), 'ALTER TABLE: it waits');
 $_->put(query('TABLE t')) foreach @reader;
 ok(all_wait(READERS + 1), 'ALTER TABLE: the readers wait');
 ok( all_wait_for(READERS + 1, $holder->pid),
@@ -157,12 +158,12 @@ ok( all_wait_for(READERS + 1, $holder->pid),
 
 $other->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
 $victim[0]->put(query('SELECT pg_advisory_xact_lock(1)'));
-ok(all_wait(READERS + 2), 'another session waits for another lock');
+ok(all_wait(READERS + 2), 'other lock: one more session waits');
 my $since = now();
 my $cpu_time = $observer->value('SELECT sampler_cpu_time FROM pgnetlat_info');
-ok(all_wait_for(1, $other->pid), 'the other lock\'s holder is known');
+ok(all_wait_for(1, $other->pid), 'other lock: its holder is known');
 my $after = now() - $since;
-cmp_ok($after, '<', 10_000, 'soon');
+cmp_ok($after, '<', 10_000, 'other lock: its holder is known within 10 s');
 pause(3000);
 note(
 	sprintf

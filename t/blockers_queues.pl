@@ -174,10 +174,10 @@ foreach my $queue (1 .. QUEUES)
 				@edges = edges();
 				return wrong_edges(@edges) eq '';
 			}),
-		"queue $queue: all roots are known and right"
+		"queue $queue: every root is correct"
 	) or diag(wrong_edges(@edges), explain(\@edges));
 	cmp_ok(scalar(@edges), '>=', 5,
-		'at least one queue has waiting sessions');
+		"queue $queue: at least five sessions wait");
 	note(scalar(@edges) . ' sessions wait');
 	$observer->run(
 		q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -214,25 +214,26 @@ foreach my $client ($alter, @reader)
 	is( $observer->await($client->pid, sub { defined $_->{blocked_by} })
 		  ->{blocked_by},
 		$holder->pid,
-		'ALTER TABLE waits for the idle transaction');
+		'ALTER TABLE or reader behind it waits for the idle transaction');
 }
 pause(2000);
 my $waited = @reader * (now() - $since);
 my ($row) = $observer->blockers(q{blocked_time > 0});
 is($row->{application_name},
-	'idle', 'pgnetlat_blockers has the idle transaction');
+	'idle', 'ALTER TABLE: pgnetlat_blockers has the idle transaction');
 is( $row->{blocked_sessions},
 	1 + @reader,
-	'all waiting sessions are booked on it');
+	'ALTER TABLE: all waiting sessions count for the idle transaction');
 cmp_ok(
 	$row->{blocked_time}, '>=',
 	$waited * 0.8,
-	'all of the time is booked on it');
+	'ALTER TABLE: all blocked_time is booked on the idle transaction');
 cmp_ok(
 	$row->{blocked_by_client_time}, '>=',
-	$row->{blocked_time} * 0.95, 'as client time');
+	$row->{blocked_time} * 0.95,
+	'ALTER TABLE: nearly all blocked_time is client time');
 is(scalar($observer->blockers(q{blocked_time > 0})),
-	1, 'there is no other holder');
+	1, 'ALTER TABLE: pgnetlat_blockers has no other holder');
 $holder->run('COMMIT');
 $_->responses foreach $alter, @reader;
 

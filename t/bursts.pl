@@ -82,7 +82,7 @@ is( most(
 			}
 		}),
 	19,
-	'a loop: also with a slow client');
+	'a loop of a slow client: one repeat for each row');
 
 # all of them sent at once, so that they follow each other closely
 is( repeats(
@@ -92,7 +92,7 @@ is( repeats(
 			$client->responses(60);
 		}),
 	30,
-	'a loop that no rows account for');
+	'a loop that no rows account for: half of it repeats');
 
 # prepared anew each time
 is( most(
@@ -149,7 +149,7 @@ is( repeats(
 			}
 		}),
 	8,
-	'repeats within one request');
+	'within one request every execution but the first repeats');
 
 # ---------------------------------------------------------------------------
 # Requests of different users
@@ -165,16 +165,16 @@ is( repeats(
 			}
 		}),
 	0,
-	'requests of one statement each');
+	'single statements of many users do not repeat');
 is(repeats(100, sub { $client->run(@item) foreach 1 .. 100 }),
-	0, 'requests of three statements, as fast as possible');
+	0, 'sequences of three statements, sent without pause, do not repeat');
 is( repeats(
 		50,
 		sub {
 			$client->run($list, @item[ 1, 2 ]) foreach 1 .. 50;
 		}),
 	0,
-	'requests that begin with a list');
+	'requests that begin with a list do not repeat');
 is( repeats(
 		30,
 		sub {
@@ -186,7 +186,7 @@ is( repeats(
 			}
 		}),
 	0,
-	'a list, and the same statement much later');
+	'a statement much later than a list does not repeat');
 
 is( repeats(
 		9,
@@ -197,7 +197,7 @@ is( repeats(
 			pause(30), $client->run($item[0]) foreach 1 .. 5;
 		}),
 	0,
-	'a list, and a few common statements');
+	'a few common statements after a list do not repeat');
 
 # ---------------------------------------------------------------------------
 # In a transaction block

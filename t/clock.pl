@@ -59,7 +59,7 @@ my $client = PgNetlat::Client->connect($node);
 step_to(3_600_000);
 cmp_ok(
 	$observer->value('SELECT extract(epoch FROM clock_timestamp())') - time(),
-	'>', 3000, "the server's wall clock is the library's");
+	'>', 3000, "the server's wall clock can be stepped");
 step_to(0);
 
 # Is a step noticed while statements sleep?  Until it is, a part of that would be
@@ -76,22 +76,23 @@ sub step
 		'SELECT count(*) AS count, sum(exec_time) AS exec_time
 		 FROM (SELECT exec_time FROM pgnetlat_recent('
 		  . $client->pid . ') ORDER BY start DESC LIMIT 30) AS r');
-	is($recent->{count}, 30, "a step to $offset ms, $how: exchanges");
+	is($recent->{count}, 30,
+		"a step to $offset ms, $how: 30 exchanges are recorded");
 	at_least(
 		$recent->{exec_time},
 		30 * $asleep,
-		"a step to $offset ms, $how: they execute");
+		"a step to $offset ms, $how: exec_time is not too short");
 	return;
 }
 
 # Each exchange and each wait is shorter than the step, so that requests seem to
 # come from the future; it is noticed with the first of them.
-step($_, 2, 'a step that the session notices') foreach 8, 0;
+step($_, 2, 'noticed by the session') foreach 8, 0;
 
 # Here the exchanges are longer, and the waits so short that they do not seem
 # long after the step: only the sampler notices it.  (After a step back,
 # requests would seem to come before the wait, which the session notices.)
-step($_, 12, 'a step that only the sampler notices')
+step($_, 12, 'noticed by the sampler only')
   foreach 3, 6, 9, 12, 15, 18;
 
 no_violations($observer);

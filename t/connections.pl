@@ -89,8 +89,8 @@ sub connected
 	  PgNetlat::Client->connect($node, application_name => $name, %options);
 	my $cost = cost_of($name);
 
-	is($cost->{connections}, 1, "$name: one connection");
-	cmp_ok($cost->{connect_time}, '>', 0, "$name: it took time");
+	is($cost->{connections}, 1, "$name: one connection is counted");
+	cmp_ok($cost->{connect_time}, '>', 0, "$name: connect_time is not zero");
 	$client->finish;
 	return $cost;
 }
@@ -115,7 +115,7 @@ sub refused_encryption
 	my ($client) = @_;
 
 	$client->put(pack('N N', 8, 80877103));
-	return is($client->read_byte, 'N', 'there is no encryption');
+	return is($client->read_byte, 'N', 'the server refuses encryption');
 }
 
 # ---------------------------------------------------------------------------
@@ -123,8 +123,8 @@ sub refused_encryption
 # ---------------------------------------------------------------------------
 
 my $cost = connected('unix');
-is($cost->{connect_round_trips}, 1, 'a Unix-domain socket has no handshake');
-is($cost->{connect_tls_time}, 0, 'and no encryption');
+is($cost->{connect_round_trips}, 1, 'a Unix-domain socket: one round trip');
+is($cost->{connect_tls_time}, 0, 'a Unix-domain socket: no connect_tls_time');
 
 $cost = connected('tcp', tcp => 1, user => 'trusted');
 is($cost->{connect_round_trips}, 2, 'trust: two round trips');
@@ -146,7 +146,7 @@ $cost = connected(
 	user => 'trusted',
 	before_startup => sub { refused_encryption($_[0]) });
 is($cost->{connect_round_trips},
-	3, 'asking for encryption in vain costs one more');
+	3, 'refused encryption: three round trips');
 
 # ---------------------------------------------------------------------------
 # How long it takes
@@ -155,9 +155,10 @@ is($cost->{connect_round_trips},
 $cost =
   connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
 at_least($cost->{connect_auth_time},
-	500, 'a client that thinks in authentication');
+	500,
+	'a client slow to authenticate: connect_auth_time has the pauses');
 is($cost->{connect_round_trips},
-	4, 'a client that thinks in authentication: as many round trips');
+	4, 'a client slow to authenticate: four round trips');
 
 $cost = connected(
 	'late',
@@ -168,9 +169,9 @@ $cost = connected(
 		pause(400);
 	});
 at_least($cost->{connect_time},
-	400, 'a client that is late with its start-up packet');
+	400, 'a late start-up packet: connect_time has the pause');
 cmp_ok($cost->{connect_auth_time},
-	'<', 400, 'a late start-up packet comes before authentication');
+	'<', 400, 'a late start-up packet: connect_auth_time has no pause');
 
 # catalogs that are locked after authentication
 {
@@ -197,9 +198,11 @@ cmp_ok($cost->{connect_auth_time},
 	$locker->rows('ROLLBACK');
 	$waiting->be_ready;
 	$cost = cost_of('held');
-	at_least($cost->{connect_time}, $paused, 'a server that takes its time');
+	at_least($cost->{connect_time}, $paused,
+		'a catalog locked after authentication: connect_time has the wait');
 	cmp_ok($cost->{connect_auth_time},
-		'<', $paused, 'a server that takes its time: not in authentication');
+		'<', $paused,
+		'a catalog locked after authentication: not in connect_auth_time');
 	$_->finish foreach $locker, $waiting;
 }
 
@@ -216,24 +219,25 @@ my $session = PgNetlat::Client->connect(
 $observer->settled($session);
 my $own = $observer->account($session->pid);
 $cost = cost_of('own');
-is($own->{$_}, $cost->{$_}, "a session has its own $_")
+is($own->{$_}, $cost->{$_}, "a session has its connection's $_")
   foreach
   qw(connect_time connect_round_trips connect_tls_time connect_auth_time);
-at_least($own->{connect_auth_time}, 500, 'a session has its client');
-cmp_ok($own->{total_time}, '>', 0, 'the cost is not in the account');
+at_least($own->{connect_auth_time}, 500,
+	"a session's connect_auth_time has the client's pauses");
+cmp_ok($own->{total_time}, '>', 0, 'a session has an account');
 $session->finish;
 
 my ($histogram) = $observer->rows(
 	q{SELECT count, sum * 1000 AS sum FROM pgnetlat_histogram
 	  WHERE application_name = 'own' AND metric = 'connect' AND le = '+Inf'});
-is($histogram->{count}, 1, 'a connection is in the histogram');
+is($histogram->{count}, 1, 'the connect histogram has the connection');
 cmp_ok(abs($histogram->{sum} - $cost->{connect_time}),
-	'<', 1e-6, 'the histogram has its time');
+	'<', 1e-6, "the connect histogram has the connection's time");
 
 cmp_ok(
 	cost("application_name = 'own'", q{pgnetlat_clients_last('15 min')})
 	  ->{connections},
-	'==', 1, 'a long enough window has the connection');
+	'==', 1, 'a window of 15 min has the connection');
 
 # with the session that asks: nobody else comes or goes
 sub sums_of_history
@@ -259,9 +263,10 @@ sub history_agrees
 		});
 
 	is($history->{connections},
-		$all->{connections}, "$name: the history has as many");
+		$all->{connections}, "$name: the history has as many as the groups");
 	return cmp_ok(abs($history->{connect_time} - $all->{connect_time}),
-		'<', 1e-3, "$name: and as much time");
+		'<', 1e-3,
+		"$name: the history has as much connect_time as the groups");
 }
 
 history_agrees('connections');
@@ -277,7 +282,7 @@ sub refused
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	eval { PgNetlat::Client->connect($node, tcp => 1, %options); };
-	return like($@, $reason, "refused: $reason");
+	return like($@, $reason, "refused with $reason");
 }
 
 # The number of failed connections, by requested names and by address.
@@ -301,9 +306,12 @@ sub counted_as_failed
 
 	$cause->();
 	$observer->poll(sub { failures($where) >= $before + $count });
-	is(failures($where) - $before, $count, "$name: counted");
-	is(failures('true') - $all, $count, "$name: there and nowhere else");
-	is(cost('true')->{connections}, $connections, "$name: none was set up");
+	is(failures($where) - $before, $count,
+		"$name: failed connections are counted");
+	is(failures('true') - $all, $count,
+		"$name: failed connections are counted in one place only");
+	is(cost('true')->{connections}, $connections,
+		"$name: no set-up connection is counted");
 	return;
 }
 
@@ -331,12 +339,12 @@ is( $observer->value(
 		   WHERE application_name = '(failed)' AND usename = 'scrammed'
 			 AND client_addr = '127.0.0.1' AND datname = 'postgres'}),
 	20,
-	'a wrong password: also in pgnetlat_clients, if role and database exist');
+	'a wrong password: pgnetlat_clients has the failures');
 ok( $observer->value(
 		q{SELECT first_failed < last_failed AND last_failed < clock_timestamp()
 			 AND last_failed > clock_timestamp() - interval '1 min'
 			FROM pgnetlat_failed_connections WHERE usename = 'scrammed'}),
-	'a wrong password: first and last time');
+	'a wrong password: first_failed and last_failed are plausible');
 
 counted_as_failed(
 	2,
@@ -345,7 +353,7 @@ counted_as_failed(
 		refused(qr/pg_hba.conf rejects connection/, user => 'rejected')
 		  foreach 1, 2;
 	},
-	'rejected');
+	'rejected by pg_hba.conf');
 
 # what does not exist has a name all the same
 my $rows = $observer->value('SELECT count(*) FROM pgnetlat_clients');
@@ -370,14 +378,14 @@ counted_as_failed(
 	sub { refused(qr/does not exist/, user => "nob\xff\xfedy"); },
 	'a name in another encoding');
 is($observer->value('SELECT count(*) FROM pgnetlat_clients'),
-	$rows, 'a name in another encoding: not in pgnetlat_clients');
+	$rows, 'a name in another encoding: pgnetlat_clients has no new row');
 
 $observer->run('ALTER ROLE trusted CONNECTION LIMIT 0');
 counted_as_failed(
 	1,
 	$failed_of->('trusted'),
 	sub { refused(qr/too many connections for role/, user => 'trusted'); },
-	'no connection left');
+	'no connection left for the role');
 $observer->run('ALTER ROLE trusted CONNECTION LIMIT -1');
 
 # without a word
@@ -413,7 +421,7 @@ counted_as_failed(
 
 		$client->until('R');
 		is(scalar(() = $client->until_closed),
-			0, 'the server\'s timeout ends the connection');
+			0, 'authentication_timeout ends the connection silently');
 	},
 	'a client that is silent');
 $observer->run('ALTER SYSTEM RESET authentication_timeout',
@@ -441,7 +449,7 @@ foreach my $catalog (qw(pg_database pg_authid))
 	ok( $observer->poll(sub { failures($failed_of->('scrammed')) > $before }),
 		"while $catalog is locked: a wrong password is counted");
 	is($observer->value('SELECT count(*) FROM pg_locks WHERE NOT granted'),
-		0, "while $catalog is locked: nobody waits for it");
+		0, "while $catalog is locked: no process waits for it");
 	$locker->rows('ROLLBACK');
 	$locker->finish;
 }
@@ -462,8 +470,8 @@ foreach my $catalog (qw(pg_database pg_authid))
 	connected('afterwards', tcp => 1, user => 'trusted');
 	my $after = cost('true');
 	is($after->{connections} - $before->{connections},
-		2, 'cancel requests are not connections');
-	is(failures('true'), $failed, 'cancel requests are not failures');
+		2, 'cancel requests do not count as connections');
+	is(failures('true'), $failed, 'cancel requests do not count as failures');
 }
 
 # no matter how many names there are to be tried: those that failed most often
@@ -471,11 +479,12 @@ foreach my $catalog (qw(pg_database pg_authid))
 my $all = failures('true');
 refused(qr/does not exist/, user => "away $_") foreach 1 .. 130;
 ok($observer->poll(sub { failures('true') == $all + 130 }),
-	'many roles: all are counted');
+	'many roles: every failure is counted');
 cmp_ok($observer->value('SELECT count(*) FROM pgnetlat_failed_connections'),
-	'<=', 129, 'many roles: the table is full');
+	'<=', 129,
+	'many roles: pgnetlat_failed_connections has at most 129 rows');
 cmp_ok(failures('usename IS NULL'),
-	'>=', 2, 'many roles: evicted ones are counted together');
+	'>=', 2, 'many roles: one row counts the evicted');
 is(failures(q{usename = 'away 130'}),
 	1, 'many roles: the latest is not evicted');
 cmp_ok(failures($failed_of->('scrammed')),
@@ -484,13 +493,13 @@ counted_as_failed(
 	1,
 	$failed_of->('rejected'),
 	sub { refused(qr/rejects connection/, user => 'rejected'); },
-	'rejected: counted next to the evicted ones');
+	'rejected by pg_hba.conf, in a full table');
 
 $observer->run('CREATE ROLE plain LOGIN');
 is( PgNetlat::Client->connect($node, user => 'plain')
 	  ->value('SELECT count(*) FROM pgnetlat_failed_connections'),
 	0,
-	'not everybody may see the names');
+	'a plain role sees no failed connections');
 
 # ---------------------------------------------------------------------------
 # The end
@@ -505,9 +514,9 @@ my $uncounted = PgNetlat::Client->connect(
 	application_name => 'uncounted');
 $observer->await($uncounted->pid, sub { $_->{state} eq 'disabled' });
 is($observer->account($uncounted->pid)->{connect_round_trips},
-	2, 'a session that is not counted knows what its connection cost');
+	2, "a session with counting off knows its connection's round trips");
 is(cost("application_name = 'uncounted'")->{connections},
-	0, 'a session that is not counted: not in the sums');
+	0, 'a session with counting off is not in the sums');
 $uncounted->finish;
 
 # everything is saved
@@ -516,21 +525,21 @@ my $saved = cost("application_name <> 'observer'");
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
 is_deeply(cost("application_name <> 'observer'"),
-	$saved, 'a restart keeps what is saved');
+	$saved, 'connection figures survive a restart');
 $observer->value('SELECT pgnetlat_reset()');
 is(cost('true')->{connections} + failures('true'),
-	0, 'a reset forgets everything');
+	0, 'pgnetlat_reset() zeroes connections and failures');
 counted_as_failed(
 	1,
 	$failed_of->('rejected'),
 	sub { refused(qr/rejects connection/, user => 'rejected'); },
-	'after a reset');
+	'rejected by pg_hba.conf, after a reset');
 
 no_violations($observer);
 is( server_log($node) =~ /(PANIC|terminated by signal|TRAP|WARNING:)/
 	? $1
 	: '',
 	'',
-	'no errors in the server\'s log');
+	"the server's log has no warning or crash");
 $node->stop;
 done_testing();

@@ -74,7 +74,7 @@ append_to_file($node->data_dir . '/select.sql', "SELECT 1;\n");
 			$node->port, '-f',
 			$node->data_dir . '/select.sql', 'postgres'
 		],
-		'pgbench -C');
+		'pgbench -C succeeds');
 }
 my $cost;
 $observer->poll(
@@ -90,13 +90,14 @@ $working += $cost->{"${_}_time"} foreach qw(exec send recv network);
 
 # and one in which pgbench looks at the server first
 cmp_ok($cost->{connections}, '>=', 80,
-	'pgbench -C: a connection for each transaction');
-is($cost->{connections}, $cost->{ended_sessions}, 'all of them have ended');
+	'pgbench -C: each transaction has a connection');
+is($cost->{connections}, $cost->{ended_sessions},
+	"pgbench -C: every connection's session has ended");
 is( $cost->{connect_round_trips},
 	2 * $cost->{connections},
-	'with two round trips each');
+	'pgbench -C: each connection costs two round trips');
 cmp_ok($cost->{connect_time}, '>', $working,
-	'most of the time it took was for connecting');
+	'pgbench -C: connecting takes longer than the work');
 
 # ---------------------------------------------------------------------------
 # Encryption
@@ -136,17 +137,18 @@ SKIP:
 				  "host=127.0.0.1 port=$port dbname=postgres gssencmode=disable"
 				  . " application_name=$name $settings"),
 			'1',
-			"$name: connected");
+			"$name: psql connects");
 
 		my $c = cost_of_ended($name);
 
-		is($c->{connections}, 1, "$name: one connection");
-		is($c->{connect_round_trips}, $trips, "$name: round trips");
+		is($c->{connections}, 1, "$name: one connection is counted");
+		is($c->{connect_round_trips}, $trips,
+			"$name: $trips round trips are counted");
 		return $c;
 	};
 
 	$cost = $connected->('plain', 'user=trusted sslmode=disable', 2);
-	is($cost->{connect_tls_time}, 0, 'not encrypted: no time for it');
+	is($cost->{connect_tls_time}, 0, 'plain: no connect_tls_time');
 
 	# The curves of the client's keys; it offers a key for the first one.  The
 	# server's default is P-256 in all versions, and P-384 in none.
@@ -169,7 +171,8 @@ EOC
 
 	local $ENV{OPENSSL_CONF} = $offers->('P-256');
 	$cost = $connected->('tls', 'user=trusted sslmode=require', 4);
-	cmp_ok($cost->{connect_tls_time}, '>', 0, 'encryption takes time');
+	cmp_ok($cost->{connect_tls_time}, '>', 0,
+		'tls: connect_tls_time is not zero');
 
 	$connected->('tls_scram', 'user=scrammed sslmode=require', 6);
 	$connected->(

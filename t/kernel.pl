@@ -85,8 +85,8 @@ sub watch
 	return ($before, @wrong);
 }
 
-# --------------------------------------------------------------------------- A
-# connection that is gone, while its process does not know it yet
+# ---------------------------------------------------------------------------
+# A connection that is gone, while its process does not know it yet
 # ---------------------------------------------------------------------------
 
 # The listening socket is what the kernel finds instead, ...

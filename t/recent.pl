@@ -173,8 +173,8 @@ my $found = $observer->poll(
 is(scalar @$found, 1, 'statements under one Sync are one exchange');
 at_least($found->[0]{exec_time}, 300, 'with the execution of all');
 
-# --------------------------------------------------------------------------- An
-# exchange is shown as a whole or not at all
+# ---------------------------------------------------------------------------
+# An exchange is shown as a whole or not at all
 # ---------------------------------------------------------------------------
 
 # while it lasts, although its first statement is complete
