@@ -15,8 +15,9 @@ byte left and arrived.
                  block, with Sync or the end of a simple Query
     repeat       an execution of a statement that was executed before in the same
                  transaction block; outside of a block, one of a loop: of the same
-                 statement in a row, as many as the one before had rows, with no more
-                 than 100 ms of thinking in between, or after 30 within 2 ms each
+                 statement in a row, as many as the one before had rows, if there are
+                 at least 5 and a quarter of these, with no more than 100 ms of
+                 thinking in between, or after 30 within 2 ms each
 
 A wait belongs to the statement before it: the last one executed in the request,
 or, in a request that executes nothing, the one that it prepares or describes.
@@ -43,6 +44,7 @@ PIPELINED = "a request for which the server did not have to wait"
 THINK_BREAKS_BURST = 100_000_000
 THINK_IN_LOOP = 2_000_000
 LOOP = 30
+FEWEST = 5
 OPTIMIZABLE = re.compile(r"(?i)\(*(select|insert|update|delete|merge|with|values|table)\b")
 
 
@@ -79,16 +81,25 @@ class Run:
     executions: int = 0
     accounted: int = 0          # rows of the statement before
     close: int = 0              # the latest executions that followed each other closely
+    for_rows: list = dataclasses.field(default_factory=list)    # repeats, if there are enough of them
 
-    def repeats(self, statement, rows, think):
-        again = statement == self.statement
-        if again:
-            self.executions += 1
-            self.close = self.close + 1 if think is None or think <= THINK_IN_LOOP else 0
-        else:
+    def repeats(self, event, statement, think):
+        """The executions that this one shows to be repeats."""
+        if statement != self.statement:
             self.statement, self.executions, self.accounted, self.close = statement, 1, self.rows, 0
-        self.rows = rows
-        return again and (think is None or self.executions <= self.accounted or self.close >= LOOP)
+            self.rows, self.for_rows = event.rows, []
+            return []
+        self.executions += 1
+        self.close = self.close + 1 if think is None or think <= THINK_IN_LOOP else 0
+        self.rows = event.rows
+        if think is None or self.close >= LOOP:
+            return [event]
+        if self.executions <= self.accounted:
+            self.for_rows.append(event)
+        if self.executions < max(FEWEST, self.accounted // 4):
+            return []
+        found, self.for_rows = self.for_rows, []
+        return found
 
 
 @dataclasses.dataclass
@@ -410,9 +421,10 @@ class Conversation:
                         think = None
                         continue
                     key = event.exact if certainly else event.text
-                    event.perhaps = key in burst if in_block else run.repeats(key, event.rows, think)
-                    if certainly:
-                        event.repeat = event.perhaps
+                    found = run.repeats(event, key, think) if not in_block else [event] if key in burst else []
+                    for repeat in found:
+                        repeat.perhaps = True
+                        repeat.repeat |= certainly
                     burst.add(key)
                     think = None
 

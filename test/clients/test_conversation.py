@@ -199,14 +199,23 @@ class Statements(unittest.TestCase):
         talk.client(pg.query("COMMIT")).server(done("COMMIT"), ready())
         self.assertEqual(talk.end().transactions, 1)
 
-    def test_repeats_outside_of_a_block_are_for_rows(self):
+    def loop(self, rows, executions, think=1):
         talk = Talk()
-        for think in (1, 1, 50, 500):
-            talk.client(pg.query("SELECT i FROM t")).server(ROW, ROW, ROW, done("SELECT 3"), ready())
-            for _ in range(3):
-                talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
-        self.assertEqual([e.repeat for e in talk.end().executions],
-                         [False, False, True, True] * 3 + [False] * 4)
+        talk.client(pg.query("SELECT i FROM t")).server(*[ROW] * rows, done(f"SELECT {rows}"), ready())
+        for _ in range(executions):
+            talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
+        return [e.repeat for e in talk.end().executions]
+
+    def test_repeats_outside_of_a_block_are_for_rows(self):
+        self.assertEqual(self.loop(6, 6), [False] * 2 + [True] * 5)
+        self.assertEqual(self.loop(6, 8), [False] * 2 + [True] * 5 + [False] * 2)
+        self.assertEqual(self.loop(6, 6, think=50), [False] * 2 + [True] * 5)
+        self.assertEqual(self.loop(6, 6, think=500), [False] * 7)
+
+    def test_repeats_for_few_of_many_rows_are_none(self):
+        self.assertEqual(self.loop(40, 10), [False] * 2 + [True] * 9)
+        self.assertEqual(self.loop(40, 9), [False] * 10)
+        self.assertEqual(self.loop(4, 4), [False] * 5)
 
     def test_repeats_outside_of_a_block_without_rows_are_many(self):
         talk = Talk()
