@@ -8,6 +8,7 @@ import time
 import charts
 import formulas
 import measure
+import syscalls
 from page import Section, share, table
 from scenarios import s11_four_cases
 from scenarios.common import DEEP_QUEUE, MBIT
@@ -129,7 +130,7 @@ def run(lab, short):
 
 def watch(lab, path, body, seconds, quick):
     """The looks, the account and the packets of one session, as shares."""
-    with measure.Measurement(lab, path) as m:
+    with measure.Measurement(lab, path, captured=path == "tun" or not syscalls.available()) as m:
         with looked_at(lab, m.pid) as sampler:
             m.begin()
             until = time.monotonic() + seconds

@@ -287,12 +287,16 @@ def cut_by(session, snapshots):
 # -- one session of the raw client ------------------------------------------------------
 
 class Measurement:
-    """A session of the raw client on a path, captured and traced."""
+    """A session of the raw client on a path, captured and traced.
+
+    The loopback device can be faster than packets are recorded; then "captured" is False.
+    """
 
     WARM_UP = 3
 
-    def __init__(self, lab, path, setup=(), **connection):
+    def __init__(self, lab, path, setup=(), captured=True, **connection):
         self.lab = lab
+        self.captured = captured and path != "unix"
         self.path = path
         self.setup = setup
         self.connection = connection
@@ -304,7 +308,7 @@ class Measurement:
             self.trace = stack.enter_context(syscalls.Trace(self.lab.server.pid)) \
                 if syscalls.available() else None
             self.capture = stack.enter_context(self.lab.capture(self.path)) \
-                if self.path != "unix" else None
+                if self.captured else None
             self.client = stack.enter_context(self.lab.connect(self.path, **self.connection))
             self.pid = self.client.pid
             self.port = self.client.port if self.path != "unix" else None
