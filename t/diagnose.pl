@@ -67,18 +67,24 @@ begin();
 is( scalar(
 		grep { $_->{verdict} !~ /^(starved|no problem found)$/ } findings()),
 	0,
-	'no finding without figures');
+	'without figures there is no finding');
 my $holder = client('forgets', tcp => 1);
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
 my $row = expect_first('idle in transaction', 'a transaction is forgotten');
-is($row->{subject_kind}, 'session', 'one session');
-is($row->{pid}, $holder->pid, 'that one');
-is($row->{subject}, 'forgets@127.0.0.1, pid ' . $holder->pid, 'by name');
-is($row->{usename}, 'postgres', 'a forgotten transaction: whose it is');
-is($row->{datname}, 'postgres', 'and where');
+is($row->{subject_kind}, 'session',
+	'a forgotten transaction: the finding is about a session');
+is($row->{pid}, $holder->pid,
+	'a forgotten transaction: the finding has the pid');
+is($row->{subject}, 'forgets@127.0.0.1, pid ' . $holder->pid,
+	'a forgotten transaction: the subject names the client');
+is($row->{usename}, 'postgres',
+	'a forgotten transaction: the finding has the role');
+is($row->{datname}, 'postgres',
+	'a forgotten transaction: the finding has the database');
 is($row->{application_name},
-	'forgets', 'a forgotten transaction: application');
-is($row->{client_addr}, '127.0.0.1', 'a forgotten transaction: address');
+	'forgets', 'a forgotten transaction: the finding has the application');
+is($row->{client_addr}, '127.0.0.1',
+	'a forgotten transaction: the finding has the address');
 is($row->{queryid}, undef, 'a forgotten transaction: no query identifier');
 is($row->{saving_sessions},
 	$row->{lost_sessions},
@@ -88,8 +94,9 @@ cmp_ok($row->{saving_share}, '>', 0.5,
 like(
 	$row->{evidence},
 	qr/; now for [\d.]+ s$/,
-	'a forgotten transaction: its age');
-like($row->{advice}, qr/idle_in_transaction_session_timeout/, 'what to do');
+	'a forgotten transaction: the evidence has its age');
+like($row->{advice}, qr/idle_in_transaction_session_timeout/,
+	'a forgotten transaction: the advice names the timeout');
 
 # ---------------------------------------------------------------------------
 # Others wait for it
@@ -107,7 +114,7 @@ $row = expect_first(
 		  && $_->{lost_sessions} > 0.5;
 	});
 is($row->{pid}, $holder->pid,
-	'others wait for its locks: the holder comes first');
+	'others wait for its locks: the finding is about the holder');
 cmp_ok(
 	$row->{saving_sessions},
 	'>=',
@@ -115,15 +122,16 @@ cmp_ok(
 	'others wait for its locks: all of that could be saved');
 is($row->{saving_share}, undef,
 	'others wait for its locks: no share of its own time');
-like($row->{advice}, qr/commit before/, 'what to do');
+like($row->{advice}, qr/commit before/,
+	'others wait for its locks: the advice is to commit before');
 like(
 	$row->{advice},
 	qr/SELECT pg_terminate_backend\(@{[ $holder->pid ]}\)/,
-	'others wait for its locks: the command that ends the holder');
+	'others wait for its locks: the advice has pg_terminate_backend()');
 like(
 	$row->{evidence},
 	qr/; idle in transaction for [\d.]+ s; its last statement: UPDATE t/,
-	'others wait for its locks: the holder\'s age and last statement');
+	'others wait for its locks: the evidence has its last statement');
 is(scalar(grep { $_->{verdict} ne 'starved' } findings()),
 	1, 'others wait for its locks: no finding about the waiting sessions')
   or diag(explain([ findings() ]));
@@ -141,8 +149,10 @@ $row = expect_first(
 	'held up by others',
 	'a prepared transaction holds a lock',
 	sub { $_->{evidence} =~ /a prepared transaction$/ });
-is($row->{pid}, $victim[0]->pid, 'the waiting session');
-like($row->{advice}, qr/pg_prepared_xacts/, 'what to do');
+is($row->{pid}, $victim[0]->pid,
+	'a prepared transaction: the finding is about the waiting session');
+like($row->{advice}, qr/pg_prepared_xacts/,
+	'a prepared transaction: the advice names pg_prepared_xacts');
 $observer->run(q{ROLLBACK PREPARED 'held'});
 $victim[0]->responses;
 
@@ -163,9 +173,11 @@ $row = expect_first(
 	sub { $_->{evidence} =~ /^other waits: / });
 is($row->{subject_kind}, 'client',
 	'statements that sleep: the finding is about their group');
-is($row->{application_name}, 'sleeps', 'that one');
-is($row->{pid}, undef, 'statements that sleep: not about one session');
-like($row->{advice}, qr/pgnetlat_waits/, 'what to do');
+is($row->{application_name}, 'sleeps',
+	'statements that sleep: the finding has the application');
+is($row->{pid}, undef, 'statements that sleep: the finding has no pid');
+like($row->{advice}, qr/pgnetlat_waits/,
+	'statements that sleep: the advice names pgnetlat_waits');
 
 # statements that compute compete with everything else on the machine
 begin();
@@ -181,7 +193,7 @@ like(
 	  0.6 * $account->{exec_time}
 	? qr/^server-bound$/
 	: qr/^(server-bound|nothing|starved)$/,
-	'statements that compute');
+	'statements that compute: server-bound if they had a processor');
 like($computes->{evidence}, qr/^CPU: /,
 	'statements that compute: the evidence says CPU')
   if $computes->{verdict} eq 'server-bound';
@@ -198,7 +210,8 @@ for (1 .. 40)
 	$_->responses foreach @waiter;
 }
 $row = expect_first('holds up others', 'many short lock waits');
-is($row->{pid}, $holder->pid, 'many short lock waits: the holder');
+is($row->{pid}, $holder->pid,
+	'many short lock waits: the finding is about the holder');
 is(scalar(grep { $_->{verdict} eq 'server-bound' } findings()),
 	0, 'many short lock waits: no finding about the server');
 
@@ -216,9 +229,10 @@ for (1 .. 40)
 	$thinker->run('COMMIT');
 }
 $row = expect_first('client-bound', 'a client that thinks');
-is($row->{application_name}, 'thinks', 'that one');
+is($row->{application_name}, 'thinks',
+	'a client that thinks: the finding has the application');
 like($row->{evidence}, qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
-	'how long');
+	'a client that thinks: the evidence has its time per request');
 
 foreach my $transport ('a Unix-domain socket', 'TCP')
 {
@@ -230,11 +244,12 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 	$reader->put(query(q{SELECT repeat('x', 100000000)}));
 	$row = expect_first('slow reader',
 		"a client that does not read from $transport");
-	is($row->{pid}, $reader->pid, 'that one');
+	is($row->{pid}, $reader->pid,
+		"$transport: the finding has the slow reader's pid");
 	like(
 		$row->{evidence},
 		qr/the client was not reading for/,
-		'a slow reader: the evidence');
+		"$transport: the evidence says that the client was not reading");
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');
 	$reader->vanish;
@@ -246,7 +261,8 @@ $loader->put(query('COPY t FROM STDIN'));
 $loader->until('G');
 $row =
   expect_first('slow loader', 'a client that does not send what it copies');
-is($row->{pid}, $loader->pid, 'that one');
+is($row->{pid}, $loader->pid,
+	'a client that does not send: the finding has its pid');
 $loader->put(copy_fail('enough'));
 $loader->until('Z');
 
@@ -267,7 +283,8 @@ ok( !(  grep {
 			  && $_->{verdict} !~
 			  /^(client-bound|idle in transaction|starved)$/
 		} findings()),
-	'a loop over a path without length') or diag(explain([ findings() ]));
+	'a loop over a path without length has no finding')
+  or diag(explain([ findings() ]));
 
 # ---------------------------------------------------------------------------
 # Unused connections
@@ -281,12 +298,13 @@ ok( $observer->poll(
 			($row) =
 			  grep { $_->{verdict} eq 'too many connections' } findings();
 		}),
-	'most connections are in use, and none is needed: too many connections');
-is($row->{subject_kind}, 'server', 'all together');
+	'too many connections: the finding is there');
+is($row->{subject_kind}, 'server',
+	'too many connections: the finding is about the server');
 like(
 	$row->{evidence},
 	qr/^\d+ of 100 connections are held; a pool of \d would/,
-	'too many connections: how many would be enough');
+	'too many connections: the evidence has the size of a pool');
 $_->finish foreach @held;
 
 # ---------------------------------------------------------------------------
@@ -304,7 +322,7 @@ ok( $observer->poll(
 			%eyes = map { $_->{pid} => 1 } grep { $_->{pid} } findings();
 			$eyes{ $holder->pid } && $eyes{ $own->pid };
 		}),
-	'a superuser sees both');
+	'a superuser sees findings of both roles');
 is( join(' ',
 		map  { $_->{pid} // '' }
 		grep { $_->{subject_kind} ne 'server' } findings($plain)),

@@ -171,10 +171,10 @@ sub near
 }
 
 my @found = found();
-is(scalar(@found), 1, 'no figures: one row');
+is(scalar(@found), 1, 'no figures: there is one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
 	'no problem found: 0 requests',
-	'which says so');
+	'no figures: the row says that there is no problem');
 
 # ---------------------------------------------------------------------------
 # Locks: one finding
@@ -232,17 +232,18 @@ incident();
 	'a holder that thinks');
 is(scalar(@found), 1, 'a holder that thinks: the only finding')
   or diag(explain(\@found));
-is($found[0]{pid}, 101, 'of that session');
+is($found[0]{pid}, 101,
+	'a holder that thinks: the finding is about its session');
 like(
 	$found[0]{advice},
 	qr/SELECT pg_terminate_backend\(101\)/,
-	'the command that ends it');
+	'a holder that thinks: the advice has the command that ends it');
 near($found[0]{lost_sessions},
-	1.8, 'a holder that thinks: what the others lost');
+	1.8, 'a holder that thinks: lost_sessions is what the others lost');
 near(
 	$found[0]{saving_sessions},
 	1.8 * 100 / 108,
-	'a holder that thinks: what could be saved');
+	"a holder that thinks: saving_sessions is its client's part");
 is($found[0]{saving_share},
 	undef, 'a holder that thinks: no share of its own time');
 
@@ -256,7 +257,7 @@ $observer->run(
 	'a pile-up behind DDL');
 like($found[0]{advice},
 	qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/,
-	'what to do');
+	'a pile-up behind DDL: the advice names lock_timeout');
 
 # a holder that has disconnected
 group(
@@ -290,12 +291,13 @@ session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 	'held up by others',
 	qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/,
 	'a prepared transaction');
-like($found[0]{advice}, qr/pg_prepared_xacts/, 'what to do');
+like($found[0]{advice}, qr/pg_prepared_xacts/,
+	'a prepared transaction: the advice names pg_prepared_xacts');
 is(scalar(@found), 1, 'a prepared transaction: no finding about the server');
 group(%victims);
 @found = expect('held up by others', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,
-	'a holder without a row in pgnetlat_blockers');
+	'a holder that is not known: the advice does not name pgnetlat_blockers');
 
 # short waits of a TPC-B over a path: 48 ms for each transaction of seven requests
 my %tpcb = (
@@ -322,7 +324,7 @@ session(
 	'contention');
 is( join(', ', map { $_->{verdict} } @found),
 	'lock contention, chatty',
-	'lock contention: why it lasts');
+	'contention: the next finding says why the locks are held');
 
 sub contending
 {
@@ -369,7 +371,7 @@ session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 	'a client that thinks');
 is($found[0]{pid}, 7, 'a client that thinks: about one session');
 like($found[0]{advice}, qr/^Move application work outside the transaction/,
-	'what to do');
+	'a client that thinks: the advice is to move work out');
 
 my %short = (
 	requests => 2000,
@@ -431,12 +433,12 @@ add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms: a proxy may hide the path$/,
 	'a proxy');
 near($found[0]{lost_sessions},
-	0, 'a proxy, outside transactions: nothing counts as lost');
+	0, 'a proxy, outside transactions: lost_sessions is 0');
 group(%proxied, transactions => 100, in_xact_wait_time => 50000);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
-@found = expect('hidden path', undef, 'in transactions');
+@found = expect('hidden path', undef, 'a proxy, in transactions');
 near($found[0]{lost_sessions},
-	56 / 60, 'a proxy, in transactions: what is lost');
+	56 / 60, 'a proxy, in transactions: lost_sessions is the waits');
 group(%proxied);
 add('h', %waits, bucket => q{'{200,250,300,350,450,550,620,680,700}'});
 healthy('waits of all lengths');
@@ -463,21 +465,23 @@ session(
 	'chatty',
 	qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/,
 	'42 round trips');
-is(scalar(@found), 1, 'no time is counted twice');
-near($found[0]{lost_sessions}, 3.99 / 60, 'chatty: what is lost');
+is(scalar(@found), 1, '42 round trips: the only finding');
+near($found[0]{lost_sessions}, 3.99 / 60,
+	'42 round trips: lost_sessions is the network time');
 near(
 	$found[0]{saving_sessions},
 	3.99 / 60 * 40 / 42,
-	'all but two round trips can be saved');
+	'42 round trips: all but two can be saved');
 group(%chatty, application_name => 'pg_dump');
 @found = expect('chatty', undef, 'pg_dump');
 like(
 	$found[0]{advice},
 	qr/on or near the server/,
-	'pg_dump: can only be moved');
+	'pg_dump: the advice is to run it near the server');
 group(%chatty, statements => 50);
 @found = expect('chatty', qr/most fetch further rows/, 'few statements');
-like($found[0]{advice}, qr/fetch size/, 'what to do');
+like($found[0]{advice}, qr/fetch size/,
+	'few statements: the advice names the fetch size');
 
 my %far = (
 	rtt => 10,
@@ -493,7 +497,7 @@ group(%far);
 near(
 	$found[0]{saving_share},
 	0.95 * 50 / 55,
-	'far away: what moving it would save');
+	'far away: saving_share is nearly all network time');
 group(
 	rtt => 10,
 	requests => 600,
@@ -537,8 +541,9 @@ group(%lossy);
 	'lossy path',
 	qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/,
 	'a path that loses packets');
-is(scalar(@found), 1, 'a path that loses packets: no network-bound finding');
-near($found[0]{lost_sessions}, 13.2 / 60, 'both directions');
+is(scalar(@found), 1, 'a path that loses packets: the only finding');
+near($found[0]{lost_sessions}, 13.2 / 60,
+	'a path that loses packets: lost_sessions is of both directions');
 group(
 	rtt => 100,
 	requests => 50,
@@ -576,7 +581,8 @@ group(
 	exec_time => 1000,
 	recv_time => 40000,
 	bytes_received => undef);
-expect('slow loader', qr/COPY FROM STDIN$/, 'over a Unix-domain socket');
+expect('slow loader', qr/COPY FROM STDIN$/,
+	'a client that does not send over a Unix-domain socket');
 
 # ---------------------------------------------------------------------------
 # Statements
@@ -615,16 +621,17 @@ loop('SELECT * FROM child WHERE parent = $1');
 	'repeated statement',
 	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
 	'N+1');
-is($found[0]{queryid}, 42, 'an N+1: about the statement');
+is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
 is(scalar(@found), 1,
-	'an N+1: its round trips are not counted for the client, too')
+	'N+1: the only finding')
   or diag(explain(\@found));
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
-	undef, 'beside single calls of another application');
+	undef, 'N+1 beside single calls of another application');
 loop('FETCH 10 FROM c');
 @found = expect('chatty', qr/fetch further rows/, 'a cursor');
-like($found[0]{advice}, qr/^Fetch more rows at a time/, 'what to do');
+like($found[0]{advice}, qr/^Fetch more rows at a time/,
+	'a cursor: the advice is to fetch more rows');
 statement(
 	calls => 2000,
 	repeats => 15,
@@ -668,9 +675,9 @@ group(exec_time => 60000, exec_cpu_time => 59000);
 	'long statement',
 	qr/^has been executing for 3 min, mostly on CPU; statement 42: SELECT count\(\*\) FROM a, b$/,
 	'a statement without an end');
-is($found[0]{pid}, 11, 'of that session');
+is($found[0]{pid}, 11, 'a long statement: the finding is about its session');
 like($found[0]{advice}, qr/pg_cancel_backend\(11\)/,
-	'a long statement: how to stop it');
+	'a long statement: the advice has the command that cancels it');
 session(
 	pid => 11,
 	state => 'executing',
@@ -704,8 +711,9 @@ foreach my $cause (
 	  ? near(
 		$found[0]{saving_sessions},
 		0.4 * $cause->[2],
-		'server-bound: what could be saved')
-	  : is($found[0]{saving_sessions}, undef, 'nobody knows');
+		"$cause->[0]: saving_sessions is what could be saved")
+	  : is($found[0]{saving_sessions}, undef,
+		"$cause->[0]: saving_sessions is not known");
 }
 group(requests => 40, exec_time => 30000, exec_cpu_time => 30000);
 healthy('a nightly batch');
@@ -791,14 +799,14 @@ $observer->run(
 	'SET ROLE plain');
 @found = $observer->rows('SELECT * FROM figures.diagnose()');
 $observer->run('RESET ROLE');
-is(scalar(@found), 1, 'a role that may see nothing gets one row');
+is(scalar(@found), 1, 'a role that may see nothing: there is one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
 	'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them',
-	'which says so');
+	'a role that may see nothing: the row says how much is hidden');
 like(
 	$found[0]{advice},
 	qr/^GRANT pg_read_all_stats TO plain/,
-	'not visible: which role would show them');
+	'a role that may see nothing: the advice names pg_read_all_stats');
 
 # ---------------------------------------------------------------------------
 # Other roles' operators
@@ -826,7 +834,7 @@ foreach my $trap (
 	like(
 		$err,
 		qr/extension "pgnetlat" would use $what/,
-		"somebody's $what: no extension");
+		"$what of another role: CREATE EXTENSION fails");
 	$node->safe_psql('trapped', $remove);
 }
 $node->safe_psql('trapped', 'CREATE EXTENSION pgnetlat');

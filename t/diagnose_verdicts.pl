@@ -100,8 +100,10 @@ sub expect_bound
 	my $row = expect_verdict($observer, 'server-bound', $name,
 		sub { $_->{evidence} =~ /^\Q$cause\E: / });
 
-	is($row->{subject_kind}, 'client', 'the finding is about the client');
-	is($row->{application_name}, $name, 'the finding names the client');
+	is($row->{subject_kind}, 'client',
+		"$name: the finding is about a client");
+	is($row->{application_name}, $name,
+		"$name: the finding names the application");
 	return $row;
 }
 
@@ -115,9 +117,11 @@ sub expect_agreement
 			 FROM pgnetlat_diagnose() JOIN pgnetlat_what_if(server_speed => 2) USING (application_name)
 			WHERE application_name = '$name'});
 
-	cmp_ok($row->{predicted}, '>', 0.2, 'twice as fast is predicted to help');
+	cmp_ok($row->{predicted}, '>', 0.2,
+		"$name: a faster server is predicted to help");
 	cmp_ok(abs($row->{saving_share} / $row->{predicted} - 1),
-		'<', 0.3, 'about as much as is said to be saved')
+		'<', 0.3,
+		"$name: the prediction agrees with the saving of the finding")
 	  or diag(explain($row));
 	return;
 }
@@ -149,13 +153,14 @@ SKIP:
 		my $took = run_all($client, @{ $load{$name} });
 		unlink($slow);
 		my $row = expect_bound($client, 'I/O', $name);
-		like($row->{advice}, qr/pg_stat_io.*twice as fast/, 'what to do');
-		cmp_ok($took, '>=', $REQUESTS * 20, 'the disk was really slow');
+		like($row->{advice}, qr/pg_stat_io.*twice as fast/,
+			"$name: the advice names pg_stat_io");
+		cmp_ok($took, '>=', $REQUESTS * 20, "$name: the disk was slow");
 		cmp_ok(
 			$observer->account($client->pid)->{exec_io_time},
 			'>=',
 			$REQUESTS * 20 / 2,
-			'the evidence says I/O');
+			"$name: the session has exec_io_time");
 		expect_agreement($name);
 
 		# the same without it; the real one may be slow as well
@@ -164,7 +169,7 @@ SKIP:
 		run_all($client, @{ $load{$name} });
 		$observer->settled($client);
 		is( scalar(grep { $_->{evidence} =~ /^I\/O: / } $observer->findings),
-			0, 'cured');
+			0, "$name: with a fast disk there is no such finding");
 		$client->finish;
 	}
 }
@@ -194,15 +199,17 @@ my @inserts = map { "INSERT INTO t VALUES ($_)" } 1 .. $REQUESTS;
 $writer->run('SET synchronous_commit = remote_apply');
 my $took = run_all($writer, @inserts);
 my $row = expect_bound($writer, 'replication', 'replicated');
-like($row->{advice}, qr/synchronous_commit/, 'what to do');
-cmp_ok($took, '>=', 0.96 * $delay * $REQUESTS, 'each commit took that long');
+like($row->{advice}, qr/synchronous_commit/,
+	'replicated: the advice names synchronous_commit');
+cmp_ok($took, '>=', 0.96 * $delay * $REQUESTS,
+	"replicated: each commit took as long as the standby's delay");
 my $waited = $observer->account($writer->pid)->{exec_replication_time};
 cmp_ok($row->{saving_sessions} / $row->{lost_sessions},
-	'>=', 1 - 1e-9, 'a slow standby: all of the wait could be saved');
+	'>=', 1 - 1e-9, 'replicated: all of the wait could be saved');
 cmp_ok(
 	$waited, '>=',
 	$delay * $REQUESTS / 2,
-	'a slow standby: most of its time could be saved');
+	'replicated: most of its time was waiting for the standby');
 
 # and is, to the precision of the sampler's ticks
 $writer->run('SET synchronous_commit = local');
@@ -211,12 +218,13 @@ cmp_ok(
 	$took - $cured,
 	'>=',
 	$waited / 2,
-	'a slow standby: the cure saves what was predicted');
+	'replicated: synchronous_commit = local saves what was predicted');
 begin_anew($writer);
 run_all($writer, @inserts);
 $observer->settled($writer);
 is(scalar(grep { $_->{evidence} =~ /^replication: / } $observer->findings),
-	0, 'cured');
+	0,
+	'replicated: with synchronous_commit = local there is no such finding');
 $writer->finish;
 $node->append_conf('postgresql.conf', q{synchronous_standby_names = ''});
 $node->reload;
@@ -250,8 +258,9 @@ SKIP:
 	run_all($client, ('SELECT * FROM slow_there') x $REQUESTS);
 	$row = expect_bound($client, 'remote', 'asks elsewhere');
 	is($row->{saving_sessions},
-		undef, 'what the other server could save is not known');
-	like($row->{advice}, qr/postgres_fdw/, 'what to do');
+		undef, 'asks elsewhere: the saving is not known');
+	like($row->{advice}, qr/postgres_fdw/,
+		'asks elsewhere: the advice names postgres_fdw');
 	$client->finish;
 	$there->stop;
 }
@@ -286,10 +295,12 @@ SKIP:
 	}
 	$observer->ended('computes', 4 * $processors);
 	($row) = $observer->findings;
-	is($row->{verdict}, 'starved', 'starved: the first finding')
+	is($row->{verdict}, 'starved', 'starved: the finding comes first')
 	  or diag(explain([ $observer->findings ]));
-	is($row->{subject_kind}, 'server', 'of the server');
-	like($row->{evidence}, qr/without a processor/, 'starved: the evidence');
+	is($row->{subject_kind}, 'server',
+		'starved: the finding is about the server');
+	like($row->{evidence}, qr/without a processor/,
+		'starved: the evidence says without a processor');
 	cmp_ok($row->{saving_sessions},
 		'==', $row->{lost_sessions}, 'starved: all of it could be saved');
 	note($row->{evidence});

@@ -84,7 +84,7 @@ sub pgbench
 	my @counts = $out =~ /^ - (\d+) transactions/mg;
 	my $sum = 0;
 	$sum += $_ foreach @counts;
-	is($sum, $total, "$name: pgbench agrees with itself");
+	is($sum, $total, "$name: pgbench's counts add up to its total");
 	return @counts;
 }
 
@@ -103,10 +103,14 @@ sub check
 	ok($sum, "$name: all sessions have ended");
 	if (!$extra)
 	{
-		is($sum->{requests}, $requests, "$name: requests");
-		is($sum->{statements}, $requests, "$name: statements");
-		is($sum->{transactions}, $done, "$name: transactions");
-		is($sum->{round_trips}, $requests, "$name: round trips");
+		is($sum->{requests}, $requests,
+			"$name: requests are what pgbench sent");
+		is($sum->{statements}, $requests,
+			"$name: statements are what pgbench sent");
+		is($sum->{transactions}, $done,
+			"$name: transactions are what pgbench reports");
+		is($sum->{round_trips}, $requests,
+			"$name: round trips are what pgbench made");
 	}
 	foreach my $number (0 .. 2)
 	{
@@ -117,19 +121,21 @@ sub check
 		  grep { $_->{calls} and $_->{rows} / $_->{calls} == $per_call }
 		  $observer->rows('SELECT * FROM pgnetlat_statements');
 
-		is(scalar @found, 1, "$name: statement of script $script->{name}");
+		is(scalar @found, 1,
+			"$name: script $script->{name} has one statement row");
 		is($found[0]{calls}, $calls,
-			"$name: calls of script $script->{name}");
+			"$name: calls of script $script->{name} are exact");
 		is( $found[0]{rows},
 			$calls * $per_call,
-			"$name: rows of script $script->{name}");
+			"$name: rows of script $script->{name} are exact");
 	}
 
 	# BEGIN, COMMIT and the one statement in between that repeats
 	my ($repeats) = $observer->rows(
 		'SELECT sum(repeats) AS repeats FROM pgnetlat_statements
 		 WHERE rows = 13 * calls AND calls > 0');
-	is($repeats->{repeats}, $counts[1], "$name: repeats");
+	is($repeats->{repeats}, $counts[1],
+		"$name: the second execution in each block is a repeat");
 
 	my ($exchange) = $observer->rows(
 		"SELECT count FROM pgnetlat_histogram WHERE application_name = '$name'
@@ -157,7 +163,7 @@ my $after = $observer->settled($client);
 my $gain = delta($before, $after);
 is( "$gain->{requests} $gain->{statements} $gain->{transactions}",
 	'1000 1000 1000',
-	'a live session shows exactly what it has done');
+	'counts of a live session are exact');
 $client->finish;
 
 # ---------------------------------------------------------------------------

@@ -96,13 +96,13 @@ is_most(
 				$now->{requests} > $before->{requests};
 			});
 		$client->responses;
-		cmp_ok($looks, '>', 5, 'looked at while it executes');
+		cmp_ok($looks, '>', 5, 'a session is read while it executes');
 		return delta($before,
 			$observer->settled($client->pid, $before->{requests} + 1));
 	},
 	'exec_other_time',
 	1000,
-	'pg_sleep, looked at');
+	'pg_sleep, read while it executes');
 
 # ---------------------------------------------------------------------------
 # Locks: exact while they are waited for
@@ -132,11 +132,11 @@ for (1 .. 5)
 	cmp_ok(
 		$lock, '>=',
 		$row->{waited_at_least} - 25,
-		'a lock is waited for, and all of it is seen, to a tick');
+		'a lock wait: all of it is seen, to a tick');
 	cmp_ok(
 		$lock, '<=',
 		$row->{asked_for} + 25,
-		'a lock wait: not more than there was');
+		'a lock wait: not more than it lasted is seen');
 }
 pause(500);
 $holder->run('ROLLBACK');
@@ -203,7 +203,7 @@ ok( $observer->poll(
 			pause(10);
 			return 0;
 		}),
-	'a standby is waited for');
+	'COMMIT without its standby: a session waits for it');
 my ($meanwhile, $afterwards) = released('INSERT INTO t VALUES (3)',
 	sub { set('synchronous_standby_names', q{''}); });
 is_most(sub { $meanwhile },
@@ -213,7 +213,7 @@ is_most(sub { $afterwards },
 like(
 	$meanwhile->{doing},
 	qr/^waiting for a standby; INSERT/,
-	'as pgnetlat_now says');
+	'COMMIT without its standby: pgnetlat_now says so');
 $probe->responses;
 $probe->finish;
 
@@ -357,7 +357,7 @@ is_most(
 	},
 	'exec_other_time',
 	1000,
-	'statement: pg_sleep, looked at all the time');
+	'statement: pg_sleep, read all the time');
 
 # several in one exchange, each with what was sampled of it
 $sleep = statement_row($client, 'SELECT pg_sleep(1.0)');
@@ -393,19 +393,20 @@ foreach my $least (500, 1500)
 				return 0 if $row->{exec_time} < $least;
 				push @so_far, $row;
 			}),
-		"a statement in progress has $least ms");
+		"a statement in progress: exec_time reaches $least ms");
 }
-cmp_ok($so_far[1]{exec_time}, '>', $so_far[0]{exec_time}, '... and more');
+cmp_ok($so_far[1]{exec_time}, '>', $so_far[0]{exec_time},
+	'a statement in progress: exec_time grows');
 is( $so_far[1]{calls},
 	$old->{calls} // 0,
-	'a statement in progress has no call');
+	'a statement in progress: it is no call yet');
 cmp_ok(
 	$so_far[1]{exec_time},
 	'<=',
 	$observer->value(
 		'SELECT extract(epoch FROM clock_timestamp() - query_start) * 1000 FROM pg_stat_activity WHERE pid = '
 		  . $client->pid),
-	'a statement in progress: not more than there was');
+	'a statement in progress: exec_time is not too long');
 $client->responses;
 $client->run('SELECT 1');
 $observer->settled($client->pid, 0);
@@ -416,9 +417,9 @@ my $recorded = $observer->value(
 		$client->pid, $queryid{$long}));
 is( $ended->{calls},
 	($old->{calls} // 0) + 1,
-	'a statement that ends is one call');
+	'a statement that ends: it is one call');
 cmp_ok(abs($ended->{exec_time} - ($old->{exec_time} // 0) - $recorded),
-	'<', 1e-3, 'its execution is counted once')
+	'<', 1e-3, 'a statement that ends: its execution is counted once')
   or diag("$ended->{exec_time} - $old->{exec_time}, not $recorded");
 
 # a statement that never completes, and one that ends with its session
@@ -433,7 +434,7 @@ foreach my $end ('cancel', 'terminate')
 				statement_row($client, $long)->{exec_time} >
 				  $before->{exec_time} + 500;
 			}),
-		"$end: in progress");
+		"$end: the statement in progress has exec_time");
 	$observer->run("SELECT pg_${end}_backend(" . $victim->pid . ')');
 	$end eq 'cancel' ? $victim->until('Z') : $victim->until_closed;
 	$victim->finish if $end eq 'cancel';
@@ -441,9 +442,10 @@ foreach my $end ('cancel', 'terminate')
 	my $after = statement_row($client, $long);
 	my $gained = $after->{exec_time} - $before->{exec_time};
 
-	is($after->{calls}, $before->{calls}, "$end: not a call");
+	is($after->{calls}, $before->{calls},
+		"$end: the statement is not a call");
 	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3,
-		"$end: not counted twice");
+		"$end: its execution is not counted twice");
 	cmp_ok($gained, '>', 500, "$end: its execution is not lost");
 }
 
@@ -487,12 +489,13 @@ SKIP:
 			$seen->{run_queue_time} - $began->{run_queue_time},
 			'<=',
 			$seen->{total_time} - $began->{total_time},
-			'run_queue_time is not longer than the session\'s life');
+			'run_queue_time is at most total_time');
 	}
 	my ($window) =
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
 	cmp_ok($window->{run_queue_time},
-		'<=', $window->{total_time}, 'run_queue_time is in the window, too');
+		'<=', $window->{total_time},
+		'run_queue_time of a window is at most its total_time');
 	$_->cancel     foreach @rivals;
 	$_->until('Z') foreach @rivals;
 	$_->finish     foreach @rivals;
@@ -500,7 +503,7 @@ SKIP:
 	  $observer->clients_window('1 s', q{application_name = 'rival'});
 	cmp_ok($window->{run_queue_time},
 		'<=', $window->{total_time},
-		'run_queue_time stays after the sessions have ended');
+		'run_queue_time of ended sessions is at most total_time');
 }
 
 # ---------------------------------------------------------------------------
@@ -545,7 +548,7 @@ cmp_ok(
 	$gain->{exec_cpu_time},
 	'>=',
 	0.6 * $gain->{exec_time},
-	'many short executions are seen'
+	'most time of many short executions is CPU time'
 ) or diag("$gain->{exec_cpu_time} of $gain->{exec_time}");
 
 # A group is the sum of its sessions, and statements have what sessions have; but what a
@@ -555,11 +558,12 @@ my $account = $observer->settled($client->pid, 0);
 my $group = $observer->client('client');
 foreach (@parts)
 {
-	cmp_ok($group->{$_}, '<=', $account->{$_} + 25, "group: not more $_");
+	cmp_ok($group->{$_}, '<=', $account->{$_} + 25,
+		"group: not more $_ than the session had");
 	cmp_ok(
 		$group->{$_}, '>=',
 		0.9 * $account->{$_} - 100,
-		"group: nearly all $_");
+		"group: nearly all $_ of the session");
 }
 $client->finish;
 $holder->finish;
@@ -602,7 +606,8 @@ my ($history) = $observer->rows(
 	  . q{ - exec_time) < 1e-6) AS exact FROM pgnetlat_history WHERE datname = 'postgres'}
 );
 is($history->{exact}, 't', 'history: parts add up in each interval');
-cmp_ok($history->{$_}, '>=', 0.95 * $group->{$_} - 20, "history: $_")
+cmp_ok($history->{$_}, '>=', 0.95 * $group->{$_} - 20,
+	"history: nearly all $_ of the group")
   foreach @parts;
 
 # windows, of which each is checked
@@ -611,7 +616,7 @@ foreach my $duration ('1 us', '1 s', '10 s', '15 min')
 	my ($row) =
 	  $observer->clients_window($duration, q{application_name = 'client'});
 
-	ok(defined $row, "window of $duration");
+	ok(defined $row, "a window of $duration has a row");
 }
 
 # ---------------------------------------------------------------------------
@@ -623,13 +628,14 @@ $observer->finish;
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
 my $saved = $observer->client('client');
-is($saved->{$_}, $group->{$_}, "restart: $_ is kept") foreach @parts;
+is($saved->{$_}, $group->{$_}, "restart: $_ of the group is kept")
+  foreach @parts;
 is( sprintf(
 		'%.3f',
 		$observer->value(
 			"SELECT sum(exec_other_time) FROM pgnetlat_statements")),
 	sprintf('%.3f', $statements{exec_other_time}),
-	'restart: of statements, too');
+	'restart: exec_other_time of statements is kept');
 
 $client =
   PgNetlat::Client->connect($node, tcp => 1, application_name => 'client');
@@ -638,20 +644,22 @@ $observer->await($client->pid, sub { $_->{exec_other_time} > 100 });
 $observer->run('SELECT pgnetlat_reset()');
 $account = $observer->account($client->pid);
 cmp_ok($account->{exec_other_time},
-	'<=', $account->{exec_time}, 'a reset while it executes');
+	'<=', $account->{exec_time},
+	'a reset while it executes: no part exceeds exec_time');
 ok($observer->await($client->pid, sub { $_->{exec_other_time} > 100 }),
-	'after a reset it is still sampled');
+	'a reset while it executes: it is still sampled');
 $observer->run('SELECT pgnetlat_reset_session(' . $client->pid . ')');
 $account = $observer->account($client->pid);
 cmp_ok($account->{exec_other_time},
-	'<=', $account->{exec_time}, 'a reset of one session while it executes');
+	'<=', $account->{exec_time},
+	'a reset of its session: no part exceeds exec_time');
 ok( $observer->await(
 		$client->pid,
 		sub {
 			$_->{exec_other_time} > 100
 			  && $_->{exec_other_time} > 0.9 * $_->{exec_time};
 		}),
-	'after its reset, its parts begin from zero');
+	'a reset of its session: its parts begin from zero');
 $observer->window($_, $client->pid) foreach '1 us', '1 s', '15 min';
 $client->cancel;
 

@@ -90,7 +90,7 @@ sub counted
 		  . join(', ', map { "sum(${_}::numeric)::float8 AS $_" } @CONNECT)
 		  . " FROM pgnetlat_clients WHERE application_name = '$name'");
 
-	is($row->{connections}, 1, "$name: one connection");
+	is($row->{connections}, 1, "$name: one connection is counted");
 
 	# TCP's own is no turn of anybody who speaks through the relay
 	is( $row->{connect_round_trips} + $account->{round_trips},
@@ -131,20 +131,22 @@ foreach my $case (@connections)
 	  'SELECT transport FROM pgnetlat_sessions WHERE pid = pg_backend_pid()';
 	my $c = psql($relay, $name, $settings, $question);
 
-	is($c->{connect_round_trips}, $trips, "$name: round trips");
+	is($c->{connect_round_trips},
+		$trips, "$name: $trips round trips are counted");
 	if ($is_encrypted)
 	{
-		cmp_ok($c->{connect_tls_time}, '>', 0, "$name: encryption's time");
+		cmp_ok($c->{connect_tls_time}, '>', 0,
+			"$name: connect_tls_time is not zero");
 	}
 	else
 	{
-		is($c->{connect_tls_time}, 0, "$name: no time for encryption");
+		is($c->{connect_tls_time}, 0, "$name: connect_tls_time is zero");
 	}
 	is( $node->safe_psql(
 			'postgres', $question,
 			connstr => connection_string($node, "asks_$name", $settings)),
 		$is_encrypted ? 'gss' : 'tcp',
-		"$name: transport");
+		"$name: the session's transport is right");
 
 	# A client that takes its time, but for TCP's handshake.  The first turn of it
 	# may pass while the server still forks; and a server that gets no
@@ -152,16 +154,16 @@ foreach my $case (@connections)
 	next unless $name =~ /^(plain|encrypted|password)$/;
 	$c = psql($slow_relay, "slow_$name", $settings, 'SELECT 1');
 	is($c->{connect_round_trips},
-		$trips, "slow_$name: as many of a slow client's");
+		$trips, "slow_$name: $trips round trips are counted");
 	at_least(
 		$c->{connect_time},
 		$DELAY * ($trips - 1) / 2,
-		"slow_$name: most of that is the client's pause");
+		"slow_$name: connect_time has the client's pauses");
 	at_least($c->{connect_tls_time},
-		$DELAY * 2, "slow_$name: until it had agreed on encryption")
+		$DELAY * 2, "slow_$name: connect_tls_time has the client's pauses")
 	  if $is_encrypted;
 	at_least($c->{connect_auth_time},
-		$DELAY * 2, "slow_$name: the pause in authentication")
+		$DELAY * 2, "slow_$name: connect_auth_time has the client's pauses")
 	  if $name eq 'password';
 }
 
@@ -192,13 +194,13 @@ my $gss =
 
 foreach my $c ($plain, $gss)
 {
-	my $name = $c == $gss ? 'with GSSAPI' : 'without';
+	my $name = $c == $gss ? 'with encryption' : 'without encryption';
 
-	is($c->{requests}, 9, "$name: requests");
-	is($c->{statements}, 9, "$name: statements");
-	is($c->{round_trips}, 10, "$name: round trips");
-	is($c->{transactions}, 7, "$name: transactions");
-	is($c->{pipelined}, 0, "$name: nothing was there too early");
+	is($c->{requests}, 9, "$name: every request is counted");
+	is($c->{statements}, 9, "$name: every statement is counted");
+	is($c->{round_trips}, 10, "$name: every round trip is counted");
+	is($c->{transactions}, 7, "$name: every transaction is counted");
+	is($c->{pipelined}, 0, "$name: no request counts as pipelined");
 }
 is($gss->{bytes_sent}, $plain->{bytes_sent},
 	'bytes_sent is before encryption');
@@ -244,7 +246,7 @@ foreach my $mode (qw(disable require))
 			$node->basedir . '/pipeline.sql',
 			connection_string($node, $name, "user=trusted gssencmode=$mode")
 		],
-		"$name: pgbench");
+		"$name: pgbench succeeds");
 	$observer->poll(
 		sub {
 			$pipeline{$mode} = $observer->ended($name);
@@ -252,7 +254,7 @@ foreach my $mode (qw(disable require))
 		});
 	is( $pipeline{$mode}{statements},
 		3 * $pipeline{$mode}{requests},
-		"$name: three statements share a round trip");
+		"$name: each pipeline has three statements");
 }
 is( $pipeline{require}{$_},
 	$pipeline{disable}{$_},
@@ -300,16 +302,16 @@ for my $i (2 .. 6)
 	$observer->settled($pid, $i);
 }
 my $gain = delta($before, $observer->settled($pid, 6));
-is($gain->{requests}, 5, 'alive: requests');
-is($gain->{round_trips}, 5, 'alive: round trips');
-is($gain->{pipelined}, 0, 'alive: nothing was there too early');
+is($gain->{requests}, 5, 'alive: every request is counted');
+is($gain->{round_trips}, 5, 'alive: every round trip is counted');
+is($gain->{pipelined}, 0, 'alive: no request counts as pipelined');
 at_least($gain->{client_time} + $gain->{network_time},
-	$paused, 'alive: the client thinks');
+	$paused, "alive: the client's pauses are a wait");
 ask(q{SELECT 'slept' FROM pg_sleep(0.2)}, 'slept');
 $before = $observer->settled($pid, 7);
 ask(q{SELECT 'slept' FROM pg_sleep(0.2)}, 'slept');
 $gain = delta($before, $observer->settled($pid, 8));
-at_least($gain->{exec_time}, 200, 'alive: the server works');
+at_least($gain->{exec_time}, 200, "alive: the server's work is execution");
 SKIP:
 {
 	skip 'no round trip from this kernel', 2 unless defined $before->{rtt};

@@ -36,7 +36,7 @@ ok( $observer->poll(
 				"SELECT count(*) FROM pgnetlat_clients
 				 WHERE application_name LIKE 'group %'") == $groups;
 		}),
-	'all groups are there');
+	'pgnetlat_clients has all groups');
 
 # ---------------------------------------------------------------------------
 # The rows
@@ -49,10 +49,13 @@ my ($whole) = $observer->rows(
 			count(*) FILTER (WHERE le = '+Inf' AND bucket <> count) AS incomplete,
 			count(datname) AS datnames, count(usename) AS usenames
 	   FROM pgnetlat_histogram WHERE $mine");
-is($whole->{rows}, $groups * 120, 'each group has its rows');
-is($whole->{buckets}, 120, 'six metrics, twenty buckets');
+is($whole->{rows}, $groups * 120, 'each group has 120 rows');
+is($whole->{buckets}, 120,
+	'there are 120 buckets: twenty of each of six metrics');
 is($whole->{incomplete}, 0, 'the last bucket has all observations');
-is($whole->{$_}, $whole->{rows}, "with $_") foreach qw(datnames usenames);
+is($whole->{$_}, $whole->{rows},
+	"the $_ of all rows are known")
+  foreach qw(datnames usenames);
 cmp_ok($whole->{requests}, '>=', $groups, 'with observations');
 
 # the same as in 1.0, but for one name, and one that is new
@@ -63,7 +66,7 @@ my $rows =
 	WHERE $mine AND metric <> 'connect'";
 is( $observer->value($rows),
 	$older->value($rows),
-	'the same rows as those of version 1.0');
+	'the rows are those of version 1.0');
 
 # ---------------------------------------------------------------------------
 # The effort
@@ -78,7 +81,7 @@ sub memory
 my $all = $observer->value('SELECT count(*) FROM pgnetlat_histogram') / 100;
 my $offset = log_size($node);
 is($observer->error_of('EXPLAIN ANALYZE SELECT * FROM pgnetlat_histogram'),
-	'', 'all rows');
+	'', 'EXPLAIN ANALYZE reads all rows');
 
 $observer->run('BEGIN');
 memory();
@@ -98,7 +101,8 @@ cmp_ok(
 	'memory for the groups, and at most work_mem for their rows');
 cmp_ok($later, '<=', $begun + 64 * 1024,
 	'memory does not grow with the rows');
-unlike(server_log($node, $offset), qr/temporary file/, 'no temporary file');
+unlike(server_log($node, $offset), qr/temporary file/,
+	'all rows need no temporary file');
 
 # the memory is for those that there are, not for those there is room for
 $observer->run('SELECT pgnetlat_reset()', 'BEGIN');

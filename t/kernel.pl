@@ -111,7 +111,8 @@ kill 'STOP', $client->pid;
 $client->reset;
 my $later = PgNetlat::Client->connect($node, tcp => 1, local_port => $port);
 $later->run(('SELECT 1') x 100);
-cmp_ok($later->sent, '>', $client->sent, 'a connection is replaced');
+cmp_ok($later->sent, '>', $client->sent,
+	'a connection that is replaced: the later one has sent more');
 ($after, @fell) = watch('replaced', 20, $before);
 is(join("\n", @wrong, @fell),
 	'', 'a connection that is replaced: nothing falls');
@@ -135,12 +136,13 @@ foreach (1 .. 5)
 	($before, @fell) = watch('storm', 5, $before);
 	push @wrong, @fell;
 }
-ok($observer->ended('storm', 100), 'many connections that are reset');
+ok($observer->ended('storm', 100),
+	'many connections that are reset: their sessions end');
 ($after, @fell) = watch('storm', 1, $before);
 is(join("\n", @wrong, @fell),
 	'', 'many connections that are reset: nothing falls');
 is($after->{bytes_received},
-	$sent, 'many connections that are reset: all their traffic');
+	$sent, 'many connections that are reset: all their traffic counts');
 
 # ---------------------------------------------------------------------------
 # Short connections
@@ -171,7 +173,7 @@ foreach my $manner (sort keys %leave)
 	cmp_ok(
 		$sent, '>',
 		500_000 * $connections,
-		"short connections that end $manner");
+		"short connections that end $manner: every query is sent");
 	cmp_ok($sum->{bytes_received},
 		'>=', $sent,
 		"short connections that end $manner: every byte is counted");
@@ -188,11 +190,11 @@ foreach my $manner (sort keys %leave)
 		$sum->{packets_received},
 		'>=',
 		$connections * 2 + $sent / 65536,
-		"short connections that end $manner: packets received");
+		"short connections that end $manner: packets_received is plausible");
 	cmp_ok(
 		$sum->{packets_sent}, '>=',
 		$connections * 2,
-		"short connections that end $manner: packets sent");
+		"short connections that end $manner: packets_sent is plausible");
 }
 
 # A session that ends counting has not ended: what it has received is known.
@@ -214,7 +216,7 @@ my $first = $client->sent;
 
 # the kernel is asked when the answer has left
 ok( $observer->poll(sub { ($observer->client('second') // {})->{sessions} }),
-	'another name: is known');
+	'another name: its group has the session');
 $client->run($statement);
 $client->finish;
 my $second = $observer->ended('second')->{bytes_received};
@@ -227,7 +229,7 @@ cmp_ok(
 cmp_ok(
 	$second, '<=',
 	$client->sent - $first + 1,
-	'another name: only later traffic');
+	'another name: only later traffic goes to the new name');
 
 # But the kernel is not asked if rtt_interval is -1.
 $client = PgNetlat::Client->connect(

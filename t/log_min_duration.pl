@@ -64,7 +64,8 @@ sub lines_of
 			  $line{exec} + $line{send} + $line{recv} + ($line{network} // 0);
 
 			push @lines, \%line;
-			cmp_ok(abs($sum - $line{duration}), '<', 0.3, 'its parts sum up')
+			cmp_ok(abs($sum - $line{duration}), '<', 0.3,
+				'the parts of a line sum up to its duration')
 			  or diag($message);
 		}
 		else
@@ -87,9 +88,9 @@ sub line_of
 			return @matches >= $count;
 		});
 
-	ok($seen, 'there is a line in the log');
+	ok($seen, 'the log has the expected number of lines');
 	@lines = lines_of($client->pid);
-	is(scalar(@lines), $count, 'there is only one line');
+	is(scalar(@lines), $count, 'the log has no other line');
 	return $lines[-1];
 }
 
@@ -117,7 +118,7 @@ sub client
 # ---------------------------------------------------------------------------
 
 is($observer->value('SHOW pgnetlat.log_min_duration'), '-1',
-	'off by default');
+	'log_min_duration is off by default');
 my $client = client('unix');
 $client->run('SELECT pg_sleep(0.3)');
 $observer->settled($client->pid, 1);
@@ -147,11 +148,14 @@ my $queryid;
 		$line->{duration}, '<=',
 		$took + 0.1,
 		'executes: the duration is not too long');
-	at_least($line->{exec}, 300, 'executes: it is exec');
-	cmp_ok($line->{wait}, '>=', 150 - 1, 'executes: the wait before it');
-	is($line->{in_xact}, undef, 'executes: outside a transaction');
+	at_least($line->{exec}, 300, 'executes: exec has the time');
+	cmp_ok($line->{wait}, '>=', 150 - 1,
+		'executes: the line has the wait before it');
+	is($line->{in_xact}, undef,
+		'executes: the wait was not in a transaction');
 	is($line->{rtt}, undef, 'executes: no rtt on a Unix-domain socket');
-	is($line->{queryid}, $queryid, 'executes: the query identifier');
+	is($line->{queryid}, $queryid,
+		'executes: the line has the query identifier');
 }
 
 $client->run('BEGIN');
@@ -161,8 +165,9 @@ $client->run('SELECT pg_sleep(0.3)');
 {
 	my $line = next_line($client);
 
-	cmp_ok($line->{wait}, '>=', 100 - 1, 'in a transaction: a pause');
-	ok($line->{in_xact}, 'in it');
+	cmp_ok($line->{wait}, '>=', 100 - 1,
+		'in a transaction: the line has the wait before it');
+	ok($line->{in_xact}, 'in a transaction: the wait was in a transaction');
 }
 $client->run('COMMIT');
 
@@ -173,16 +178,19 @@ foreach my $tcp (0, 1)
 	$reader->run('SELECT 1', q{SET pgnetlat.log_min_duration = '200ms'});
 	$reader->put(query(q{SELECT repeat('x', 30000000)}));
 	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
-		'a slow reader');
+		'a slow reader: the server is sending');
 	pause(500);
 	$reader->responses;
 	my $line = next_line($reader);
 
 	cmp_ok($line->{send}, '>=', 500 - 1,
 		'a slow reader: send is not too short');
-	is($line->{why}, 'client not reading', 'a slow reader: the reason');
-	is($line->{bytes}, '29 MB', 'so much');
-	is(defined $line->{rtt}, $tcp == 1, 'a slow reader: rtt, if known');
+	is($line->{why}, 'client not reading',
+		'a slow reader: the line has the reason');
+	is($line->{bytes}, '29 MB',
+		'a slow reader: the line has the size of the response');
+	is(defined $line->{rtt}, $tcp == 1,
+		'a slow reader: the line has the round trip over TCP only');
 	$reader->finish;
 }
 
@@ -199,8 +207,9 @@ foreach my $tcp (0, 1)
 
 	# the client may have had the invitation before the server was done with it
 	cmp_ok($line->{send} + $line->{recv},
-		'>=', 400 - 1, 'an upload: it waited for data');
-	cmp_ok($line->{recv}, '>', $line->{exec} + $line->{send}, 'above all');
+		'>=', 400 - 1, 'an upload: send and recv have the pause');
+	cmp_ok($line->{recv}, '>', $line->{exec} + $line->{send},
+		'an upload: most of the time is recv');
 	$writer->finish;
 }
 
@@ -215,7 +224,7 @@ is( join('',
 		  grep { $_->{type} eq 'N' && $_->{body} =~ /duration/ }
 		  $client->until('Z')),
 	'',
-	'no line goes to the client');
+	'the client gets no line');
 next_line($client);
 $client->run('SET client_min_messages = error');
 
@@ -232,7 +241,7 @@ is( $observer->poll(
 			eval { $client->value('SELECT 42') }
 		}),
 	42,
-	'the client gets no extra message');
+	'the client gets no message of an interrupted line');
 
 # ---------------------------------------------------------------------------
 # The rate is limited
@@ -274,10 +283,11 @@ my @json =
   slurp_file("$log.json");
 cmp_ok(scalar(@json), '>=', 5, 'jsonlog has the lines');
 my ($first) = grep { $_->{pid} == $client->pid } @json;
-like($first->{message}, $format, 'jsonlog: the same lines');
-is($first->{error_severity}, 'LOG', 'jsonlog: level LOG');
-is($first->{query_id}, $queryid, 'jsonlog: the query identifier');
-is($first->{statement}, undef, 'jsonlog: no statement text');
+like($first->{message}, $format, 'jsonlog: the message has the same format');
+is($first->{error_severity}, 'LOG', 'jsonlog: the level is LOG');
+is($first->{query_id}, $queryid,
+	'jsonlog: the line has the query identifier');
+is($first->{statement}, undef, 'jsonlog: the line has no statement text');
 
 $observer->run(
 	'CREATE TABLE log (' . join(', ', map { "c$_ text" } 1 .. 26) . ')');
@@ -294,7 +304,7 @@ is( $observer->value(
 		"SELECT c14 FROM log WHERE c4 = '@{[ $client->pid ]}' AND c14 LIKE 'duration %'
 		  ORDER BY c7::int LIMIT 1"),
 	$first->{message},
-	'csvlog: the same lines');
+	'csvlog: the message is that of jsonlog');
 
 no_violations($observer);
 $node->stop;
