@@ -30,7 +30,7 @@ foreach my $file (glob "$monitoring/*/*.{yml,yaml,sql}")
 }
 my $column = qr/\w+(?: AS tag_\w+)?/;
 
-cmp_ok(scalar keys %queries, '>=', 20, 'there are queries');
+cmp_ok(scalar keys %queries, '>=', 20, "the exporters' files have queries");
 is_deeply(
 	[
 		grep {
@@ -39,7 +39,7 @@ is_deeply(
 		  sort keys %queries
 	],
 	[],
-	'they are columns of a view, with its schema');
+	'each query reads columns of a view, with its schema');
 
 my ($node, $observer) = start_node('metrics');
 $observer->run(
@@ -97,7 +97,7 @@ sub quiet
 }
 
 my $before = quiet(at_rest(exporter()));
-cmp_ok(scalar @$before, '>', 3, 'a client has figures');
+cmp_ok(scalar @$before, '>', 3, 'a client at rest has figures');
 
 # What the owner of the database may do: functions and operators with the names
 # and argument types of PostgreSQL's own, relations named like its catalogs, and
@@ -157,32 +157,34 @@ foreach my $query (
 	'SELECT sum(exec_seconds_total) FROM public.pgnetlat_metrics_database',
 	'SELECT * FROM pg_database')
 {
-	like(exporter()->error_of($query), qr/hijacked/, "hijacked: $query");
+	like(exporter()->error_of($query), qr/hijacked/,
+		"another query is hijacked: $query");
 }
 
 my $exporter = exporter();
 is( $exporter->value('SHOW search_path'),
 	'public, pg_catalog',
-	'the traps come first for the exporter, too');
+	"the exporter's search_path has the traps first");
 foreach my $query (sort keys %queries)
 {
 	is($exporter->error_of($query),
-		'', 'untouched: ' . $query =~ s/.* FROM/... FROM/r);
+		'', 'not hijacked: ' . $query =~ s/.* FROM/... FROM/r);
 }
-is_deeply(quiet(at_rest($exporter)), $before, 'they read the same as before');
+is_deeply(quiet(at_rest($exporter)), $before,
+	'the exporter reads the same figures as before');
 
 # Who may read them.
 my @hidden = sort grep { exporter('plain')->error_of($_) } keys %queries;
 is( scalar @hidden,
 	scalar(grep { !/metrics_exporter$/ } keys %queries),
-	'without pg_monitor there are no figures');
+	'without pg_monitor every query but one fails');
 is_deeply(
 	[
 		exporter('plain')->rows(
 			'SELECT role_sees_all FROM public.pgnetlat_metrics_exporter')
 	],
 	[ { role_sees_all => '0' } ],
-	'the error says why');
+	'without pg_monitor role_sees_all is 0');
 
 no_violations($observer);
 $node->stop;

@@ -82,7 +82,7 @@ my $queued = client('queued', dbname => 'utf8');
 $idle->run('SELECT 1');
 $sleeper->put(query('SELECT pg_sleep(600)'));
 ok($observer->await($sleeper->pid, sub { $_->{state} eq 'executing' }),
-	'a session that executes');
+	'a session executes');
 $holder->run('BEGIN', 'UPDATE t SET i = 0');
 
 # the client may have its answer a moment before its wait begins
@@ -94,7 +94,7 @@ ok( $observer->poll(
 			$observer->value(
 				'SELECT cardinality(pg_blocking_pids(' . $victim->pid . '))');
 		}),
-	'one that waits for a lock');
+	'another one waits for a lock');
 $queued->put(query('DELETE FROM t'));
 ok( $observer->poll(
 		sub {
@@ -109,65 +109,67 @@ ok( $observer->poll(
 			  && $rows[2]{pid} == $queued->pid
 			  && $rows[3]{pid} == $sleeper->pid;
 		}),
-	'those that are stuck come first, the longest before, idle ones not at all'
+	'sessions come in the order of their trouble, idle ones not at all'
 ) or note(explain([ rows_of($observer) ]));
 
 my $row = row_of($holder->pid);
 is($row->{client}, 'billing@127.0.0.1',
-	'the client: application and address');
+	'a holder: the client is application and address');
 like(
 	$row->{state},
 	qr/^in xact \d+(\.\d)? (s|min)$/,
-	'the state: what, and for how long');
+	'a holder: the state has its duration');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{doing} =~ /^holds up 2; after UPDATE t SE/;
 		}),
-	'the holder: how many it holds up, and after which query');
+	'a holder: how many sessions it holds up, and its last query');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{bar} eq '........';
 		}),
-	'the holder: a bar of client time only');
+	'a holder: the bar is client time only');
 
 $row = row_of($victim->pid);
 is($row->{client}, 'postgres',
-	'the client: a role without application name, on a socket');
-is($row->{rtt}, undef, 'no round trip on a socket');
-like($row->{state}, qr/^executing \d/, 'it executes');
+	'a waiting session: without application name, the client is its role');
+is($row->{rtt}, undef,
+	'a waiting session: no round trip on a Unix-domain socket');
+like($row->{state}, qr/^executing \d/,
+	'a waiting session: the state is executing');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~
 			  /^blocked by @{[ $holder->pid ]}: in xact( (\d+|\d\.\d) (s|min))?; /;
 		}),
-	'a waiting session: what blocks it, and what that is doing');
+	'a waiting session: what blocks it, and what its holder is doing');
 ($row) = grep { $_->{pid} == $victim->pid }
   $observer->rows('SELECT * FROM pgnetlat_now(200)');
 like(
 	$row->{doing},
 	qr/^blocked by @{[ $holder->pid ]} billing\@127\.0\.0\.1: idle in transaction for \d+(\.\d)? (s|min) after UPDATE t SET i = 0; DELETE FROM t$/,
-	'a waiting session: more on a wide terminal');
+	'a waiting session: a wide terminal gets all of that and its query');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{bar} eq '!!!!!!!!';
 		}),
-	'a waiting session: a bar of ! only');
-is($row->{rate}, 0, 'a waiting session: no request was completed');
+	'a waiting session: the bar is lock waits only');
+is($row->{rate}, 0, 'a waiting session: the rate is 0');
 like(
 	row_of($queued->pid)->{doing},
 	qr/^blocked by @{[ $holder->pid ]}: /,
-	'a second waiting session: the root, and not the next one in the queue');
+	'a second waiting session: the holder blocks it, not the one before it');
 
 $row = row_of($sleeper->pid);
 like(
 	$row->{doing},
 	qr/^PgSleep; SELECT pg_sleep/,
-	'a sleeping session: its wait event');
+	'a sleeping session: its wait event and query');
 ok( $observer->poll(
 		sub {
 			row_of($sleeper->pid)->{bar} eq '########';
 		}),
-	'a sleeping session: a bar of # only');
+	'a sleeping session: the bar is execution only');
 
 # ---------------------------------------------------------------------------
 # Prepared transactions have no process
@@ -178,7 +180,7 @@ ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~ /^blocked by prepared xact(;|$)/;
 		}),
-	'for a prepared transaction');
+	'a prepared transaction is named as what blocks a session');
 $observer->run(q{ROLLBACK PREPARED 'held'});
 $victim->responses;
 $queued->responses;
@@ -201,7 +203,7 @@ ok( $observer->poll(
 			  && $row->{doing} =~
 			  /^(behind|blocked by) @{[ $deadlocked[1]->pid ]}(?:;|:) /;
 		}),
-	'a deadlock: it waits behind the other session');
+	'a deadlock: a session is behind the other one');
 $_->cancel, $_->until('Z') foreach @deadlocked;
 $_->finish foreach @deadlocked;
 
@@ -229,7 +231,7 @@ foreach my $client (@nasty)
 					"SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = "
 					  . $client->pid);
 			}),
-		'it executes');
+		'a session with an odd name or query executes');
 }
 my ($ret, $out, $err) = $node->psql(
 	'utf8',
@@ -240,7 +242,7 @@ my @lines = split /\n/, decode('UTF-8', $out);
 cmp_ok(
 	scalar(@lines), '>=',
 	2 + 5 + 1,
-	'a line for each session, and perhaps for others');
+	'psql prints a line for each session');
 note($out);
 
 foreach my $line (@lines)
@@ -249,13 +251,14 @@ foreach my $line (@lines)
 
 	$columns++ while $line =~ /\p{East_Asian_Width=W}/g;
 	$columns-- while $line =~ /\p{Nonspacing_Mark}/g;
-	cmp_ok($columns, '<=', $width, 'the line is not too long')
+	cmp_ok($columns, '<=', $width, "no line is longer than $width columns")
 	  or note($line);
 }
 ok((grep { length($_) > $width - 5 } @lines),
-	'the line uses all of the room');
+	'some line uses nearly all columns');
 like($out, qr/ x{14}\@127\.0\.0\.1 /, 'a long name is cut off');
-like($out, qr/PgSleep; SELECT '\?\?/, 'what is no text here is marked');
+like($out, qr/PgSleep; SELECT '\?\?/,
+	'characters of another encoding become question marks');
 like($out, qr/PgSleep; SELECT 1,/, 'white space becomes single blanks');
 
 # ---------------------------------------------------------------------------
@@ -267,22 +270,22 @@ my ($hidden, @others) = rows_of($plain);
 my $number = $observer->value(
 	"SELECT count(*) FROM pgnetlat_sessions WHERE usename <> 'plain'");
 is(scalar(@others), 0, 'other roles\' sessions are hidden');
-is($hidden->{pid}, undef, 'no process');
+is($hidden->{pid}, undef, 'the row about hidden sessions has no pid');
 is( $hidden->{doing},
 	"$number sessions are hidden; pg_read_all_stats shows them",
-	'their number, and who may see them');
+	'the row about hidden sessions has their number and the role to grant');
 my $same = client('same', user => 'plain', dbname => 'utf8');
 $same->run('BEGIN');
 my @own = rows_of($plain);
 is(scalar(@own), 2, 'a plain role sees its own sessions');
-is($own[0]{pid}, $same->pid, 'everything');
+is($own[0]{pid}, $same->pid, "a plain role sees its own session's pid");
 is($own[1]{doing}, $hidden->{doing},
 	'its own sessions come before the row about hidden ones');
 $observer->run('GRANT pg_read_all_stats TO plain');
 cmp_ok(scalar(rows_of($plain)),
 	'>', 5, 'pg_read_all_stats shows all sessions');
 is(scalar(grep { !defined $_->{pid} } rows_of($plain)),
-	0, 'nothing is hidden from a superuser');
+	0, 'a member of pg_read_all_stats has no row about hidden sessions');
 
 $_->cancel foreach $sleeper, @nasty;
 no_violations($observer);

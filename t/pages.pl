@@ -122,7 +122,7 @@ ok( $observer->poll(
 				q{SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'}
 			);
 		}),
-	'a synchronous standby');
+	'the standby is synchronous');
 
 sub client
 {

@@ -80,14 +80,14 @@ restart_with('pgnetlat');
 like(
 	texts($observer),
 	qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
-	'without pg_stat_statements, the identifier');
+	'without pg_stat_statements the text is the identifier');
 
 $observer->run('CREATE SCHEMA elsewhere',
 	'CREATE EXTENSION pg_stat_statements SCHEMA elsewhere');
 like(
 	texts($observer),
 	qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
-	'the same if it is not preloaded');
+	'if pg_stat_statements is not preloaded the text is the identifier');
 
 # each in front of the other
 foreach my $libraries ('pgnetlat, pg_stat_statements',
@@ -96,7 +96,7 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 	restart_with($libraries);
 	is( texts($observer),
 		'SELECT g AS known FROM generate_series($1, $2) g',
-		"$libraries: text is found");
+		"$libraries: the text is found");
 
 	# but for those of which it loses count itself, see below
 	my ($compared) = $observer->rows(
@@ -105,8 +105,10 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		 FROM pgnetlat_statements n
 		 JOIN elsewhere.pg_stat_statements s USING (userid, dbid, queryid)
 		 WHERE n.calls BETWEEN 1 AND 10 AND s.calls > 0');
-	cmp_ok($compared->{statements}, '>=', 4, "$libraries: same identifiers");
-	is($compared->{different}, 0, "$libraries: same calls and rows");
+	cmp_ok($compared->{statements}, '>=', 4,
+		"$libraries: both have the same identifiers");
+	is($compared->{different}, 0,
+		"$libraries: both have the same calls and rows");
 
 	is( $observer->value(
 			'SELECT string_agg(calls::text, \' \' ORDER BY calls)
@@ -118,7 +120,7 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 			q{SELECT string_agg(DISTINCT concat_ws(' ', database, role), ', ')
 			  FROM pgnetlat_top_statements WHERE calls = 5}),
 		'postgres ' . $observer->value('SELECT current_user'),
-		"$libraries: names of database and role");
+		"$libraries: database and role have names");
 
 	my $plain = PgNetlat::Client->connect($node, user => 'plain');
 	$plain->run('SELECT 1 AS own');
@@ -130,24 +132,24 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 				) ? 't' : undef;
 			}),
 		't',
-		"$libraries: the identifier where texts are out of reach");
+		"$libraries: without USAGE the text is the identifier");
 	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
-		'', "$libraries: works where texts are out of reach");
+		'', "$libraries: pgnetlat_top_statements works without USAGE");
 	$observer->run('GRANT USAGE ON SCHEMA elsewhere TO plain');
 	is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
-		'', "$libraries: works for a plain role");
+		'', "$libraries: pgnetlat_top_statements works with USAGE");
 	is( $plain->value(
 			q{SELECT count(*) FROM pgnetlat_top_statements WHERE query LIKE '%known%'}
 		),
 		0,
-		"$libraries: which does not see others' texts");
+		"$libraries: a plain role does not see texts of others");
 	foreach (
 		'SELECT ON elsewhere.pg_stat_statements',
 		'EXECUTE ON FUNCTION elsewhere.pg_stat_statements')
 	{
 		$observer->run("REVOKE $_ FROM PUBLIC");
 		is($plain->error_of('SELECT * FROM pgnetlat_top_statements'),
-			'', "$libraries: works without $_");
+			'', "$libraries: pgnetlat_top_statements works without $_");
 		$observer->run("GRANT $_ TO PUBLIC");
 	}
 	$plain->finish;
@@ -156,21 +158,21 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 	like(
 		texts($observer),
 		qr/^queryid -?\d+ \(pg_stat_statements shows no text for it\)$/,
-		"$libraries: nor a text that was forgotten");
+		"$libraries: after their reset the text is the identifier");
 }
 
 is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
 	2, 'max_rows limits the rows');
 is( $observer->value('SELECT count(*) FROM pgnetlat_top_statements(NULL)'),
 	$observer->value('SELECT count(*) FROM pgnetlat_statements'),
-	'or all');
+	'max_rows NULL means all rows');
 is( $observer->value(
 		'SELECT count(*) FROM pgnetlat_top_statements(max_rows => 0)'),
 	0,
-	'or none');
+	'max_rows 0 means no rows');
 is( $observer->error_of('SELECT * FROM pgnetlat_top_statements(-1)'),
 	'LIMIT must not be negative',
-	'there are no fewer rows');
+	'a negative max_rows is an error');
 
 # Operators of somebody else, which fit better or come first.
 $observer->run('CREATE SCHEMA hostile');
@@ -199,10 +201,11 @@ foreach (
 $observer->run('SET search_path = hostile, pg_catalog, public');
 is( $observer->error_of('SELECT 1 = 1'),
 	'somebody else',
-	'operators of another role');
+	"an operator of another role hides the system's");
 is($observer->error_of('SELECT * FROM pgnetlat_top_statements(5)'),
-	'', 'are not called by pgnetlat_top_statements');
-is($observer->error_of("SELECT * FROM pgnetlat_$_"), '', "nor by pgnetlat_$_")
+	'', 'pgnetlat_top_statements calls no operator of another role');
+is($observer->error_of("SELECT * FROM pgnetlat_$_"), '',
+	"pgnetlat_$_ calls no operator of another role")
   foreach qw(sessions waits statements clients histogram history info);
 $observer->run('RESET search_path');
 

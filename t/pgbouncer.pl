@@ -132,9 +132,10 @@ sub labels
 	my @rows = $observer->clients("application_name = '$name'");
 
 	is(scalar @rows, 1, "$name is one group");
-	is($rows[0]->{client_addr}, '127.0.0.1', 'with its address');
+	is($rows[0]->{client_addr},
+		'127.0.0.1', "the group of $name has the client's address");
 	is($rows[0]->{pooler_addr},
-		$pooler, 'the group has the pooler\'s address');
+		$pooler, "the group of $name has the pooler's address");
 	return $rows[0];
 }
 
@@ -151,31 +152,37 @@ foreach my $host ('127.0.0.1', $node->host)
 	my $two = $pooler->client('two');
 	my $pid = server_of($one);
 
-	is(server_of($two), $pid, "transaction pooling over $over");
+	is(server_of($two), $pid,
+		"transaction pooling over $over: both clients share a connection");
 	my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 	at_least($gain->{idle_time}, $PAUSE,
-		'between two transactions the wait is the pool\'s');
-	cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
+		'transaction pooling: the wait between two is idle time');
+	cmp_ok($gain->{client_time}, '==', 0,
+		'transaction pooling: the wait between two is not client time');
 	cmp_ok($gain->{pooler_requests},
-		'==', 1, 'pgbouncer\'s SET is its own exchange');
-	cmp_ok($gain->{requests}, '==', 2, 'the client\'s requests are its own');
+		'==', 1, "transaction pooling: pgbouncer's SET is its own exchange");
+	cmp_ok($gain->{requests}, '==', 2,
+		"transaction pooling: SET and the client's request are counted");
 
 	$one->run('BEGIN');
 	$gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
 	at_least($gain->{client_time} + $gain->{network_time},
-		$PAUSE, 'in a transaction the wait is the client\'s');
+		$PAUSE,
+		"transaction pooling: in a transaction the wait is the client's");
 	cmp_ok($gain->{idle_time}, '==', 0,
-		'in a transaction none of it is the pool\'s');
+		'transaction pooling: in a transaction no wait is idle time');
 
 	my $account = quiet($pid);
 	is($account->{application_name},
-		'one', 'the session has the client\'s name');
-	is($account->{client_addr}, '127.0.0.1', 'with its address');
+		'one', "transaction pooling: the session has the client's name");
+	is($account->{client_addr}, '127.0.0.1',
+		"transaction pooling: the session has the client's address");
 	is( $account->{client_port},
 		(unpack_sockaddr_in(getsockname($one->{socket})))[0],
-		'and port');
+		"transaction pooling: the session has the client's port");
 	is($account->{pooler_addr},
-		$pooler_addr, 'the session has the pooler\'s address');
+		$pooler_addr,
+		"transaction pooling: the session has the pooler's address");
   SKIP:
 	{
 		skip 'the kernel does not say', 1 unless $^O eq 'linux';
@@ -186,7 +193,7 @@ foreach my $host ('127.0.0.1', $node->host)
 					$one->run('SELECT 1');
 					return $observer->account($pid)->{client_rtt};
 				}),
-			'the session has the client\'s round trip to the pooler');
+			'transaction pooling: the session has client_rtt');
 	}
 	$one->run('COMMIT');
 	labels($_, $pooler_addr) foreach qw(one two);
@@ -201,9 +208,10 @@ foreach my $host ('127.0.0.1', $node->host)
 	quiet($pid);
 	my $row = labels('many', $pooler_addr);
 	cmp_ok($row->{requests}, '>=', 39,
-		'all of its connections are in one group');
+		'transaction pooling: connections from many ports are one group');
 	cmp_ok($row->{pooler_requests},
-		'>=', 19, 'pgbouncer has set the name for each connection');
+		'>=', 19,
+		'transaction pooling: pgbouncer sets the name for each connection');
 	$_->finish foreach $one, $two;
 	$pooler->stop;
 	$observer->run('SELECT pgnetlat_reset()');
@@ -218,13 +226,13 @@ foreach my $host ('127.0.0.1', $node->host)
 	at_least($gain->{client_time} + $gain->{network_time},
 		$PAUSE, 'session pooling: the wait is the client\'s');
 	cmp_ok($gain->{idle_time}, '==', 0,
-		'session pooling: none of it is the pool\'s');
+		'session pooling: no wait is idle time');
 	cmp_ok($gain->{pooler_requests},
-		'==', 0, 'session pooling: the client\'s requests are its own');
+		'==', 0, "session pooling: no request is pgbouncer's");
 	my $requests = quiet($pid)->{requests};
 	$one->finish;
 	ok($observer->await($pid, sub { $_->{requests} > $requests }),
-		'session pooling: pgbouncer cleans up');
+		'session pooling: pgbouncer cleans up when the client leaves');
 	$gain = gain_of_pause(
 		$pid,
 		sub {
@@ -234,12 +242,12 @@ foreach my $host ('127.0.0.1', $node->host)
 	is(server_of($two), $pid,
 		'session pooling: pgbouncer uses the connection again');
 	at_least($gain->{idle_time}, $PAUSE,
-		'session pooling: meanwhile the wait was the pool\'s');
+		'session pooling: the wait between two clients is idle time');
 	cmp_ok($gain->{pooler_requests},
 		'==', 1, 'session pooling: pgbouncer sets the next client\'s name');
 	$gain = gain_of_pause($pid, sub { $two->run('SELECT 1') });
 	at_least($gain->{client_time} + $gain->{network_time},
-		$PAUSE, 'session pooling: the connection is the next client\'s');
+		$PAUSE, "session pooling: the wait is the next client's");
 	labels($_, $pooler_addr) foreach qw(one two);
 	$two->finish;
 	$pooler->stop;
@@ -258,12 +266,14 @@ my $two = $pooler->client('two');
 my $pid = server_of($one);
 $two->run('SELECT 1');
 my $gain = gain_of_pause($pid, sub { $one->run('SELECT 1') });
-at_least($gain->{idle_time}, $PAUSE, 'statement pooling: the pool\'s');
-cmp_ok($gain->{client_time}, '==', 0, 'and nobody else\'s');
+at_least($gain->{idle_time}, $PAUSE,
+	'statement pooling: the wait is idle time');
+cmp_ok($gain->{client_time}, '==', 0,
+	'statement pooling: no wait is client time');
 cmp_ok($gain->{pooler_requests},
-	'>=', 2, 'statement pooling: pgbouncer checks, and sets the name');
+	'>=', 2, "statement pooling: the check and SET are pgbouncer's");
 cmp_ok($gain->{requests} - $gain->{pooler_requests},
-	'==', 1, 'statement pooling: the client asks once');
+	'==', 1, "statement pooling: one request is the client's");
 $_->finish foreach $one, $two;
 $pooler->stop;
 
@@ -289,7 +299,7 @@ sub checked
 		cmp_ok($account->{pooler_requests},
 			'==', 1, "$how: the check looks like its client's");
 		cmp_ok($account->{requests}, '>=', 3,
-			"$how: such a check has been made");
+			"$how: the check is counted");
 	}
 	return;
 }

@@ -67,7 +67,7 @@ is($row->{client_addr}, '10.0.0.7', 'the group has the client\'s address');
 is($row->{pooler_addr}, undef, 'no pooler_addr on a Unix-domain socket');
 is($row->{ended_sessions}, 40, 'the group has all connections');
 is($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
-	0, 'no group was evicted');
+	0, 'many connections of a pooler evict no group');
 
 my $pooled = PgNetlat::Client->connect(
 	$node,
@@ -80,7 +80,8 @@ foreach my $port (1 .. 30)
 }
 my $account = $observer->settled($pooled);
 $row = group('web');
-is($row->{client_addr}, '2001:db8::7', 'an address of IPv6');
+is($row->{client_addr}, '2001:db8::7',
+	"IPv6: the group has the client's address");
 is($row->{pooler_addr}, '127.0.0.1', 'IPv6: the pooler\'s address');
 is($row->{requests}, 60, 'IPv6: the group has all requests');
 is($row->{sessions}, 1, 'IPv6: the group has the session');
@@ -92,13 +93,15 @@ is($account->{client_port},
 	30, 'IPv6: the session has its current client\'s port');
 is($account->{pooler_addr},
 	'127.0.0.1', 'IPv6: the session has the pooler\'s address');
-is($account->{pooler_requests}, 30, 'the pooler\'s own exchanges');
+is($account->{pooler_requests}, 30,
+	"IPv6: the session counts the pooler's own exchanges");
 is($row->{pooler_requests},
-	30, 'the pooler\'s own exchanges are in the group');
+	30, "IPv6: the group counts the pooler's own exchanges");
 ($row) = $observer->clients_window('1 min', q{application_name = 'web'});
-is($row->{pooler_addr}, '127.0.0.1', 'pooler_addr over a window');
+is($row->{pooler_addr}, '127.0.0.1',
+	"IPv6: the group over a window has the pooler's address");
 is($observer->window('1 min', $pooled->pid)->{pooler_requests},
-	30, 'the pooler\'s own exchanges in the session');
+	30, "IPv6: the session over a window counts the pooler's own exchanges");
 $pooled->finish;
 $observer->ended('web');
 
@@ -124,7 +127,7 @@ foreach my $name (sort keys %form)
 
 	$account = $observer->settled($client);
 	is_deeply([ @$account{qw(application_name client_addr client_port)} ],
-		$form{$name}, "application_name $name");
+		$form{$name}, "application_name $name has the right label");
 	$client->finish;
 }
 
@@ -139,7 +142,7 @@ $observer->settled($pooled);
 ($row) = $stranger->rows(
 	'SELECT * FROM pgnetlat_sessions WHERE pid = ' . $pooled->pid);
 is($row->{application_name}, 'secret', 'another role sees the name');
-is($row->{$_}, undef, "but not $_")
+is($row->{$_}, undef, "another role does not see $_ of the session")
   foreach qw(client_addr client_port pooler_addr client_rtt pooler_requests);
 ($row) = $stranger->rows(
 	q{SELECT * FROM pgnetlat_clients WHERE application_name = 'secret'});
@@ -174,7 +177,7 @@ $reload->('on');
 is(group('secret', 'sessions = 1')->{client_addr},
 	'10.0.0.7', 'switched on, the suffix is cut off');
 is($observer->account($pooled->pid)->{pooler_requests},
-	0, 'none of these exchanges was the pooler\'s own');
+	0, "with pooler_suffix off, no exchange is the pooler's own");
 $pooled->finish;
 
 # whoever holds a lock has the same label
@@ -208,33 +211,38 @@ $pooled = PgNetlat::Client->connect($node, application_name => '');
 $pooled->run("SET application_name = 'shop - 10.0.0.1:1'", 'SELECT 1');
 my $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{client_time}, $PAUSE,
-	'one client so far: the pause is the client\'s');
+	'transaction pooling, one client: the pause is client time');
 
 $pooled->run("SET application_name = 'shop - 10.0.0.2:1'");
 $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{idle_time}, $PAUSE,
-	'another client: outside a transaction the pause is the pool\'s');
-is($gain->{client_time}, 0, 'another client: none of it is the client\'s');
+	'transaction pooling, outside a transaction: the pause is idle time');
+is($gain->{client_time}, 0,
+	'transaction pooling, outside a transaction: no client time');
 is($observer->settled($pooled)->{state},
-	'idle', 'another client: the session is idle');
+	'idle',
+	'transaction pooling, outside a transaction: the session is idle');
 
 $pooled->run('BEGIN');
 $gain = gain_of_pause($pooled, 'SELECT 1');
 at_least($gain->{client_time}, $PAUSE,
-	'in a transaction the pause is the client\'s');
-is($gain->{idle_time}, 0, 'in a transaction none of it is the pool\'s');
+	'transaction pooling, in a transaction: the pause is client time');
+is($gain->{idle_time}, 0,
+	'transaction pooling, in a transaction: no idle time');
 $gain = gain_of_pause($pooled, 'COMMIT');
-at_least($gain->{client_time}, $PAUSE, 'in a transaction, up to its end');
+at_least($gain->{client_time}, $PAUSE,
+	'transaction pooling, before COMMIT: the pause is client time');
 $gain = gain_of_pause($pooled, "SET application_name = 'shop - 10.0.0.1:1'");
 at_least($gain->{idle_time}, $PAUSE,
-	'after the transaction it is the pool\'s again');
-is($gain->{pooler_requests}, 1, 'the pooler\'s SET is its own exchange');
+	'transaction pooling, after COMMIT: the pause is idle time');
+is($gain->{pooler_requests}, 1,
+	"transaction pooling: SET is the pooler's own exchange");
 
 # a reader in the middle of such a wait has shown nothing that is taken back
 $observer->settled($pooled);
 pause(5);
 cmp_ok($observer->account($pooled->pid)->{pending_time},
-	'==', 0, 'a wait of the pool is idle at once');
+	'==', 0, 'transaction pooling: no wait of the pool is pending');
 
 # the extended protocol
 $pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
@@ -244,13 +252,14 @@ pause($PAUSE);
 $pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
 $pooled->responses;
 $gain = delta($before, $observer->settled($pooled));
-at_least($gain->{idle_time}, $PAUSE, 'also in the extended protocol');
+at_least($gain->{idle_time}, $PAUSE,
+	'transaction pooling, extended protocol: the pause is idle time');
 
 # checks of the connection, by their text
 $before = $observer->settled($pooled);
 $pooled->run('select 1', '', 'SELECT 1', 'select 1;');
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
-	2, 'the pooler checks the connection');
+	2, "a check query outside a transaction is the pooler's");
 
 # or by another one, as we are told; of a long one core keeps the beginning
 foreach my $check ('select 2 /* check */', 'select 2 /*' . '*' x 2000 . '/')
@@ -261,40 +270,43 @@ foreach my $check ('select 2 /* check */', 'select 2 /*' . '*' x 2000 . '/')
 	$before = $observer->settled($pooled);
 	$pooled->run($check, $check);
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		2, "$about: the configured check query");
+		2, "$about: the configured query is the pooler's");
 	$before = $observer->settled($pooled);
 	$pooled->run('select 1', '', 'select 2', substr($check, 0, 11) . ' */',
 		" $check");
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		0, "$about: no other query is a check");
+		0, "$about: no other query is the pooler's");
 }
 $pooled->run('RESET pgnetlat.pooler_check_query');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', 'select 2 /* check */');
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
-	1, 'the default check query again');
+	1, "after RESET the default check query is the pooler's");
 
 $pooled->run('BEGIN');
 $before = $observer->settled($pooled);
 $pooled->run('select 1', "SET application_name = 'shop - 10.0.0.3:1'");
 is(delta($before, $observer->settled($pooled))->{pooler_requests},
-	0, 'no check in a transaction');
+	0, "in a transaction no query is the pooler's");
 $pooled->run('ROLLBACK');
 
 # whoever knows better may say so
 $pooled->run('SET pgnetlat.pooler_mode = session', 'SELECT 1');
 $gain = gain_of_pause($pooled, 'SELECT 1');
-at_least($gain->{client_time}, $PAUSE, 'pooler_mode = session');
+at_least($gain->{client_time}, $PAUSE,
+	'pooler_mode = session: the pause is client time');
 $pooled->finish;
 my $direct = PgNetlat::Client->connect($node, application_name => 'direct');
 $gain = gain_of_pause($direct, 'SET pgnetlat.pooler_mode = transaction');
-at_least($gain->{client_time}, $PAUSE, 'no pooler');
+at_least($gain->{client_time}, $PAUSE,
+	'without a pooler: the pause is client time');
 $direct->run('SELECT 1');
 $gain = gain_of_pause($direct, 'SELECT 1');
-at_least($gain->{idle_time}, $PAUSE, 'pooler_mode = transaction');
+at_least($gain->{idle_time}, $PAUSE,
+	'pooler_mode = transaction: the pause is idle time');
 is($gain->{pooler_requests},
 	0,
-	'pooler_mode = transaction: the pooler\'s own exchanges are not known');
+	"pooler_mode = transaction: no exchange is the pooler's own");
 $direct->finish;
 
 # ---------------------------------------------------------------------------
@@ -308,23 +320,25 @@ foreach my $port (1 .. 3)
 	$pooled->run("SET application_name = 'desk - 10.0.0.1:$port'",
 		'SELECT 1');
 	$gain = gain_of_pause($pooled, 'SELECT 1');
-	at_least($gain->{client_time}, $PAUSE, 'the client\'s connection');
-	is($gain->{idle_time}, 0, 'all the time');
+	at_least($gain->{client_time}, $PAUSE,
+		'session pooling: the pause is client time');
+	is($gain->{idle_time}, 0, 'session pooling: there is no idle time');
 	$pooled->run('DISCARD ALL');
 	$gain = gain_of_pause($pooled, 'select 1');
 	at_least($gain->{idle_time}, $PAUSE,
-		'cleaned up: the wait is the pool\'s');
+		'session pooling, cleaned up: the pause is idle time');
 	is($gain->{pooler_requests},
-		1, 'cleaned up: the pooler checks the connection');
+		1, "session pooling, cleaned up: the check is the pooler's");
 	is(delta($before, $observer->settled($pooled))->{pooler_requests},
-		3, 'the pooler\'s names, cleanups and checks are its own');
+		3, "session pooling: name, cleanup and check are the pooler's");
 }
 
 # a client that cleans up on its own goes on
 $pooled->run("SET application_name = 'desk - 10.0.0.1:9'",
 	'DISCARD ALL', 'SELECT 2');
 $gain = gain_of_pause($pooled, 'SELECT 2');
-at_least($gain->{client_time}, $PAUSE, 'a client that cleans up and goes on');
+at_least($gain->{client_time}, $PAUSE,
+	'session pooling, DISCARD ALL of a client: the pause is client time');
 $pooled->finish;
 
 # ---------------------------------------------------------------------------
@@ -378,7 +392,7 @@ SKIP:
 					'SELECT sampler_ticks FROM pgnetlat_info') > $ticks + 5;
 			});
 		is($observer->account($liar->pid)->{client_rtt},
-			undef, "nothing is known for $name");
+			undef, "no client_rtt is known for $name");
 		$liar->finish;
 	}
 	$other->finish;
@@ -403,7 +417,7 @@ foreach my $tcp (0, 1)
   SKIP:
 	{
 		skip 'the kernel does not say', 3 unless $on_linux;
-		cmp_ok($rtt, '>', 0, "client_rtt, from a pooler over $how");
+		cmp_ok($rtt, '>', 0, "a pooler over $how: client_rtt is known");
 
 		# until the session has heard of it as well
 		$pooled->run('BEGIN');
@@ -416,7 +430,7 @@ foreach my $tcp (0, 1)
 					  abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) <
 					  1e-6;
 				}),
-			'in a transaction, network is the whole way to the client');
+			"a pooler over $how: network_time is of the whole path");
 		$before = $observer->settled($pooled);
 		for (1 .. 10)
 		{
@@ -431,7 +445,7 @@ foreach my $tcp (0, 1)
 		  map { 10 * ($rtt + ($_->{rtt} // 0)) } $before, $account;
 		ok( (         $gain->{network_time} >= $least - 1e-5
 				  and $gain->{network_time} <= $most + 1e-5),
-			'the round trip counts once for each turn'
+			"a pooler over $how: the round trip counts once for each turn"
 		) or diag("$gain->{network_time}, not $least to $most");
 	}
 	$pooled->finish;
@@ -460,13 +474,14 @@ SKIP:
 			q{SELECT count(client_rtt) FROM pgnetlat_sessions
 			  WHERE application_name = 'liar'}),
 		0,
-		'another role does not see the round trip');
+		'another role with the same client has no client_rtt');
 	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
-		'>', 0, 'the client\'s own role sees it');
+		'>', 0, "the client's own role has client_rtt");
 	my ($next_port, @next_sockets) = pooler_connection();
 	$honest->run("SET application_name = 'far - 127.0.0.1:$next_port'");
 	cmp_ok($observer->account($honest->pid)->{client_rtt} // 0,
-		'>', 0, 'also for the client\'s next connection');
+		'>', 0,
+		"the client's own role has client_rtt for its next connection");
 	$_->finish foreach @liars, $honest;
 }
 
@@ -495,9 +510,10 @@ SKIP:
 		}
 		push @known, $observer->account($client->pid)->{client_rtt} // 0;
 	}
-	cmp_ok($known[0], '>', 0, 'a round trip of many connections is known');
+	cmp_ok($known[0], '>', 0,
+		'many connections of a client: client_rtt is known');
 	is(scalar(grep { $known[$_] > $known[ $_ - 1 ] } 1 .. $#known),
-		0, 'and does not grow')
+		0, 'many connections of a client: client_rtt does not grow')
 	  or diag("@known");
 	$client->finish;
 }

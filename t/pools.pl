@@ -108,19 +108,22 @@ my @executing = map { client('steady') } 1 .. 2;
 $_->run('BEGIN', 'SELECT 1') foreach @in_xact;
 $_->put(query('SELECT pg_sleep(600)')) foreach @executing;
 my $row = await('steady', sub { $_->{busy} == 5 });
-is("$row->{busy} of $row->{sessions}", '5 of 25', 'busy now, and connected');
-is($row->{sessions_max}, 25, 'sessions_max');
+is("$row->{busy} of $row->{sessions}", '5 of 25',
+	'steady: 5 sessions are busy, 25 are connected');
+is($row->{sessions_max}, 25,
+	'steady: sessions_max has all that were connected');
 
 # those in a transaction are quiet by now
 count_anew(1000);
 $row = await('steady',
 	sub { defined $_->{busy_p50} and abs($_->{busy_avg} - 5) < 0.05 });
-is($row->{$_}, 5, "steady: $_")
+is($row->{$_}, 5, "steady: $_ is 5")
   foreach @QUANTILES, qw(busy busy_max pool_size);
-cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: on average');
-is($row->{sessions_max}, 25, 'steady: sessions_max');
+cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: busy_avg is 5');
+is($row->{sessions_max}, 25, 'steady: sessions_max after a reset is still 25');
 my $all = all_sessions();
-is($all->{sessions}, 26, 'steady: all sessions, with the observer');
+is($all->{sessions}, 26,
+	'steady: the row of all sessions has the observer, too');
 cmp_ok($all->{busy_p50}, '>=', 5,
 	'steady: at least five of all sessions are busy');
 cmp_ok($all->{busy_p50}, '<=', 6, 'steady: at most one more, the observer');
@@ -130,7 +133,7 @@ $_->cancel foreach @executing;
 await('steady', sub { $_->{busy} == 3 });
 count_anew(1500);
 $row = pool('steady');
-is($row->{$_}, 3, "asleep: $_")
+is($row->{$_}, 3, "asleep: $_ is 3")
   foreach @QUANTILES, qw(busy busy_max pool_size);
 
 # a sampler that is started anew knows nothing of those that are quiet
@@ -151,10 +154,10 @@ is($row->{busy_p50}, 3, 'a restart of the sampler loses nothing');
 $observer->run('SELECT pg_terminate_backend(' . $in_xact[2]->pid . ')');
 $row = await('steady', sub { $_->{sessions} == 24 });
 is("$row->{busy} of $row->{sessions}", '2 of 24',
-	'one session is terminated');
+	'a terminated session is neither busy nor connected');
 $in_xact[1]->run('SET pgnetlat.enabled = off');
 $row = await('steady', sub { $_->{busy} == 1 });
-is($row->{busy}, 1, 'a terminated session is not busy');
+is($row->{busy}, 1, 'a session with counting off is not busy');
 $in_xact[1]->run('SET pgnetlat.enabled = on', 'COMMIT');
 $in_xact[0]->run('COMMIT');
 is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'no session is busy');
@@ -168,10 +171,12 @@ is(await('steady', sub { $_->{busy} == 2 })->{busy},
 	2, 'receiving and sending are busy');
 count_anew(1000);
 $row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
-is($row->{busy_p50}, 2, 'receiving and sending: the states are sampled');
-cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05, 'on average, too');
+is($row->{busy_p50}, 2, 'receiving and sending: busy_p50 is 2');
+cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05,
+	'receiving and sending: busy_avg is 2');
 $_->vanish foreach @idle[ 0, 1 ];
-is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0, 'they are gone');
+is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0,
+	'receiving and sending: vanished sessions are not busy');
 
 # ---------------------------------------------------------------------------
 # Parts of the time
@@ -212,7 +217,7 @@ is($row->{busy_max}, 4, 'steps: never above the upper level');
 cmp_ok(
 	$row->{busy_avg}, '>=',
 	$row->{least} - 0.2,
-	'steps: on average, at least');
+	'steps: busy_avg is not too low');
 cmp_ok(
 	$row->{busy_avg}, '<=',
 	$row->{most} + 0.2,
@@ -252,11 +257,11 @@ $_->run('COMMIT') foreach @window;
 $_->finish foreach @window[ 1, 2 ];
 $row = await('windows', sub { $_->{sessions} == 1 and $_->{busy} == 0 });
 is("$row->{busy_max} of $row->{sessions_max}",
-	'3 of 3', 'once three were busy');
+	'3 of 3', 'windows: busy_max is 3 after two have left');
 
 # one that is younger than the window
 my $window = pool('windows', q{pgnetlat_pools_last('15 min')});
-is($window->{$_}, $row->{$_}, "window of its life: $_")
+is($window->{$_}, $row->{$_}, "window of 15 min: $_ is that since the start")
   foreach qw(datid usesysid sessions busy_max stats_since);
 
 # one that has begun since
@@ -265,11 +270,14 @@ ok( $observer->poll(
 			$window = pool('windows', q{pgnetlat_pools_last('10 s')});
 			$window->{busy_max} == 0;
 		}),
-	'window: nothing from before it');
-cmp_ok($window->{window_time}, '>=', 10_000, 'window: at least ten seconds');
-is($window->{$_}, 0, "window: $_") foreach @QUANTILES, 'busy_avg';
-is($window->{pool_size}, 1, 'window: one connection would do');
-is(pool('windows')->{busy_max}, 3, 'the whole time has it');
+	'window of 10 s: busy_max is 0 in the end');
+cmp_ok($window->{window_time}, '>=', 10_000,
+	'window of 10 s: window_time is at least that');
+is($window->{$_}, 0, "window of 10 s: $_ is 0")
+  foreach @QUANTILES, 'busy_avg';
+is($window->{pool_size}, 1, 'window of 10 s: pool_size is 1');
+is(pool('windows')->{busy_max}, 3,
+	'window of 10 s: busy_max since the start is still 3');
 
 # ---------------------------------------------------------------------------
 # After a restart
@@ -279,21 +287,21 @@ my $before = pool('windows');
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
 my $after = await('windows', sub { 1 });
-is($after->{$_}, $before->{$_}, "saved: $_")
+is($after->{$_}, $before->{$_}, "saved: $_ is the same")
   foreach qw(datid usesysid sessions_max busy_max stats_since);
-is($after->{sessions}, 0, 'saved: nobody is connected');
-cmp_ok($after->{busy_avg}, '>', 0, 'saved: time that it was busy');
+is($after->{sessions}, 0, 'saved: no session is connected');
+cmp_ok($after->{busy_avg}, '>', 0, 'saved: busy_avg is not zero');
 cmp_ok(
 	$after->{busy_avg}, '<=',
 	$before->{busy_avg} * 1.001,
-	'saved: busy_time is not too high');
+	'saved: busy_avg is not too high');
 ok( $observer->poll(
 		sub {
 			$window = pool('windows', q{pgnetlat_pools_last('15 min')});
 			defined $window->{busy_max};
 		}),
 	'saved: the pool is sampled again');
-is($window->{$_}, 0, "saved is older than any window: $_")
+is($window->{$_}, 0, "saved: $_ of a window is 0")
   foreach qw(busy_avg busy_max);
 
 # ---------------------------------------------------------------------------
@@ -318,11 +326,12 @@ foreach my $number (1 .. 12)
 	$client->finish;
 	await("role_$number", sub { $_->{sessions} == 0 });
 }
-is(sum_of(1, 'usename IS NOT NULL'), 10, 'as many rows as there may be');
+is(sum_of(1, 'usename IS NOT NULL'), 10,
+	'more pools than max_pools: ten have a row');
 is(sum_of(1, q{datname = '(evicted)'}),
-	1, 'as many rows as there is room for: and an evicted row');
+	1, 'more pools than max_pools: one row is of the evicted');
 is(sum_of(1, 'datname IS NULL'),
-	1, 'as many rows as there is room for: and one for all sessions');
+	1, 'more pools than max_pools: one row is of all sessions');
 is(sum_of('busy_p50', q{datname = '(evicted)'}) . '',
 	'0', 'the evicted row has no distribution');
 is( $observer->value(
@@ -335,19 +344,21 @@ is( $observer->value(
 my @crowd = map { client("role_$_") } 1 .. 12;
 $_->run('BEGIN') foreach @crowd;
 ok($observer->poll(sub { all_sessions()->{busy} >= 12 }),
-	'all twelve are busy');
+	'a full table: all twelve sessions are busy');
 is(sum_of('sessions', 'usename IS NOT NULL'),
 	10, 'a full table: ten sessions have a pool');
 is(sum_of('sessions', q{datname = '(evicted)'}),
-	3, 'a full table: three are in the evicted row');
+	3, 'a full table: three sessions are in the evicted row');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
-	'a full table: these are busy, too');
-is(all_sessions()->{sessions}, 13, 'a full table: all are counted');
+	'a full table: the three in the evicted row are busy');
+is(all_sessions()->{sessions}, 13,
+	'a full table: the row of all sessions has 13');
 $_->run('COMMIT') foreach @crowd;
 $_->finish foreach @crowd;
-ok($observer->poll(sub { all_sessions()->{sessions} == 1 }), 'they are gone');
+ok($observer->poll(sub { all_sessions()->{sessions} == 1 }),
+	'a full table: the sessions have disconnected');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
-	'no session is busy in the end');
+	'a full table: no evicted session is busy any more');
 
 is($observer->violations, '', 'no row contradicts itself');
 done_testing();

@@ -61,7 +61,7 @@ foreach my $name (sort keys %session)
 				(s.state_change IS NULL) = (a.state_change IS NULL) AS state_change
 		   FROM pgnetlat_sessions s JOIN pg_stat_activity a USING (pid)
 		  WHERE s.pid = $pid");
-	is($row->{$_}, 't', "$name: $_ as in pg_stat_activity")
+	is($row->{$_}, 't', "$name: $_ is as in pg_stat_activity")
 	  foreach sort keys %$row;
 	is( $caller->value(
 			"SELECT client_addr IS NOT NULL FROM pgnetlat_sessions WHERE pid = $pid"
@@ -90,23 +90,23 @@ foreach my $name (sort keys %session)
 			"SELECT count(*) > 0 FROM pgnetlat_clients
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
 		$may ? 't' : 'f',
-		"$name: address of a client group");
+		"$name: visibility of a client group's address");
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_clients_last()
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
 		$may ? 't' : 'f',
-		"$name: address of a client group over a window");
+		"$name: visibility of a client group's address over a window");
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_histogram
 			 WHERE client_addr IS NOT NULL AND usename = 'owner'"),
 		$may ? 't' : 'f',
-		"$name: address of a histogram's group");
+		"$name: visibility of a histogram's address");
 	is( $caller->value(
 			"SELECT count(*) > 0 FROM pgnetlat_statements s JOIN pg_roles r
 			 ON r.oid = s.userid WHERE r.rolname = 'owner' AND s.queryid IS NOT NULL"
 		),
 		$may ? 't' : 'f',
-		"$name: statements of another role");
+		"$name: visibility of another role's statements");
 	is( $observer->poll(
 			sub {
 				my $count = $caller->value(
@@ -115,12 +115,12 @@ foreach my $name (sort keys %session)
 				!$may || $count > 0 ? ($count > 0 ? 't' : 'f') : undef;
 			}),
 		$may ? 't' : 'f',
-		"$name: wait events of another role");
+		"$name: visibility of another role's wait events");
 
 	like(
 		$caller->error_of("SELECT $_"),
 		qr/^permission denied for function pgnetlat_reset_/,
-		"$name: may not forget: $_")
+		"$name: may not call $_")
 	  foreach $name eq 'super'
 	  ? ()
 	  : ("pgnetlat_reset_session($pid)", 'pgnetlat_reset_clients()');
@@ -129,14 +129,14 @@ foreach my $name (sort keys %session)
 		$caller->value("SELECT count(queryid) FROM pgnetlat_recent($pid)");
 	} // 0;
 	cmp_ok($seen, $may ? '>' : '==',
-		0, "$name: flight recorder of another role");
+		0, "$name: visibility of another role's flight recorder");
 
 	is( $caller->value(
 			'SELECT state IS NOT NULL AND client_addr IS NOT DISTINCT FROM
 			 inet_client_addr() FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'
 		),
 		't',
-		"$name: sees itself");
+		"$name: sees its own session");
 	is($caller->value('SELECT version FROM pgnetlat_info') // '',
 		'1.0', "$name: sees the version");
 	ok(defined $caller->value('SELECT count(*) FROM pgnetlat_history'),
@@ -210,7 +210,7 @@ foreach my $name (sort keys %session)
 					count(backend_type)) = count(*) AND count(*) > 0
 				FROM pgnetlat_blockers WHERE usename = 'owner'}),
 		$may ? 't' : 'f',
-		"$name: " . ($may ? 'sees' : 'does not see') . ' what it did');
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the row of a blocker');
 
 	# the holder may have begun another transaction: then it is looked for anew
 	is( $observer->poll(
@@ -221,7 +221,7 @@ foreach my $name (sort keys %session)
 				!$may || $count == 2 ? "count $count" : undef;
 			}),
 		$may ? 'count 2' : 'count 0',
-		"$name: blocked_by of another role");
+		"$name: visibility of another role's blocked_by");
 }
 $subject->run('SELECT pg_advisory_unlock(1)');
 $waiting->responses;
@@ -234,10 +234,10 @@ foreach my $function (sort keys %public)
 
 	is( hidden_but_seen($caller, "pgnetlat_$function($arguments)", $function),
 		'',
-		"pgnetlat_$function() hides what it should");
+		"pgnetlat_$function() hides other roles' figures");
 	next if !$is_view{$function};
 	is(hidden_but_seen($caller, "pgnetlat_$function", $function),
-		'', "pgnetlat_$function: the view hides the same");
+		'', "pgnetlat_$function: the view hides other roles' figures");
 	isnt($caller->value("SELECT count(*) FROM pgnetlat_$function"),
 		0, "pgnetlat_$function: the view has rows")
 	  if $function ne 'waits';
@@ -247,16 +247,16 @@ is( $caller->value(
 		 WHERE pid = $pid AND usename = 'owner' AND application_name = 'app of owner'"
 	),
 	1,
-	'the session itself is there');
+	'a plain role sees that another session exists');
 is($caller->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
-	0, 'its exchanges are hidden');
+	0, "a plain role does not see another session's exchanges");
 is( $caller->value(
 		"SELECT count(requests) FROM pgnetlat_clients
 		 WHERE application_name = 'app of owner'"),
 	0,
-	'the sums of its group are hidden');
+	"a plain role does not see another group's sums");
 is($caller->value('SELECT count(*) FROM pgnetlat_failed_connections'),
-	0, 'failed connections are hidden');
+	0, 'a plain role does not see failed connections');
 $caller->finish;
 
 # ---------------------------------------------------------------------------
@@ -266,7 +266,8 @@ $caller->finish;
 like(
 	$session{$_}->error_of('SELECT pgnetlat_reset()'),
 	qr/permission denied for function pgnetlat_reset/,
-	"$_: may not reset") foreach qw(plain monitor owner member);
+	"$_: may not call pgnetlat_reset()")
+  foreach qw(plain monitor owner member);
 $observer->run('GRANT EXECUTE ON FUNCTION pgnetlat_reset() TO monitor');
 is($session{monitor}->error_of('SELECT pgnetlat_reset()'),
 	'', 'a role with EXECUTE may reset');
