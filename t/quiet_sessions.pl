@@ -93,7 +93,7 @@ between(
 			q{SELECT sum(time) / 10 / sum(samples) FROM pgnetlat_waits WHERE state <> 'executing'}
 		);
 	},
-	'their number of samples is as if at each tick');
+	'quiet sessions have as many samples as if sampled at each tick');
 
 # ---------------------------------------------------------------------------
 # An exchange behind a pause, shorter than the looks at quiet sessions are apart
@@ -181,7 +181,7 @@ between(
 		  / ($observer->account($client->pid)->{exec_time} -
 			  $account->{exec_time});
 	},
-	'it is sampled since its request was read');
+	'a lock wait in parse analysis is sampled from its beginning');
 
 # ---------------------------------------------------------------------------
 # A wait that gets idle while nobody looks, and a reset in it
@@ -214,7 +214,7 @@ between(
 			$observer->value(
 				'SELECT pgnetlat_reset_session(' . $client->pid . ')');
 			ok($observer->poll(sub { sampled($client->pid, 'true') > 0; }),
-				'sampled after a reset of the session');
+				'a session is sampled after its reset');
 			my ($both) = $observer->rows(
 				'SELECT sum(time) AS sampled, min(s.total_time) AS total_time
 				 FROM pgnetlat_sessions AS s JOIN pgnetlat_waits AS w USING (pid)
@@ -235,7 +235,7 @@ ok( $observer->poll(
 		sub {
 			$observer->value('SELECT count(*) FROM pgnetlat_sessions') == 1;
 		}),
-	'the others have left');
+	'the other sessions have left');
 between(
 	0.75, 1.35,
 	sub {
@@ -258,7 +258,7 @@ between(
 	'a new session is sampled from its beginning');
 
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
-	0, 'no error');
+	0, 'the sampler has met no error');
 no_violations($observer);
 $node->stop;
 done_testing();

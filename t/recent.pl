@@ -42,7 +42,7 @@ is( $observer->value(
 	0,
 	'a session that has done nothing has no records');
 is($observer->value('SELECT count(*) FROM pgnetlat_recent(1)'),
-	0, 'a process that is no session has none either');
+	0, 'a process that is no session has no records');
 
 # Each record is complete when the wait after it is, so there is one more
 # exchange than looked at.
@@ -60,7 +60,7 @@ $client->responses(3);
 $client->run('SELECT 4');
 
 my @records = recent($client, 10);
-cmp_ok(scalar @records, '>=', 10, 'there is a record of each exchange');
+cmp_ok(scalar @records, '>=', 10, 'each exchange has a record');
 
 is( scalar(
 		grep { $records[$_]{start_ms} < $records[ $_ - 1 ]{start_ms} }
@@ -69,33 +69,39 @@ is( scalar(
 	'records are in order');
 is( join(' ', map { $_->{statements} } @records[ 0 .. 9 ]),
 	'1 1 1 3 0 1 1 1 1 1',
-	'statements of each');
+	'each record has its number of statements');
 is( join(' ', map { $_->{rows} } @records[ 0 .. 9 ]),
 	'5 0 1 5 0 0 1 1 1 1',
-	'rows of each');
+	'each record has its number of rows');
 is(join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
-	'ITTTEIIIII', 'transaction status after each');
+	'ITTTEIIIII', 'each record has the transaction status after it');
 is(join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
-	'0000000011', 'which of them were pipelined');
+	'0000000011', 'each record says whether it was pipelined');
 is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
-	0, 'statements have their identifiers');
+	0, 'records have query identifiers');
 is( $records[7]{queryid},
 	$records[8]{queryid},
-	'the same for the same statement');
-isnt($records[0]{queryid}, $records[2]{queryid}, 'others for others');
+	'records of the same statement have the same identifier');
+isnt($records[0]{queryid}, $records[2]{queryid},
+	'records of different statements have different identifiers');
 
-at_least($records[0]{wait_time}, $paused, 'pause after the first');
-at_least($records[2]{exec_time}, 200, 'execution of the slow one');
+at_least($records[0]{wait_time}, $paused,
+	'wait_time of a record has the pause after it');
+at_least($records[2]{exec_time}, 200,
+	'exec_time of a slow record has its sleep');
 if ($records[5]{idle_time} > 0)
 {
-	at_least($records[5]{idle_time}, $idle, 'idle after the rollback');
+	at_least($records[5]{idle_time}, $idle,
+		'idle_time of a record has the idle wait after it');
 }
 else
 {
-	fail('idle after the rollback');
+	fail('idle_time of a record has the idle wait after it');
 }
-cmp_ok($records[6]{bytes_sent}, '>', 100000, 'bytes of the large one');
-cmp_ok($records[0]{bytes_sent}, '<', 1000, 'bytes of a small one');
+cmp_ok($records[6]{bytes_sent}, '>', 100000,
+	'bytes_sent of a large record is large');
+cmp_ok($records[0]{bytes_sent}, '<', 1000,
+	'bytes_sent of a small record is small');
 
 is( scalar(
 		grep {
@@ -105,7 +111,7 @@ is( scalar(
 				  $_->{idle_time}) > 1e-6
 		} @records),
 	0,
-	'the parts of a wait sum to it');
+	'the parts of each wait sum to wait_time');
 
 # Where one exchange with its wait ends, the next one begins.
 my $gaps = 0;
@@ -122,7 +128,7 @@ foreach (1 .. 9)
 	# moments are cut to microseconds
 	$gaps++ if abs($end - $records[$_]{start_ms}) > 0.01;
 }
-is($gaps, 0, 'nothing is between an exchange and the next');
+is($gaps, 0, 'each record begins where the one before ends');
 
 # All records together are the account.
 my $account = $observer->settled($client);
@@ -138,9 +144,10 @@ $client->run('SELECT 5');
 $sum{$_} += $records[10]{$_}
   foreach qw(exec_time send_time recv_time bytes_sent
   statements);
-is($sum{$_}, $account->{$_}, "$_ of all records")
+is($sum{$_}, $account->{$_}, "$_ of all records is that of the account")
   foreach qw(bytes_sent statements);
-cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3, "$_ of all records")
+cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3,
+	"$_ of all records is nearly that of the account")
   foreach qw(exec_time send_time recv_time);
 
 # ---------------------------------------------------------------------------
@@ -154,7 +161,7 @@ cmp_ok(scalar @records, '<=', 32, 'no more records than the recorder holds');
 cmp_ok(scalar @records, '>=', 28, 'about as many records as it holds');
 is( join(' ', map { $_->{rows} } @records),
 	join(' ', 100 - @records + 1 .. 100),
-	'they are the latest ones');
+	'the records are the latest ones');
 
 # ---------------------------------------------------------------------------
 # Several statements under one Sync are one exchange
@@ -170,8 +177,9 @@ my $found = $observer->poll(
 		my @found = grep { $_->{statements} == 3 } recent($client, 20);
 		@found ? \@found : undef;
 	});
-is(scalar @$found, 1, 'statements under one Sync are one exchange');
-at_least($found->[0]{exec_time}, 300, 'with the execution of all');
+is(scalar @$found, 1, 'statements under one Sync are one record');
+at_least($found->[0]{exec_time}, 300,
+	'statements under one Sync: the record has the execution of all');
 
 # ---------------------------------------------------------------------------
 # An exchange is shown as a whole or not at all
@@ -211,9 +219,9 @@ $client->put(copy_data(join('', map { "$_\n" } 1 .. 333)), copy_done());
 $client->responses;
 $client->run('SELECT 0');
 ($found) = grep { $_->{rows} == 333 } recent($client, 1);
-is($found && $found->{statements}, 1, 'a COPY FROM STDIN is one exchange');
+is($found && $found->{statements}, 1, 'COPY FROM STDIN is one record');
 at_least($found->{recv_time} + $found->{network_time},
-	$paused, 'with the wait for its data');
+	$paused, 'COPY FROM STDIN: the record has the wait for its data');
 
 # the beginning of a long one has been overwritten
 $client->run(join(';', ('SELECT generate_series(1, 1000)') x 40));
@@ -242,7 +250,8 @@ is( $observer->value(
 $client->run('SET pgnetlat.track_statements = on',
 	'SELECT 1', 'SELECT 2', 'SELECT 3');
 @records = recent($client, 2);
-cmp_ok(scalar @records, '>=', 2, 'it records again after a reset');
+cmp_ok(scalar @records, '>=', 2,
+	'exchanges are recorded again after a reset');
 $client->finish;
 ok( $observer->poll(
 		sub {

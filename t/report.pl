@@ -76,43 +76,45 @@ is_deeply(
 		  statements failed_connections pools what_if settings)
 	],
 	'the data has all subjects');
-cmp_ok(scalar @{ $data->{findings} }, '>', 0, 'there is a finding');
+cmp_ok(scalar @{ $data->{findings} }, '>', 0, 'the data has a finding');
 my ($group) =
   grep { $_->{application_name} eq $evil } @{ $data->{clients} };
 is($group->{usename}, $evil,
-	'the group of hostile clients is there, by name');
+	'the data has the group of hostile clients by name');
 is( $data->{clients}[0]{total_time} -
 	  $data->{clients}[0]{idle_time} -
 	  $data->{clients}[0]{pending_time},
 	$data->{clients}[0]{busy_time},
-	'busy time is what is neither idle nor pending');
+	'busy_time is what is neither idle nor pending');
 
 my ($waits) = grep { defined $_->{blocked_by} } @{ $data->{waiting} };
 is_deeply(
 	[ @{$waits}{qw(pid blocked_by)}, $waits->{behind} ],
 	[ $waiter->pid, $holder->pid, [ $holder->pid ] ],
-	'who waits for whom');
-like($waits->{query}, qr/^SELECT pg_advisory_xact_lock/, 'and with what');
+	'the data says who waits for whom');
+like($waits->{query}, qr/^SELECT pg_advisory_xact_lock/,
+	'the data has the waiting query');
 ok(!ref $_->{queryid} && $_->{queryid} =~ /^-?\d+$/,
-	'query identifiers are texts')
+	'query identifiers are strings')
   foreach $data->{statements}[0];
 like(
 	answer('monitor', 'pgnetlat_report_data()'),
 	qr/"queryid": "-?\d+"/,
-	'of all their digits');
+	'query identifiers have all their digits');
 
 # ---------------------------------------------------------------------------
 # What a role may not see is not in it
 # ---------------------------------------------------------------------------
 
 my $own = data('plain');
-ok(!$own->{report}{sees_all}, 'a plain role is told that there is more');
+ok(!$own->{report}{sees_all}, 'a plain role: sees_all is false');
 ok(!(grep { $_->{usename} eq $evil } @{ $own->{clients} // [] }),
-	'it does not see the groups of others');
-is($own->{history}, undef, 'nor history, which is of all');
+	"a plain role does not see other roles' groups");
+is($own->{history}, undef, 'a plain role does not see the history');
 unlike(encode_json($own), qr/pg_advisory_xact_lock/,
-	'nor what others execute');
-like(encode_json($data), qr/pg_advisory_xact_lock/, 'which monitor does');
+	"a plain role does not see other roles' queries");
+like(encode_json($data), qr/pg_advisory_xact_lock/,
+	"pg_read_all_stats sees other roles' queries");
 
 # ---------------------------------------------------------------------------
 # The page
@@ -121,27 +123,28 @@ like(encode_json($data), qr/pg_advisory_xact_lock/, 'which monitor does');
 my $empty = answer('plain', 'pgnetlat_report_page()');
 cmp_ok(length $empty, '<', $limit, 'the page without data is small');
 unlike($empty, qr/[^\t\n -~]/,
-	'and of ASCII, which is the same in every encoding');
-is(() = $empty =~ /\@data\@/g, 1, 'it has one place for data');
-unlike($empty, qr/^\@include/m, 'and all files that it includes');
+	'the page without data is printable ASCII');
+is(() = $empty =~ /\@data\@/g, 1,
+	'the page without data has one place for data');
+unlike($empty, qr/^\@include/m, 'the page without data has no include left');
 unlike(
 	$empty,
 	qr{\b(?:src|href)=["']?+(?!#)|url\(|\bimport\b|\bfetch\(|innerHTML|insertAdjacentHTML|document\.write},
-	'it asks for no other file, and makes no markup of texts');
+	'the page loads nothing and makes no markup of strings');
 
 my $page = answer('monitor', q{pgnetlat_report('1 min')});
 my ($embedded) =
   $page =~ m{<script type="application/json" id="data">(.*?)</script>}s;
-unlike($embedded, qr/[<>&]/, 'data has nothing that markup could begin with');
+unlike($embedded, qr/[<>&]/, 'data in the page has no character of markup');
 my $again = decode_json($embedded);
 is_deeply(
 	[ sort keys %$again ],
 	[ sort keys %$data ],
-	'it is what pgnetlat_report_data() says');
+	'data in the page has all subjects');
 is( (grep { $_->{application_name} eq $evil } @{ $again->{clients} })
 	[0]{usename},
 	$evil,
-	'names are what they were');
+	'data in the page has the hostile name');
 (my $rest = $page) =~ s/\Q$embedded\E/\@data\@/;
 is($rest, $empty, 'nothing else of the page depends on the data');
 

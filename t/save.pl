@@ -87,7 +87,8 @@ sub saved_statement
 # ---------------------------------------------------------------------------
 
 my $sum = run_statements('keeper');
-is(saved_statement(), '10 calls, 70 rows', 'statements are counted');
+is(saved_statement(), '10 calls, 70 rows',
+	'statements are counted before a restart');
 my $blocker = hold_up('holder');
 my ($histogram) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
@@ -97,11 +98,11 @@ restart('fast');
 
 my $after = $observer->client('keeper');
 ok($after, 'client group is there after a clean restart');
-is($after->{$_} // 'NULL', $sum->{$_}, "$_ is kept")
+is($after->{$_} // 'NULL', $sum->{$_}, "$_ of a client group is kept")
   foreach qw(requests statements transactions pipelined round_trips bytes_sent
   ended_sessions sessions);
 cmp_ok(abs($after->{total_time} - $sum->{total_time}),
-	'<', 1e-3, 'times are kept');
+	'<', 1e-3, 'total_time of a client group is kept');
 is(saved_statement(), '10 calls, 70 rows', 'statements are kept');
 my ($histogram_after) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
@@ -118,7 +119,8 @@ is( $observer->value(
 	'history is kept');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'the moment of the latest reset is kept');
-ok($observer->poll(sub { !-e $file }), 'file is gone once the server is up');
+ok($observer->poll(sub { !-e $file }),
+	'the file is gone once the server is up');
 
 # it goes on from there
 run_statements('keeper');
@@ -132,7 +134,7 @@ restart('fast');
 is($observer->client('cut off')->{requests},
 	3, 'sessions ended by the shutdown are saved');
 is($observer->client('keeper')->{requests},
-	20, 'nothing counts twice after a second restart');
+	20, 'a second restart counts nothing twice');
 
 # ---------------------------------------------------------------------------
 # Not after a crash
@@ -151,7 +153,7 @@ $node->stop('fast');
 my $stale = read_file();
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
-ok($observer->poll(sub { !-e $file }), 'file is gone before the crash');
+ok($observer->poll(sub { !-e $file }), 'the file is gone before the crash');
 $node->stop('immediate');
 write_file($stale);
 my $offset = log_size($node);
@@ -162,7 +164,7 @@ like(
 	server_log($node, $offset),
 	qr/DETAIL:  The server was not shut down cleanly/,
 	'the reason is logged');
-ok(!-e $file, 'the file is removed');
+ok(!-e $file, 'a file that is not loaded is removed');
 
 # ---------------------------------------------------------------------------
 # A start that fails
@@ -176,8 +178,9 @@ sub failing_start
 	my $content = slurp_file($hba);
 
 	append_to_file($hba, "not a line of it\n");
-	ok(!$node->start(fail_ok => 1), "$name: start fails");
-	ok(-s $file, "$name: file is there still");
+	ok(!$node->start(fail_ok => 1),
+		"failing start $name: the server does not start");
+	ok(-s $file, "failing start $name: the file stays");
 	unlink $hba;
 	append_to_file($hba, $content);
 	return;
@@ -190,10 +193,10 @@ failing_start('twice');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests},
-	10, 'after a failed start: all is loaded');
+	10, 'after two failed starts: client groups are loaded');
 is( saved_statement(),
 	'10 calls, 70 rows',
-	'after a failed start: statements are loaded');
+	'after two failed starts: statements are loaded');
 
 # by a server that does not load it, either
 $node->stop('fast');
@@ -203,7 +206,7 @@ $node->append_conf('postgresql.conf', 'pgnetlat.save = on');
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests},
-	10, 'a start without the library loses nothing');
+	10, 'after a failed start without pgnetlat.save: all is loaded');
 
 # nor is the sampler needed
 $node->stop('fast');
@@ -221,7 +224,7 @@ $observer = PgNetlat::Observer->connect($node);
 
 # nothing comes back twice
 ok( $observer->poll(sub { !-e $file }),
-	'file is gone once the server has come up');
+	'the file is gone once the server has come up');
 restart('immediate');
 is($observer->client('keeper'), undef, 'a crash after that loses everything');
 
@@ -279,7 +282,7 @@ my %damage = (
 my $saved = run_statements('keeper')->{requests};
 hold_up('holder');
 $node->stop('fast');
-ok(-s $file, 'file is there while the server is down');
+ok(-s $file, 'the file is there while the server is down');
 my $good = read_file();
 
 foreach my $name (sort keys %damage)
@@ -289,13 +292,13 @@ foreach my $name (sort keys %damage)
 
 	ok($node->start(fail_ok => 1), "file $name: server starts");
 	$observer = PgNetlat::Observer->connect($node);
-	is($observer->client('keeper'), undef, "file $name: is not loaded");
+	is($observer->client('keeper'), undef, "file $name: it is not loaded");
 	is($observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 		1, "file $name: sessions are counted");
 	like(
 		server_log($node, $offset),
 		qr/LOG:  ignoring file "pg_stat\/pgnetlat\.stat"/,
-		"file $name: is logged");
+		"file $name: ignoring it is logged");
 	$node->stop('fast');
 }
 
@@ -349,7 +352,7 @@ foreach my $size (@sizes)
 	$at += 8 + $count[-1] * $size;
 }
 is($at, length($good) - 4, 'the test knows the format');
-is($count[3], 1, 'there is a blocker');
+is($count[3], 1, 'the file has a blocker');
 
 # Every byte of the header, and some of what follows.
 srand(1);
@@ -366,7 +369,7 @@ foreach my $byte (
 	push @accepted, "$byte: $complaint"
 	  if $complaint !~ /^It is |^It has a different format/;
 }
-is(join("\n", @accepted), '', 'one wrong byte is enough, wherever it is');
+is(join("\n", @accepted), '', 'a file with one wrong byte is never loaded');
 
 # ---------------------------------------------------------------------------
 # Files with a good checksum that are for another server
@@ -453,7 +456,7 @@ is( $observer->value(
 	't',
 	'what does not fit after a restart is in the evicted row');
 is($observer->value('SELECT clients_max FROM pgnetlat_info'),
-	10, 'fewer groups');
+	10, 'clients_max is lower after the restart');
 
 $observer->run('ALTER SYSTEM SET pgnetlat.save = off',
 	'SELECT pg_reload_conf()');

@@ -29,14 +29,14 @@ sub end_of
 		%options);
 	my $last = $prepare->($client);
 
-	ok($last, "$name: session is where it shall end");
+	ok($last, "$name: the session is where it is to end");
 	$end->($client);
 	my $sum = $observer->ended($name);
-	ok($sum, "$name: session has ended");
+	ok($sum, "$name: the session has ended");
 	return {} unless $sum;
 
-	is($sum->{sessions}, 0, "$name: no live session");
-	is($sum->{ended_sessions}, 1, "$name: one ended session");
+	is($sum->{sessions}, 0, "$name: the group has no live session");
+	is($sum->{ended_sessions}, 1, "$name: the group has one ended session");
 	foreach (@PgNetlat::Observer::GROWING)
 	{
 		# what was in progress may have turned out to be something else
@@ -89,7 +89,7 @@ sub terminate_backend
 	my ($client) = @_;
 
 	is( $observer->value('SELECT pg_terminate_backend(' . $client->pid . ')'),
-		't', 'terminated');
+		't', 'pg_terminate_backend() succeeds');
 	return;
 }
 
@@ -146,7 +146,7 @@ $sum = end_of(
 	},
 	sub { $_[0]->vanish });
 at_least($sum->{client_time}, 300,
-	'vanishes in half a message: it is a wait');
+	'vanishes in half a message: the last wait is kept');
 
 $sum = end_of(
 	'breaks the protocol',
@@ -169,9 +169,10 @@ $sum = end_of(
 		my ($client) = @_;
 		terminate_backend($client);
 		my ($error) = grep { $_->{type} eq 'E' } $client->until_closed;
-		is($error->{error}{C}, '57P01', 'client is told');
+		is($error->{error}{C}, '57P01',
+			'terminated while waiting: the client gets the error');
 	});
-is($sum->{requests}, 1, 'terminated while waiting: not a request');
+is($sum->{requests}, 1, 'terminated while waiting: the end is not a request');
 at_least($sum->{client_time}, 300,
 	'terminated while waiting: the wait is kept');
 
@@ -218,7 +219,8 @@ $sum = end_of(
 	},
 	sub {
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
-		is($error->{error}{C}, '57P05', 'client is told');
+		is($error->{error}{C}, '57P05',
+			'idle session: the client gets the error');
 	});
 is($sum->{requests}, 1, 'idle session: a timeout is not a request');
 at_least($sum->{client_time}, 400, 'idle session: the wait is kept');
@@ -233,7 +235,8 @@ $sum = end_of(
 	},
 	sub {
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
-		is($error->{error}{C}, '25P03', 'client is told');
+		is($error->{error}{C}, '25P03',
+			'idle in transaction: the client gets the error');
 	});
 is($sum->{requests}, 2, 'idle in transaction: a timeout is not a request');
 at_least($sum->{in_xact_wait_time},
@@ -245,7 +248,8 @@ my $client = PgNetlat::Client->connect(
 	application_name => 'idle to the end',
 	options => '-c pgnetlat.idle_threshold=100ms');
 $client->run('SELECT 1');
-ok($observer->await($client->pid, sub { $_->{idle_time} >= 300 }), 'idle');
+ok($observer->await($client->pid, sub { $_->{idle_time} >= 300 }),
+	'idle to the end: the wait gets idle');
 $client->finish;
 $sum = $observer->ended('idle to the end');
 cmp_ok($sum->{idle_time}, '>=', 300, 'idle to the end: the wait is idle');
@@ -255,10 +259,11 @@ $client = PgNetlat::Client->connect($node);
 $client->run(q{SET statement_timeout = '300ms'});
 is( $client->error_of('SELECT pg_sleep(600)'),
 	'canceling statement due to statement timeout',
-	'statement times out');
+	'a timeout cancels the statement');
 my $account = $observer->settled($client);
 is($account->{requests}, $client->responded, 'a timeout ends the exchange');
-at_least($account->{exec_time}, 300, 'a timeout: its time is execution');
+at_least($account->{exec_time}, 300,
+	"a timeout: the statement's time is execution");
 $client->finish;
 
 # ---------------------------------------------------------------------------
@@ -297,7 +302,7 @@ while (now() < $until)
 }
 $watcher->responses;
 is($observer->value('SELECT * FROM fallen'),
-	0, 'total_time of a group whose sessions end');
+	0, 'total_time of a group does not fall when its sessions end');
 $watcher->finish;
 
 no_violations($observer);

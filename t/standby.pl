@@ -22,7 +22,8 @@ $on_primary->run('CREATE TABLE t (i int)');
 my $standby = start_standby('standby', $primary);
 
 my $observer = PgNetlat::Observer->connect($standby);
-is($observer->value('SELECT pg_is_in_recovery()'), 't', 'it is a standby');
+is($observer->value('SELECT pg_is_in_recovery()'), 't',
+	'the server is a standby');
 
 foreach (
 	qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements pgnetlat_clients
@@ -41,7 +42,8 @@ $client->run(('SELECT count(*) FROM t') x 10);
 my $account = $observer->settled($client);
 is($account->{requests}, $client->responded, 'requests are counted');
 is($account->{transactions}, $client->responded, 'transactions are counted');
-is($observer->error_of('SELECT pgnetlat_reset()'), '', 'reset works');
+is($observer->error_of('SELECT pgnetlat_reset()'), '',
+	'pgnetlat_reset() works on the standby');
 $client->begin_anew;
 $client->run('SELECT count(*) FROM t');
 is($observer->settled($client)->{requests}, 1,

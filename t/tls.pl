@@ -43,7 +43,7 @@ is( over_tls(
 		'SELECT transport FROM pgnetlat_sessions WHERE pid = pg_backend_pid();'
 	),
 	'tls',
-	'transport of an encrypted connection');
+	'transport of an encrypted connection is tls');
 
 over_tls('counted', ('SELECT 1;') x 10);
 my $sum = $observer->ended('counted');
@@ -59,13 +59,14 @@ over_tls('large',
 	q{SELECT repeat('x', 1000) FROM generate_series(1, 20000);});
 $sum = $observer->ended('large');
 is($sum->{requests}, 1, 'a large result is one exchange');
-cmp_ok($sum->{bytes_sent}, '>', 20_000_000, 'its bytes are counted');
+cmp_ok($sum->{bytes_sent}, '>', 20_000_000,
+	'the bytes of a large result are counted');
 cmp_ok($sum->{send_time}, '>', 0, 'encrypting and sending takes time');
 
 # the observer stays in its place while encrypted sessions come and go
 my $plain = PgNetlat::Client->connect($node, tcp => 1);
 is($observer->settled($plain)->{transport},
-	'tcp', 'transport of a plain connection');
+	'tcp', 'transport of a plain connection is tcp');
 $plain->finish;
 
 no_violations($observer);

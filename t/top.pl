@@ -37,7 +37,8 @@ my $top = $node->safe_psql(
 	'postgres',
 	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",
 	extra_params => [ '-A', '-t' ]);
-like($top, qr/^\e\[H\e\[2J\e\[7m *pid /, 'it begins by clearing the screen');
+like($top, qr/^\e\[H\e\[2J\e\[7m *pid /,
+	'a refresh begins by clearing the screen');
 like(
 	$top,
 	qr/\e\[1;91m.*holds a lock.*holds up 1/,
