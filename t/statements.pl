@@ -82,11 +82,14 @@ my $seven_id = queryid($seven);
 my $found;
 
 $found = statements_of(sub { $_[0]->run(($seven) x 5) });
-like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'simple protocol');
-cmp_ok($found->{$seven_id}{exec_time}, '>', 0, 'execution time is counted');
+like(counts($found, $seven_id), qr/^calls=5 rows=35 /,
+	'simple protocol: calls and rows are exact');
+cmp_ok($found->{$seven_id}{exec_time}, '>', 0,
+	'simple protocol: execution time is counted');
 cmp_ok($found->{$seven_id}{client_time},
-	'>', 0, 'the waits after a statement are booked on it');
-cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0, 'bytes are counted');
+	'>', 0, 'simple protocol: waits after a statement are booked on it');
+cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0,
+	'simple protocol: bytes are counted');
 
 $found = statements_of(
 	sub {
@@ -99,7 +102,8 @@ $found = statements_of(
 			$client->responses;
 		}
 	});
-like(counts($found, $seven_id), qr/^calls=5 rows=35 /, 'prepared statement');
+like(counts($found, $seven_id), qr/^calls=5 rows=35 /,
+	'prepared statement: calls and rows are exact');
 
 # often enough that the plan is generic and cached
 $found = statements_of(
@@ -126,7 +130,7 @@ $found = statements_of(
 		}
 	});
 is(scalar(grep { $_->{calls} == 12 and $_->{rows} == 36 } values %$found),
-	1, 'parameters and cached plans');
+	1, 'a cached plan with parameters: calls and rows are exact');
 
 my $three = q{SELECT 'three' AS three, g FROM generate_series(1, 3) g};
 my $three_id = queryid($three);
@@ -141,11 +145,11 @@ $found = statements_of(
 like(
 	counts($found, $seven_id),
 	qr/^calls=4 rows=28 /,
-	'first statements under one Sync');
+	'under one Sync: calls of the first statement are exact');
 like(
 	counts($found, $three_id),
 	qr/^calls=2 rows=6 /,
-	'last statements under one Sync');
+	'under one Sync: calls of the last statement are exact');
 
 $found = statements_of(
 	sub {
@@ -164,18 +168,19 @@ $found = statements_of(
 like(
 	counts($found, $seven_id),
 	qr/^calls=5 rows=35 /,
-	'pipeline: one statement');
-like(counts($found, $three_id), qr/^calls=5 rows=15 /, 'pipeline: the other');
+	'pipeline: calls of one statement are exact');
+like(counts($found, $three_id), qr/^calls=5 rows=15 /,
+	'pipeline: calls of the other statement are exact');
 
 $found = statements_of(sub { $_[0]->run("$seven; $three; $seven") });
 like(
 	counts($found, $seven_id),
 	qr/^calls=2 rows=14 /,
-	'several statements in one message: one');
+	'one message: calls of one statement are exact');
 like(
 	counts($found, $three_id),
 	qr/^calls=1 rows=3 /,
-	'several statements in one message: the other');
+	'one message: calls of the other statement are exact');
 
 my $fetch = 'FETCH 3 FROM c';
 $found = statements_of(
@@ -188,7 +193,7 @@ $found = statements_of(
 			'CLOSE c', 'COMMIT');
 	});
 is(scalar(grep { $_->{calls} == 3 and $_->{rows} == 7 } values %$found),
-	1, 'FETCH from a cursor');
+	1, 'FETCH from a cursor: calls and rows are exact');
 is( counts($found, $seven_id),
 	'calls=NULL rows=NULL repeats=NULL',
 	'the query of a cursor is part of FETCH');
@@ -209,7 +214,8 @@ $found = statements_of(
 		}
 		$client->run('COMMIT');
 	});
-like(counts($found, $seven_id), qr/^calls=1 rows=7 /, 'portal read in parts');
+like(counts($found, $seven_id), qr/^calls=1 rows=7 /,
+	'portal read in parts: it is one call');
 
 my $insert = 'INSERT INTO items SELECT g FROM generate_series(1, 10) g';
 my $update = 'UPDATE items SET note = 1 WHERE id <= 4';
@@ -218,9 +224,12 @@ my %id_of = map { $_ => queryid($_) } $insert, $update, $delete;
 $observer->run('TRUNCATE items');
 $found =
   statements_of(sub { $_[0]->run($insert, $update, $delete, $delete) });
-like(counts($found, $id_of{$insert}), qr/^calls=1 rows=10 /, 'INSERT');
-like(counts($found, $id_of{$update}), qr/^calls=1 rows=4 /, 'UPDATE');
-like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /, 'DELETE');
+like(counts($found, $id_of{$insert}), qr/^calls=1 rows=10 /,
+	'INSERT: calls and rows are exact');
+like(counts($found, $id_of{$update}), qr/^calls=1 rows=4 /,
+	'UPDATE: calls and rows are exact');
+like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /,
+	'DELETE: calls and rows are exact');
 
 my $vacuum_id = queryid('VACUUM items');
 my $set_id = queryid(q{SET work_mem = '1MB'});
@@ -228,8 +237,9 @@ $found = statements_of(
 	sub {
 		$_[0]->run('VACUUM items', q{SET work_mem = '1MB'}, 'VACUUM items');
 	});
-like(counts($found, $vacuum_id), qr/^calls=2 rows=0 /, 'VACUUM');
-like(counts($found, $set_id), qr/^calls=1 rows=0 /, 'SET');
+like(counts($found, $vacuum_id), qr/^calls=2 rows=0 /,
+	'VACUUM: calls are exact');
+like(counts($found, $set_id), qr/^calls=1 rows=0 /, 'SET: calls are exact');
 
 my $copy_id = queryid('COPY items TO STDOUT');
 $observer->run('TRUNCATE items', $insert);
@@ -241,16 +251,17 @@ $found = statements_of(
 			copy_data("1\n2\n3\n"), copy_done());
 		$client->responses;
 	});
-like(counts($found, $copy_id), qr/^calls=1 rows=10 /, 'COPY TO STDOUT');
+like(counts($found, $copy_id), qr/^calls=1 rows=10 /,
+	'COPY TO STDOUT: calls and rows are exact');
 is(scalar(grep { $_->{calls} == 1 and $_->{rows} == 3 } values %$found),
-	1, 'COPY FROM STDIN');
+	1, 'COPY FROM STDIN: calls and rows are exact');
 
 my $outer_id = queryid('SELECT looks_inside()');
 $found = statements_of(sub { $_[0]->run(('SELECT looks_inside()') x 3) });
 like(
 	counts($found, $outer_id),
 	qr/^calls=3 rows=3 /,
-	'statement with others inside');
+	'statement with others inside: calls and rows are exact');
 is(scalar(grep { $_->{calls} > 0 } values %$found),
 	1, 'what runs inside a statement is part of it');
 
@@ -283,7 +294,7 @@ $found = statements_of(
 like(
 	counts($found, $seven_id),
 	qr/^calls=4 rows=28 /,
-	'statements after errors');
+	'statements after errors: calls and rows are exact');
 
 # ---------------------------------------------------------------------------
 # Repeats
@@ -299,27 +310,29 @@ sub repeats_of
 }
 
 $found = repeats_of('BEGIN', ($seven) x 3, 'COMMIT');
-is($found->{$seven_id}, 2, 'A A A in a transaction');
+is($found->{$seven_id}, 2, 'A A A in a transaction has two repeats');
 
 $found = repeats_of('BEGIN', ($seven, $three) x 2, 'COMMIT');
 is( "$found->{$seven_id} $found->{$three_id}",
 	'1 1',
-	'A B A B in a transaction');
+	'A B A B in a transaction has one repeat of each');
 
 $found = repeats_of('BEGIN', $seven, $three, 'COMMIT');
-is("$found->{$seven_id} $found->{$three_id}", '0 0', 'A B in a transaction');
+is("$found->{$seven_id} $found->{$three_id}", '0 0',
+	'A B in a transaction has no repeat');
 
 $found = repeats_of(('BEGIN', $seven, 'COMMIT') x 3);
-is($found->{$seven_id}, 0, 'A in transactions of its own');
+is($found->{$seven_id}, 0, 'A in transactions of its own has no repeat');
 
 $found = repeats_of(('BEGIN', $seven, $three, 'COMMIT') x 3);
 is( "$found->{$seven_id} $found->{$three_id}",
 	'0 0',
-	'A B in transactions of their own');
+	'A B in transactions of their own has no repeat');
 
 $found = repeats_of('BEGIN', ($seven) x 3,
 	'ROLLBACK', 'BEGIN', ($seven) x 2, 'COMMIT');
-is($found->{$seven_id}, 3, 'A A A in one and A A in another transaction');
+is($found->{$seven_id}, 3,
+	'A A A in one and A A in another transaction has three repeats');
 
 # a long pause in a transaction does not end it
 my $rows = statements_of(
@@ -330,7 +343,8 @@ my $rows = statements_of(
 		$client->run($seven, 'COMMIT');
 	},
 	tcp => 1);
-is($rows->{$seven_id}{repeats}, 1, 'A pause A in a transaction');
+is($rows->{$seven_id}{repeats}, 1,
+	'A pause A in a transaction has one repeat');
 SKIP:
 {
 	my $other = PgNetlat::Client->connect($node, tcp => 1);
@@ -349,7 +363,7 @@ SKIP:
 		$rows->{$seven_id}{repeat_network_time},
 		'<=',
 		$rows->{$seven_id}{network_time} + 1e-6,
-		'no more network time than there was');
+		'repeats cost no more network time than there was');
 }
 $rows = statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') });
 is($rows->{$seven_id}{repeat_network_time},
@@ -458,15 +472,15 @@ is( $sums->{calls},
 is($sums->{rows}, 2 * $different,
 	'evicted statements are in the sum of rows');
 cmp_ok($sums->{entries}, '<=', 101,
-	'there are no more than there is room for');
+	'pgnetlat_statements has at most max_statements rows and one more');
 is($sums->{others}, 1, 'evicted statements share a row');
 my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
-is($info->{statements_max}, 100, 'the limit is known');
+is($info->{statements_max}, 100, 'pgnetlat_info has the limit of statements');
 cmp_ok(
 	$info->{statements_evicted},
 	'>=',
 	$different - 100,
-	'evictions are counted');
+	'pgnetlat_info counts the evicted statements');
 
 no_violations($observer);
 $node->stop;

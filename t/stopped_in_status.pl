@@ -70,7 +70,7 @@ sub comes_back
 	};
 	my $error = $@;
 	alarm 0;
-	is($error, '', "$name: comes back")
+	is($error, '', "$name: it returns")
 	  or BAIL_OUT("$name: no answer in " . PATIENCE_S . ' s');
 	note(sprintf '%s: %.0f ms', $name, now() - $begun);
 	return map { $_->{error}{C} // () } @messages;
@@ -99,9 +99,9 @@ foreach my $sql (
 	"SELECT pgnetlat_reset_session($pid)",
 	'SELECT pgnetlat_reset()')
 {
-	is_deeply([ comes_back($sql, $sql) ], [], 'without an error');
+	is_deeply([ comes_back($sql, $sql) ], [], "$sql: it returns no error");
 }
-ok($observer->poll(sub { ticks() > $before + 20 }), 'the worker goes on');
+ok($observer->poll(sub { ticks() > $before + 20 }), 'the worker ticks on');
 
 # it does not spin: a stopped session costs it no more than others do
 my $cpu = sub {
@@ -112,13 +112,14 @@ my $cpu = sub {
 my $used = $cpu->();
 my $since = now();
 pause(2000);
-cmp_ok($cpu->() - $used, '<', 0.5 * (now() - $since), 'and does not spin');
+cmp_ok($cpu->() - $used, '<', 0.5 * (now() - $since),
+	'the worker does not spin');
 
 # a reader obeys its timeout
 my @codes = comes_back('statement_timeout',
 	q{SET statement_timeout = '300ms'; SELECT count(*) FROM generate_series(1, 1000000), pgnetlat_clients()}
 );
-is_deeply(\@codes, ['57014'], 'a reader is cancelled');
+is_deeply(\@codes, ['57014'], 'statement_timeout cancels a reader');
 comes_back('no timeout', 'SET statement_timeout = 0');
 
 # sessions come and go, more than one for each lock that they share
@@ -144,7 +145,7 @@ foreach my $round (1 .. 3)
 				-d '/proc/' . $_->pid && state_of_process($_->pid) ne 'Z'
 			} @new;
 		});
-	ok($gone, 'and obey SIGTERM');
+	ok($gone, 'new sessions obey SIGTERM');
 	$_->vanish foreach @new;
 }
 

@@ -169,29 +169,33 @@ while (%writers)
 	}
 }
 is($failed, 0, 'the writers have done all their work');
-cmp_ok($evicted, '>', 0, 'there were evictions during the readings');
+cmp_ok($evicted, '>', 0, 'entries were evicted during the readings');
 check_readings();
-is(join("\n", @wrong), '', 'nothing fell, and no row was there twice');
+is(join("\n", @wrong), '', 'no sum fell, and no row was shown twice');
 
 my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
-cmp_ok($info->{statements_evicted}, '>', 500, 'statements were evicted');
-cmp_ok($info->{clients_evicted}, '>', 300, 'groups were evicted');
-cmp_ok($info->{statements}, '<=', $max_statements, 'the limit of statements');
+cmp_ok($info->{statements_evicted}, '>', 500,
+	'enough statements were evicted');
+cmp_ok($info->{clients_evicted}, '>', 300, 'enough groups were evicted');
+cmp_ok($info->{statements}, '<=', $max_statements,
+	'there are at most max_statements statements');
 cmp_ok($info->{statements}, '>=', $max_statements * 0.9,
-	'... is made use of');
-cmp_ok($info->{clients}, '<=', $max_clients, 'the limit of groups');
-cmp_ok($info->{clients}, '>=', $max_clients * 0.9, '... is made use of');
+	'there are nearly max_statements statements');
+cmp_ok($info->{clients}, '<=', $max_clients,
+	'there are at most max_clients groups');
+cmp_ok($info->{clients}, '>=', $max_clients * 0.9,
+	'there are nearly max_clients groups');
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT sum(calls) FROM pgnetlat_statements') ==
 			  3 * statements_of($count);
 		}),
-	'each call was counted once');
+	'each call is counted once');
 is( $observer->value(
 		q{SELECT sum(statements) FROM pgnetlat_clients
 		  WHERE application_name <> 'observer'}),
 	3 * statements_of($count),
-	'the groups have all requests');
+	'each statement is counted for a group');
 
 # ---------------------------------------------------------------------------
 # Resets
@@ -217,7 +221,8 @@ for (1 .. 20)
 	push @wrong, "$calls calls"
 	  if $calls != 0 && $calls != statements_of(300);
 }
-is(join("\n", @wrong), '', 'a copy has everything or nothing');
+is(join("\n", @wrong), '',
+	'a copy read during a reset has everything or nothing');
 is($observer->value('SELECT statements_evicted FROM pgnetlat_info'),
 	0, 'a reset sets the number of evictions to zero');
 

@@ -98,16 +98,17 @@ foreach my $many (10, 60)
 	my $rows = 0;
 	$rows += $total * ($_ % 5 + 1) foreach 0 .. $many - 1;
 	is($found->{statements}, $many,
-		"$many statements: each was called as often as it was");
-	is($found->{calls}, $many * $total, "$many statements: calls");
-	is($found->{rows}, $rows, "$many statements: rows");
+		"$many statements: each has the right number of calls");
+	is($found->{calls}, $many * $total,
+		"$many statements: the sum of calls is exact");
+	is($found->{rows}, $rows, "$many statements: the sum of rows is exact");
 
 	# a statement that loses its entry is no longer known
 	cmp_ok(
 		$found->{repeats},
 		$many == 10 ? '==' : '<=',
 		$many * $total / 2,
-		"$many statements: the second of each is a repeat");
+		"$many statements: repeats are the second calls");
 
 	my ($exchange) = $observer->rows(
 		"SELECT count FROM pgnetlat_histogram WHERE application_name = 'many$many'
@@ -126,9 +127,9 @@ foreach my $many (10, 60)
 		 FROM pgnetlat_histogram WHERE application_name = 'many$many' AND le = '+Inf'"
 	);
 	is($waits->{client}, $waits->{waits},
-		"$many statements: each wait has a client's part");
+		"$many statements: each wait is in the client histogram");
 	is($waits->{network}, $waits->{waits},
-		"$many statements: and a network's");
+		"$many statements: each wait is in the network histogram");
 }
 
 # Nothing is stale: what a session has done is in the table when it waits for
@@ -158,11 +159,11 @@ $observer->settled($client->pid, 25);
 $observer->run('SELECT pgnetlat_reset()');
 is($calls->(), 0, 'a reset clears a tally that was not taken');
 $client->run('SELECT generate_series(1, 23)');
-ok($seen->(1), 'what comes after the reset counts');
+ok($seen->(1), 'a call after the reset is counted');
 $client->run('SELECT generate_series(1, 23)');
 $client->finish;
 $observer->ended('live');
-is($calls->(), 2, 'it still counts when the session has ended');
+is($calls->(), 2, 'calls after the reset stay when the session has ended');
 
 # Resets come between any two steps of sessions at work, of which others take the
 # tallies: each session sees the latest of them, with its next exchange.
@@ -179,7 +180,7 @@ my $at_work = sub {
 			) == 4;
 		});
 };
-ok($at_work->(1), 'sessions are at work');
+ok($at_work->(1), 'sessions work while resets come');
 foreach my $series (1 .. 5)
 {
 	$observer->run('SELECT pgnetlat_reset()') foreach 1 .. 20;
@@ -206,7 +207,7 @@ ok( $missing >= 0 && $missing <= 4,
 		'SELECT pgnetlat_reset();' . "\nSELECT 1;" x 20);
 }
 is($observer->ended('resetting')->{requests},
-	21, 'what a session does after a reset counts at once');
+	21, 'what a session does after its own reset counts at once');
 
 no_violations($observer);
 $node->stop;

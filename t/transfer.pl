@@ -39,14 +39,14 @@ pause(300);
 $client->put(copy_data("three\n"), copy_done());
 $client->responses;
 my $gain = delta($before, $observer->settled($client));
-is($gain->{requests}, 1, 'COPY FROM STDIN: is one exchange');
-is($gain->{statements}, 1, 'COPY FROM STDIN: is one statement');
+is($gain->{requests}, 1, 'COPY FROM STDIN: it is one exchange');
+is($gain->{statements}, 1, 'COPY FROM STDIN: it is one statement');
 cmp_ok($gain->{recv_time}, '>=', 350,
 	'COPY FROM STDIN: the pauses are recv_time');
 cmp_ok($gain->{exec_time}, '<', $gain->{recv_time},
 	'COPY FROM STDIN: the pauses are not execution');
 is($observer->value('SELECT count(*) FROM lines'),
-	3, 'COPY FROM STDIN: works');
+	3, 'COPY FROM STDIN: the table has its lines');
 
 # A client that never pauses: everything has arrived before COPY begins.
 $before = $observer->settled($client);
@@ -56,8 +56,8 @@ $client->put(
 	copy_done());
 $client->responses;
 $gain = delta($before, $observer->settled($client));
-is($gain->{requests}, 1, 'COPY without pauses: is one exchange');
-is($gain->{statements}, 1, 'COPY without pauses: is one statement');
+is($gain->{requests}, 1, 'COPY without pauses: it is one exchange');
+is($gain->{statements}, 1, 'COPY without pauses: it is one statement');
 
 $before = $observer->settled($client);
 $client->put(query('COPY lines FROM STDIN'));
@@ -66,9 +66,9 @@ $client->put(copy_data("never\n"), copy_fail('changed my mind'));
 like(
 	(grep { $_->{type} eq 'E' } $client->until('Z'))[0]{error}{M},
 	qr/changed my mind/,
-	'COPY fails as the client wants');
+	"failed COPY: the error is the client's");
 $gain = delta($before, $observer->settled($client));
-is($gain->{requests}, 1, 'failed COPY: is one exchange');
+is($gain->{requests}, 1, 'failed COPY: it is one exchange');
 
 # in the extended protocol
 $before = $observer->settled($client);
@@ -81,7 +81,8 @@ pause(400);
 $client->put(copy_data("four\n"), copy_done(), sync());
 $client->responses;
 $gain = delta($before, $observer->settled($client));
-is($gain->{statements}, 1, 'COPY in the extended protocol: is one statement');
+is($gain->{statements}, 1,
+	'COPY in the extended protocol: it is one statement');
 cmp_ok($gain->{recv_time}, '>=', 250,
 	'COPY in the extended protocol: the pause is recv_time');
 
@@ -97,8 +98,8 @@ $client->put(
 	));
 $client->responses;
 $gain = delta($before, $observer->settled($client));
-is($gain->{requests}, 1, 'COPY TO STDOUT: is one exchange');
-is($gain->{statements}, 1, 'COPY TO STDOUT: is one statement');
+is($gain->{requests}, 1, 'COPY TO STDOUT: it is one exchange');
+is($gain->{statements}, 1, 'COPY TO STDOUT: it is one statement');
 is( $gain->{bytes_sent},
 	$client->received - $received,
 	'COPY TO STDOUT: every byte is counted');
@@ -124,7 +125,7 @@ foreach my $tcp (0, 1)
 	ok($seen,
 		"reader that does not read, $over: sending shows while it lasts");
 	is($seen->{requests}, 0,
-		"reader that does not read, $over: the exchange goes on");
+		"reader that does not read, $over: no request is counted meanwhile");
 
 	if ($tcp)
 	{
@@ -145,7 +146,7 @@ foreach my $tcp (0, 1)
 	$reader->responses;
 	$gain = delta($before, $observer->settled($reader));
 	is($gain->{requests}, 1,
-		"reader that does not read, $over: one exchange");
+		"reader that does not read, $over: one request is counted at last");
 	cmp_ok($gain->{send_time}, '>=', 500,
 		"reader that does not read, $over: its time is send_time");
 	cmp_ok($gain->{exec_time}, '<', $gain->{send_time},
@@ -161,14 +162,14 @@ foreach my $tcp (0, 1)
 	$reader->put(
 		query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
 	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
-		"cancelled while sending, $over: sending");
+		"cancelled while sending, $over: the session is sending");
 	$reader->cancel;
 	my @messages = $reader->until('Z');
 	ok( (grep { $_->{type} eq 'E' } @messages),
-		"cancelled while sending, $over: cancelled");
+		"cancelled while sending, $over: the client gets the error");
 	my $settled = $observer->settled($reader);
 	is($settled->{requests}, 1,
-		"cancelled while sending, $over: one exchange");
+		"cancelled while sending, $over: one exchange is counted");
 	$reader->finish;
 
 	# the client vanishes in the middle
@@ -177,7 +178,7 @@ foreach my $tcp (0, 1)
 	$reader->put(query($large));
 	$seen = $observer->await($reader->pid,
 		sub { $_->{state} eq 'sending' and $_->{send_time} >= 300 });
-	ok($seen, "client that vanishes, $over: sending");
+	ok($seen, "client that vanishes, $over: the session is sending");
 	$reader->vanish;
 	my $sum = $observer->ended("vanishes_$tcp");
 	ok($sum, "client that vanishes, $over: the session ends");
@@ -208,7 +209,7 @@ SKIP:
 		$seen->{send_client_time},
 		'>=',
 		0.8 * $seen->{send_blocked_time},
-		'a slow reader: its time is not network time');
+		"reader of small pieces: most blocked time is the client's");
 	$slow->vanish;
 }
 
@@ -230,7 +231,7 @@ foreach my $tcp (0, 1)
 	}
 	$slow->responses;
 	$seen = $observer->settled($slow);
-	is($seen->{requests}, 1, 'slow reader: one exchange');
+	is($seen->{requests}, 1, 'slow reader: one exchange is counted');
 	cmp_ok($seen->{send_blocked_time},
 		'>', 0, 'slow reader: the server was blocked');
 	$slow->finish;
@@ -243,7 +244,7 @@ $observer->await($row->pid, sub { $_->{state} eq 'sending' });
 my $not_read = pause(500);
 $row->responses;
 at_least($observer->settled($row->pid, 1)->{send_client_time},
-	$not_read, 'a large row: its client did not read');
+	$not_read, 'a large row: send_client_time has the pause');
 $row->finish;
 
 # the profile knows the state as well
@@ -257,7 +258,7 @@ ok( $observer->poll(
 					  WHERE state = 'sending' AND wait_event = 'ClientWrite'
 						AND pid = } . $reader->pid) // 0) > 200;
 		}),
-	'ClientWrite while sending');
+	'ClientWrite is in the profile while sending');
 $reader->responses;
 
 # ---------------------------------------------------------------------------
@@ -274,7 +275,7 @@ $gain = delta($before, $observer->settled($reader));
 at_least(waited($gain) + $gain->{send_time},
 	$paused, 'a response in the kernel: the wait is network or client time');
 at_most_beside($gain->{exec_time}, $paused, $gain,
-	'a response in the kernel: no execution');
+	'a response in the kernel: the pause is not execution');
 
 # Once the response has left, the wait goes on; its end must be seen even while
 # the request that ended it has sent nothing yet.
@@ -288,10 +289,11 @@ ok($seen, 'a response that has left: the wait becomes idle');
 $client->run('BEGIN', 'LOCK TABLE lines');
 $reader->put(query('SELECT * FROM lines LIMIT 0'));
 $seen = $observer->await($reader->pid, sub { $_->{state} eq 'executing' });
-ok($seen, 'and then execution, although only the lock is waited for');
+ok($seen, 'a response that has left: the lock wait after it is execution');
 pause(100);
 my $later = $observer->account($reader->pid);
-is($later->{idle_time}, $seen->{idle_time}, 'its time is not idle');
+is($later->{idle_time}, $seen->{idle_time},
+	'a response that has left: the lock wait after it is not idle');
 $client->run('COMMIT');
 $reader->responses;
 $observer->settled($reader);
@@ -314,25 +316,26 @@ while (!$stuck and $sent < 500)
 		sub { $_->{requests} == $sent or $_->{state} eq 'sending' });
 	undef $stuck if $stuck and $stuck->{state} ne 'sending';
 }
-ok($stuck, 'small responses that are not read: sending is shown');
+ok($stuck, 'small responses that are not read: the state is sending');
 pause(200);
 $later = $observer->account($deaf->pid);
 is($later->{state}, 'sending',
-	'small responses that are not read: send_time grows');
+	'small responses that are not read: the state stays sending');
 is($later->{exec_time}, $stuck->{exec_time},
-	'small responses that are not read: no execution');
-at_least($later->{send_time} - $stuck->{send_time}, 200, 'but sending');
+	'small responses that are not read: exec_time does not grow');
+at_least($later->{send_time} - $stuck->{send_time}, 200,
+	'small responses that are not read: send_time grows');
 $deaf->responses foreach 1 .. $sent;
 $gain = delta($stuck, $observer->settled($deaf, $sent));
 at_least($gain->{send_time}, 200,
-	'small responses that are not read: the same afterwards');
+	'small responses that are not read: send_time stays afterwards');
 
 # ---------------------------------------------------------------------------
 # What the kernel knows of a connection
 # ---------------------------------------------------------------------------
 
 my $account = $observer->account($reader->pid);
-is($account->{transport}, 'tcp', 'transport of a TCP connection');
+is($account->{transport}, 'tcp', 'transport of a TCP connection is tcp');
 SKIP:
 {
 	skip 'no round trip from this kernel', 4 unless defined $account->{rtt};
@@ -360,7 +363,8 @@ is($observer->account($unasked->pid)->{rtt_at},
 	undef, 'with rtt_interval = -1, nothing is known from the kernel');
 
 $account = $observer->account($client->pid);
-is($account->{transport}, 'unix', 'transport of a Unix-domain socket');
+is($account->{transport}, 'unix',
+	'transport of a Unix-domain socket is unix');
 foreach (
 	qw(rtt srtt rtt_at retransmits bytes_received packets_sent
 	packets_received client_addr))
@@ -376,14 +380,14 @@ pause(1200);
 $observer->run('SELECT pgnetlat_reset()');
 my $waited = pause(500);
 $seen = $observer->account($copier->pid);
-is($seen->{state}, 'receiving', 'COPY and a reset: waits');
+is($seen->{state}, 'receiving', 'COPY and a reset: the state is receiving');
 at_least($seen->{recv_time} + $seen->{network_time},
-	$waited, 'COPY and a reset: the client is waited for');
+	$waited, 'COPY and a reset: the time since is waiting for the client');
 $copier->put(copy_done());
 $copier->responses;
 $seen = $observer->await($copier->pid, sub { $_->{requests} == 1 });
 at_least($seen->{recv_time} + $seen->{network_time},
-	$waited, 'COPY and a reset: recv_time afterwards');
+	$waited, 'COPY and a reset: that time stays afterwards');
 $copier->finish;
 
 no_violations($observer);

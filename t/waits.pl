@@ -52,7 +52,7 @@ $before = $observer->await(
 		$_->{state} eq 'waiting' and $_->{pending_time} > 0
 		  or $_->{state} eq 'idle';
 	});
-ok($before, 'a wait in progress shows');
+ok($before, 'a wait in progress is pending');
 is($before->{requests},
 	$account->{requests}, 'a wait in progress is no request');
 my $idle =
@@ -93,7 +93,8 @@ cmp_ok($gain->{idle_time}, '==', 0, 'pending time becomes no idle time');
 
 $client->run(q{SET pgnetlat.idle_threshold = '50ms'}, 'BEGIN');
 $before = $observer->settled($client);
-is($before->{state}, 'waiting in transaction', 'state in a transaction');
+is($before->{state}, 'waiting in transaction',
+	'the state in a transaction is waiting in transaction');
 $account = $observer->await($client->pid,
 	sub { $_->{in_xact_wait_time} - $before->{in_xact_wait_time} >= 300 });
 ok($account, 'a wait in a transaction counts up to now');
@@ -123,7 +124,8 @@ for (1 .. 4)
 {
 	pause(250);
 	$other->run('NOTIFY here');
-	is($client->read_message->{type}, 'A', 'notification arrives');
+	is($client->read_message->{type}, 'A',
+		'each of four notifications arrives');
 }
 my $paused = now() - $start;
 $account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
@@ -133,7 +135,8 @@ at_least($account->{idle_time} - $before->{idle_time},
 	$paused, 'a client that waits for notifications is idle');
 $client->run('UNLISTEN here');
 $gain = delta($before, $observer->settled($client));
-at_least($gain->{idle_time}, $paused, 'the wait is idle from end to end');
+at_least($gain->{idle_time}, $paused,
+	'the wait for notifications is idle from end to end');
 is($gain->{requests}, 1, 'one request after the notifications');
 
 # after a notification, only the client's own pause counts
@@ -141,7 +144,8 @@ $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
 $before = $observer->settled($client);
 my $listened = pause(100);
 $other->run('NOTIFY here');
-is($client->read_message->{type}, 'A', 'notification arrives');
+is($client->read_message->{type}, 'A',
+	'a notification after a short wait arrives');
 $paused = pause(200);
 $client->run('SELECT 1');
 $gain = delta($before, $observer->settled($client));
@@ -182,9 +186,10 @@ sub seen_executing
 		$old->{requests}, "$name: a request in progress is not counted yet");
 	$end->();
 	my $new = $observer->settled($session);
-	is($new->{requests}, $old->{requests} + 1, "$name: one request");
+	is($new->{requests}, $old->{requests} + 1,
+		"$name: one request is counted");
 	cmp_ok($new->{exec_time} - $old->{exec_time},
-		'>=', 300, "$name: afterwards it is execution");
+		'>=', 300, "$name: afterwards the time is execution");
 	return;
 }
 
@@ -199,7 +204,8 @@ seen_executing(
 	sub {
 		$client->cancel;
 		my ($error) = grep { $_->{type} eq 'E' } $client->until('Z');
-		is($error->{error}{C}, '57014', 'cancelled');
+		is($error->{error}{C}, '57014',
+			'pg_sleep, cancelled: the client gets the error');
 	});
 
 $client->put(
@@ -278,24 +284,27 @@ sub sampled
 my $client_read = q{wait_event_type = 'Client' AND wait_event = 'ClientRead'};
 
 $client->run(q{SET pgnetlat.idle_threshold = '1h'});
-sampled($client->pid, 'waiting', $client_read, 'ClientRead while waiting');
+sampled($client->pid, 'waiting', $client_read,
+	'the profile has ClientRead while waiting');
 $client->run(q{SET pgnetlat.idle_threshold = '1ms'});
-sampled($client->pid, 'idle', $client_read, 'ClientRead while idle');
+sampled($client->pid, 'idle', $client_read,
+	'the profile has ClientRead while idle');
 $client->run('BEGIN');
 sampled($client->pid, 'waiting in transaction',
-	$client_read, 'ClientRead while waiting in a transaction');
+	$client_read,
+	'the profile has ClientRead while waiting in a transaction');
 $client->run('CREATE TEMP TABLE copied (t text)');
 $client->put(query('COPY copied FROM STDIN'));
 $client->until('G');
 sampled($client->pid, 'receiving', $client_read,
-	'ClientRead while receiving');
+	'the profile has ClientRead while receiving');
 $client->put(copy_done());
 $client->responses;
 $client->put(query('SELECT pg_sleep(600)'));
 sampled(
 	$client->pid, 'executing',
 	q{wait_event_type = 'Timeout' AND wait_event = 'PgSleep'},
-	'PgSleep while executing');
+	'the profile has PgSleep while executing');
 
 # it has slept before: a cancel request must not come before the statement does
 $observer->await($client->pid, sub { $_->{state} eq 'executing' });
@@ -308,7 +317,7 @@ sampled(
 	'executing',
 	q{wait_event_type IS NULL AND wait_event = 'CPU'}
 	  . q{ OR wait_event_type = 'CPU'},
-	'CPU where there is no wait event');
+	'the profile has CPU where there is no wait event');
 $observer->await($client->pid, sub { $_->{state} eq 'executing' });
 $client->cancel;
 $client->until('Z');
@@ -349,7 +358,8 @@ cmp_ok(
 	'what connecting took is not in the account');
 at_least($account->{total_time},
 	290, 'the wait after the first ReadyForQuery is in the account');
-is($account->{requests}, 1, 'the request after it is in the account');
+is($account->{requests}, 1,
+	'the request after the first ReadyForQuery is in the account');
 $client->finish;
 
 no_violations($observer);

@@ -64,11 +64,12 @@ sub stream
 
 my $row = $observer->await_walsender(q{application_name = 'standby'},
 	sub { $_->{state} eq 'streaming' });
-ok($row, 'a standby: it streams');
-is($row->{client_port}, -1, 'a standby: no port on a Unix-domain socket');
-is($row->{sync_priority}, 0, 'a standby: commits do not wait for it');
-is($row->{sync_state}, 'async', 'a standby: state as in pg_stat_replication');
-cmp_ok($row->{total_time}, '>', 0, 'a standby: the time since it began');
+ok($row, 'a standby: the walsender is streaming');
+is($row->{client_port}, -1,
+	'a standby: client_port is -1 on a Unix-domain socket');
+is($row->{sync_priority}, 0, 'a standby: sync_priority is 0');
+is($row->{sync_state}, 'async', 'a standby: sync_state is async');
+cmp_ok($row->{total_time}, '>', 0, 'a standby: total_time is not zero');
 is($row->{$_}, undef, "a standby: $_ is NULL on a Unix-domain socket")
   foreach 'client_addr', @KERNEL;
 is( $observer->value(
@@ -78,14 +79,14 @@ is( $observer->value(
 			  = (w.pid, w.usesysid, w.usename, w.application_name, w.backend_start)
 		  WHERE w.pid IS NULL OR r.pid IS NULL'),
 	0,
-	'a standby: it is who pg_stat_replication says');
+	'a standby: the rows are those of pg_stat_replication');
 
 $primary->append_conf('postgresql.conf',
 	"synchronous_standby_names = 'standby'");
 $primary->reload;
 $row = $observer->await_walsender(q{application_name = 'standby'},
 	sub { $_->{sync_priority} == 1 });
-ok($row, 'synchronous: sync_priority');
+ok($row, 'synchronous: sync_priority is 1');
 
 # core forgets it when there has been nothing to flush for a while
 ok( $observer->poll(
@@ -112,7 +113,8 @@ SKIP:
 	skip 'this kernel says nothing about other processes\' sockets', 1
 	  unless defined $before->{busy_time};
 
-	is($before->{client_addr}, '127.0.0.1', 'TCP: from here');
+	is($before->{client_addr}, '127.0.0.1',
+		"TCP: client_addr is the client's");
 	cmp_ok($before->{rtt}, '>', 0, 'TCP: the path has a round trip');
 
 	# every byte that this end has received the other has seen acknowledged
@@ -131,7 +133,7 @@ SKIP:
 				  && $row->{bytes_acked} - $before->{bytes_acked} == $arrived
 				  && $row->{bytes_queued} == 0;
 			}),
-		'TCP: every byte is acknowledged')
+		'TCP: every byte received is in bytes_acked')
 	  or diag(
 		$row->{bytes_acked} - $before->{bytes_acked},
 		' of ',
@@ -145,13 +147,13 @@ SKIP:
 		$row->{sender_time} - $before->{sender_time},
 		'>=',
 		0.9 * $at_least,
-		'idle: the time is sender_time');
+		'idle: nearly all time is sender_time');
 
 	# A receiver that does not read: more than both kernels hold is on its way.
 	write_wal(32);
 	$before = $observer->await_walsender($of_wal,
 		sub { $_->{bytes_queued} > 0 and $_->{receiver_limited_time} > 0 });
-	ok($before, 'deaf: its window closes');
+	ok($before, "deaf: the receiver's window closes");
 	pause(500);
 	($before) = $observer->walsenders($of_wal);
 	pause(500);
@@ -183,18 +185,19 @@ SKIP:
 	($row) = $observer->rows(
 		q{SELECT * FROM pgnetlat_replication WHERE application_name = 'wal'});
 	is($row->{walsenders}, 2, 'by receiver: the number of walsenders');
-	cmp_ok($row->{bytes_acked}, '>=', $sum, 'by receiver: sums, at least');
+	cmp_ok($row->{bytes_acked}, '>=', $sum,
+		'by receiver: the sum of bytes_acked is not too low');
 	cmp_ok($row->{bytes_acked}, '<=', $observer->value($acked),
-		'and at most');
+		'by receiver: the sum of bytes_acked is not too high');
 	my $pid = $second->pid;
 	$second->finish;
 	ok($observer->poll(sub { !$observer->walsenders("pid = $pid") }),
-		'one that has ended has no row');
+		'a walsender that has ended has no row');
 	is( $observer->value(
 			"SELECT count(*) FROM pgnetlat_walsender_sockets() WHERE pid = $pid"
 		),
 		0,
-		'the kernel is not asked about its socket');
+		'a walsender that has ended has no socket');
 }
 
 # ---------------------------------------------------------------------------
@@ -222,7 +225,7 @@ my $backup = IPC::Run::start(
 	\my $said);
 $row = $observer->await_walsender(q{application_name = 'archive'},
 	sub { $_->{state} eq 'backup' and ($_->{bytes_acked} // 1) > 0 });
-ok($row, 'base backup: it has a row') or diag($said);
+ok($row, 'base backup: its walsender has a row') or diag($said);
 $backup->kill_kill;
 
 $observer->run(
@@ -248,7 +251,7 @@ ok( $observer->await_walsender(
 		sub {
 			($_->{bytes_acked} // $changes->received) >= $changes->received;
 		}),
-	'logical: bytes are acknowledged');
+	'logical: every byte received is in bytes_acked');
 
 # ---------------------------------------------------------------------------
 # Privileges: as in pg_stat_replication
@@ -277,11 +280,12 @@ foreach my $role (qw(plain reader))
 		is( $caller->value(
 				'SELECT count(*) FROM pgnetlat_walsender_sockets()'),
 			0,
-			"$role: the kernel is not asked");
+			"$role: there are no sockets");
 	}
 	elsif (defined $observer->await_walsender($of_wal)->{rtt})
 	{
-		like($seen, qr/bytes_acked/, "$role: all columns are shown");
+		like($seen, qr/bytes_acked/,
+			"$role: columns from the kernel are shown");
 	}
 }
 

@@ -77,7 +77,7 @@ sub held_up
 		$meanwhile->{exec_cpu_time} + $meanwhile->{exec_unsampled_time},
 		'<=',
 		$meanwhile->{exec_time} - 0.7 * $at_least,
-		"$name: none of it is exec_cpu_time");
+		"$name: the time is not exec_cpu_time");
 	($now) =
 	  $observer->rows("SELECT bar, doing FROM pgnetlat_now WHERE pid = $pid");
 	like(
@@ -100,7 +100,7 @@ sub held_up
 		$after->{exec_cpu_time} + $after->{exec_unsampled_time},
 		'<=',
 		$after->{exec_time} - 0.7 * $at_least,
-		"$name: also afterwards");
+		"$name: it does not become exec_cpu_time");
 	return;
 }
 
