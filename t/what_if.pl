@@ -53,7 +53,7 @@ sub predict
 
 		ok( $row->{throughput_low} <= $row->{throughput}
 			  && $row->{throughput} <= $row->{throughput_high},
-			'low, likely, high') or diag($arguments);
+			'a prediction lies between its bounds') or diag($arguments);
 	}
 	return $row;
 }
@@ -128,9 +128,9 @@ foreach my $loads (
 		is_close(
 			$row->{predicted_time},
 			$load->{transaction_time},
-			"$name: without a change, the same time");
+			"$name: without a change, the time is the same");
 		is_close($row->{$_}, $throughput,
-			"$name: without a change, the same $_")
+			"$name: without a change, $_ is the same")
 		  foreach qw(throughput throughput_low throughput_high);
 	}
 	my $near = predict($load, new_rtt => $load->{rtt} / 10);
@@ -142,13 +142,13 @@ foreach my $loads (
 		$far->{predicted_time},
 		'>=',
 		$load->{round_trips} * $load->{rtt} * 10,
-		"$name: and not faster than its path");
+		"$name: farther is not faster than its path");
 }
 
 is_close(predict(\%plain, new_rtt => 50)->{predicted_time},
-	301.6, 'six round trips at 50 ms', 0.005);
+	301.6, 'six round trips at 50 ms take 300 ms and what the rest takes', 0.005);
 is_close(predict(\%plain, new_rtt => 0.5)->{predicted_time},
-	4.5, 'and at 0.5 ms', 0.15);
+	4.5, 'six round trips at 0.5 ms take 3 ms and what the rest takes', 0.15);
 is_close(
 	predict(\%one_row, new_rtt => 0.5)->{throughput}, 454,
 	'waits for locks are shorter if their holders are nearer', 0.1);
@@ -174,18 +174,20 @@ my %autocommit = (
 	lock_time => 4.7);
 is_close(
 	predict(\%autocommit, new_rtt => 5.5)->{throughput}, 1600,
-	'waits for locks that no round trip prolongs', 0.05);
+	'locks held without a round trip: a longer path prolongs no wait', 0.05);
 cmp_ok(predict(\%autocommit, new_rtt => 0)->{throughput},
-	'<', 4500, 'or shortens');
+	'<', 4500,
+	'locks held without a round trip: a shorter path shortens no wait');
 
 # a saturated server
 is_close(
 	predict(\%saturated, new_speed => 2)->{throughput}, 4000,
-	'twice the processors, twice the throughput', 0.1);
+	'twice the speed of busy processors doubles throughput', 0.1);
 cmp_ok(predict(\%saturated, new_sessions => 160)->{throughput},
-	'<=', 2000, 'more sessions take turns');
+	'<=', 2000, 'more sessions than processors take turns');
 cmp_ok(predict(\%saturated, new_rtt => 0)->{throughput},
-	'<=', 2100, 'more sessions take turns without a network, too');
+	'<=', 2100,
+	'more sessions than processors take turns without a network, too');
 is_close(
 	predict(\%saturated, new_rtt => 100)->{throughput},
 	16 / 101 * 1000,
@@ -217,7 +219,7 @@ is_close(
 	predict(\%batch, new_batch => 20)->{predicted_time}, 22.5,
 	'22 statements by 20 take two round trips', 0.1);
 is_close(predict(\%batch, new_batch => 22)->{predicted_time},
-	12.5, 'by 22, one', 0.1);
+	12.5, '22 statements by 22 take one round trip', 0.1);
 is_close(
 	predict(
 		{
@@ -235,7 +237,7 @@ is_close(
 	'transactions of one statement share a round trip',
 	0.1);
 is_close(predict({ %batch, statements => 0 })->{predicted_time},
-	225, 'a transaction without statements');
+	225, 'a transaction without statements: the time is the same');
 is(predict({ %batch, statements => 0 }, new_batch => 2),
 	undef,
 	'a transaction without statements: nothing can share a round trip');
@@ -251,7 +253,7 @@ is( $observer->value(
 					network, 0, client, client / 2, cpu, 0, 0, lock, queue, new_rtt => rtt) p}
 	),
 	't',
-	'no figures are too odd');
+	'any figures have a prediction between its bounds');
 
 # other extremes
 is_close(
@@ -266,7 +268,7 @@ is_close(
 		},
 		new_rtt => 10)->{predicted_time},
 	11,
-	'a client on the same host moves away',
+	"a client that moves away from the server's host gets a round trip",
 	0.02);
 is_close(
 	predict(
@@ -288,12 +290,13 @@ foreach my $change (
 	"new_speed '-Infinity'",
 	'new_sessions 0')
 {
-	is(predict(\%plain, split(' ', $change)), undef, "$change: nonsense");
+	is(predict(\%plain, split(' ', $change)), undef,
+		"$change: no prediction");
 }
 is(predict({ %plain, rtt => 'NULL' }, new_rtt => 1),
-	undef, 'nothing is known of the round trip');
+	undef, 'unknown round trip: no prediction for another one');
 is_close(predict({ %plain, rtt => 'NULL' }, new_speed => 1)->{predicted_time},
-	31.6, 'other changes are predicted');
+	31.6, 'unknown round trip: other changes are predicted');
 
 # ---------------------------------------------------------------------------
 # What it starts from
@@ -327,16 +330,16 @@ $observer->ended('app');
 
 my ($account) = $observer->clients(q{application_name = 'app'});
 my $row = what_if('app');
-is($row->{$_}, $account->{$_}, "$_ as in pgnetlat_clients")
+is($row->{$_}, $account->{$_}, "$_ is as in pgnetlat_clients")
   foreach qw(datid datname usesysid usename application_name client_addr
   transactions requests);
-is($row->{round_trips}, 4, 'round trips of a transaction');
+is($row->{round_trips}, 4, 'a transaction has four round trips');
 is_close(
 	$row->{transaction_time},
 	(   $account->{total_time} -
 		  $account->{idle_time} -
 		  $account->{pending_time}) / 50,
-	'a transaction',
+	'transaction_time is busy time by transaction',
 	1e-6);
 is_close(
 	$row->{transaction_time},
@@ -346,32 +349,36 @@ is_close(
 is_close(
 	$row->{"${_}_time"} / $row->{transaction_time},
 	$account->{"${_}_share"},
-	"with the account's ${_}_share", 1e-6) foreach qw(server network client);
+	"the ${_} part of a transaction is the account's ${_}_share", 1e-6)
+  foreach qw(server network client);
 is_close(
 	$row->{throughput} * $row->{transaction_time},
 	1000 * $row->{busy_sessions},
-	'transactions one after the other', 1e-6);
+	'throughput by transaction_time is busy_sessions', 1e-6);
 
 my $same = what_if('app', 'NULL, 1, 1, NULL, NULL');
 is_close(
 	$same->{predicted_transaction_time},
 	$same->{transaction_time},
-	'without a change, the same time');
-is_close($same->{$_}, $same->{throughput}, "nothing changed: $_")
+	'without a change, the predicted time is the measured one');
+is_close($same->{$_}, $same->{throughput},
+	"without a change, $_ is the measured throughput")
   foreach qw(predicted_throughput predicted_throughput_low
   predicted_throughput_high);
-is_close($same->{change}, 1, 'nothing changed: no change');
+is_close($same->{change}, 1, 'without a change, change is 1');
 my $far = what_if('app', 'rtt => 50');
-is_close($far->{$_}, $row->{$_}, "$_ as measured", 1e-6)
+is_close($far->{$_}, $row->{$_},
+	"with another round trip, $_ is as measured", 1e-6)
   foreach grep { $_ ne 'throughput' } @measured;
-is_close($far->{predicted_transaction_time}, 200, 'four round trips', 0.1);
+is_close($far->{predicted_transaction_time}, 200,
+	'with another round trip, the time is that of four', 0.1);
 is_close(
 	$far->{change} * $far->{predicted_transaction_time},
 	$far->{transaction_time},
-	'without a change, the same number of sessions');
+	'with another round trip, change is the ratio of the times');
 is_close(
 	what_if('app', 'rtt => 50, batch => 4')->{predicted_transaction_time},
-	50, 'all statements in one round trip', 0.1);
+	50, 'with batch, the time is that of one round trip', 0.1);
 
 # after a reset, a window does not begin before what is in it, nor later
 my $again = PgNetlat::Client->connect($node, application_name => 'again');
@@ -383,7 +390,7 @@ foreach (1 .. 4)
 	pause(100);
 	is_close(
 		what_if('again')->{busy_sessions} // 0, 0.9,
-		'one session was busy since the reset', 0.2);
+		'busy_sessions is that since the reset', 0.2);
 }
 $again->finish;
 
@@ -408,7 +415,7 @@ my $local = PgNetlat::Client->connect($node, application_name => 'local');
 $local->run('SELECT 1') for 1 .. 20;
 $observer->settled($local);
 $row = what_if('local', 'rtt => 10');
-is($row->{network_time}, 0, 'a Unix-domain socket has no network');
+is($row->{network_time}, 0, 'a Unix-domain socket: network_time is 0');
 cmp_ok($row->{predicted_transaction_time},
 	'>=', 10, 'a Unix-domain socket: predicted for a client that moves away');
 
@@ -416,14 +423,14 @@ my $few = PgNetlat::Client->connect($node, %tcp, application_name => 'few');
 $few->run('SELECT 1') for 1 .. 19;
 $observer->settled($few);
 $row = what_if('few');
-is($row->{transactions}, 19, 'a few transactions');
-cmp_ok($row->{transaction_time}, '>', 0, 'are shown');
-is($row->{$_}, undef, "a few transactions predict nothing: $_")
+is($row->{transactions}, 19, '19 transactions are counted');
+cmp_ok($row->{transaction_time}, '>', 0, '19 transactions have a time');
+is($row->{$_}, undef, "19 transactions have no $_")
   foreach @predicted;
 $few->run('SELECT 1');
 $observer->settled($few);
 cmp_ok(what_if('few')->{$_},
-	'>', 0, "twenty transactions predict something: $_")
+	'>', 0, "20 transactions have $_")
   foreach @predicted;
 
 # in one transaction: per request
@@ -431,8 +438,9 @@ my $open = PgNetlat::Client->connect($node, application_name => 'open');
 $open->run('BEGIN', ('SELECT 1') x 24);
 $observer->settled($open);
 $row = what_if('open');
-is($row->{transactions}, 0, 'a transaction in progress');
-is($row->{requests}, 25, 'with requests');
+is($row->{transactions}, 0,
+	'a transaction in progress: no transaction is counted');
+is($row->{requests}, 25, 'a transaction in progress: requests are counted');
 is($row->{round_trips}, 1,
 	'a transaction in progress: figures are per request');
 cmp_ok($row->{predicted_throughput},
@@ -442,8 +450,8 @@ cmp_ok($row->{predicted_throughput},
 my $none = PgNetlat::Client->connect($node, application_name => 'none');
 $observer->settled($none, 0);
 $row = what_if('none');
-is($row->{requests}, 0, 'no request');
-is($row->{$_}, undef, "no transaction: no figures: $_")
+is($row->{requests}, 0, 'no transaction: no request is counted');
+is($row->{$_}, undef, "no transaction: $_ is NULL")
   foreach 'busy_sessions', @measured, @predicted;
 
 # nobody asks for the round trip
@@ -455,9 +463,9 @@ my $unknown = PgNetlat::Client->connect(
 $unknown->run('SELECT 1') for 1 .. 20;
 $observer->settled($unknown);
 cmp_ok(what_if('unknown')->{predicted_throughput},
-	'>', 0, 'with an unknown round trip');
+	'>', 0, 'unknown round trip of a client: throughput is predicted');
 is(what_if('unknown', 'rtt => 1')->{predicted_throughput},
-	undef, 'an unknown round trip: no prediction for another one');
+	undef, 'unknown round trip of a client: no prediction for another one');
 
 # ---------------------------------------------------------------------------
 # One session
@@ -467,10 +475,10 @@ is(what_if('unknown', 'rtt => 1')->{predicted_throughput},
   $observer->rows(
 	"SELECT * FROM pgnetlat_what_if_session(" . $local->pid . ', rtt => 10)');
 $row = what_if('local', 'rtt => 10');
-is($same->{$_}, $row->{$_}, "one session: as its group: $_")
+is($same->{$_}, $row->{$_}, "one session: $_ is that of its group")
   foreach qw(transactions requests round_trips);
 cmp_ok($same->{predicted_transaction_time},
-	'>=', 10, 'one session: predicted like its group');
+	'>=', 10, 'one session: a path of 10 ms is predicted');
 is(scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
 	0, 'one session: no row if it has ended');
 is(scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
@@ -494,7 +502,7 @@ is(seen_by('pg_read_all_stats', $session),
 	1, 'pg_read_all_stats sees other roles\' sessions');
 is(seen_by('somebody', $address), '1|1|t', 'a role sees its own address');
 is(seen_by('other', $address), '1|0|f',
-	'another role does not even see sums');
+	'another role sees neither address nor figures');
 
 no_violations($observer);
 $node->stop;

@@ -32,13 +32,14 @@ is($window->{requests}, $young->responded,
 is( $window->{stats_since},
 	$account->{stats_since},
 	'a young session: its window began when it was connected');
-cmp_ok($window->{window_time}, '>', $account->{total_time}, 'and grows');
+cmp_ok($window->{window_time}, '>', $account->{total_time},
+	'a young session: window_time grows');
 cmp_ok(
 	$window->{window_time},
 	'<',
 	$observer->account($young->pid)->{total_time},
 	'a young session: the window has the whole account');
-is($window->{$_}, $account->{$_}, "$_ as in pgnetlat_sessions")
+is($window->{$_}, $account->{$_}, "$_ is as in pgnetlat_sessions")
   foreach qw(pid datid datname usesysid usename application_name client_addr
   client_port backend_start transport state state_change rtt);
 
@@ -46,7 +47,7 @@ is( $observer->value(
 		"SELECT requests FROM pgnetlat_sessions_last() WHERE pid = "
 		  . $young->pid),
 	3,
-	'the default is a minute');
+	'without a duration, a young session has all its requests');
 
 # ---------------------------------------------------------------------------
 # What is asked for
@@ -61,8 +62,9 @@ foreach my $bad ('0', '-1 s', '1 day -24:00:01')
 	like(
 		$err,
 		qr/ERROR:  22023: duration must be positive/,
-		"'$bad' is an error");
-	like($err, qr/HINT:  Specify how far to look back/, 'with a hint');
+		"'$bad' is an error: it must be positive");
+	like($err, qr/HINT:  Specify how far to look back/,
+		"the error for '$bad' has a hint to look back");
 }
 foreach
   my $bad ('15:00.000001', '16 min', '1 day', '100 years', '178000000 years')
@@ -74,8 +76,9 @@ foreach
 	like(
 		$err,
 		qr/ERROR:  22023: duration must not be more than 15 minutes/,
-		"'$bad' is an error");
-	like($err, qr/HINT:  Use pgnetlat_history/, 'with a hint');
+		"'$bad' is an error: it is too long");
+	like($err, qr/HINT:  Use pgnetlat_history/,
+		"the error for '$bad' has a hint to pgnetlat_history");
 }
 foreach
   my $good ('1 us', '15 min', '1 day -23:59:50', '-1 mon 29 days 24:00:05')
@@ -83,7 +86,7 @@ foreach
 	is( $observer->error_of(
 			"SELECT * FROM pgnetlat_sessions_last(duration => '$good')"),
 		'',
-		"'$good' is none");
+		"'$good' is no error");
 }
 
 # ---------------------------------------------------------------------------
@@ -111,13 +114,14 @@ ok( $observer->poll(
 		}),
 	'what a session did a while ago is no longer in its window');
 is($now->{exec_time}, $now->{window_time},
-	'it has been executing all the time');
-is($now->{server_share}, 1, 'the window is all the server\'s');
-is($now->{requests}, 0, 'it has completed no request in its window');
+	'a session that executes: its window is all execution');
+is($now->{server_share}, 1,
+	'a session that executes: server_share of its window is 1');
+is($now->{requests}, 0, 'a session that executes: its window has no request');
 cmp_ok($now->{window_time}, '>=', 1000,
-	'its window has the length that was asked for');
+	'a session that executes: its window is at least as long as asked');
 cmp_ok($observer->account($changing->pid)->{client_share},
-	'>', 0.1, 'its account as a whole has client time');
+	'>', 0.1, 'a session that executes: its whole account has client time');
 $changing->cancel;
 $changing->until('Z');
 
@@ -140,16 +144,17 @@ ok( $observer->poll(
 			  gt $observer->account($early->pid)->{stats_since}
 			  && $now->{requests} == 0;
 		}),
-	'ten seconds later its window has no requests');
+	'an idle session: ten seconds later its window has no requests');
 cmp_ok($now->{window_time}, '>=', 10_000,
-	'its window is at least ten seconds');
-is($now->{idle_time}, $now->{window_time}, 'its window is idle');
-is($now->{bytes_sent}, 0, 'its window has no bytes sent');
-is($now->{server_share}, undef, 'without busy time there are no shares');
+	'an idle session: its window is at least ten seconds');
+is($now->{idle_time}, $now->{window_time},
+	'an idle session: its window is idle time');
+is($now->{bytes_sent}, 0, 'an idle session: its window has no bytes sent');
+is($now->{server_share}, undef, 'an idle session: its window has no shares');
 is($observer->account($early->pid)->{requests},
-	100, 'all requests are in its account');
+	100, 'an idle session: its account has all requests');
 is($observer->window('15 min', $early->pid)->{requests},
-	100, 'a longer window has all requests');
+	100, 'an idle session: a longer window has all requests');
 
 $slow->finish;
 
@@ -163,7 +168,8 @@ ok( $observer->poll(
 			$before->{requests} < $all->{requests};
 		}),
 	'not all requests of a busy session are in its window');
-cmp_ok($before->{requests}, '>', 0, 'but some');
+cmp_ok($before->{requests}, '>', 0,
+	'some requests of a busy session are in its window');
 
 # ---------------------------------------------------------------------------
 # What begins a new window
@@ -178,21 +184,21 @@ $young->run(('SELECT 1') x 2);
 $account = $observer->settled($young);
 $window = $observer->window('10 s', $young->pid);
 is($window->{requests}, $young->responded,
-	'a new session in the same slot begins with nothing');
+	'a new session in the same slot: its window has its own requests');
 is( $window->{stats_since},
 	$account->{stats_since},
-	'its window begins when it was connected');
+	'a new session in the same slot: its window begins with it');
 ok( $observer->poll(
 		sub {
 			$observer->window('1 us', $young->pid)->{stats_since}
 			  gt $account->{stats_since};
 		}),
-	'then it has a snapshot');
+	'a new session in the same slot: it gets a snapshot');
 cmp_ok(
 	$observer->window('10 s', $young->pid)->{stats_since},
 	'ge',
 	$account->{stats_since},
-	'and none of the session before it');
+	'a new session in the same slot: no snapshot is older than it');
 
 # a reset
 $observer->run('SELECT pgnetlat_reset()');
@@ -202,10 +208,11 @@ $account = $observer->settled($early);
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	$window = $observer->window($duration, $early->pid);
-	is($window->{requests}, 1, "reset: $duration");
+	is($window->{requests}, 1,
+		"reset: the window of $duration has what came after it");
 	is( $window->{stats_since},
 		$account->{stats_since},
-		'the window begins with the reset');
+		"reset: the window of $duration begins with it");
 }
 
 # ---------------------------------------------------------------------------
@@ -225,51 +232,53 @@ ok( $observer->poll(
 			$observer->window('1 us', $busy->pid)->{stats_since}
 			  gt $account->{stats_since};
 		}),
-	'there is a snapshot older than the reset');
+	'reset of a session: there is a snapshot older than it');
 $busy->run(('SELECT 1') x 50);
 $account = $observer->settled($busy);
 my $others = $observer->account($early->pid);
 my $samples;
 ok($observer->poll(sub { ($samples = samples($busy->pid)) >= 20 }),
-	'the session has samples');
+	'reset of a session: the session has samples');
 my ($booked) =
   map { $_->{requests} } $observer->clients("application_name = 'busy'");
 my $since =
   $observer->value('SELECT pgnetlat_reset_session(' . $busy->pid . ')');
 cmp_ok(samples($busy->pid), '<', $samples,
-	'reset of a session: its samples are gone');
+	'reset of a session: there are fewer samples after it');
 $busy->begin_anew;
 $now = $observer->account($busy->pid);
 is($now->{stats_since}, $since,
-	'it counts from the moment that was returned');
-is($now->{$_}, 0, "$_ from zero")
+	'reset of a session: it returns stats_since');
+is($now->{$_}, 0, "reset of a session: $_ is 0")
   foreach qw(requests statements transactions bytes_sent exec_time send_time);
 $busy->run(('SELECT 1') x 3);
-is($observer->settled($busy)->{requests}, $busy->responded, 'and goes on');
+is($observer->settled($busy)->{requests}, $busy->responded,
+	'reset of a session: it counts again');
 
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	$window = $observer->window($duration, $busy->pid);
 	cmp_ok($window->{requests}, '<=', 3,
-		"no window reaches back beyond the reset: $duration");
+		"reset of a session: a window of $duration has what came after it");
 	cmp_ok($window->{stats_since},
-		'ge', $since, 'windows begin with the reset or later');
+		'ge', $since,
+		"reset of a session: a window of $duration begins after it");
 }
 is($observer->window('15 min', $busy->pid)->{stats_since},
-	$since, 'the longest window begins with the reset');
+	$since, 'reset of a session: the longest window begins with it');
 ok( $observer->poll(
 		sub {
 			$observer->window('1 us', $busy->pid)->{stats_since} gt $since;
 		}),
-	'a shorter window begins at a snapshot');
+	'reset of a session: a shorter window begins at a snapshot');
 is( $observer->account($early->pid)->{stats_since},
 	$others->{stats_since},
-	'other sessions keep their counts');
+	'reset of a session: other sessions keep their counts');
 is( ($observer->clients("application_name = 'busy'"))[0]{requests},
 	$booked + 3,
-	'the group keeps its counts');
+	'reset of a session: its group keeps its counts');
 is($observer->value('SELECT pgnetlat_reset_session(0)'),
-	undef, 'no session has that process ID');
+	undef, 'reset of a session: NULL if there is no such process');
 
 # a session that is stopped, somewhere in the middle of its work, holds nobody up
 foreach my $round (1 .. 10)
@@ -328,12 +337,12 @@ $_->run(('SELECT 1') x 10) foreach @pool;
 $observer->settled($_) foreach @pool;
 my $group = group('15 min', 'pool');
 my $whole = whole_group('pool');
-is($group->{$_}, $whole->{$_}, "group: $_ is that of its life")
+is($group->{$_}, $whole->{$_}, "group: $_ of a window is that of its life")
   foreach
   qw(datid datname usesysid usename application_name client_addr sessions
   ended_sessions requests statements transactions bytes_sent stats_since rtt);
 cmp_ok($group->{total_time}, '<=', $whole->{total_time},
-	'group: and so are times');
+	'group: total_time of a window is at most that of its life');
 is(group('15 min', 'early')->{requests},
 	1, 'group: a reset begins a new window');
 
@@ -349,7 +358,7 @@ ok( $observer->poll(
 			  && $group->{pending_time} == 0;
 		}),
 	'group: ten seconds later its requests are gone');
-is($group->{sessions}, 2, 'group: sessions are the current ones');
+is($group->{sessions}, 2, 'group: sessions of a window are the live ones');
 cmp_ok($group->{window_time}, '>=', 10_000,
 	'group: the window is at least ten seconds');
 at_least(
@@ -359,29 +368,30 @@ at_least(
 at_least(
 	2 * $group->{window_time},
 	$group->{idle_time} - 2000,
-	'group: no longer than that, except for pending time');
+	'group: both sessions were idle for no longer');
 is(group('15 min', 'pool')->{requests}, 30,
-	'group: a longer window has them');
-is(whole_group('pool')->{requests}, 30, 'group: the whole account has them');
+	'group: a longer window has all requests');
+is(whole_group('pool')->{requests}, 30,
+	'group: the account has all requests');
 
 # a reset of some
 is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(application_name => 'nobody')}),
 	0,
-	'reset of groups that are not there');
+	'reset of groups: none has that application name');
 is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(application_name => 'pool', client_addr => '::1')}
 	),
 	0,
-	'reset of groups with another address');
+	'reset of groups: none has that address');
 is($observer->value("SELECT pgnetlat_reset_clients($_ => 0)"),
-	0, "reset of groups with $_ 0, which do not exist")
+	0, "reset of groups: none has $_ 0")
   foreach qw(datid usesysid);
 like(
 	$observer->error_of(
 		q{SELECT pgnetlat_reset_clients(client_addr => '127.0.0.0/8')}),
 	qr/^client_addr must be the address of a host/,
-	'reset of groups of a network');
+	'reset of groups: a network is an error');
 my $early_group = whole_group('early');
 $pool[0]->run(('SELECT 1') x 10);
 $observer->settled($pool[0]);
@@ -389,27 +399,30 @@ is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(datid, usesysid, application_name, client_addr)
 			FROM pgnetlat_clients WHERE application_name = 'pool'}),
 	1,
-	'reset of a group');
+	'reset of a group: one is reset');
 $group = whole_group('pool');
-is($group->{$_}, 0, "$_ from zero")
+is($group->{$_}, 0, "reset of a group: $_ is 0")
   foreach qw(requests ended_sessions exec_time bytes_sent);
-is($group->{sessions}, 2, 'the group keeps its sessions');
+is($group->{sessions}, 2, 'reset of a group: it keeps its sessions');
 cmp_ok($group->{stats_since}, 'gt', $whole->{stats_since},
-	'the group counts from the reset on');
-is(group($_, 'pool')->{requests}, 0, "the group has counted nothing: $_")
+	'reset of a group: stats_since is later');
+is(group($_, 'pool')->{requests}, 0,
+	"reset of a group: a window of $_ has no requests")
   foreach '1 us', '15 min';
 is( $observer->value(
 		q{SELECT sum(count) FROM pgnetlat_histogram
 		  WHERE application_name = 'pool' AND le = '+Inf' AND metric <> 'rtt'}),
 	0,
-	'the group\'s histograms are empty');
+	'reset of a group: its histograms are empty');
 $pool[0]->run('SELECT 1');
 $observer->settled($pool[0]);
-is(whole_group('pool')->{requests}, 1, 'and goes on');
-is(group('15 min', 'pool')->{requests}, 1, 'in windows, too');
+is(whole_group('pool')->{requests}, 1,
+	'reset of a group: its account counts again');
+is(group('15 min', 'pool')->{requests}, 1,
+	'reset of a group: its windows count again');
 is( whole_group('early')->{stats_since},
 	$early_group->{stats_since},
-	'other groups keep their counts');
+	'reset of a group: other groups keep their counts');
 $whole = whole_group('pool');
 
 # what has been saved is older than any window
@@ -419,13 +432,13 @@ $node->append_conf('postgresql.conf', 'pgnetlat.max_clients = 10');
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
 is(whole_group('pool')->{requests}, 1,
-	'restart: requests are in the account');
+	'restart: the account has the requests');
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	is(group($duration, 'pool')->{requests},
-		0, "restart: but not in the last $duration");
+		0, "restart: a window of $duration has no requests");
 	is(group($duration, 'pool')->{ended_sessions},
-		0, 'restart: no ended sessions in the window');
+		0, "restart: a window of $duration has no ended sessions");
 }
 is( $observer->value(
 		q{SELECT bool_and(stats_since >= pg_postmaster_start_time() - interval '10 s'
@@ -495,7 +508,7 @@ sub memory
 }
 
 cmp_ok((memory(300) - memory(100)) / 200,
-	'<=', 12_288, 'memory per possible connection');
+	'<=', 12_288, 'memory per possible connection is at most 12 kB');
 
 $node->stop;
 done_testing();

@@ -28,7 +28,7 @@ $node->start;
 
 my $client = PgNetlat::Client->connect($node);
 is($client->error_of('CREATE EXTENSION pgnetlat'),
-	'', 'extension can be created where the library is not preloaded');
+	'', 'the extension can be created where the library is not preloaded');
 
 my $must_be_loaded = 'pgnetlat must be loaded via "shared_preload_libraries"';
 my @functions = map { $_->{call} } $client->rows(
@@ -41,19 +41,19 @@ my @functions = map { $_->{call} } $client->rows(
 	  JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass
 						 AND d.refobjid = e.oid
 	  WHERE e.extname = 'pgnetlat' AND d.deptype = 'e' ORDER BY 1});
-cmp_ok(scalar @functions, '>=', 9, 'extension has its functions');
+cmp_ok(scalar @functions, '>=', 9, 'the extension has its functions');
 is($client->error_of("SELECT * FROM $_"),
-	$must_be_loaded, "not preloaded: $_")
+	$must_be_loaded, "not preloaded: function $_ says so")
   foreach @functions;
 
 my @views = map { $_->{relname} } $client->rows(
 	q{SELECT relname FROM pg_class WHERE relkind = 'v' AND relname LIKE 'pgnetlat%'
 	  ORDER BY 1});
-cmp_ok(scalar @views, '>=', 8, 'extension has its views');
+cmp_ok(scalar @views, '>=', 8, 'the extension has its views');
 
 # constants, and what core lists, need nobody
 is($client->error_of("SELECT * FROM $_"),
-	$must_be_loaded, "not preloaded: $_")
+	$must_be_loaded, "not preloaded: view $_ says so")
   foreach grep {
 	!/^pgnetlat_((metrics_)?replication|walsenders|thresholds|metrics_exporter)$/
   } @views;
@@ -72,7 +72,8 @@ $node->restart;
 
 my $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE ROLE plain LOGIN');
-is($observer->error_of("SELECT count(*) FROM $_"), '', "preloaded: $_")
+is($observer->error_of("SELECT count(*) FROM $_"), '',
+	"preloaded: view $_ can be read")
   foreach @views;
 
 foreach (
@@ -110,7 +111,7 @@ foreach (
 	])
 {
 	my ($sql, $error) = @$_;
-	like($observer->error_of($sql), $error, "core's error: $sql");
+	like($observer->error_of($sql), $error, "core reports an error: $sql");
 }
 
 # ---------------------------------------------------------------------------
@@ -246,7 +247,7 @@ ok( $observer->poll(
 			$observer->value('SELECT sampler_ticks FROM pgnetlat_info') >
 			  $ticks;
 		}),
-	'and ticks');
+	'the sampler ticks');
 
 $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
@@ -260,7 +261,7 @@ ok($sampler, 'the sampler comes back');
 $client->run(('SELECT 1') x 5);
 $account = $observer->settled($client);
 is($account->{requests} - $before->{requests},
-	10, 'sessions count on without it');
+	10, 'sessions count while the sampler is away');
 $ticks = $observer->value('SELECT sampler_ticks FROM pgnetlat_info');
 ok( $observer->poll(
 		sub {
@@ -288,11 +289,11 @@ ok( $observer->poll(
 		}),
 	'the worker follows sample_interval');
 ok($observer->await($client->pid, sub { $_->{state} eq 'executing' }),
-	'the session is active');
+	'the session is active at the new sample_interval');
 $client->cancel;
 $client->until('Z');
 ok( $observer->await($client->pid, sub { $_->{state} =~ /^(waiting|idle)$/ }),
-	'its request is counted before the reset');
+	"the session's request is over before the reset");
 $observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
 	'SELECT pg_reload_conf()');
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
@@ -307,13 +308,15 @@ my $reset = $observer->value('SELECT pgnetlat_reset()');
 $client->begin_anew;
 $account = $observer->account($client->pid);
 is($account->{requests}, 0, 'reset: a waiting session starts from zero');
-is($account->{stats_since}, $reset, 'reset: it says since when');
+is($account->{stats_since}, $reset,
+	'reset: stats_since of a session is its time');
 cmp_ok($account->{total_time},
 	'<', $before->{total_time}, 'reset: its time starts from zero');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'reset: stats_reset is set');
 $client->run('SELECT 1');
-is($observer->settled($client)->{requests}, 1, 'reset: it counts again');
+is($observer->settled($client)->{requests}, 1,
+	'reset: the session counts again');
 $new = PgNetlat::Client->connect($node);
 ok( $observer->poll(
 		sub {
@@ -358,11 +361,11 @@ my $offset = log_size($node);
 kill 'KILL', $client->pid;
 $observer->until_closed;
 ok($node->poll_query_until('postgres', 'SELECT true'),
-	'server comes back after a crash');
+	'the server comes back after a crash');
 like(
 	server_log($node, $offset),
 	qr/all server processes terminated; reinitializing/,
-	'it was a crash');
+	'the log has the crash');
 
 $observer = PgNetlat::Observer->connect($node);
 ok(sampler_pid($old_sampler), 'the worker comes back after a crash');
@@ -372,7 +375,8 @@ $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
 is($observer->settled($client)->{requests},
 	$client->responded, 'sessions are counted after a crash');
-is($observer->error_of("SELECT count(*) FROM $_"), '', "after a crash: $_")
+is($observer->error_of("SELECT count(*) FROM $_"), '',
+	"after a crash: view $_ can be read")
   foreach @views;
 no_violations($observer);
 
@@ -402,12 +406,13 @@ my ($out, $err) = ('', '');
 ok( IPC::Run::run(
 		[ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ],
 		'<', \"SELECT 17 AS answer\n", '>', \$out, '2>', \$err),
-	'server runs in single-user mode');
-like($out, qr/answer = "17"/, 'and works');
-unlike($err, qr/ERROR|PANIC|WARNING/, 'without complaints');
+	'the server runs in single-user mode');
+like($out, qr/answer = "17"/, 'the single-user server answers a query');
+unlike($err, qr/ERROR|PANIC|WARNING/,
+	'the single-user server reports no error or warning');
 
 unlike(
 	server_log($node),
 	qr/PANIC|TRAP:|WARNING:.*(lock|leak)/,
-	'no complaint in the log');
+	'the log has no panic, failed assertion or leak');
 done_testing();
