@@ -55,7 +55,8 @@ test_block(void)
 		for (int round = 0; round < 3; round++)
 		{
 			for (int i = 0; i < STATEMENTS; i++)
-				CHECK(repeats(i) == (round > 0), "round %d, statement %d", round, i);
+				CHECK(repeats(i) == (round > 0),
+					  "round %d, statement %d: repeats from the second round on", round, i);
 			burst_leave_block(&burst, true);
 			burst_pause(&burst);
 		}
@@ -74,8 +75,8 @@ test_wraps(void)
 	burst.number = UINT32_MAX - 1;
 	for (int i = 0; i < 4; i++)
 	{
-		CHECK(!repeats(i), "burst %u: the first time", burst.number);
-		CHECK(repeats(i), "burst %u: a repeat", burst.number);
+		CHECK(!repeats(i), "burst %u: the first execution is no repeat", burst.number);
+		CHECK(repeats(i), "burst %u: the second execution is a repeat", burst.number);
 		burst_leave_block(&burst, false);
 	}
 }
@@ -122,23 +123,31 @@ test_rows(void)
 	{
 		begin();
 		found_network = 0;
-		CHECK_EQUAL(outside(0, 20, 0), 0, "the statement with the rows");
-		CHECK_EQUAL(loop(1, BURST_FEWEST - 1, thinks[i]), 0, "too few to tell");
-		CHECK_EQUAL(outside(1, 1, thinks[i]), BURST_FEWEST - 1, "that shows it");
-		CHECK_EQUAL(loop(1, 20 - BURST_FEWEST, thinks[i]), 20 - BURST_FEWEST, "one for each row");
-		CHECK_EQUAL(found_network, 19 * 7, "round trips of all that repeat");
-		CHECK_EQUAL(loop(1, 5, BURST_LOOP_THINK_NS + 1), 0, "more than rows");
+		CHECK_EQUAL(outside(0, 20, 0), 0, "repeats of the statement with the rows");
+		CHECK_EQUAL(loop(1, BURST_FEWEST - 1, thinks[i]), 0, "repeats of calls too few to tell");
+		CHECK_EQUAL(outside(1, 1, thinks[i]), BURST_FEWEST - 1,
+					"repeats once there are enough calls to tell");
+		CHECK_EQUAL(loop(1, 20 - BURST_FEWEST, thinks[i]), 20 - BURST_FEWEST,
+					"repeats of one call for each row");
+		CHECK_EQUAL(found_network, 19 * 7, "network time of all repeats");
+		CHECK_EQUAL(loop(1, 5, BURST_LOOP_THINK_NS + 1), 0, "repeats of calls beyond the rows");
 
-		CHECK_EQUAL(outside(0, 1, 0), 0, "one row");
-		CHECK_EQUAL(loop(1, 20, BURST_LOOP_THINK_NS + 1), 0, "are not for it");
-		CHECK_EQUAL(outside(0, 20, 0), 0, "20 rows");
-		CHECK_EQUAL(outside(2, 1, 0), 0, "something else");
-		CHECK_EQUAL(loop(1, 20, BURST_LOOP_THINK_NS + 1), 0, "are for nothing");
-		CHECK_EQUAL(outside(0, 20, 0), 0, "20 rows");
-		CHECK_EQUAL(loop(1, 20, BURST_THINK_NS + 1), 0, "each after a pause");
-		CHECK_EQUAL(outside(0, 100, 0), 0, "100 rows");
-		CHECK_EQUAL(loop(1, 24, BURST_LOOP_THINK_NS + 1), 0, "for few of them");
-		CHECK_EQUAL(outside(1, 1, BURST_LOOP_THINK_NS + 1), 24, "for a quarter of them");
+		CHECK_EQUAL(outside(0, 1, 0), 0, "repeats of a statement with one row");
+		CHECK_EQUAL(loop(1, 20, BURST_LOOP_THINK_NS + 1), 0,
+					"repeats of calls after a statement with one row");
+		CHECK_EQUAL(outside(0, 20, 0), 0,
+					"repeats of a statement with 20 rows, before another one");
+		CHECK_EQUAL(outside(2, 1, 0), 0, "repeats of another statement after the rows");
+		CHECK_EQUAL(loop(1, 20, BURST_LOOP_THINK_NS + 1), 0,
+					"repeats of calls after another statement");
+		CHECK_EQUAL(outside(0, 20, 0), 0, "repeats of a statement with 20 rows, before pauses");
+		CHECK_EQUAL(loop(1, 20, BURST_THINK_NS + 1), 0,
+					"repeats of calls with a pause before each");
+		CHECK_EQUAL(outside(0, 100, 0), 0, "repeats of a statement with 100 rows");
+		CHECK_EQUAL(loop(1, 24, BURST_LOOP_THINK_NS + 1), 0,
+					"repeats of calls for fewer than a quarter of the rows");
+		CHECK_EQUAL(outside(1, 1, BURST_LOOP_THINK_NS + 1), 24,
+					"repeats once there are calls for a quarter of the rows");
 	}
 }
 
@@ -156,18 +165,19 @@ test_mixed(void)
 		{
 			found += outside(1, 1, MS);
 			for (int other = 0; other < others; other++)
-				CHECK_EQUAL(outside(10 + other, 1, MS), 0, "a single call");
+				CHECK_EQUAL(outside(10 + other, 1, MS), 0,
+							"repeats of a single call within a loop");
 		}
-		CHECK_EQUAL(found, 19, "does not hide the loop");
+		CHECK_EQUAL(found, 19, "repeats of a loop mixed with single calls");
 	}
 
 	/* single calls, mixed with a list that many users request */
 	begin();
 	for (int i = 0; i < 1000; i++)
 	{
-		CHECK_EQUAL(outside(0, 20, MS), 0, "a list");
-		CHECK_EQUAL(outside(1, 1, MS), 0, "a single call");
-		CHECK_EQUAL(outside(2, 1, MS), 0, "another one");
+		CHECK_EQUAL(outside(0, 20, MS), 0, "repeats of a list that many users request");
+		CHECK_EQUAL(outside(1, 1, MS), 0, "repeats of a single call after the list");
+		CHECK_EQUAL(outside(2, 1, MS), 0, "repeats of another single call after the list");
 	}
 }
 
@@ -176,13 +186,14 @@ static void
 test_close(void)
 {
 	begin();
-	CHECK_EQUAL(loop(1, BURST_LOOP, 0), 0, "not yet a loop");
-	CHECK_EQUAL(loop(1, 100, BURST_LOOP_THINK_NS), 100, "a loop");
-	CHECK_EQUAL(outside(1, 1, BURST_LOOP_THINK_NS + 1), 0, "which ends when it is slow");
-	CHECK_EQUAL(loop(1, BURST_LOOP - 1, 0), 0, "and begins");
-	CHECK_EQUAL(loop(1, 10, 0), 10, "again");
-	CHECK_EQUAL(outside(2, 1, 0), 0, "something in between");
-	CHECK_EQUAL(loop(1, BURST_LOOP + 1, 0), 1, "so does that");
+	CHECK_EQUAL(loop(1, BURST_LOOP, 0), 0, "repeats of calls before they are a loop");
+	CHECK_EQUAL(loop(1, 100, BURST_LOOP_THINK_NS), 100, "repeats of a loop");
+	CHECK_EQUAL(outside(1, 1, BURST_LOOP_THINK_NS + 1), 0,
+				"repeats of a slow call, which ends the loop");
+	CHECK_EQUAL(loop(1, BURST_LOOP - 1, 0), 0, "repeats of calls before they are a loop again");
+	CHECK_EQUAL(loop(1, 10, 0), 10, "repeats of a second loop");
+	CHECK_EQUAL(outside(2, 1, 0), 0, "repeats of another statement, which ends the loop");
+	CHECK_EQUAL(loop(1, BURST_LOOP + 1, 0), 1, "repeats of a third loop");
 }
 
 /* Requests of many users, of one statement or of several, at random moments. */
@@ -202,7 +213,7 @@ test_requests(void)
 
 			found += outside(i % statements, 1, think);
 		}
-		CHECK_EQUAL(found, 0, "requests taken for loops");
+		CHECK_EQUAL(found, 0, "repeats of requests of many users");
 	}
 }
 
@@ -211,16 +222,16 @@ static void
 test_exchange(void)
 {
 	begin();
-	CHECK_EQUAL(outside(1, 1, 0), 0, "first of an exchange");
+	CHECK_EQUAL(outside(1, 1, 0), 0, "repeats of the first execution in an exchange");
 	for (int i = 0; i < 5; i++)
 	{
 		burst_enter(&burst, false);
 		CHECK_EQUAL(burst_repeats_outside(&burst, statement(1), 1, true, &found_network), 1,
-					"again in it");
+					"repeats of the same statement in the exchange");
 	}
 	CHECK_EQUAL(burst_repeats_outside(&burst, statement(2), 1, true, &found_network), 0,
-				"another one in it");
-	CHECK_EQUAL(outside(2, 1, 0), 0, "the same in the next exchange");
+				"repeats of another statement in the exchange");
+	CHECK_EQUAL(outside(2, 1, 0), 0, "repeats of that statement in the next exchange");
 }
 
 /* Statements in blocks and outside do not affect each other. */
@@ -229,10 +240,10 @@ test_outside_and_in(void)
 {
 	begin();
 	outside(0, 20, 0);
-	CHECK_EQUAL(loop(1, 10, 0), 9, "outside");
-	CHECK(!repeats(1), "in a block, then");
+	CHECK_EQUAL(loop(1, 10, 0), 9, "repeats of a loop outside a block");
+	CHECK(!repeats(1), "the first execution in a block is no repeat");
 	burst_leave_block(&burst, false);
-	CHECK_EQUAL(loop(1, 10, 0), 0, "outside again");
+	CHECK_EQUAL(loop(1, 10, 0), 0, "repeats of calls outside again");
 }
 
 /* Prepared anew each time: those round trips count like those of a repeat. */
@@ -249,7 +260,7 @@ test_prepares(void)
 		found_network += burst_prepares_outside(&burst, statement(1));
 		outside(1, 1, 0);
 	}
-	CHECK_EQUAL(found_network, 19 * (3 + 7), "round trips of 19 repeats");
+	CHECK_EQUAL(found_network, 19 * (3 + 7), "network time of 19 repeats that are prepared anew");
 }
 
 int

@@ -21,21 +21,25 @@ test_buckets(void)
 	{
 		int			own = concurrency_bucket(level);
 
-		CHECK(own == bucket || own == bucket + 1, "level %d is in bucket %d, after %d",
+		CHECK(own == bucket || own == bucket + 1,
+			  "level %d is in bucket %d, after %d: none is skipped",
 			  level, own, bucket);
 		bucket = own;
-		CHECK(concurrency_greatest(own) >= level, "bucket %d ends before %d", own, level);
+		CHECK(concurrency_greatest(own) >= level, "bucket %d does not end before %d", own, level);
 		CHECK(concurrency_bucket(concurrency_greatest(own)) == own,
-			  "the end of bucket %d is in another one", own);
+			  "the greatest level of bucket %d is in it", own);
 		/* at most a sixteenth too high, and exact for low levels */
 		CHECK((concurrency_greatest(own) - level) * CONCURRENCY_STEPS <=
-			  (level < CONCURRENCY_EXACT ? 0 : level), "bucket %d is too wide for %d",
+			  (level < CONCURRENCY_EXACT ? 0 : level), "bucket %d is not too wide for %d",
 			  own, level);
 	}
-	CHECK_EQUAL(bucket, CONCURRENCY_BUCKETS - 2, "the last bucket but one");
-	CHECK_EQUAL(concurrency_bucket(CONCURRENCY_LIMIT), CONCURRENCY_BUCKETS - 1, "the last bucket");
-	CHECK_EQUAL(concurrency_bucket(INT32_MAX), CONCURRENCY_BUCKETS - 1, "the last bucket");
-	CHECK_EQUAL(concurrency_greatest(CONCURRENCY_BUCKETS - 1), INT32_MAX, "its end");
+	CHECK_EQUAL(bucket, CONCURRENCY_BUCKETS - 2, "the bucket of the last level below the limit");
+	CHECK_EQUAL(concurrency_bucket(CONCURRENCY_LIMIT), CONCURRENCY_BUCKETS - 1,
+				"the bucket of the limit");
+	CHECK_EQUAL(concurrency_bucket(INT32_MAX), CONCURRENCY_BUCKETS - 1,
+				"the bucket of the greatest level");
+	CHECK_EQUAL(concurrency_greatest(CONCURRENCY_BUCKETS - 1), INT32_MAX,
+				"the end of the last bucket");
 }
 
 static void
@@ -56,10 +60,10 @@ test_answers(void)
 {
 	Concurrency one = {{0}};
 
-	CHECK_EQUAL(quantile(&one, 999), -1, "of no time");
+	CHECK_EQUAL(quantile(&one, 999), -1, "p99.9 of no time");
 
 	add(&one, 0, 0);
-	CHECK_EQUAL(quantile(&one, 500), -1, "of a level that took no time");
+	CHECK_EQUAL(quantile(&one, 500), -1, "p50 of a level that took no time");
 
 	/*
 	 * 98.9 s without sessions, 1 s with three, 0.1 s with thirty: exactly 0.1
@@ -68,17 +72,17 @@ test_answers(void)
 	add(&one, 0, 989 * SECOND / 10);
 	add(&one, 3, SECOND);
 	add(&one, 30, SECOND / 10);
-	CHECK_EQUAL(quantile(&one, 500), 0, "p50");
-	CHECK_EQUAL(quantile(&one, 950), 0, "p95");
-	CHECK_EQUAL(quantile(&one, 990), 3, "p99");
-	CHECK_EQUAL(quantile(&one, 999), 3, "p99.9, exceeded for 0.1 %");
-	CHECK_EQUAL(quantile(&one, 1000), 30, "all of the time");
-	CHECK_EQUAL(concurrency_time(&one), 100 * SECOND, "how much that is");
+	CHECK_EQUAL(quantile(&one, 500), 0, "p50 of three levels");
+	CHECK_EQUAL(quantile(&one, 950), 0, "p95 of three levels");
+	CHECK_EQUAL(quantile(&one, 990), 3, "p99 of three levels");
+	CHECK_EQUAL(quantile(&one, 999), 3, "p99.9 of a level exceeded for exactly 0.1 %");
+	CHECK_EQUAL(quantile(&one, 1000), 30, "p100 of three levels");
+	CHECK_EQUAL(concurrency_time(&one), 100 * SECOND, "time of three levels");
 
 	/* one more nanosecond is too much */
 	add(&one, 31, 1);
-	CHECK_EQUAL(quantile(&one, 999), 30, "p99.9, exceeded for longer");
-	CHECK_EQUAL(concurrency_quantile(&one, 1000, 25), 25, "not more than there was");
+	CHECK_EQUAL(quantile(&one, 999), 30, "p99.9 of a level exceeded for longer");
+	CHECK_EQUAL(concurrency_quantile(&one, 1000, 25), 25, "a quantile above the caller's maximum");
 
 	/* weights count, not the number of additions */
 	memset(&one, 0, sizeof(one));
@@ -94,12 +98,12 @@ test_answers(void)
 	add(&one, 9, SECOND * 86400);
 	CHECK_EQUAL(quantile(&one, 1), 7, "p0.1 of a hundred years");
 	CHECK_EQUAL(quantile(&one, 999), 7, "p99.9 of a hundred years");
-	CHECK_EQUAL(quantile(&one, 1000), 9, "all of a hundred years");
+	CHECK_EQUAL(quantile(&one, 1000), 9, "p100 of a hundred years");
 
 	/* beyond the last bound, the caller's maximum */
 	memset(&one, 0, sizeof(one));
 	add(&one, 9000, SECOND);
-	CHECK_EQUAL(concurrency_quantile(&one, 500, 9100), 9100, "beyond the last bound");
+	CHECK_EQUAL(concurrency_quantile(&one, 500, 9100), 9100, "p50 beyond the last bound");
 }
 
 static int
@@ -137,8 +141,10 @@ test_random(void)
 			int			got = concurrency_quantile(&one, per_mille[i], levels[count - 1]);
 
 			CHECK(got >= exact && (got - exact) * CONCURRENCY_STEPS <= exact,
-				  "p%d of %d is %d, not %d", per_mille[i], count, got, exact);
-			CHECK(got == exact || exact >= CONCURRENCY_EXACT, "p%d is %d, not %d",
+				  "p%d of %d is %d, which is not too far above %d", per_mille[i], count, got,
+				  exact);
+			CHECK(got == exact || exact >= CONCURRENCY_EXACT,
+				  "p%d is %d, which for low levels is exactly %d",
 				  per_mille[i], got, exact);
 		}
 	}

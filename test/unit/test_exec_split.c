@@ -18,13 +18,16 @@ test_booking(void)
 	int64_t		part[NUM_EXEC_PARTS] = {0};
 
 	CHECK_EQUAL(exec_parts_book(part, 3 * MS, EXEC_CPU, 10 * MS), 3 * MS,
-				"never more than there was");
-	CHECK_EQUAL(exec_parts_book(part, 3 * MS, EXEC_IO, 10 * MS), 0, "nothing is left");
-	CHECK_EQUAL(exec_parts_book(part, 15 * MS, EXEC_IO, 10 * MS), 10 * MS, "a sample");
-	CHECK_EQUAL(exec_parts_sum(part), 13 * MS, "sum");
-	CHECK_EQUAL(exec_parts_book(part, 15 * MS, EXEC_LOCK, -5), 0, "time does not go back");
+				"time booked by a sample of more than the execution");
+	CHECK_EQUAL(exec_parts_book(part, 3 * MS, EXEC_IO, 10 * MS), 0,
+				"time booked when nothing is left");
+	CHECK_EQUAL(exec_parts_book(part, 15 * MS, EXEC_IO, 10 * MS), 10 * MS,
+				"time booked by a sample");
+	CHECK_EQUAL(exec_parts_sum(part), 13 * MS, "the sum of the parts");
+	CHECK_EQUAL(exec_parts_book(part, 15 * MS, EXEC_LOCK, -5), 0,
+				"time booked by a negative sample");
 	CHECK_EQUAL(exec_parts_book(part, 15 * MS, EXEC_LOCK, 10 * MS), 2 * MS,
-				"what was not sampled when it was executed");
+				"time booked of what was unsampled");
 }
 
 /* A tick every 10 ms hits one of five exchanges of 2 ms: no time is lost. */
@@ -40,8 +43,8 @@ test_short_exchanges(void)
 		if (i % 5 == 4)
 			exec_parts_book(part, exec, i % 50 == 49 ? EXEC_IO : EXEC_CPU, 10 * MS);
 	}
-	CHECK_EQUAL(part[EXEC_CPU], 1800 * MS, "processor");
-	CHECK_EQUAL(part[EXEC_IO], 200 * MS, "files");
+	CHECK_EQUAL(part[EXEC_CPU], 1800 * MS, "CPU time of short exchanges");
+	CHECK_EQUAL(part[EXEC_IO], 200 * MS, "I/O time of short exchanges");
 }
 
 static void
@@ -50,11 +53,11 @@ test_fit(void)
 	int64_t		part[NUM_EXEC_PARTS] = {4, 3, -2, 5, 0, 1};
 
 	exec_parts_fit(part, 10);
-	CHECK_EQUAL(exec_parts_sum(part), 10, "what does not fit is cut");
-	CHECK_EQUAL(part[2], 0, "nothing is negative");
-	CHECK_EQUAL(part[3], 3, "from the last");
+	CHECK_EQUAL(exec_parts_sum(part), 10, "the sum of parts that did not fit");
+	CHECK_EQUAL(part[2], 0, "a part that was negative");
+	CHECK_EQUAL(part[3], 3, "the last part that was cut");
 	exec_parts_fit(part, -1);
-	CHECK_EQUAL(exec_parts_sum(part), 0, "nothing fits into nothing");
+	CHECK_EQUAL(exec_parts_sum(part), 0, "the sum of parts that fit into nothing");
 }
 
 static void
@@ -73,9 +76,9 @@ test_anything(void)
 
 			exec += rand() % 20;
 			time = exec_parts_book(part, exec, rand() % NUM_EXEC_PARTS, rand() % 30);
-			CHECK(time >= 0, "a sample stands for no time");
-			CHECK_EQUAL(exec_parts_sum(part), before + time, "what was booked");
-			CHECK(exec_parts_sum(part) <= exec, "more than there was");
+			CHECK(time >= 0, "a sample does not book negative time");
+			CHECK_EQUAL(exec_parts_sum(part), before + time, "the sum after a sample");
+			CHECK(exec_parts_sum(part) <= exec, "the parts do not exceed the execution");
 		}
 	}
 }

@@ -11,10 +11,11 @@ static void
 test_bounds(void)
 {
 	CHECK_EQUAL(histogram_bucket(0), 0, "bucket of zero");
-	CHECK_EQUAL(histogram_bucket(10000), 0, "a bound belongs to its bucket");
-	CHECK_EQUAL(histogram_bucket(10001), 1, "what is above goes to the next");
-	CHECK_EQUAL(histogram_bucket(INT64_MAX), HISTOGRAM_BUCKETS - 1, "the last one is open");
-	CHECK(strcmp(histogram_le[HISTOGRAM_BUCKETS - 1], "+Inf") == 0, "last le");
+	CHECK_EQUAL(histogram_bucket(10000), 0, "bucket of the first bound");
+	CHECK_EQUAL(histogram_bucket(10001), 1, "bucket of what is just above the first bound");
+	CHECK_EQUAL(histogram_bucket(INT64_MAX), HISTOGRAM_BUCKETS - 1, "bucket of the greatest time");
+	CHECK(strcmp(histogram_le[HISTOGRAM_BUCKETS - 1], "+Inf") == 0,
+		  "le of the last bucket is +Inf");
 	for (int i = 0; i + 1 < HISTOGRAM_BUCKETS; i++)
 	{
 		double		le = atof(histogram_le[i]);
@@ -37,9 +38,9 @@ test_sums(void)
 	histogram_add(&a, &b);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		count += a.bucket[i];
-	CHECK_EQUAL(count, 3, "count");
-	CHECK_EQUAL(a.sum, INT64_C(20000605000), "sum");
-	CHECK_EQUAL(a.bucket[HISTOGRAM_BUCKETS - 1], 1, "+Inf");
+	CHECK_EQUAL(count, 3, "count of three observations");
+	CHECK_EQUAL(a.sum, INT64_C(20000605000), "sum of three observations");
+	CHECK_EQUAL(a.bucket[HISTOGRAM_BUCKETS - 1], 1, "count of the last bucket");
 }
 
 int

@@ -44,13 +44,13 @@ test_exchange(void)
 	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 30 * MS, 50 * MS, 51 * MS, &remote);
 	account = project(&ledger, 51 * MS);
-	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec");
-	CHECK_EQUAL(account.totals.send, 1 * MS, "send");
-	CHECK_EQUAL(account.totals.network, 10 * MS, "network is one round trip");
-	CHECK_EQUAL(account.totals.client, 20 * MS, "client is the rest of the wait");
-	CHECK_EQUAL(account.totals.requests, 1, "requests");
-	CHECK_EQUAL(account.pending, 0, "pending");
-	CHECK_EQUAL(ledger_total(&account), 51 * MS, "total");
+	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec of an exchange");
+	CHECK_EQUAL(account.totals.send, 1 * MS, "send of an exchange");
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network of an exchange");
+	CHECK_EQUAL(account.totals.client, 20 * MS, "client of an exchange");
+	CHECK_EQUAL(account.totals.requests, 1, "requests of an exchange");
+	CHECK_EQUAL(account.pending, 0, "pending after an exchange");
+	CHECK_EQUAL(ledger_total(&account), 51 * MS, "total after an exchange");
 }
 
 static void
@@ -60,8 +60,8 @@ test_wait_shorter_than_round_trip(void)
 
 	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 4 * MS, 5 * MS, 5 * MS, &remote);
-	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network is at most the wait");
-	CHECK_EQUAL(ledger.totals.client, 0, "client");
+	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network of a short wait");
+	CHECK_EQUAL(ledger.totals.client, 0, "client of a short wait");
 }
 
 static void
@@ -72,15 +72,16 @@ test_idle(void)
 
 	ledger_start(&ledger, 0, false, &remote);
 	account = project(&ledger, 1000 * MS);
-	CHECK_EQUAL(account.pending, 1000 * MS, "a wait up to the threshold is pending");
-	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING, "state");
+	CHECK_EQUAL(account.pending, 1000 * MS, "pending of a wait at the threshold");
+	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING, "the state at the threshold");
 	account = project(&ledger, 1000 * MS + 1);
-	CHECK_EQUAL(account.totals.idle, 1000 * MS + 1, "a longer one is idle from its beginning");
-	CHECK_EQUAL(account.pending, 0, "pending");
-	CHECK_EQUAL(account.state, LEDGER_STATE_IDLE, "state");
+	CHECK_EQUAL(account.totals.idle, 1000 * MS + 1, "idle of a wait beyond the threshold");
+	CHECK_EQUAL(account.pending, 0, "pending of a wait beyond the threshold");
+	CHECK_EQUAL(account.state, LEDGER_STATE_IDLE, "the state beyond the threshold");
 	exchange(&ledger, 1500 * MS, 1500 * MS, 1500 * MS, &remote);
-	CHECK_EQUAL(ledger.totals.idle, 1500 * MS, "idle");
-	CHECK_EQUAL(ledger.totals.network + ledger.totals.client, 0, "nothing else");
+	CHECK_EQUAL(ledger.totals.idle, 1500 * MS, "idle after the wait");
+	CHECK_EQUAL(ledger.totals.network + ledger.totals.client, 0,
+				"network and client after an idle wait");
 }
 
 static void
@@ -91,11 +92,13 @@ test_wait_in_transaction(void)
 
 	ledger_start(&ledger, 0, false, &in_xact);
 	account = project(&ledger, 13 * 60 * 1000 * MS);
-	CHECK_EQUAL(account.totals.idle, 0, "a wait in a transaction is never idle");
-	CHECK_EQUAL(account.totals.network, 10 * MS, "network");
-	CHECK_EQUAL(account.totals.client, 13 * 60 * 1000 * MS - 10 * MS, "client, while it lasts");
-	CHECK_EQUAL(account.totals.in_xact_wait, 13 * 60 * 1000 * MS, "in_xact_wait");
-	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING_IN_XACT, "state");
+	CHECK_EQUAL(account.totals.idle, 0, "idle of a wait in a transaction");
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network of a wait in a transaction");
+	CHECK_EQUAL(account.totals.client, 13 * 60 * 1000 * MS - 10 * MS,
+				"client of a wait in a transaction");
+	CHECK_EQUAL(account.totals.in_xact_wait, 13 * 60 * 1000 * MS,
+				"in_xact_wait of a wait in a transaction");
+	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING_IN_XACT, "the state in a transaction");
 }
 
 static void
@@ -108,15 +111,16 @@ test_copy_in(void)
 	ledger_start(&ledger, 0, false, &local);
 	ledger_wait_end(&ledger, 10 * MS, true, NULL, &split);
 	ledger_project(&ledger, &seen, 95 * MS, LEDGER_BLOCKED_READING, &account);
-	CHECK_EQUAL(account.totals.recv, 35 * MS, "recv is what the sampler saw, and since its visit");
-	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec is the rest up to that");
-	CHECK_EQUAL(account.pending, 0, "pending");
-	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
+	CHECK_EQUAL(account.totals.recv, 35 * MS,
+				"recv in progress, sampled and since the sampler's visit");
+	CHECK_EQUAL(account.totals.exec, 50 * MS, "exec with recv in progress");
+	CHECK_EQUAL(account.pending, 0, "pending with recv in progress");
+	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "the state while receiving");
 
 	ledger_send_begin(&ledger, 100 * MS, true);
 	ledger_exchange_end(&ledger, 100 * MS, &seen, 0, &local);
-	CHECK_EQUAL(ledger.totals.recv, 30 * MS, "recv");
-	CHECK_EQUAL(ledger.totals.exec, 60 * MS, "exec");
+	CHECK_EQUAL(ledger.totals.recv, 30 * MS, "recv after the exchange");
+	CHECK_EQUAL(ledger.totals.exec, 60 * MS, "exec after the exchange");
 }
 
 static void
@@ -130,26 +134,26 @@ test_drain(void)
 	terms.draining = true;
 	ledger_start(&ledger, 0, false, &terms);
 	account = project(&ledger, 5000 * MS);
-	CHECK_EQUAL(account.pending, 5000 * MS, "while the response drains nothing is decided");
+	CHECK_EQUAL(account.pending, 5000 * MS, "pending while the response drains");
 	ledger_wait_end(&ledger, 400 * MS, true, &drain, &split);
-	CHECK_EQUAL(ledger.totals.network, 200 * MS, "the drain is network, ...");
-	CHECK_EQUAL(ledger.totals.client, 200 * MS, "... but for the closed window; then the client");
+	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network of a wait with a drain");
+	CHECK_EQUAL(ledger.totals.client, 200 * MS, "client of a wait with a drain");
 
 	/* long after the drain: the drain is network, and the rest idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	ledger_wait_end(&ledger, 5000 * MS, true, &drain, &split);
-	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network");
-	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client");
-	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle");
+	CHECK_EQUAL(ledger.totals.network, 200 * MS, "network of a long wait with a drain");
+	CHECK_EQUAL(ledger.totals.client, 100 * MS, "client of a long wait with a drain");
+	CHECK_EQUAL(ledger.totals.idle, 4700 * MS, "idle of a long wait with a drain");
 
 	/* a drain longer than the threshold is not idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &terms);
 	drain.total = 3000 * MS;
 	ledger_wait_end(&ledger, 3100 * MS, true, &drain, &split);
-	CHECK_EQUAL(ledger.totals.idle, 0, "idle");
-	CHECK_EQUAL(ledger.totals.network, 2900 * MS, "network");
+	CHECK_EQUAL(ledger.totals.idle, 0, "idle of a drain longer than the threshold");
+	CHECK_EQUAL(ledger.totals.network, 2900 * MS, "network of a drain longer than the threshold");
 }
 
 static void
@@ -163,21 +167,22 @@ test_blocked_send(void)
 	ledger_wait_end(&ledger, 0, true, NULL, &split);
 	ledger_send_begin(&ledger, 1 * MS, true);
 	account = project(&ledger, 1 * MS + MS / 2);
-	CHECK_EQUAL(account.totals.send, MS / 2, "a system call, or is it stuck?");
-	CHECK_EQUAL(account.totals.send_blocked, 0, "not yet");
-	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
+	CHECK_EQUAL(account.totals.send, MS / 2, "send of a send that has just begun");
+	CHECK_EQUAL(account.totals.send_blocked, 0, "send_blocked of a send that has just begun");
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "the state of a send that has just begun");
 	account = project(&ledger, 2001 * MS);
-	CHECK_EQUAL(account.totals.send, 2000 * MS, "send, while it is stuck");
-	CHECK_EQUAL(account.totals.send_blocked, 2000 * MS, "blocked, from the beginning");
-	CHECK_EQUAL(account.pending, 0, "nothing is pending");
-	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
+	CHECK_EQUAL(account.totals.send, 2000 * MS, "send of a blocked send");
+	CHECK_EQUAL(account.totals.send_blocked, 2000 * MS, "send_blocked of a blocked send");
+	CHECK_EQUAL(account.pending, 0, "pending of a blocked send");
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "the state of a blocked send");
 	ledger_project(&ledger, &seen, 2001 * MS, LEDGER_NOT_BLOCKED, &account);
-	CHECK_EQUAL(account.totals.send_client, 700 * MS, "what the sampler knows is shown");
+	CHECK_EQUAL(account.totals.send_client, 700 * MS, "send_client that the sampler knows");
 	ledger_send_end(&ledger, 2001 * MS, &seen, 500 * MS);
-	CHECK_EQUAL(ledger.totals.send_client, 700 * MS, "and stays");
+	CHECK_EQUAL(ledger.totals.send_client, 700 * MS, "send_client when less is known at the end");
 	ledger_send_begin(&ledger, 2001 * MS, true);
 	ledger_send_end(&ledger, 3001 * MS, NULL, 1500 * MS);
-	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS, "it is at most the sending");
+	CHECK_EQUAL(ledger.totals.send_client, 1700 * MS,
+				"send_client when more is known than was sent");
 }
 
 /*
@@ -192,15 +197,15 @@ test_gain(void)
 	LedgerTotals gain;
 
 	ledger_totals_gain(&added, &account, &gain);
-	CHECK_EQUAL(gain.exec, 0, "it has stepped back");
-	CHECK_EQUAL(gain.network, 10, "it has grown");
-	CHECK_EQUAL(gain.exec_part[EXEC_CPU], 0, "what was added as unsampled stays so");
-	CHECK_EQUAL(gain.send_blocked, 5, "a part is not more than its whole");
+	CHECK_EQUAL(gain.exec, 0, "the gain of what has stepped back");
+	CHECK_EQUAL(gain.network, 10, "the gain of what has grown");
+	CHECK_EQUAL(gain.exec_part[EXEC_CPU], 0, "the gain of a part added as unsampled");
+	CHECK_EQUAL(gain.send_blocked, 5, "the gain of a part larger than its whole");
 	account.exec = 120;
 	ledger_totals_gain(&added, &account, &gain);
-	CHECK_EQUAL(gain.exec, 20, "beyond where it was");
-	CHECK_EQUAL(gain.exec_part[EXEC_CPU], 10, "and the part catches up");
-	CHECK_EQUAL(added.exec_part[EXEC_IO], 30, "none has fallen");
+	CHECK_EQUAL(gain.exec, 20, "the gain beyond the earlier value");
+	CHECK_EQUAL(gain.exec_part[EXEC_CPU], 10, "the gain of the part that catches up");
+	CHECK_EQUAL(added.exec_part[EXEC_IO], 30, "what was added of a part that stepped back");
 }
 
 static void
@@ -216,13 +221,13 @@ test_unexpectedly_blocked(void)
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_wait_end(&ledger, 0, true, NULL, &split);
 	ledger_project(&ledger, &seen, 50 * MS, LEDGER_BLOCKED_WRITING, &account);
-	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "state");
-	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec");
-	CHECK_EQUAL(account.totals.send, 30 * MS, "the rest is sending");
+	CHECK_EQUAL(account.state, LEDGER_STATE_SENDING, "the state of an unexpectedly blocked write");
+	CHECK_EQUAL(account.totals.exec, 20 * MS, "exec up to the sampler's visit");
+	CHECK_EQUAL(account.totals.send, 30 * MS, "send since the sampler's visit");
 	ledger_response_plain(&ledger, 25 * MS, 60 * MS, &remote);
-	CHECK_EQUAL(ledger.totals.exec, 25 * MS, "exec");
-	CHECK_EQUAL(ledger.totals.send, 35 * MS, "send");
-	CHECK_EQUAL(ledger.totals.send_blocked, 0, "and it is the server's");
+	CHECK_EQUAL(ledger.totals.exec, 25 * MS, "exec after an unexpectedly blocked write");
+	CHECK_EQUAL(ledger.totals.send, 35 * MS, "send after an unexpectedly blocked write");
+	CHECK_EQUAL(ledger.totals.send_blocked, 0, "send_blocked after an unexpectedly blocked write");
 }
 
 static void
@@ -233,25 +238,30 @@ test_whose_time(void)
 	/* a system call is the server's, a blocked one is not */
 	ledger_start(&ledger, 0, false, &remote);
 	exchange(&ledger, 10 * MS, 20 * MS, 20 * MS + 30000, &remote);
-	CHECK_EQUAL(ledger.totals.send_blocked, 0, "30 us are a system call");
-	CHECK_EQUAL(ledger_server_part(&ledger.totals), 10 * MS + 30000, "server");
+	CHECK_EQUAL(ledger.totals.send_blocked, 0, "send_blocked of a system call of 30 us");
+	CHECK_EQUAL(ledger_server_part(&ledger.totals), 10 * MS + 30000,
+				"the server's part with a system call");
 	exchange(&ledger, 30 * MS + 30000, 30 * MS + 30000, 50 * MS + 30000, &remote);
-	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "20 ms are not");
-	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS, "network");
-	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "client");
+	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "send_blocked of a send of 20 ms");
+	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS,
+				"the network's part with a blocked send");
+	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "the client's part with a blocked send");
 
 	/* unless there was so little to send that it cannot have been blocked */
 	ledger_wait_end(&ledger, 60 * MS, true, NULL, &split);
 	ledger_send_begin(&ledger, 60 * MS, false);
 	ledger_exchange_end(&ledger, 70 * MS, NULL, 0, &remote);
-	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS, "a process that got no processor");
+	CHECK_EQUAL(ledger.totals.send_blocked, 20 * MS,
+				"send_blocked after a small send without a processor");
 
 	/* without a network only the client can block */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, true, &local);
 	exchange(&ledger, 0, 0, 20 * MS, &local);
-	CHECK_EQUAL(ledger_client_part(&ledger.totals), 20 * MS, "client");
-	CHECK_EQUAL(ledger_network_part(&ledger.totals), 0, "network");
+	CHECK_EQUAL(ledger_client_part(&ledger.totals), 20 * MS,
+				"the client's part of a blocked send without a network");
+	CHECK_EQUAL(ledger_network_part(&ledger.totals), 0,
+				"the network's part of a blocked send without a network");
 }
 
 static void
@@ -265,8 +275,8 @@ test_pipelined(void)
 	exchange(&ledger, 10 * MS, 11 * MS, 11 * MS, &queued);
 	exchange(&ledger, 11 * MS, 12 * MS, 12 * MS, &remote);
 	exchange(&ledger, 30 * MS, 31 * MS, 31 * MS, &remote);
-	CHECK_EQUAL(ledger.totals.requests, 3, "requests");
-	CHECK_EQUAL(ledger.totals.pipelined, 1, "the one whose request was there already");
+	CHECK_EQUAL(ledger.totals.requests, 3, "requests of a pipeline");
+	CHECK_EQUAL(ledger.totals.pipelined, 1, "pipelined requests");
 }
 
 static void
@@ -278,8 +288,9 @@ test_events_out_of_order(void)
 	ledger_start(&ledger, 100 * MS, false, &local);
 	exchange(&ledger, 50 * MS, 40 * MS, 130 * MS, &local);
 	account = project(&ledger, 120 * MS);
-	CHECK_EQUAL(ledger_total(&account), 30 * MS, "total");
-	CHECK(account.totals.exec >= 0 && account.totals.send >= 0, "nothing is negative");
+	CHECK_EQUAL(ledger_total(&account), 30 * MS, "the total of events out of order");
+	CHECK(account.totals.exec >= 0 && account.totals.send >= 0,
+		  "exec and send of events out of order are not negative");
 }
 
 static void
@@ -292,24 +303,24 @@ test_reset(void)
 	ledger_start(&ledger, 0, false, &in_xact);
 	ledger_reset(&ledger, 5 * MS);
 	account = project(&ledger, 30 * MS);
-	CHECK_EQUAL(ledger_total(&account), 25 * MS, "total since the reset");
-	CHECK_EQUAL(account.totals.network, 5 * MS, "the rest of the round trip");
-	CHECK_EQUAL(account.totals.client, 20 * MS, "client");
+	CHECK_EQUAL(ledger_total(&account), 25 * MS, "the total since a reset in a wait");
+	CHECK_EQUAL(account.totals.network, 5 * MS, "network since a reset in a wait");
+	CHECK_EQUAL(account.totals.client, 20 * MS, "client since a reset in a wait");
 
 	/* a long wait is idle even if little of it counts */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &local);
 	ledger_reset(&ledger, 5000 * MS);
 	exchange(&ledger, 5100 * MS, 5101 * MS, 5101 * MS, &local);
-	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle");
+	CHECK_EQUAL(ledger.totals.idle, 100 * MS, "idle since a reset in a long wait");
 
 	/* a reset while the session begins */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_reset(&ledger, 20 * MS);
 	ledger_start(&ledger, 10 * MS, true, &local);
-	CHECK(ledger_wait_is_plain(&ledger, 25 * MS), "the first wait begins with it");
+	CHECK(ledger_wait_is_plain(&ledger, 25 * MS), "the first wait begins with a reset before it");
 	(void) ledger_wait_end_plain(&ledger, 25 * MS);
-	CHECK_EQUAL(ledger.totals.client, 5 * MS, "nothing before it counts");
+	CHECK_EQUAL(ledger.totals.client, 5 * MS, "client since a reset before the first wait");
 }
 
 static void
@@ -320,9 +331,9 @@ test_no_request(void)
 	ledger_start(&ledger, 0, false, &local);
 	ledger_wait_end(&ledger, 10 * MS, false, NULL, &split);
 	ledger_stop(&ledger, 12 * MS, NULL, NULL, &split);
-	CHECK_EQUAL(ledger.totals.requests, 0, "a FATAL error is no request");
-	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec");
-	CHECK_EQUAL(ledger.totals.client, 10 * MS, "client");
+	CHECK_EQUAL(ledger.totals.requests, 0, "requests of a FATAL error");
+	CHECK_EQUAL(ledger.totals.exec, 2 * MS, "exec of a FATAL error");
+	CHECK_EQUAL(ledger.totals.client, 10 * MS, "client of a FATAL error");
 }
 
 static void
@@ -336,9 +347,9 @@ test_stop_in_exchange(void)
 	ledger_send_begin(&ledger, 3 * MS, true);
 	ledger_stop(&ledger, 7 * MS, NULL, NULL, &split);
 	account = project(&ledger, 1000 * MS);
-	CHECK_EQUAL(ledger_total(&account), 7 * MS, "nothing counts after the end");
-	CHECK_EQUAL(account.totals.requests, 1, "a session that ends in an exchange had a request");
-	CHECK_EQUAL(account.state, LEDGER_STATE_DISABLED, "state");
+	CHECK_EQUAL(ledger_total(&account), 7 * MS, "the total after the session's end");
+	CHECK_EQUAL(account.totals.requests, 1, "requests of a session that ends in an exchange");
+	CHECK_EQUAL(account.state, LEDGER_STATE_DISABLED, "the state after the session's end");
 }
 
 static void
@@ -351,8 +362,8 @@ test_flush_in_the_middle(void)
 	ledger_was_work(&ledger);
 	ledger_send_begin(&ledger, 9 * MS, true);
 	ledger_exchange_end(&ledger, 9 * MS, NULL, 0, &local);
-	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "what looked like a wait was execution");
-	CHECK_EQUAL(ledger.totals.requests, 1, "of one request");
+	CHECK_EQUAL(ledger.totals.exec, 9 * MS, "exec of what looked like a wait");
+	CHECK_EQUAL(ledger.totals.requests, 1, "requests of what looked like a wait");
 }
 
 static void
@@ -370,19 +381,19 @@ test_turn(void)
 	ledger_wait_end(&ledger, 10 * MS, true, NULL, &split);
 	ledger_turn_begin(&ledger, 12 * MS, 10 * MS);
 	account = project(&ledger, 15 * MS);
-	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "state");
-	CHECK_EQUAL(account.totals.network, 3 * MS, "network, while it lasts");
+	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "the state in a turn");
+	CHECK_EQUAL(account.totals.network, 3 * MS, "network in a short turn");
 	account = project(&ledger, 42 * MS);
-	CHECK_EQUAL(account.totals.network, 10 * MS, "network is one round trip");
-	CHECK_EQUAL(account.totals.recv, 20 * MS, "recv is the rest");
-	CHECK_EQUAL(account.pending, 0, "pending");
+	CHECK_EQUAL(account.totals.network, 10 * MS, "network in a turn");
+	CHECK_EQUAL(account.totals.recv, 20 * MS, "recv in a turn");
+	CHECK_EQUAL(account.pending, 0, "pending in a turn");
 	ledger_turn_end(&ledger, 52 * MS, true);
 	ledger_send_begin(&ledger, 70 * MS, true);
 	ledger_exchange_end(&ledger, 70 * MS, &seen, 0, &local);
-	CHECK_EQUAL(ledger.totals.exec, 15 * MS, "exec");
-	CHECK_EQUAL(ledger.totals.network, 10 * MS, "network");
-	CHECK_EQUAL(ledger.totals.recv, 35 * MS, "recv, with what was sampled later");
-	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 2, "of two round trips");
+	CHECK_EQUAL(ledger.totals.exec, 15 * MS, "exec after a turn");
+	CHECK_EQUAL(ledger.totals.network, 10 * MS, "network after a turn");
+	CHECK_EQUAL(ledger.totals.recv, 35 * MS, "recv after a turn, with what was sampled later");
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 2, "round trips after a turn");
 
 	/* a client that does not wait to be asked */
 	ledger_wait_end(&ledger, 72 * MS, true, NULL, &split);
@@ -390,16 +401,17 @@ test_turn(void)
 	ledger_turn_end(&ledger, 73 * MS, false);
 	ledger_send_begin(&ledger, 74 * MS, true);
 	ledger_exchange_end(&ledger, 74 * MS, NULL, 0, &local);
-	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3, "one round trip more");
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3,
+				"round trips after a turn that was not waited for");
 
 	/* a reset in its middle, and the end of the session */
 	ledger_wait_end(&ledger, 80 * MS, true, NULL, &split);
 	ledger_turn_begin(&ledger, 80 * MS, 10 * MS);
 	ledger_reset(&ledger, 85 * MS);
 	ledger_stop(&ledger, 100 * MS, NULL, NULL, &split);
-	CHECK_EQUAL(ledger.totals.network, 5 * MS, "the rest of the round trip");
-	CHECK_EQUAL(ledger.totals.recv, 10 * MS, "recv");
-	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "total since the reset");
+	CHECK_EQUAL(ledger.totals.network, 5 * MS, "network since a reset in a turn");
+	CHECK_EQUAL(ledger.totals.recv, 10 * MS, "recv since a reset in a turn");
+	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "the total since a reset in a turn");
 }
 
 static void
@@ -411,22 +423,22 @@ test_last_wait(void)
 	/* nobody waited for the round trip of a request that never came */
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split);
-	CHECK_EQUAL(ledger.totals.network, 0, "network");
-	CHECK_EQUAL(ledger.totals.idle, 10 * MS, "idle");
-	CHECK_EQUAL(ledger.totals.client, 20 * MS, "client");
+	CHECK_EQUAL(ledger.totals.network, 0, "network of the last wait");
+	CHECK_EQUAL(ledger.totals.idle, 10 * MS, "idle of the last wait");
+	CHECK_EQUAL(ledger.totals.client, 20 * MS, "client of the last wait");
 
 	/* but the client waited for the response */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &remote);
 	ledger_stop(&ledger, 30 * MS, NULL, &drain, &split);
-	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network");
-	CHECK_EQUAL(ledger.totals.idle, 6 * MS, "idle");
+	CHECK_EQUAL(ledger.totals.network, 4 * MS, "network of the last wait with a drain");
+	CHECK_EQUAL(ledger.totals.idle, 6 * MS, "idle of the last wait with a drain");
 
 	/* in a transaction nothing is idle */
 	memset(&ledger, 0, sizeof(ledger));
 	ledger_start(&ledger, 0, false, &in_xact);
 	ledger_stop(&ledger, 30 * MS, NULL, NULL, &split);
-	CHECK_EQUAL(ledger.totals.client, 30 * MS, "client");
+	CHECK_EQUAL(ledger.totals.client, 30 * MS, "client of the last wait in a transaction");
 }
 
 /* splitmix64: small, and the same everywhere */

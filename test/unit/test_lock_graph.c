@@ -63,11 +63,11 @@ test_by_hand(void)
 	awaits(2, 0, ACCESS_EXCLUSIVE, 10);
 	awaits(3, 0, ACCESS_SHARE, 20);
 	awaits(4, 0, ACCESS_SHARE, 30);
-	CHECK_EQUAL(root_of(1), -1, "who waits for nothing");
+	CHECK_EQUAL(root_of(1), -1, "the root of a process that does not wait");
 	CHECK_EQUAL(root_of(2), 1, "the root of ALTER TABLE");
 	CHECK_EQUAL(root_of(3), 1, "the root of the first reader");
 	CHECK_EQUAL(root_of(4), 1, "the root of the second reader");
-	CHECK_EQUAL(root_of(5), -1, "who has to do with no lock");
+	CHECK_EQUAL(root_of(5), -1, "the root of a process without locks");
 
 	/*
 	 * the holder of another lock waits for this one; and a prepared
@@ -78,8 +78,8 @@ test_by_hand(void)
 	awaits(2, 0, SHARE, 10);
 	holds(2, 1, SHARE);
 	awaits(3, 1, ROW_EXCLUSIVE, 5);
-	CHECK_EQUAL(root_of(2), 0, "a prepared transaction");
-	CHECK_EQUAL(root_of(3), 0, "the same, behind one that waits for it");
+	CHECK_EQUAL(root_of(2), 0, "the root of a wait for a prepared transaction");
+	CHECK_EQUAL(root_of(3), 0, "the root of a wait behind a prepared transaction");
 
 	/* a lock upgrade goes ahead of earlier waiters */
 	count = 0;
@@ -89,17 +89,17 @@ test_by_hand(void)
 	table[count - 1].conflicts = conflicts[ROW_EXCLUSIVE];
 	table[count - 1].since = 20;
 	awaits(3, 0, ACCESS_EXCLUSIVE, 10);
-	CHECK_EQUAL(root_of(2), 1, "an upgrade");
-	CHECK_EQUAL(root_of(3), 1, "who waits for it");
+	CHECK_EQUAL(root_of(2), 1, "the root of a lock upgrade");
+	CHECK_EQUAL(root_of(3), 1, "the root of a wait for a lock upgrade");
 
 	/* a worker of the same lock group does not block, others do */
 	count = 0;
 	holds(1, 0, EXCLUSIVE);
 	awaits(1, 0, SHARE, 10);
 	holds(2, 0, EXCLUSIVE);
-	CHECK_EQUAL(root_of(1), 2, "somebody of another group");
+	CHECK_EQUAL(root_of(1), 2, "the root of a wait for another lock group");
 	count = 2;
-	CHECK_EQUAL(root_of(1), -1, "a lock group and nobody else");
+	CHECK_EQUAL(root_of(1), -1, "the root of a wait within one lock group");
 }
 
 static void
@@ -110,14 +110,14 @@ test_circles(void)
 	holds(2, 1, EXCLUSIVE);
 	awaits(2, 0, EXCLUSIVE, 10);
 	awaits(1, 1, EXCLUSIVE, 20);
-	CHECK_EQUAL(root_of(1), -1, "a deadlock");
+	CHECK_EQUAL(root_of(1), -1, "the root of a deadlock");
 	awaits(3, 1, EXCLUSIVE, 30);
-	CHECK_EQUAL(root_of(3), -1, "who waits for a deadlock");
+	CHECK_EQUAL(root_of(3), -1, "the root of a wait for a deadlock");
 	holds(4, 2, SHARE);
 	holds(2, 2, SHARE);
 	awaits(3, 2, EXCLUSIVE, 30);
 	table[count - 4].lock = 3;
-	CHECK_EQUAL(root_of(3), 4, "who waits for a deadlock and for another");
+	CHECK_EQUAL(root_of(3), 4, "the root of a wait for a deadlock and a holder");
 }
 
 static void
@@ -133,8 +133,8 @@ test_long_chain(void)
 		/* the last one began first */
 		awaits(i, i - 2, EXCLUSIVE, length - i);
 	}
-	CHECK_EQUAL(root_of(length), 1, "the root of a long chain");
-	CHECK_EQUAL(root_of(2), 1, "the root of its first wait");
+	CHECK_EQUAL(root_of(length), 1, "the root of the last wait of a long chain");
+	CHECK_EQUAL(root_of(2), 1, "the root of the first wait of a long chain");
 }
 
 /* ---------------------------------------------------------------------------
@@ -193,9 +193,10 @@ check_root(int process)
 		}
 	}
 	if (root == -1)
-		CHECK(!has_root, "a root that is there is found");
+		CHECK(!has_root, "there is no root if none is found");
 	else
-		CHECK(reached[root] && !waits[root], "root %d of %d is one", root, process);
+		CHECK(reached[root] && !waits[root],
+			  "root %d of process %d blocks it and does not wait", root, process);
 }
 
 /*

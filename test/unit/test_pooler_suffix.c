@@ -111,13 +111,15 @@ test_several(void)
 {
 	PoolerClient client;
 
-	CHECK_EQUAL(read_name("shop - 10.0.0.7:51034 - [::1]:6432 - unix:6433", &client), 4, "rest");
-	CHECK_EQUAL(client.poolers, 3, "poolers");
-	CHECK_EQUAL(client.port, 51034, "the client's port");
+	CHECK_EQUAL(read_name("shop - 10.0.0.7:51034 - [::1]:6432 - unix:6433", &client), 4,
+				"the rest before three suffixes");
+	CHECK_EQUAL(client.poolers, 3, "the number of three poolers");
+	CHECK_EQUAL(client.port, 51034, "the port of the first suffix");
 	/* only what is correct up to the end is a suffix */
-	CHECK_EQUAL(read_name("shop - 10.0.0.7:5x - 10.0.0.8:6432", &client), 18, "rest");
-	CHECK_EQUAL(client.poolers, 1, "poolers");
-	CHECK_EQUAL(client.address[3], 8, "the last address");
+	CHECK_EQUAL(read_name("shop - 10.0.0.7:5x - 10.0.0.8:6432", &client), 18,
+				"the rest before the correct suffix");
+	CHECK_EQUAL(client.poolers, 1, "the number of poolers in the correct suffix");
+	CHECK_EQUAL(client.address[3], 8, "the address in the correct suffix");
 }
 
 static void
@@ -128,13 +130,13 @@ test_same(void)
 
 	read_name("one - 10.0.0.7:51034", &a);
 	read_name("other - 10.0.0.7:51034", &b);
-	CHECK(pooler_suffix_same(&a, &b), "another name, the same connection");
+	CHECK(pooler_suffix_same(&a, &b), "the same connection under another name is the same client");
 	read_name("one - 10.0.0.7:51035", &b);
-	CHECK(!pooler_suffix_same(&a, &b), "another port");
+	CHECK(!pooler_suffix_same(&a, &b), "another port is another client");
 	read_name("one - 10.0.0.8:51034", &b);
-	CHECK(!pooler_suffix_same(&a, &b), "another address");
+	CHECK(!pooler_suffix_same(&a, &b), "another address is another client");
 	read_name("one", &b);
-	CHECK(!pooler_suffix_same(&a, &b), "no suffix");
+	CHECK(!pooler_suffix_same(&a, &b), "a name without suffix is another client");
 }
 
 /* Random changes to good names. */

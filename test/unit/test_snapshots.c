@@ -46,12 +46,13 @@ static void
 test_schedule(void)
 {
 	begin();
-	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "first of all levels");
-	CHECK_EQUAL(snapshots_due(&schedule, 1003 * SECOND), 0, "nothing is due");
-	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 1, "10 seconds, every 3.3");
-	CHECK_EQUAL(snapshots_due(&schedule, 1007 * SECOND), 0, "counted from the one before");
-	CHECK_EQUAL(snapshots_due(&schedule, 1020 * SECOND), 3, "1 minute, every 20 s");
-	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND + 5 * MINUTE), 7, "15 minutes, every 5");
+	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "the levels that are due first");
+	CHECK_EQUAL(snapshots_due(&schedule, 1003 * SECOND), 0, "the levels due after 3 s");
+	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 1, "the levels due after 4 s");
+	CHECK_EQUAL(snapshots_due(&schedule, 1007 * SECOND), 0, "the levels due 3 s after that");
+	CHECK_EQUAL(snapshots_due(&schedule, 1020 * SECOND), 3, "the levels due after 20 s");
+	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND + 5 * MINUTE), 7,
+				"the levels due after 5 min");
 }
 
 /* Snapshots of many accounts, and then of few again. */
@@ -59,32 +60,41 @@ static void
 test_apart(void)
 {
 	begin();
-	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "first of all levels");
+	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "the levels due first, before they are kept apart");
 	snapshots_keep_apart(&schedule, 5 * SECOND);
-	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 0, "they cost too much");
-	CHECK_EQUAL(snapshots_due(&schedule, 1005 * SECOND), 1, "after 5 seconds");
+	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 0,
+				"the levels due after 4 s if 5 s apart");
+	CHECK_EQUAL(snapshots_due(&schedule, 1005 * SECOND), 1,
+				"the levels due after 5 s if 5 s apart");
 	snapshots_keep_apart(&schedule, 60 * SECOND);
-	CHECK_EQUAL(snapshots_due(&schedule, 1014 * SECOND), 0, "they cost much more");
-	CHECK_EQUAL(snapshots_due(&schedule, 1015 * SECOND), 1, "but no window is twice as long");
-	CHECK_EQUAL(snapshots_due(&schedule, 1020 * SECOND), 2, "those of a minute are as ever");
+	CHECK_EQUAL(snapshots_due(&schedule, 1014 * SECOND), 0,
+				"the levels due 9 s later if 60 s apart");
+	CHECK_EQUAL(snapshots_due(&schedule, 1015 * SECOND), 1,
+				"the levels due 10 s later if 60 s apart");
+	CHECK_EQUAL(snapshots_due(&schedule, 1020 * SECOND), 2,
+				"the levels due after 20 s if 60 s apart");
 	snapshots_keep_apart(&schedule, SECOND);
-	CHECK_EQUAL(snapshots_due(&schedule, 1019 * SECOND), 1, "few: every 3.3");
+	CHECK_EQUAL(snapshots_due(&schedule, 1019 * SECOND), 1,
+				"the levels due 4 s later if 1 s apart");
 }
 
 static void
 test_young(void)
 {
 	begin();
-	CHECK_EQUAL(window(1000 * SECOND, 0), -1, "no snapshot at all");
+	CHECK_EQUAL(window(1000 * SECOND, 0), -1, "the window without a snapshot");
 	tick(1000 * SECOND);
-	CHECK_EQUAL(window(1005 * SECOND, 10 * SECOND), -1, "none is old enough");
-	CHECK_EQUAL(window(1005 * SECOND, 5 * SECOND), 5 * SECOND, "just old enough");
-	CHECK_EQUAL(window(1010 * SECOND, 5 * SECOND), 10 * SECOND, "older");
+	CHECK_EQUAL(window(1005 * SECOND, 10 * SECOND), -1, "the window if no snapshot is old enough");
+	CHECK_EQUAL(window(1005 * SECOND, 5 * SECOND), 5 * SECOND,
+				"the window if a snapshot is just old enough");
+	CHECK_EQUAL(window(1010 * SECOND, 5 * SECOND), 10 * SECOND,
+				"the window if the only snapshot is older");
 	tick(1010 * SECOND);
-	CHECK_EQUAL(kept.at[snapshots_begin_window(&kept, 0)], 0, "places are unused");
+	CHECK_EQUAL(kept.at[snapshots_begin_window(&kept, 0)], 0, "the moment of an unused place");
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		kept.at[i] = (1000 + (i * 7 + 5) % SNAPSHOTS_KEPT) * SECOND;
-	CHECK_EQUAL(kept.at[snapshots_begin_window(&kept, 0)], 1000 * SECOND, "the oldest of all");
+	CHECK_EQUAL(kept.at[snapshots_begin_window(&kept, 0)], 1000 * SECOND,
+				"the moment of the oldest snapshot");
 }
 
 /* Ticks at distances from 10 ms to two seconds, for an hour. */
@@ -111,8 +121,9 @@ test_windows(void)
 					asked[i] <= MINUTE ? MINUTE : 15 * MINUTE;
 				int64_t		length = window(now, asked[i]);
 
-				CHECK(length >= asked[i], "not shorter than asked for");
-				CHECK(length < asked[i] + kept_length / 3 + 4 * distance, "nor much longer");
+				CHECK(length >= asked[i], "a window is not shorter than asked for");
+				CHECK(length < asked[i] + kept_length / 3 + 4 * distance,
+					  "a window is not much longer than asked for");
 			}
 		}
 	}
@@ -127,10 +138,11 @@ test_pending(void)
 	{
 		int			place = snapshots_place(&kept, 0);
 
-		CHECK(place >= 0 && place < SNAPSHOTS_PER_LEVEL, "a place of this level");
+		CHECK(place >= 0 && place < SNAPSHOTS_PER_LEVEL, "the place is one of this level");
 		kept.at[place] = 1000 * SECOND;
 	}
-	CHECK_EQUAL(window(1010 * SECOND, 5 * SECOND), 10 * SECOND, "a window from there");
+	CHECK_EQUAL(window(1010 * SECOND, 5 * SECOND), 10 * SECOND,
+				"the window from repeated snapshots");
 }
 
 /* The sampler was down: the windows have become longer, and recover. */
@@ -143,10 +155,11 @@ test_gap(void)
 	for (now = 1000 * SECOND; now < 1000 * SECOND + MINUTE; now += SECOND / 100)
 		tick(now);
 	now += 10 * MINUTE;
-	CHECK(window(now, 10 * SECOND) >= 10 * MINUTE, "as of before the gap");
+	CHECK(window(now, 10 * SECOND) >= 10 * MINUTE, "the window after a gap begins before it");
 	for (int64_t end = now + 14 * SECOND; now < end; now += SECOND / 100)
 		tick(now);
-	CHECK(window(now, 10 * SECOND) < 14 * SECOND, "as if nothing had happened");
+	CHECK(window(now, 10 * SECOND) < 14 * SECOND,
+		  "the window some time after a gap is not longer than ever");
 }
 
 int

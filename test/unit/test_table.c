@@ -35,7 +35,7 @@ GetCurrentTimestamp(void)
 void
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
-	CHECK(lock->held == 0 && locks_held == 0, "one lock at a time");
+	CHECK(lock->held == 0 && locks_held == 0, "one lock is taken at a time");
 	lock->held = 1;
 	locks_held++;
 }
@@ -45,7 +45,7 @@ LWLockRelease(LWLock *lock)
 {
 	static bool within = false;
 
-	CHECK(lock->held == 1, "held when it is released");
+	CHECK(lock->held == 1, "the lock is held when it is released");
 	lock->held = 0;
 	locks_held--;
 	if (between_locks == NULL || within)
@@ -150,7 +150,8 @@ add(uint64 number, bool stays)
 
 	table_lock(&table, hash);
 	entry = table_enter(&table, hash, &key, 42);
-	CHECK(entry->key == key || entry->key == ROW_OF(key) || entry->key == LAST_ROW, "key");
+	CHECK(entry->key == key || entry->key == ROW_OF(key) || entry->key == LAST_ROW,
+		  "an entry has its own key, or that of an evicted row");
 	entry->count++;
 	entry->usage++;
 	entry->stays |= stays;
@@ -175,16 +176,16 @@ sum_of_window(int64 length, int *count)
 		sum += copies[--*count].count;
 		rows++;
 	}
-	CHECK(rows <= 3, "%d rows of evicted entries", rows);
+	CHECK(rows <= 3, "there are %d rows of evicted entries", rows);
 	for (int i = 0; i < *count; i++)
 	{
 		uint64		number = copies[i].key - 1;
 
-		CHECK(number < KEYS, "number %llu", (unsigned long long) number);
-		CHECK(!is_there[number], "number %llu is there twice", (unsigned long long) number);
+		CHECK(number < KEYS, "number %llu is one that was added", (unsigned long long) number);
+		CHECK(!is_there[number], "number %llu is there once", (unsigned long long) number);
 		is_there[number] = true;
 		CHECK(length > 0 || (copies[i].count > 0 && copies[i].since == 42),
-			  "an entry is complete");
+			  "a copied entry is complete");
 		sum += copies[i].count;
 	}
 	free(copies);
@@ -208,17 +209,17 @@ test_limit(void)
 	int			count;
 
 	set_up();
-	CHECK_EQUAL(table.partitions, PARTITIONS, "partitions");
-	CHECK_EQUAL(table_partitions(CAPACITY), PARTITIONS, "partitions, before there are any");
+	CHECK_EQUAL(table.partitions, PARTITIONS, "the table's partitions");
+	CHECK_EQUAL(table_partitions(CAPACITY), PARTITIONS, "the partitions of that capacity");
 	for (int i = 0; i < KEYS; i++)
 	{
 		add(i, false);
-		CHECK(table_entries(&table) <= CAPACITY, "entries");
-		CHECK_EQUAL(table_entries(&table) + table_evicted(&table), i + 1, "all there were");
+		CHECK(table_entries(&table) <= CAPACITY, "the entries do not exceed the capacity");
+		CHECK_EQUAL(table_entries(&table) + table_evicted(&table), i + 1, "entries and evictions");
 	}
-	CHECK(table_entries(&table) > CAPACITY * 95 / 100, "few have gone");
-	CHECK_EQUAL(sum_of_copy(&count), KEYS, "sum");
-	CHECK_EQUAL(count, table_entries(&table), "copies");
+	CHECK(table_entries(&table) > CAPACITY * 95 / 100, "few entries are evicted early");
+	CHECK_EQUAL(sum_of_copy(&count), KEYS, "the sum of a copy after evictions");
+	CHECK_EQUAL(count, table_entries(&table), "the number of copied entries");
 }
 
 /* A table too small for several partitions has exactly its capacity. */
@@ -228,11 +229,11 @@ test_small(void)
 	set_up_with(100);
 	for (int i = 0; i < 100; i++)
 		add(i, false);
-	CHECK_EQUAL(table_entries(&table), 100, "entries");
-	CHECK_EQUAL(table_evicted(&table), 0, "evicted");
+	CHECK_EQUAL(table_entries(&table), 100, "the number of entries of a small table");
+	CHECK_EQUAL(table_evicted(&table), 0, "the number of evictions before it is full");
 	add(100, false);
-	CHECK_EQUAL(table_entries(&table), 96, "a twentieth has gone for another one");
-	CHECK_EQUAL(table_evicted(&table), 5, "evicted");
+	CHECK_EQUAL(table_entries(&table), 96, "the number of entries after an eviction");
+	CHECK_EQUAL(table_evicted(&table), 5, "the number of evictions of a small table");
 }
 
 /* Frequently used entries stay. */
@@ -252,7 +253,8 @@ test_usage(void)
 		uint32		hash = table_hash(&table, &key);
 
 		table_lock(&table, hash);
-		CHECK_EQUAL(((Entry *) table_find_or_add(&table, hash, &key, 42))->count, 50, "kept");
+		CHECK_EQUAL(((Entry *) table_find_or_add(&table, hash, &key, 42))->count, 50,
+					"the count of a frequently used entry");
 		table_unlock(&table, hash);
 	}
 }
@@ -267,9 +269,9 @@ test_must_stay(void)
 	for (int i = 0; i < 100; i++)
 		add(i, true);
 	add(100, false);
-	CHECK_EQUAL(table_entries(&table), 100, "entries");
-	CHECK_EQUAL(table_evicted(&table), 1, "found no room");
-	CHECK_EQUAL(sum_of_copy(&count), 101, "sum");
+	CHECK_EQUAL(table_entries(&table), 100, "the number of entries that must stay");
+	CHECK_EQUAL(table_evicted(&table), 1, "the number of additions without room");
+	CHECK_EQUAL(sum_of_copy(&count), 101, "the sum of a copy without room");
 }
 
 static void
@@ -299,7 +301,8 @@ test_copies(void)
 		between_locks = add_some;
 		sum = sum_of_copy(&count);
 		between_locks = NULL;
-		CHECK(sum >= before && sum <= added, "%lld of %lld to %lld", (long long) sum,
+		CHECK(sum >= before && sum <= added,
+			  "the sum %lld of a copy is from %lld to %lld", (long long) sum,
 			  (long long) before, (long long) added);
 
 		/*
@@ -307,9 +310,10 @@ test_copies(void)
 		 * added
 		 */
 		evicted = table_evicted(&table) - evicted;
-		CHECK(count <= CAPACITY + evicted, "%d, %d evicted", count, (int) evicted);
+		CHECK(count <= CAPACITY + evicted,
+			  "a copy has %d entries, %d were evicted meanwhile", count, (int) evicted);
 	}
-	CHECK(table_evicted(&table) > 10000, "much was evicted");
+	CHECK(table_evicted(&table) > 10000, "many entries were evicted");
 }
 
 static void
@@ -322,12 +326,12 @@ test_reset(void)
 		add(i, false);
 	table_clear(&table);
 	added = 0;
-	CHECK_EQUAL(table_entries(&table), 0, "entries");
-	CHECK_EQUAL(table_evicted(&table), 0, "evicted");
-	CHECK_EQUAL(sum_of_copy(&count), 0, "sum");
+	CHECK_EQUAL(table_entries(&table), 0, "the number of entries after a reset");
+	CHECK_EQUAL(table_evicted(&table), 0, "the number of evictions after a reset");
+	CHECK_EQUAL(sum_of_copy(&count), 0, "the sum of a copy after a reset");
 	for (int i = 0; i < KEYS; i++)
 		add(i, false);
-	CHECK_EQUAL(sum_of_copy(&count), KEYS, "sum");
+	CHECK_EQUAL(sum_of_copy(&count), KEYS, "the sum of a copy filled again");
 }
 
 /*
@@ -343,11 +347,11 @@ test_windows(void)
 	for (int i = 0; i < KEYS; i++)
 		add(i, false);
 	table_take_snapshots(&table, 1);
-	CHECK_EQUAL(sum_of_window(1, &count), 0, "nothing since");
+	CHECK_EQUAL(sum_of_window(1, &count), 0, "the sum of a window without additions");
 	for (int i = KEYS - 1; i >= 0; i -= 2)
 		add(i, false);
-	CHECK_EQUAL(sum_of_window(1, &count), KEYS / 2, "what came since");
-	CHECK_EQUAL(sum_of_window(0, &count), KEYS + KEYS / 2, "all");
+	CHECK_EQUAL(sum_of_window(1, &count), KEYS / 2, "the sum of a window after additions");
+	CHECK_EQUAL(sum_of_window(0, &count), KEYS + KEYS / 2, "the sum of all counts");
 }
 
 /* Restored entries are as they were saved, but not in any window. */
@@ -361,10 +365,10 @@ test_restored(void)
 	set_up_with(100);
 	table_restore(&table, &saved, false);
 	table_restore(&table, &row, true);
-	CHECK_EQUAL(sum_of_copy(&count), 1500, "sum");
-	CHECK_EQUAL(count, 1, "entries");
+	CHECK_EQUAL(sum_of_copy(&count), 1500, "the sum of restored entries");
+	CHECK_EQUAL(count, 1, "the number of restored entries");
 	add(6, false);
-	CHECK_EQUAL(sum_of_window(1, &count), 1, "what came since");
+	CHECK_EQUAL(sum_of_window(1, &count), 1, "the sum of a window after a restore");
 }
 
 int

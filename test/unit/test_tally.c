@@ -273,10 +273,10 @@ execute(int number)
 	if (tally_at_hint(queryid, USER) == NULL && !tally_look_up(queryid, USER))
 	{
 		flush();
-		CHECK(tally_look_up(queryid, USER), "there is room now");
+		CHECK(tally_look_up(queryid, USER), "there is room after a flush");
 	}
 	CHECK(my_tally.current->queryid == queryid && my_tally.current->userid == USER,
-		  "the place is this statement's");
+		  "the current place is that of the statement");
 	server_step();
 	write_begin();
 	if (my_tally.current != NULL)
@@ -313,7 +313,7 @@ check_places(void)
 	{
 		for (int other = 0; other < i; other++)
 			CHECK(tally->statements[i].queryid != tally->statements[other].queryid,
-				  "places %d and %d are of one statement", i, other);
+				  "places %d and %d are not of one statement", i, other);
 	}
 }
 
@@ -354,8 +354,9 @@ add_histograms(const Tally *tally)
 	network = count_of(&histogram);
 	taken_networks += network;
 	(void) tally_histogram(tally, METRIC_CLIENT, &histogram);
-	CHECK_EQUAL(count_of(&histogram), network, "each wait has a client's part, and a network's");
-	CHECK(!tally_histogram(tally, METRIC_RTT, &histogram), "nothing was measured");
+	CHECK_EQUAL(count_of(&histogram), network, "the number of waits in the histogram of clients");
+	CHECK(!tally_histogram(tally, METRIC_RTT, &histogram),
+		  "there is no histogram of what was not measured");
 }
 
 static void
@@ -449,8 +450,8 @@ check_sums(void)
 	/* add what is not in the tables yet, but nothing from before a reset */
 	write_begin();
 	slot_write_end(slot);
-	CHECK(tally_take(0, &tally), "nobody is in the way");
-	CHECK(!tally_take(0, &tally), "it is taken once");
+	CHECK(tally_take(0, &tally), "the tally can be taken");
+	CHECK(!tally_take(0, &tally), "the tally can be taken only once");
 	add_tally(&tally);
 	entries = statements_copy(&count);
 	memset(found, 0, sizeof(found));
@@ -465,33 +466,37 @@ check_sums(void)
 			if (entry->key.queryid != queryid_of(number) || entry->key.userid != USER)
 				continue;
 			found[number] += entry->counters.totals.calls;
-			CHECK_EQUAL(entry->counters.totals.rows, found[number] * number, "rows");
-			CHECK_EQUAL(entry->counters.totals.exec, found[number] * (1000 + number), "time");
-			CHECK_EQUAL(entry->counters.totals.repeat_network, 7 * found[number], "the last of them");
+			CHECK_EQUAL(entry->counters.totals.rows, found[number] * number,
+						"the rows of a statement");
+			CHECK_EQUAL(entry->counters.totals.exec, found[number] * (1000 + number),
+						"the execution time of a statement");
+			CHECK_EQUAL(entry->counters.totals.repeat_network, 7 * found[number],
+						"the repeats' network time of a statement");
 		}
 	}
 	for (int number = 0; number < different; number++)
 	{
 		if (!with_others)
-			CHECK_EQUAL(found[number], expected[number], "executions of a statement");
-		CHECK(found[number] <= expected[number], "statement %d: %lld executions of %lld", number,
+			CHECK_EQUAL(found[number], expected[number], "the calls of a statement");
+		CHECK(found[number] <= expected[number],
+			  "statement %d: no more than %lld calls of %lld", number,
 			  (long long) found[number], (long long) expected[number]);
 		all += found[number];
 	}
 	if (!with_others)
-		CHECK_EQUAL(all, expected_requests, "executions");
+		CHECK_EQUAL(all, expected_requests, "the calls of all statements");
 	else
 	{
 		int64		clients = 0;
 
 		for (int i = 0; i < count; i++)
 			clients += entries[i].counters.totals.client / 5;
-		CHECK_EQUAL(clients, expected_waits, "waits after statements, those of evicted ones, too");
-		CHECK(evicted <= clients, "evicted");
+		CHECK_EQUAL(clients, expected_waits, "waits after statements, including evicted ones");
+		CHECK(evicted <= clients, "waits of evicted statements do not exceed all waits");
 	}
 	CHECK_EQUAL(taken_requests, expected_requests, "requests in the histogram");
 	CHECK_EQUAL(taken_waits, expected_waits, "waits in the histogram");
-	CHECK_EQUAL(taken_networks, expected_waits, "waits in the histogram of networks");
+	CHECK_EQUAL(taken_networks, expected_waits, "waits in the histogram of the network");
 	free(entries);
 }
 
@@ -549,8 +554,8 @@ main(void)
 			}
 		}
 	}
-	CHECK(takes > 1000, "%d taken", takes);
-	CHECK(flushes > 100, "%d flushes", flushes);
-	CHECK(resets > 100, "%d resets", resets);
+	CHECK(takes > 1000, "the tally was taken often (%d)", takes);
+	CHECK(flushes > 100, "the tally was flushed often (%d)", flushes);
+	CHECK(resets > 100, "there were many resets (%d)", resets);
 	return CHECKS_DONE("tally");
 }

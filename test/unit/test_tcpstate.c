@@ -32,18 +32,19 @@ test_wrap(void)
 	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 0x10, "packets sent across a wrap");
 	CHECK_EQUAL(fresh.counters.packets_received, WRAP + 0x10, "packets received across a wrap");
 	CHECK_EQUAL(fresh.counters.retransmits, WRAP + 0x10, "retransmits across a wrap");
-	CHECK_EQUAL(fresh.counters.bytes_received, 1001, "bytes are wide by themselves");
+	CHECK_EQUAL(fresh.counters.bytes_received, 1001, "bytes received, which do not wrap");
 
 	/* nothing is known yet: the kernel's values */
 	fresh = measured(2, 0xfffffff0, 1001);
 	tcpstate_continue(&fresh, &first);
-	CHECK_EQUAL(fresh.counters.packets_sent, 0xfffffff0, "the first measurement");
+	CHECK_EQUAL(fresh.counters.packets_sent, 0xfffffff0, "packets sent of the first measurement");
 
 	/* the same once more */
 	known = measured(1, 3 * WRAP + 5, 1000);
 	fresh = measured(2, 5, 1000);
 	tcpstate_continue(&fresh, &known);
-	CHECK_EQUAL(fresh.counters.packets_sent, 3 * WRAP + 5, "no news");
+	CHECK_EQUAL(fresh.counters.packets_sent, 3 * WRAP + 5,
+				"packets sent of the same measurement once more");
 }
 
 /* A counter of 64 bits of which 32 are read, over many wraps. */
@@ -61,7 +62,7 @@ test_many_wraps(void)
 		truth += step;
 		fresh = measured(i + 1, truth % WRAP, truth);
 		tcpstate_continue(&fresh, &known);
-		CHECK_EQUAL(fresh.counters.packets_sent, truth, "packets sent");
+		CHECK_EQUAL(fresh.counters.packets_sent, truth, "packets sent over many wraps");
 		known = fresh;
 	}
 }
@@ -74,13 +75,14 @@ test_older(void)
 
 	/* a question asked earlier and answered late */
 	tcpstate_continue(&fresh, &known);
-	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 100, "what is known stays");
+	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 100, "packets sent after an older answer");
 
 	/* around zero */
 	known = measured(1, WRAP + 5, 1000);
 	fresh = measured(2, 0xfffffff0, 1000);
 	tcpstate_continue(&fresh, &known);
-	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 5, "what is known stays");
+	CHECK_EQUAL(fresh.counters.packets_sent, WRAP + 5,
+				"packets sent after an older answer around zero");
 }
 
 /* The session and the sampler take turns at measuring a connection. */
@@ -97,22 +99,22 @@ test_two_sources(void)
 	tcpstate_continue(&sampled, &published);
 	shown = published;
 	tcpstate_latest(&shown, &sampled);
-	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 2, "the sampler's is shown");
-	CHECK_EQUAL(shown.rtt, 11, "with the rest of it");
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 2, "packets sent as the sampler measured them");
+	CHECK_EQUAL(shown.rtt, 11, "the round trip of the sampler's measurement");
 
 	known = measured(12, 3, 1200);
 	tcpstate_continue(&known, &published);
 	tcpstate_latest(&published, &known);
 	shown = published;
 	tcpstate_latest(&shown, &sampled);
-	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "the session's is shown");
-	CHECK_EQUAL(shown.rtt, 12, "with the rest of it");
+	CHECK_EQUAL(shown.counters.packets_sent, WRAP + 3, "packets sent as the session measured them");
+	CHECK_EQUAL(shown.rtt, 12, "the round trip of the session's measurement");
 
 	/* the later one counts, whoever has measured it */
 	sampled = measured(11, WRAP + 7, 1300);
 	shown = published;
 	tcpstate_latest(&shown, &sampled);
-	CHECK_EQUAL(shown.rtt, 12, "the later one");
+	CHECK_EQUAL(shown.rtt, 12, "the round trip of the later measurement");
 }
 
 #ifdef __linux__
@@ -170,25 +172,25 @@ test_answer(void)
 	TcpInfo		info;
 
 	CHECK_SPOILT((void) 0, TCP_REPLY_VALID);
-	CHECK_EQUAL(info.measured_at, MODEL_NOW, "measured_at");
-	CHECK_EQUAL(info.rtt, 25000, "rtt");
-	CHECK_EQUAL(info.srtt, 40000, "srtt");
-	CHECK_EQUAL(info.busy, 30000, "busy");
-	CHECK_EQUAL(info.rwnd_limited, 20000, "rwnd_limited");
-	CHECK_EQUAL(info.data_sent_at, MODEL_NOW - 10000000, "data_sent_at");
-	CHECK_EQUAL(info.unsent, 77, "unsent");
+	CHECK_EQUAL(info.measured_at, MODEL_NOW, "measured_at of the answer");
+	CHECK_EQUAL(info.rtt, 25000, "rtt of the answer");
+	CHECK_EQUAL(info.srtt, 40000, "srtt of the answer");
+	CHECK_EQUAL(info.busy, 30000, "busy of the answer");
+	CHECK_EQUAL(info.rwnd_limited, 20000, "rwnd_limited of the answer");
+	CHECK_EQUAL(info.data_sent_at, MODEL_NOW - 10000000, "data_sent_at of the answer");
+	CHECK_EQUAL(info.unsent, 77, "unsent of the answer");
 #ifdef TCP_TX_DELAY
-	CHECK_EQUAL(info.duplicates, 2, "duplicates");
+	CHECK_EQUAL(info.duplicates, 2, "duplicates of the answer");
 #endif
-	CHECK_EQUAL(info.counters.retransmits, 3, "retransmits");
-	CHECK_EQUAL(info.counters.packets_sent, 100, "packets_sent");
-	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received");
-	CHECK_EQUAL(info.counters.bytes_received, 5000, "bytes_received");
+	CHECK_EQUAL(info.counters.retransmits, 3, "retransmits of the answer");
+	CHECK_EQUAL(info.counters.packets_sent, 100, "packets_sent of the answer");
+	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received of the answer");
+	CHECK_EQUAL(info.counters.bytes_received, 5000, "bytes_received of the answer");
 
 	CHECK_SPOILT(reply.info.tcpi_min_rtt = UINT32_MAX, TCP_REPLY_VALID);
-	CHECK_EQUAL(info.rtt, 0, "rtt that is not known");
+	CHECK_EQUAL(info.rtt, 0, "rtt if the kernel does not know it");
 	CHECK_SPOILT(reply.info.tcpi_busy_time = UINT64_MAX, TCP_REPLY_VALID);
-	CHECK(info.busy > 0, "a time that cannot be");
+	CHECK(info.busy > 0, "an impossible time is not negative");
 	CHECK_SPOILT(reply.info.tcpi_bytes_received = UINT64_MAX, TCP_REPLY_REFUSED);
 
 	/* the client has sent its last byte */
@@ -251,29 +253,30 @@ test_other_messages(void)
 	both.late.header.nlmsg_seq--;
 	both.late.info.tcpi_segs_in = 1;
 	CHECK_EQUAL(read_datagram(&both, sizeof(both), &endpoints, &info), TCP_REPLY_VALID,
-				"two messages");
-	CHECK_EQUAL(info.counters.packets_received, 200, "the right one of two");
+				"the reply to two messages");
+	CHECK_EQUAL(info.counters.packets_received, 200,
+				"packets received of the right message of two");
 
 	error.header.nlmsg_len = sizeof(error);
 	error.header.nlmsg_type = NLMSG_ERROR;
 	error.header.nlmsg_seq = MODEL_SEQUENCE;
 	error.error.error = -ENOENT;
 	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_GONE,
-				"no such connection");
+				"the reply without such a connection");
 	error.error.error = -EPERM;
 	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_REFUSED,
-				"not allowed");
+				"the reply without permission");
 	error.error.error = 0;
 	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_REFUSED,
-				"no error, and no answer");
+				"the reply with neither error nor answer");
 	error.header.nlmsg_len = NLMSG_HDRLEN + 3;
 	CHECK_EQUAL(read_datagram(&error, NLMSG_HDRLEN + 3, &endpoints, &info),
-				TCP_REPLY_REFUSED, "an error cut short");
+				TCP_REPLY_REFUSED, "the reply with an error cut short");
 	error.error.error = -ENOENT;
 	error.header.nlmsg_len = sizeof(error);
 	error.header.nlmsg_seq--;
 	CHECK_EQUAL(read_datagram(&error, sizeof(error), &endpoints, &info), TCP_REPLY_FOREIGN,
-				"another question's error");
+				"the reply with another question's error");
 }
 
 static void
@@ -290,10 +293,10 @@ test_lengths(void)
 	for (size_t length = 0; length < sizeof(reply); length++)
 	{
 		CHECK_EQUAL(read_datagram(&reply, length, &endpoints, &info), TCP_REPLY_FOREIGN,
-					"a datagram cut short");
+					"the reply to a datagram cut short");
 		reply.header.nlmsg_len = (uint32_t) length;
 		CHECK(read_datagram(&reply, length, &endpoints, &info) != TCP_REPLY_VALID,
-			  "a message of %zu bytes", length);
+			  "a message of %zu bytes is not valid", length);
 		reply.header.nlmsg_len = sizeof(reply);
 	}
 	CHECK_SPOILT(reply.header.nlmsg_len = UINT32_MAX, TCP_REPLY_FOREIGN);
@@ -304,7 +307,7 @@ test_lengths(void)
 		reply.header.nlmsg_len = (uint32_t) length;
 		reply.header.nlmsg_seq = MODEL_SEQUENCE - 1;
 		CHECK_EQUAL(read_datagram(&reply, length, &endpoints, &info), TCP_REPLY_FOREIGN,
-					"another message without padding");
+					"the reply to another message without padding");
 	}
 
 	/* the structure of older kernels, and impossible ones */
@@ -362,7 +365,8 @@ test_random(void)
 		wrong = model_read(end_of_memory() - length, length);
 	}
 	CHECK(wrong == NULL, "%s", wrong);
-	CHECK(answers > 1000 && answers < 300000, "%d answers", answers);
+	CHECK(answers > 1000 && answers < 300000,
+		  "random replies have some but not only valid ones (%d)", answers);
 }
 
 static void
@@ -378,16 +382,16 @@ test_question(void)
 	tcpstate_question(&endpoints, 99, question);
 	memcpy(&header, question, sizeof(header));
 	memcpy(&body, question + NLMSG_HDRLEN, sizeof(body));
-	CHECK_EQUAL(header.nlmsg_len, sizeof(question), "length");
-	CHECK_EQUAL(header.nlmsg_seq, 99, "sequence");
-	CHECK_EQUAL(body.id.idiag_if, 3, "interface");
-	CHECK_EQUAL(body.id.idiag_cookie[0], 0x34567890, "cookie");
-	CHECK_EQUAL(body.id.idiag_cookie[1], 0x12, "cookie");
+	CHECK_EQUAL(header.nlmsg_len, sizeof(question), "the question's length");
+	CHECK_EQUAL(header.nlmsg_seq, 99, "the question's sequence number");
+	CHECK_EQUAL(body.id.idiag_if, 3, "the question's interface");
+	CHECK_EQUAL(body.id.idiag_cookie[0], 0x34567890, "the low half of the question's cookie");
+	CHECK_EQUAL(body.id.idiag_cookie[1], 0x12, "the high half of the question's cookie");
 	endpoints.cookie = 0;
 	tcpstate_question(&endpoints, 99, question);
 	memcpy(&body, question + NLMSG_HDRLEN, sizeof(body));
-	CHECK_EQUAL(body.id.idiag_cookie[0], INET_DIAG_NOCOOKIE, "no cookie");
-	CHECK_EQUAL(body.id.idiag_cookie[1], INET_DIAG_NOCOOKIE, "no cookie");
+	CHECK_EQUAL(body.id.idiag_cookie[0], INET_DIAG_NOCOOKIE, "the low half of no cookie");
+	CHECK_EQUAL(body.id.idiag_cookie[1], INET_DIAG_NOCOOKIE, "the high half of no cookie");
 }
 
 /* ---------------------------------------------------------------------------
@@ -423,10 +427,11 @@ test_listeners(void)
 	ModelReply	many[TCP_LISTENERS + 3];
 
 	CHECK_LISTENER((void) 0, TCP_REPLY_FOREIGN, 1);
-	CHECK(found.sockets[0].local_port == endpoints.local_port, "where it listens");
+	CHECK(found.sockets[0].local_port == endpoints.local_port,
+		  "the socket has the port where it listens");
 	CHECK(memcmp(found.sockets[0].local_address, endpoints.local_address, 4) == 0,
-		  "at which address");
-	CHECK_EQUAL(found.sockets[0].remote_port, 0, "to nobody yet");
+		  "the socket has the address where it listens");
+	CHECK_EQUAL(found.sockets[0].remote_port, 0, "the remote port of a listening socket");
 
 	CHECK_LISTENER(reply.socket.idiag_uid++, TCP_REPLY_FOREIGN, 0);
 	CHECK_LISTENER(reply.socket.idiag_state = 1, TCP_REPLY_FOREIGN, 0);
@@ -440,12 +445,14 @@ test_listeners(void)
 	CHECK_LISTENER((void) 0, TCP_REPLY_FOREIGN, 1);
 	for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++)
 		many[i] = reply;
-	CHECK_EQUAL(listeners(many, sizeof(many), &found), TCP_REPLY_FOREIGN, "many");
-	CHECK_EQUAL(found.count, TCP_LISTENERS, "many");
+	CHECK_EQUAL(listeners(many, sizeof(many), &found), TCP_REPLY_FOREIGN,
+				"the reply to many listening sockets");
+	CHECK_EQUAL(found.count, TCP_LISTENERS, "the number of many listening sockets");
 	for (size_t length = 0; length < sizeof(reply); length++)
 	{
-		CHECK_EQUAL(listeners(&reply, length, &found), TCP_REPLY_FOREIGN, "cut off");
-		CHECK_EQUAL(found.count, 0, "cut off");
+		CHECK_EQUAL(listeners(&reply, length, &found), TCP_REPLY_FOREIGN,
+					"the reply to a listening socket cut short");
+		CHECK_EQUAL(found.count, 0, "the number of listening sockets cut short");
 	}
 }
 
@@ -482,10 +489,10 @@ test_listeners_kernel(void)
 			break;
 		reply = tcpstate_listeners_reply(bytes, received, getuid(), MODEL_SEQUENCE, &found);
 	}
-	CHECK_EQUAL(reply, TCP_REPLY_VALID, "the kernel has told of all");
+	CHECK_EQUAL(reply, TCP_REPLY_VALID, "the kernel's last reply");
 	for (int i = 0; i < found.count; i++)
 		is_there |= found.sockets[i].local_port == address.sin_port;
-	CHECK(is_there || found.count == TCP_LISTENERS, "ours is there");
+	CHECK(is_there || found.count == TCP_LISTENERS, "the kernel's reply has the test's socket");
 }
 
 static void
@@ -518,18 +525,18 @@ test_arithmetic(void)
 	const TcpCounters term = {5, 60, 700, 8000};
 
 	tcpstate_counters_add(&sum, &term);
-	CHECK_EQUAL(sum.retransmits, 6, "retransmits");
-	CHECK_EQUAL(sum.bytes_received, 80, "bytes_received");
-	CHECK_EQUAL(sum.packets_sent, 1000, "packets_sent");
-	CHECK_EQUAL(sum.packets_received, 12000, "packets_received");
+	CHECK_EQUAL(sum.retransmits, 6, "the sum of retransmits");
+	CHECK_EQUAL(sum.bytes_received, 80, "the sum of bytes_received");
+	CHECK_EQUAL(sum.packets_sent, 1000, "the sum of packets_sent");
+	CHECK_EQUAL(sum.packets_received, 12000, "the sum of packets_received");
 	tcpstate_counters_subtract(&sum, &term);
-	CHECK_EQUAL(sum.retransmits, 1, "retransmits");
-	CHECK_EQUAL(sum.bytes_received, 20, "bytes_received");
-	CHECK_EQUAL(sum.packets_sent, 300, "packets_sent");
-	CHECK_EQUAL(sum.packets_received, 4000, "packets_received");
+	CHECK_EQUAL(sum.retransmits, 1, "the difference of retransmits");
+	CHECK_EQUAL(sum.bytes_received, 20, "the difference of bytes_received");
+	CHECK_EQUAL(sum.packets_sent, 300, "the difference of packets_sent");
+	CHECK_EQUAL(sum.packets_received, 4000, "the difference of packets_received");
 	tcpstate_counters_subtract(&sum, &term);
-	CHECK_EQUAL(sum.retransmits, 0, "nothing, instead of less");
-	CHECK_EQUAL(sum.packets_sent, 0, "nothing, instead of less");
+	CHECK_EQUAL(sum.retransmits, 0, "retransmits below zero");
+	CHECK_EQUAL(sum.packets_sent, 0, "packets_sent below zero");
 }
 
 int
