@@ -60,7 +60,8 @@ static void
 test_apart(void)
 {
 	begin();
-	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7, "the levels due first, before they are kept apart");
+	CHECK_EQUAL(snapshots_due(&schedule, 1000 * SECOND), 7,
+				"the levels due first, before they are kept apart");
 	snapshots_keep_apart(&schedule, 5 * SECOND);
 	CHECK_EQUAL(snapshots_due(&schedule, 1004 * SECOND), 0,
 				"the levels due after 4 s if 5 s apart");
