@@ -113,8 +113,8 @@ def predict(lab, load, short):
 
 TEXT = """\
 The model behind `pgnetlat_what_if()` was made over `pgbench -S` and batches of it ([accuracy.md](accuracy.md), 12).
-These loads were not looked at then. Each runs over one path, is predicted for a shorter and a longer one, and runs
-there afterwards. Throughput in transactions per second; a truth in **bold** is out of bounds.
+These loads were not looked at then; later they led to one rule (turns wait for processors too), but to no constant. Each
+runs over one path, is predicted for a shorter and a longer one, and runs there afterwards. Throughput in transactions per second; a truth in **bold** is out of bounds.
 
 """
 
