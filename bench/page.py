@@ -6,12 +6,12 @@ import results
 HEAD = """\
 # Performance
 
-{note}What pgnetlat costs. `bench/report` wrote this page on {date}; do not edit it.
+{note}This page shows what pgnetlat costs. `bench/report` wrote it on {date}; do not edit it.
 
 {answer}
 ![Instructions and throughput: pgnetlat beside pg_stat_statements and pg_wait_sampling]({name}.svg)
 
-All figures, by workload, configuration and function: [{name}_raw.md]({name}_raw.md).
+[{name}_raw.md]({name}_raw.md) has all figures, by workload, configuration and function.
 
 ## Goals
 
@@ -26,43 +26,43 @@ REASONS = {
     "instructions per exchange": """\
 - *Instructions per exchange.* An exchange of `pgbench -S -M prepared` consists of five messages, a request that was
   read, and a response that was sent. The request (`first_message`) and the response (`wire_flush`) are one write section
-  each; the latter reads the clock twice. About 30 instructions check whether the next request has arrived, by a system
-  call that only exchanges of more than 50 us make; under valgrind all of them do. Statements add the hook around the
+  each; the latter reads the clock twice. About 30 instructions check whether the next request has arrived, with a system
+  call that only exchanges of more than 50 us make; under valgrind, all of them do. Statements add the hook around the
   executor, the record of the exchange, and its sums and histograms.
 """,
     "instructions, as a share": """\
 - *Share of what pg_stat_statements adds.* pg_stat_statements counts statements, while pgnetlat counts exchanges, which
   always cost the same. In TPC-B, two of the seven exchanges are BEGIN and COMMIT, which are cheap for pg_stat_statements.
-  With 200 statements in rotation, a session's tally is full again and again, and goes to the shared table each time.
+  With 200 statements in rotation, a session's tally fills up again and again, and is added to the shared table each time.
 """,
     "loss of throughput": """\
-- *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients the processors have
-  nothing else to do, and find their caches cold.
+- *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients, the processors do
+  nothing else, and their caches are cold.
 """,
     "sampler": """\
-- *Sampler.* A part of its share is the machine's: see *waking up alone* in the tables.
+- *Sampler.* Part of its share is the machine's cost of waking up: see *waking up alone* in the tables.
 """,
 }
 
 METHOD = """\
 ## How it is measured
 
-Shared machines vary by a factor of two within a minute. So instructions are counted, not timed, and throughput is compared
-within pairs of short slices of one run. Transactions per second of this machine mean nothing elsewhere.
+Shared machines vary by a factor of two within a minute, so instructions are counted, not timed, and throughput is compared
+within pairs of short slices of one run. This machine's transactions per second mean nothing elsewhere.
 
 - **Instructions** (`bench/instructions`): the server runs under `valgrind --tool=callgrind`, and one client works at a time.
   Each workload runs twice, shorter and longer; the difference of the backend's counts divided by the difference of the
   lengths is the cost of one exchange, so that start-up, caches and plans cancel out. valgrind sees neither the kernel's
-  instructions nor the vDSO's, so clock reads are counted on their own. The sampler sleeps, except in *sampler awake*,
-  where it looks at no fewer exchanges than without valgrind. What core adds by computing query identifiers
+  instructions nor the vDSO's, so clock reads are counted separately. The sampler sleeps, except in *sampler awake*,
+  where it samples at least as many exchanges as without valgrind. The cost of computing query identifiers in core
   is not part of a share, because it is paid once for all extensions.
 - **Throughput** (`bench/throughput`): the same connections run `SELECT 1` over a Unix-domain socket as fast as they can,
-  and a `SET` in each turns the subject off or on before each slice. A pair consists of one slice of either side, in random
-  order. Both sides compute query identifiers where *identifiers are computed anyway*. The A/A row shows what
-  difference the method can see. A loss below zero is none.
+  and a `SET` in each turns the subject off or on before each slice. A pair consists of one slice of each side, in random
+  order. Both sides compute query identifiers where *identifiers are computed anyway*. The A/A row shows which
+  differences the method can detect. A loss below zero is no loss.
 - **Scale** (`bench/scale`): sessions that are idle, run queries in turn, execute forever, wait for one lock, or are blocked
-  in sending. The sampler's processor time comes from the kernel's scheduler, the latency of a view from psql's `\\timing`.
-  *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
+  while sending. The sampler's processor time comes from the kernel's scheduler, the latency of a view from psql's
+  `\\timing`. *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
 
 | machine | |
 |---|---|
@@ -78,20 +78,21 @@ NOT_COVERED = """\
 
 - The kernel's instructions: a system call that pgnetlat makes counts as the few instructions in front of it. Throughput
   contains them.
-- A preloaded library that is switched off is on both sides of the throughput; its instructions are in the tables (*off*).
+- A preloaded library that is switched off is part of both sides of the throughput; its instructions are in the tables
+  (*off*).
 - Machines with many processors or several sockets, and architectures other than x86-64.
 - Parallel queries and replication: their processes are not part of the hot path.
 """
 
 SHORT = """\
-> From a short run (`--short`): some workloads only, and throughput means nothing.
+> From a short run (`--short`): only some workloads, and throughput means nothing.
 
 """
 
 RAW_HEAD = """\
 # Performance: all figures
 
-`bench/report` wrote this page on {date}; do not edit it. What the figures mean: [{name}.md]({name}.md).
+`bench/report` wrote this page on {date}; do not edit it. [{name}.md]({name}.md) says what the figures mean.
 
 """
 
@@ -140,8 +141,8 @@ def throughput_line(figures):
     loss = figures["loss"]
     beside, theirs = loss["pgnetlat, where identifiers are computed anyway"], loss["pg_stat_statements"]
     intervals = ", ".join(f"{middle:.1f} % ({low:.1f} to {high:.1f})" for middle, low, high in beside.values())
-    return (f"**Throughput**: `SELECT 1` as fast as it goes, with {enumeration(beside)} clients, loses {intervals}"
-            f" where query identifiers are computed anyway; pg_stat_statements takes"
+    return (f"**Throughput**: `SELECT 1` as fast as possible, with {enumeration(beside)} clients, loses {intervals}"
+            f" where query identifiers are computed anyway; pg_stat_statements costs"
             f" {', '.join(f'{middle:.1f} %' for middle, _, _ in theirs.values())}.")
 
 

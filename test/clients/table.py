@@ -211,20 +211,20 @@ DRAWN = {STATEMENT: "#0284c7", INSERTS: "#0d9488", CONNECTING: "#94a3b8"}
 
 
 def sections(figures):
-    yield Section(STATEMENT, "The first time includes what the driver asks on its own before, but not connecting.",
+    yield Section(STATEMENT, "The first time includes queries that the driver sends on its own before, but not connecting.",
                   rows(figures, PARAMETER, "SELECT"))
     yield Section(INSERTS, "Seven round trips, unless the driver prepares, or sends BEGIN or the inserts together.",
                   rows(figures, TRANSACTION, "COMMIT"))
     yield Section("Many statements at once", "Round trips of one batch.", rows(figures, BATCH))
-    yield Section(SMALL_COPY, "COPY takes two round trips if the client waits until it is asked for the data.",
+    yield Section(SMALL_COPY, "COPY takes two round trips if the client waits until the server asks for the data.",
                   rows(figures, COPY, "COPY"))
     yield Section(LARGE_RESULT, "2000 rows of 1 kB each, all at once, are one round trip. The rest is bandwidth.",
                   rows(figures, LARGE, "SELECT"))
     yield Section(IN_PIECES, "", whole(figures, PIECES))
     yield Section(CONNECTING,
-                  "From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, what\n"
-                  "the driver asks on its own, and the statement. A password (SCRAM) adds two. TLS 1.3 adds two, one of\n"
-                  "which asks for it, or three if the client has not guessed the key exchange that the server wants.\n"
+                  "From the TCP handshake to the result: one round trip for TCP, one for the protocol's startup, queries\n"
+                  "that the driver sends on its own, and the statement. A password (SCRAM) adds two. TLS 1.3 adds two, one\n"
+                  "of which requests TLS, or three if the client has not guessed the key exchange that the server wants.\n"
                   "Before PostgreSQL 18 that is P-256, for which Java offers a key at once; OpenSSL and Go do not.",
                   connecting(figures))
     yield Section("An ORM's objects", "A statement for each of many objects (N+1) takes a round trip for each.",
@@ -268,11 +268,11 @@ HEAD = """\
 # What drivers do on the wire
 
 - **A driver that prepares each time pays twice.** Keep the prepared statement, or use the form that specifies the
-  parameters' types. Settings made for poolers can do the same: asyncpg and postgres.js then describe each statement first;
+  parameters' types. Settings made for poolers can cost as much: asyncpg and postgres.js then describe each statement first;
   psycopg 3, pgx (`exec`) and node-postgres do not.
-- **An ORM that fetches the related objects of each object pays for each.** Told beforehand, it asks once or twice.
+- **An ORM that fetches the related objects of each object pays for each.** If told beforehand, it queries once or twice.
 - **A connection costs as much as several statements**, and more with TLS and a password: keep it, or use a pool. Some
-  pools ask on their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).
+  pools send queries of their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).
 - **A batch pays once only if the driver sends it together.** node-postgres queues statements and pays for each. A large
   result takes one round trip, but a cursor takes one for each piece: fetch large pieces.
 - **A round trip of 0.5 ms is rarely noticed.** At 10 ms, a web page of 50 statements loses half a second; at 100 ms,
@@ -280,33 +280,33 @@ HEAD = """\
 
 ![Round trips of a statement, a transaction and a connection, by driver]({name}.svg)
 
-All cases, with the settings of each driver: [{name}_raw.md]({name}_raw.md). `test/clients/table.py` wrote both pages from
-the figures of `test/clients/run --json`; do not edit them.
+[{name}_raw.md]({name}_raw.md) has all cases, with the settings of each driver. `test/clients/table.py` wrote both pages
+from the figures of `test/clients/run --json`; do not edit them.
 
 ## Round trips, by driver
 
-With the driver's defaults, and not of the first one, which may prepare or connect. The list of all cases says how each was
-done: a cursor's figure contains its transaction, and SQLAlchemy's contains connecting.
+The counts are with the driver's defaults, and not of the first time, which may prepare or connect. The list of all cases
+says how each was done: a cursor's count contains its transaction, and SQLAlchemy's contains connecting.
 
 """
 
 METHOD = """## How it is measured
 
-Each driver runs its cases over a path with a round trip of 10 ms, and both sides are captured. A round trip is a message
-that the client sent after it had waited for everything that the server was going to say. Round trips are counted, not
-timed: on your path, multiply the counts by your round trip. `round_trips` and `network_time` of pgnetlat show the same for
+Each driver runs its cases over a path with a round trip of 10 ms, and packets are captured on both sides. A round trip is
+a message that the client sent after it had waited for everything that the server had to say. Round trips are counted, not
+timed: for your path, multiply the counts by your round trip. pgnetlat's `round_trips` and `network_time` show the same for
 your own sessions. [test/clients](../test/clients/README.md) pins the versions of the drivers.
 
 ## What is not covered
 
-Other drivers, other versions, and most settings. TLS and passwords were used only where a case says so: once a connection is
-there, the counts are the same.
+Other drivers, other versions, and most settings. TLS and passwords were used only where a case says so: once a connection
+is set up, the counts are the same.
 """
 
 RAW_HEAD = """# What drivers do on the wire: all cases
 
-Round trips, the first time and later. `test/clients/table.py` wrote this page; do not edit it. What the figures mean:
-[{name}.md]({name}.md).
+Round trips, the first time and later. `test/clients/table.py` wrote this page; do not edit it. [{name}.md]({name}.md) says
+what the figures mean.
 
 """
 

@@ -18,21 +18,21 @@ PUBLISHED = """\
 **Published.** `SELECT 1`; tcpdump gives the size of a request, qperf the latency for that size, and then *database
 time* = 1/TPS − 2 x latency. With one client, 36,938 TPS over loopback (5.16 us one way) gave a database time of 16.75
 us, and 22,753 TPS predicted for a LAN (13.6 us): 24,725 were measured, 8 % off. With 64 clients, 455,192 TPS predicted
-and 466,738 measured, 2.5 % off, but only after the latency under that very load had been measured over there (61.8 us):
-it cannot be predicted so.
+and 466,738 measured, 2.5 % off, but only after the latency under that very load had been measured there (61.8 us):
+that is not a prediction.
 """
 
 HERE = """\
-**Here.** pgbench runs `SELECT 1` over a path of {base:g} ms. Both predictions are made there and then, for the round
+**Here.** pgbench runs `SELECT 1` over a path of {base:g} ms. Both predictions are made from that run, for the round
 trip that a single connection sees on each of the other paths; pgbench runs over these afterwards. By hand, a
 transaction has a database time of {hand}. pgnetlat says what that consists of (ms): {parts}.
 """
 
 LATER = """\
-The formula takes everything that is not the path for a constant. With one client it nearly is one: a little more after
-longer waits. With 64 clients most of the *database time* is waiting: for a processor, or for a client that waits for
-one. Sessions do that less the longer they are on the way, and more when the path becomes shorter. pgnetlat knows the
-server's queue; it cannot know how much its clients wait for one another on their own machine.
+The formula treats everything that is not the path as a constant. With one client, it nearly is one: it grows a little
+after longer waits. With 64 clients, most of the *database time* is waiting: for a processor, or for a client that waits
+for one. Sessions wait less when their requests are under way for longer, and more when the path becomes shorter. pgnetlat
+knows the server's queue; it cannot know how long its clients wait for one another on their own machine.
 """
 
 

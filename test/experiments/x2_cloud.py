@@ -16,17 +16,17 @@ INTRODUCTION = """\
 **Published.** `pgbench -S`. The request takes leg a, its execution b, the result c. One client on a Unix-domain socket
 is compared with localhost (−44 %) and with another machine (−95 %), where the index scan takes 0.016 of 0.420 ms: so a
 and c take 97 %, and a faster processor improves the other 3 %. That was derived from the difference of three runs and
-from EXPLAIN. Four connections do more in all: concurrency hides latency, it does not remove it.
+from EXPLAIN. Four connections get more done together: concurrency hides latency, it does not remove it.
 
 **Here.** The other machine is {rtt:.2f} ms away. pgnetlat shows the legs in one run (`pgnetlat_clients`, per request):
-half of the round trip each for a and c, execution, and what the article has no leg for, the client. Times in ms.
+half of the round trip each for a and c, execution, and the client, for which the article has no leg. Times in ms.
 """
 
 LATER = """\
-Legs and client add up to what pgbench measures as the latency (*sum* beside *latency*). {share} A server alone cannot
-tell a from c; their sum it can.
+The legs and the client add up to the latency that pgbench measures (compare *sum* with *latency*). {share} A server
+alone cannot tell a from c, but it knows their sum.
 
-From the run on the Unix-domain socket, what another machine would do was asked for before it was tried:
+The effect of another machine was predicted from the run on the Unix-domain socket before it was tried:
 
 """
 
@@ -61,4 +61,4 @@ def run(lab, short):
                       + table(("", "predicted before (bounds)", "measured after", "off by"), predicted)))
     return Section(TITLE, text,
                    f"**Which leg takes the time** (Cybertec): {share(remote)} of a query from another machine is not the"
-                   " database (published: 97 %), read off one row instead of being derived from three runs.", predictions)
+                   " database (published: 97 %), read from one row instead of derived from three runs.", predictions)

@@ -1,4 +1,4 @@
-"""pg_gather: how the network shows in wait events, and what it takes for what."""
+"""pg_gather: how the network shows in wait events, and what they cannot tell apart."""
 
 import collections
 import contextlib
@@ -32,22 +32,22 @@ TEXT = """\
 slow network; between transactions a session is idle for a moment, which is estimated as Net/Delay* = expected looks −
 looks that saw it. "From the database's side it is hard to tell the network from the application."
 
-**Here.** One session does the four over the loopback device, and over a path of {rtt:g} ms and {rate:g} Mbit/s;
-pg_gather's own query looks at it every 10 ms meanwhile. A fifth one was added: no network at all, but an application
-that takes 25 ms between its transactions. pg_gather's figures are percent of its looks, the others percent of the wall
+**Here.** One session runs the four cases over the loopback device, and over a path of {rtt:g} ms and {rate:g} Mbit/s,
+while pg_gather's own query looks at it every 10 ms. A fifth case was added: no network at all, but an application
+that takes 25 ms between its transactions. pg_gather's figures are percentages of its looks, the others of the wall
 clock. The truth comes from packets at both ends of the path and from the kernel's trace of the backend's system calls;
-on one machine nothing is on a path, and all that is between exchanges is the client's. An exchange consists of
+on one machine there is no path, and all time between exchanges is the client's. An exchange consists of
 execution, sending, and receiving.
 
 """
 
 LATER = """\
-- *ClientRead* is the path and the application together, *Net/Delay\\** likewise and the pauses between looks with it.
-  The last two rows are alike for pg_gather; one needs another network, the other another application. pgnetlat tells
-  them apart, and is right.
-- *ClientWrite* says that the client does not take the data as fast as the server has it. pgnetlat says whether that is
-  the path's doing (sending) or the client's (a slow reader).
-- A session that was seen active only now and then is judged by few looks; pgnetlat counts each wait, and its length.
+- *ClientRead* is the path and the application together; so is *Net/Delay\\**, which also includes the pauses between looks.
+  The last two rows look alike to pg_gather, but one needs another network, and the other another application. pgnetlat
+  tells them apart correctly.
+- *ClientWrite* says that the client does not take the data as fast as the server has it. pgnetlat says whether the path
+  (sending) or the client (a slow reader) is the cause.
+- A session that is rarely seen active is judged by few looks; pgnetlat counts each wait, and its length.
 """
 
 # What has to be longer than kernels can buffer, on the slow network.
@@ -57,7 +57,7 @@ PARTS = ("exec_time", "send_time", "recv_time", "network_time", "client_time", "
 
 
 class Sampler(threading.Thread):
-    """Looks like pg_gather, for as long as it is not told to stop."""
+    """Samples as pg_gather does, until it is told to stop."""
 
     def __init__(self, lab, pid):
         super().__init__()
@@ -122,8 +122,8 @@ def run(lab, short):
     net_delay = [share(sampled.get(NET_DELAY, 0)) for title, sampled, _, _ in bars
                  if title in ("connection utilisation, slow network", "slow application, fast network")]
     return Section(TITLE, text,
-                   "**What wait events make of it** (pg_gather): of a slow network and of a slow application it says the"
-                   f" same, Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells which it is, within"
+                   "**What wait events make of it** (pg_gather): it says the same of a slow network and of a slow"
+                   f" application, Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells which it is, within"
                    f" {share(max(worst, 0.001), 1)} of the wall clock of the truth.", [],
                    pictures={"cases": charts.stacks(bars)})
 

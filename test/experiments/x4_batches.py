@@ -13,17 +13,17 @@ SHORT_ROWS = 25
 TEXT = """\
 **Published.** 500 INSERTs over a round trip of 320 ms: one by one 167.0 s, in libpq's pipeline mode 1.2 s.
 
-**Here.** psycopg inserts {rows} rows, each in a transaction of its own. Then, and before anything else is run,
-`pgnetlat_what_if(batch => {rows})` and `pgnetlat_diagnose()` are asked. The pipelines, psycopg's and libpq's own (in
+**Here.** psycopg inserts {rows} rows, each in a transaction of its own. Then, before anything else runs,
+`pgnetlat_what_if(batch => {rows})` and `pgnetlat_diagnose()` are called. The pipelines, psycopg's and libpq's own (in
 pgbench), and COPY come afterwards.
 
 """
 
 LATER = """\
 `pgnetlat_diagnose()` had called it *{verdict}*. `batch` counts one round trip for the whole pipeline. A new connection
-takes some more, for TCP begins with ten packets and doubles them with each round trip (slow start), and psycopg sends
-each statement in a packet of its own. libpq fills packets, and its connection is up to speed with the third pipeline.
-The model knows the statements, not how a client will pack them: it is right to {miss:.1f} of {took:.0f} s.
+takes some more, because TCP begins with ten packets and doubles their number with each round trip (slow start), and
+psycopg sends each statement in a packet of its own. libpq fills packets, and its connection is at full speed by the third
+pipeline. The model knows the statements, not how a client will pack them: it is off by {miss:.1f} of {took:.0f} s.
 """
 
 
@@ -57,7 +57,7 @@ def run(lab, short):
              verdict=finding["verdict"], took=took, miss=abs(pipeline - predicted))
     return Section(TITLE, text,
                    f"**{rows} INSERTs at 320 ms**: {took:.0f} s one by one, {pipeline:.1f} s in a pipeline (published: 167"
-                   f" and 1.2); what it saves was predicted before it was written, {share(abs(saving.error), 1)} off.",
+                   f" and 1.2); the saving was predicted beforehand, {share(abs(saving.error), 1)} off.",
                    [*pipelines, saving])
 
 

@@ -112,9 +112,10 @@ def predict(lab, load, short):
 
 
 TEXT = """\
-The model behind `pgnetlat_what_if()` was made over `pgbench -S` and batches of it ([accuracy.md](accuracy.md), 12).
-These loads were not looked at then; later they led to one rule (turns wait for processors too), but to no constant. Each
-runs over one path, is predicted for a shorter and a longer one, and runs there afterwards. Throughput in transactions per second; a truth in **bold** is out of bounds.
+The model behind `pgnetlat_what_if()` was developed with `pgbench -S` and batches of it ([accuracy.md](accuracy.md), 12),
+and without these loads; later, they led to one rule (turns wait for processors, too), but to no constant. Each runs over one
+path, is predicted for a shorter and a longer one, and runs there afterwards. Throughput is in transactions per second; a
+truth in **bold** is out of bounds.
 
 """
 
@@ -123,9 +124,8 @@ Of {quality.count} predictions, half are within {quality.median} of the truth, n
 {quality.within} of the truths lie within the bounds. For a longer path: {longer.median}, {longer.ninth},
 {longer.within}; for a shorter one: {shorter.median}, {shorter.ninth}, {shorter.within}.
 
-A path that becomes longer is the easy direction, since what is added is known. One that becomes shorter leaves what
-server and client take, on processors that then have less time to wait for: how long their turns become, and their
-queues, is only partly in the account.
+A longer path is the easy direction, since what is added is known. With a shorter path, server and client take up more of
+the time, on processors that are then busier: how long their turns and queues become is only partly in the account.
 """
 
 

@@ -9,29 +9,29 @@ from harness.tally import FAIL, OK
 
 # Why a figure can miss its goal although the account is right; scenarios add reasons of their own.
 REASONS = {
-    "exchange, packets": "The packets' exchange contains the time in which the kernel wakes the backend up, which the"
-    " server cannot see, and lacks the end of the system call that sends the response. Both are in the figures by"
-    " system calls.",
+    "exchange, packets": "An exchange by packets includes the time that the kernel takes to wake the backend, which the"
+    " server cannot see, and lacks the end of the system call that sends the response. The figures by system calls"
+    " allow for both.",
     "wait, packets": "The counterpart of the exchange: the wait ends when the backend has read the request, not when"
     " the packet arrives.",
-    "network": "`network_time` is round trips times the smallest recent round trip. The path here is a process and"
+    "network": "`network_time` is the number of round trips times the smallest recent one. The path here is a process and"
     " never quite constant, so its mean, which is the truth, lies above its minimum. The difference is in"
     " `client_time`.",
     "exchange, calls": "The server notes a request some microseconds after `recvfrom()` has returned, and later after"
     " a long wait, when caches are cold, or when a TLS record is decrypted first. A backend that loses its processor at"
     " the end of a system call learns late that the call has ended.",
     "wait, calls": "The counterpart of the exchange.",
-    "client": "`client_time` is what remains of the wait: waking the backend up is in it, and so is what the path took"
+    "client": "`client_time` is what remains of the wait: it includes the time to wake the backend, and what the path took"
     " beyond its smallest round trip.",
     "client, calls": "What remains of the wait after the smallest round trip contains the unevenness of the path and"
     " late acknowledgements.",
-    "sum of parts": "Another session reads the wall clock beside the view. If it is displaced in between, the"
-    " difference is here.",
-    "requests": "Exchanges in progress when the view was read count on one side only.",
-    "recv_time": "It is sampled: what falls between two ticks is not seen.",
+    "sum of parts": "Another session reads the wall clock beside the view. If it loses its processor in between, the"
+    " difference shows here.",
+    "requests": "Exchanges in progress when the view was read are counted on one side only.",
+    "recv_time": "`recv_time` is sampled: what falls between two ticks is not seen.",
 }
 
-# The rows of the table: title, bound, the figures that belong to it, and how their errors are told: "each" in
+# The rows of the table: title, bound, the figures that belong to it, and how their errors are given: "each" in
 # microseconds for each exchange or wait, "share" of the truth.
 Goal = collections.namedtuple("Goal", "title bound figures told")
 EACH, SHARE = "each", "share"
@@ -58,24 +58,25 @@ GOALS = [
 COUNTS = Goal("Counts and states", "exact", None, None)
 BOUNDS = Goal("Lower bounds", "at least what the packets show", None, None)
 OTHERS = Goal("Other figures", "as in the table of all figures", ".*", SHARE)
-CLIPPED = "Dots beyond 200 % stand at the edge."
+CLIPPED = "Dots beyond 200 % are drawn at the edge."
 
 PARTS = (0.5, 0.95)
 
 HEAD = """\
 # Accuracy
 
-{note}How far the figures of pgnetlat are from the truth. `test/netlab/accuracy` wrote this page on {date}; do not edit it.
+{note}This page shows how far pgnetlat's figures are from the truth. `test/netlab/accuracy` wrote it on {date}; do not
+edit it.
 
 {answer}
 ![Errors of all figures as a share of their bounds]({name}.svg)
 
 Each dot is one figure, placed by its error as a share of what its goal allows. {clipped}
-All {count} figures, with the truth, what pgnetlat showed, and the goal of each: [{name}.tsv]({name}.tsv).
+[{name}.tsv]({name}.tsv) has all {count} figures, with the truth, what pgnetlat showed, and the goal of each.
 
 ## Goals
 
-Errors are absolute ones, and in parentheses a share of the truth.
+Errors are absolute; those in parentheses are a share of the truth.
 
 | goal | bound | median error | 95 % within | met |
 |---|---|---:|---:|---:|
@@ -86,15 +87,15 @@ METHOD = """\
 
 A path of {line} between network namespaces gives the kernel a known round trip. The truth never comes from pgnetlat:
 
-- **By packets**: they are captured on both sides of the path with the kernel's timestamps, all of one clock. Round
+- **By packets**: packets are captured on both sides of the path with the kernel's timestamps, all from one clock. Round
   trips and the client's part of each wait are known to the microsecond.
-- **By system calls**: the kernel traces those of the backend. A wait ends when `recvfrom()` has returned, which no packet
-  shows. In between, the kernel wakes the backend up; here that took {waking}.
+- **By system calls**: the kernel traces the backend's system calls. A wait ends when `recvfrom()` has returned, which no
+  packet shows. Before it returns, the kernel wakes the backend, which took {waking} here.
 
 Two readings of `pgnetlat_sessions` delimit each measurement, and the truth is cut at the same moments. "1 % or 5 us
-each" means the larger of 1 % of the truth and 5 us for each exchange or wait. What a busy machine does to a measurement is
-measured as well, and a bound is widened by that much before a check fails. [test/netlab](../test/netlab/README.md)
-has the details.
+each" means the larger of 1 % of the truth and 5 us for each exchange or wait. The effect of a busy machine is measured
+as well, and a check fails only beyond its bound plus that effect. [test/netlab](../test/netlab/README.md) has the
+details.
 
 | machine | |
 |---|---|
@@ -113,13 +114,13 @@ NOT_COVERED = """\
   client. Loss, jitter, and a round trip that changes are covered (scenario 8).
 - IPv6, and encryption by GSSAPI.
 - Sessions that last for hours. The longest measurement takes about half a minute.
-- Other versions of PostgreSQL than the one above, and other architectures. The regression tests run there.
-- What is sampled (parts of `exec_time`, waits, blame, `recv_time`) is right to a tick of `pgnetlat.sample_interval`,
+- Versions of PostgreSQL other than the one above, and other architectures. The regression tests run there.
+- Sampled figures (parts of `exec_time`, waits, blame, `recv_time`) are accurate to a tick of `pgnetlat.sample_interval`,
   and events between two ticks are not seen. [limits.md](limits.md) says what else pgnetlat cannot see.
 """
 
 SHORT = """\
-> From a short run (`--short`): some cases of each kind only.
+> From a short run (`--short`): only some cases of each kind.
 
 """
 
@@ -210,15 +211,15 @@ def answer(groups, rows):
     calls = by_title.get("Exchanges, by system calls", []) + by_title.get("Waits, by system calls", [])
     if calls:
         times = [each(row) for row in calls]
-        lines.append(f"**Exchanges and waits** are right to {quantile(times, 0.5)} us each in the median, and to"
+        lines.append(f"**Exchanges and waits** are accurate to {quantile(times, 0.5)} us each in the median, and to"
                      f" {quantile(times, 0.95)} us in 95 % of {len(calls)} measurements, by the backend's system calls.")
     far = [row for row in by_title.get("`network_time`", []) if row.truth * 1000 / row.each >= 5000]
     if far:
-        lines.append(f"**`network_time`** is right to {quantile(map(share, far), 0.5)} % in the median, and to"
+        lines.append(f"**`network_time`** is accurate to {quantile(map(share, far), 0.5)} % in the median, and to"
                      f" {quantile(map(share, far), 0.95)} % in 95 % of measurements, from round trips of 5 ms up.")
     client = by_title.get("`client_time`, by system calls", [])
     if client:
-        lines.append(f"**`client_time`** is right to {quantile(map(each, client), 0.5)} us for each wait in the median,"
+        lines.append(f"**`client_time`** is accurate to {quantile(map(each, client), 0.5)} us for each wait in the median,"
                      f" and to {quantile(map(each, client), 0.95)} us in 95 % of measurements.")
     sums = by_title.get("Sum of all parts", [])
     if sums:
@@ -228,13 +229,13 @@ def answer(groups, rows):
     failed = sum(row.result == FAIL for row in goals)
     lines.append(f"**{sum(row.result == OK for row in goals)} of {len(goals)} figures meet their goals**"
                  + (f"; {failed} are wrong beyond what the machine explains." if failed else
-                    "; [below](#missed-goals) is why the others do not. None is further off than the machine explains."
+                    "; [Missed goals](#missed-goals) explains the others, none further off than the machine explains."
                     if any(not row.met for row in goals) else "."))
     return "".join(f"- {line}\n" for line in lines)
 
 
 def missed(rows, scenarios):
-    """Why figures miss their goals."""
+    """The reasons why figures miss their goals."""
     kinds, reasons = collections.defaultdict(list), collections.defaultdict(list)
     for row in rows:
         kinds[row.figure].append(row)
