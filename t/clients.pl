@@ -341,7 +341,7 @@ foreach ([ 'old name', 3 ], [ 'new name', 4 ])
 	  $group->{exec_time} + $group->{send_time} + $group->{recv_time};
 
 	is($group->{requests}, $expected, "$name: every request is counted");
-	is($count, $expected, "$name: the histogram has as many requests");
+	is($count, $expected, "$name: the histogram has all of them");
 	cmp_ok(abs($time - $busy), '<', 5,
 		"$name: the histogram has the time of its requests");
 }

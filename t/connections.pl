@@ -123,22 +123,25 @@ sub refused_encryption
 # ---------------------------------------------------------------------------
 
 my $cost = connected('unix');
-is($cost->{connect_round_trips}, 1, 'a Unix-domain socket: one round trip');
-is($cost->{connect_tls_time}, 0, 'a Unix-domain socket: no connect_tls_time');
+is($cost->{connect_round_trips}, 1,
+	'a Unix-domain socket: one round trip is counted');
+is($cost->{connect_tls_time}, 0,
+	'a Unix-domain socket: connect_tls_time is 0');
 
 $cost = connected('tcp', tcp => 1, user => 'trusted');
-is($cost->{connect_round_trips}, 2, 'trust: two round trips');
+is($cost->{connect_round_trips}, 2, 'trust: two round trips are counted');
 
 $cost =
   connected('scram', tcp => 1, user => 'scrammed', authenticate => scram(0));
-is($cost->{connect_round_trips}, 4, 'SCRAM: four round trips');
+is($cost->{connect_round_trips}, 4, 'SCRAM: four round trips are counted');
 
 $cost = connected(
 	'password',
 	tcp => 1,
 	user => 'spoken',
 	authenticate => sub { message('p', "$PASSWORD\0") });
-is($cost->{connect_round_trips}, 3, 'a password: three round trips');
+is($cost->{connect_round_trips}, 3,
+	'a password: three round trips are counted');
 
 $cost = connected(
 	'refused',
@@ -146,7 +149,7 @@ $cost = connected(
 	user => 'trusted',
 	before_startup => sub { refused_encryption($_[0]) });
 is($cost->{connect_round_trips},
-	3, 'refused encryption: three round trips');
+	3, 'refused encryption: three round trips are counted');
 
 # ---------------------------------------------------------------------------
 # How long it takes
@@ -158,7 +161,7 @@ at_least($cost->{connect_auth_time},
 	500,
 	'a client slow to authenticate: connect_auth_time has the pauses');
 is($cost->{connect_round_trips},
-	4, 'a client slow to authenticate: four round trips');
+	4, 'a client slow to authenticate: four round trips are counted');
 
 $cost = connected(
 	'late',
@@ -202,7 +205,7 @@ cmp_ok($cost->{connect_auth_time},
 		'a catalog locked after authentication: connect_time has the wait');
 	cmp_ok($cost->{connect_auth_time},
 		'<', $paused,
-		'a catalog locked after authentication: not in connect_auth_time');
+		'a catalog locked after authentication: no wait in connect_auth_time');
 	$_->finish foreach $locker, $waiting;
 }
 
@@ -224,7 +227,7 @@ is($own->{$_}, $cost->{$_}, "a session has its connection's $_")
   qw(connect_time connect_round_trips connect_tls_time connect_auth_time);
 at_least($own->{connect_auth_time}, 500,
 	"a session's connect_auth_time has the client's pauses");
-cmp_ok($own->{total_time}, '>', 0, 'a session has an account');
+cmp_ok($own->{total_time}, '>', 0, "a session's account has time");
 $session->finish;
 
 my ($histogram) = $observer->rows(
@@ -282,7 +285,7 @@ sub refused
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	eval { PgNetlat::Client->connect($node, tcp => 1, %options); };
-	return like($@, $reason, "refused with $reason");
+	return like($@, $reason, "a connection is refused with $reason");
 }
 
 # The number of failed connections, by requested names and by address.

@@ -148,7 +148,7 @@ SKIP:
 	};
 
 	$cost = $connected->('plain', 'user=trusted sslmode=disable', 2);
-	is($cost->{connect_tls_time}, 0, 'plain: no connect_tls_time');
+	is($cost->{connect_tls_time}, 0, 'plain: connect_tls_time is 0');
 
 	# The curves of the client's keys; it offers a key for the first one.  The
 	# server's default is P-256 in all versions, and P-384 in none.

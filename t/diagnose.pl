@@ -70,7 +70,7 @@ is( scalar(
 	'without figures there is no finding');
 my $holder = client('forgets', tcp => 1);
 $holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
-my $row = expect_first('idle in transaction', 'a transaction is forgotten');
+my $row = expect_first('idle in transaction', 'a forgotten transaction');
 is($row->{subject_kind}, 'session',
 	'a forgotten transaction: the finding is about a session');
 is($row->{pid}, $holder->pid,
@@ -85,7 +85,8 @@ is($row->{application_name},
 	'forgets', 'a forgotten transaction: the finding has the application');
 is($row->{client_addr}, '127.0.0.1',
 	'a forgotten transaction: the finding has the address');
-is($row->{queryid}, undef, 'a forgotten transaction: no query identifier');
+is($row->{queryid}, undef,
+	'a forgotten transaction: the finding has no query identifier');
 is($row->{saving_sessions},
 	$row->{lost_sessions},
 	'a forgotten transaction: all of it could be saved');
@@ -107,7 +108,7 @@ my @victim = map { client('waits') } 1 .. 2;
 $_->put(query('UPDATE t SET v = 2 WHERE i = 1')) foreach @victim;
 $row = expect_first(
 	'holds up others',
-	'others wait for its locks: the finding',
+	'others wait for its locks',
 	sub {
 		$_->{evidence} =~
 		  /its client was thinking; 2 sessions wait now: waits;/
@@ -121,7 +122,7 @@ cmp_ok(
 	$row->{lost_sessions} * 0.99,
 	'others wait for its locks: all of that could be saved');
 is($row->{saving_share}, undef,
-	'others wait for its locks: no share of its own time');
+	'others wait for its locks: saving_share is NULL');
 like($row->{advice}, qr/commit before/,
 	'others wait for its locks: the advice is to commit before');
 like(

@@ -151,9 +151,9 @@ sub expect
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my @found = found();
 
-	is($found[0]{verdict}, $verdict, "$name: $verdict")
+	is($found[0]{verdict}, $verdict, "$name: the first finding is $verdict")
 	  or diag(explain(\@found));
-	like($found[0]{evidence}, $evidence, "$name: the evidence")
+	like($found[0]{evidence}, $evidence, "$name: the evidence is right")
 	  if defined $evidence;
 	return @found;
 }
@@ -245,7 +245,7 @@ near(
 	1.8 * 100 / 108,
 	"a holder that thinks: saving_sessions is its client's part");
 is($found[0]{saving_share},
-	undef, 'a holder that thinks: no share of its own time');
+	undef, 'a holder that thinks: saving_share is NULL');
 
 incident();
 $observer->run(
@@ -280,7 +280,7 @@ add('b',
 	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,
 	'a holder that has ended');
 unlike($found[0]{advice}, qr/pg_terminate_backend/,
-	'a holder that has ended: no command to end it');
+	'a holder that has ended: the advice has no command to end it');
 is(scalar(@found), 1, 'a holder that has ended: the only finding')
   or diag(explain(\@found));
 
@@ -369,7 +369,8 @@ session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 	'idle in transaction',
 	qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/,
 	'a client that thinks');
-is($found[0]{pid}, 7, 'a client that thinks: about one session');
+is($found[0]{pid}, 7,
+	'a client that thinks: the finding is about one session');
 like($found[0]{advice}, qr/^Move application work outside the transaction/,
 	'a client that thinks: the advice is to move work out');
 
@@ -730,7 +731,8 @@ group(%starved);
 	'starved',
 	qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few processors');
-is($found[0]{subject_kind}, 'server', 'too few processors: about the server');
+is($found[0]{subject_kind}, 'server',
+	'too few processors: the finding is about the server');
 group(%starved);
 group(
 	application_name => 'waits',

@@ -186,7 +186,7 @@ my @counts = pgbench(
 	},
 	'-T',
 	4);
-cmp_ok($terminated, '>=', 1, 'the worker was terminated');
+cmp_ok($terminated, '>=', 1, 'the sampler was terminated');
 check('without worker', 0, @counts);
 
 no_violations($observer);

@@ -48,7 +48,8 @@ sub is_most
 		$account = $gained->();
 		last if $account->{$part} >= 0.9 * $milliseconds;
 	}
-	cmp_ok($account->{$part}, '>=', 0.9 * $milliseconds, "$name: $part")
+	cmp_ok($account->{$part}, '>=', 0.9 * $milliseconds,
+		"$name: nearly all of it is $part")
 	  or diag(
 		join(', ',
 			map { "$_=$account->{$_}" } 'exec_time',
@@ -148,7 +149,7 @@ is( $gain->{exec_other_time} +
 	  $gain->{exec_remote_time} +
 	  $gain->{exec_replication_time},
 	0,
-	'a lock wait: no other part');
+	'a lock wait: no other part has time');
 
 # ---------------------------------------------------------------------------
 # A standby that does not answer

@@ -56,7 +56,8 @@ is($whole->{incomplete}, 0, 'the last bucket has all observations');
 is($whole->{$_}, $whole->{rows},
 	"the $_ of all rows are known")
   foreach qw(datnames usenames);
-cmp_ok($whole->{requests}, '>=', $groups, 'with observations');
+cmp_ok($whole->{requests}, '>=', $groups,
+	'the request histograms have observations');
 
 # the same as in 1.0, but for one name, and one that is new
 my $rows =

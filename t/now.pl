@@ -123,7 +123,7 @@ ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{doing} =~ /^holds up 2; after UPDATE t SE/;
 		}),
-	'a holder: how many sessions it holds up, and its last query');
+	'a holder: it shows how many it holds up, and its last query');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{bar} eq '........';
@@ -134,7 +134,7 @@ $row = row_of($victim->pid);
 is($row->{client}, 'postgres',
 	'a waiting session: without application name, the client is its role');
 is($row->{rtt}, undef,
-	'a waiting session: no round trip on a Unix-domain socket');
+	'a waiting session: rtt is NULL on a Unix-domain socket');
 like($row->{state}, qr/^executing \d/,
 	'a waiting session: the state is executing');
 ok( $observer->poll(
@@ -142,7 +142,7 @@ ok( $observer->poll(
 			row_of($victim->pid)->{doing} =~
 			  /^blocked by @{[ $holder->pid ]}: in xact( (\d+|\d\.\d) (s|min))?; /;
 		}),
-	'a waiting session: what blocks it, and what its holder is doing');
+	'a waiting session: it shows what blocks it, and what that does');
 ($row) = grep { $_->{pid} == $victim->pid }
   $observer->rows('SELECT * FROM pgnetlat_now(200)');
 like(
@@ -164,7 +164,7 @@ $row = row_of($sleeper->pid);
 like(
 	$row->{doing},
 	qr/^PgSleep; SELECT pg_sleep/,
-	'a sleeping session: its wait event and query');
+	'a sleeping session: it shows its wait event and query');
 ok( $observer->poll(
 		sub {
 			row_of($sleeper->pid)->{bar} eq '########';

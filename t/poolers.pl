@@ -63,11 +63,13 @@ foreach my $port (1001 .. 1040)
 }
 $observer->ended('many', 40);
 my $row = group('many');
-is($row->{client_addr}, '10.0.0.7', 'the group has the client\'s address');
-is($row->{pooler_addr}, undef, 'no pooler_addr on a Unix-domain socket');
-is($row->{ended_sessions}, 40, 'the group has all connections');
+is($row->{client_addr}, '10.0.0.7',
+	"many connections: the group has the client's address");
+is($row->{pooler_addr}, undef,
+	'many connections: pooler_addr is NULL on a Unix-domain socket');
+is($row->{ended_sessions}, 40, 'many connections: the group has all of them');
 is($observer->value('SELECT clients_evicted FROM pgnetlat_info'),
-	0, 'many connections of a pooler evict no group');
+	0, 'many connections: no group is evicted');
 
 my $pooled = PgNetlat::Client->connect(
 	$node,
@@ -82,7 +84,8 @@ my $account = $observer->settled($pooled);
 $row = group('web');
 is($row->{client_addr}, '2001:db8::7',
 	"IPv6: the group has the client's address");
-is($row->{pooler_addr}, '127.0.0.1', 'IPv6: the pooler\'s address');
+is($row->{pooler_addr}, '127.0.0.1',
+	"IPv6: the group has the pooler's address");
 is($row->{requests}, 60, 'IPv6: the group has all requests');
 is($row->{sessions}, 1, 'IPv6: the group has the session');
 is($account->{application_name},

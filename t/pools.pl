@@ -126,7 +126,8 @@ is($all->{sessions}, 26,
 	'steady: the row of all sessions has the observer, too');
 cmp_ok($all->{busy_p50}, '>=', 5,
 	'steady: at least five of all sessions are busy');
-cmp_ok($all->{busy_p50}, '<=', 6, 'steady: at most one more, the observer');
+cmp_ok($all->{busy_p50}, '<=', 6,
+	'steady: at most six of all sessions are busy');
 
 # while nobody is active, the sampler sleeps
 $_->cancel foreach @executing;
@@ -160,7 +161,8 @@ $row = await('steady', sub { $_->{busy} == 1 });
 is($row->{busy}, 1, 'a session with counting off is not busy');
 $in_xact[1]->run('SET pgnetlat.enabled = on', 'COMMIT');
 $in_xact[0]->run('COMMIT');
-is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0, 'no session is busy');
+is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0,
+	'steady: no session is busy any more');
 
 # a COPY whose client sends nothing, and a response that nobody reads
 $observer->run('CREATE TABLE lines (line text)');
@@ -210,10 +212,10 @@ sub step_round
 }
 
 $row = step_round();
-is($row->{busy_p95}, 4, 'steps: at the upper level for more than 5 %');
+is($row->{busy_p95}, 4, 'steps: busy_p95 is the upper level');
 is($row->{busy_p50}, 0,
-	'steps: at the upper level for less than half of the time');
-is($row->{busy_max}, 4, 'steps: never above the upper level');
+	'steps: busy_p50 is the lower level');
+is($row->{busy_max}, 4, 'steps: busy_max is the upper level');
 cmp_ok(
 	$row->{busy_avg}, '>=',
 	$row->{least} - 0.2,
@@ -239,11 +241,12 @@ while (now() < $until)
 }
 $row = pool('short');
 cmp_ok($row->{busy_avg}, '>', 0.1,
-	'short exchanges: busy for a part of the time');
-cmp_ok($row->{busy_avg}, '<', 0.8, 'short exchanges: not busy all the time');
+	'short exchanges: busy_avg is not too low');
+cmp_ok($row->{busy_avg}, '<', 0.8,
+	'short exchanges: busy_avg is not too high');
 is( "$row->{busy_p50} $row->{busy_p999}",
 	'0 1',
-	'short exchanges: mostly not busy');
+	'short exchanges: busy_p50 is 0, and busy_p999 is 1');
 
 # ---------------------------------------------------------------------------
 # Windows

@@ -157,8 +157,10 @@ cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3,
 $client->run('SELECT generate_series(1, ' . $_ . ')') foreach 1 .. 100;
 $client->run('SELECT 0');
 @records = recent($client, 20);
-cmp_ok(scalar @records, '<=', 32, 'no more records than the recorder holds');
-cmp_ok(scalar @records, '>=', 28, 'about as many records as it holds');
+cmp_ok(scalar @records, '<=', 32,
+	'there are no more records than the recorder holds');
+cmp_ok(scalar @records, '>=', 28,
+	'there are about as many records as the recorder holds');
 is( join(' ', map { $_->{rows} } @records),
 	join(' ', 100 - @records + 1 .. 100),
 	'the records are the latest ones');

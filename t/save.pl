@@ -97,26 +97,28 @@ my $reset = $observer->value('SELECT stats_reset FROM pgnetlat_info');
 restart('fast');
 
 my $after = $observer->client('keeper');
-ok($after, 'client group is there after a clean restart');
+ok($after, 'the client group is there after a clean restart');
 is($after->{$_} // 'NULL', $sum->{$_}, "$_ of a client group is kept")
   foreach qw(requests statements transactions pipelined round_trips bytes_sent
   ended_sessions sessions);
 cmp_ok(abs($after->{total_time} - $sum->{total_time}),
 	'<', 1e-3, 'total_time of a client group is kept');
-is(saved_statement(), '10 calls, 70 rows', 'statements are kept');
+is(saved_statement(), '10 calls, 70 rows',
+	'statements are kept by a clean restart');
 my ($histogram_after) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
 	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
-is($histogram_after->{count}, $histogram->{count}, 'histograms are kept');
+is($histogram_after->{count}, $histogram->{count},
+	'histograms are kept by a clean restart');
 my ($blocker_after) = $observer->blockers(q{application_name = 'holder'});
-is($blocker_after->{$_}, $blocker->{$_}, "blockers are kept: $_")
+is($blocker_after->{$_}, $blocker->{$_}, "$_ of a blocker is kept")
   foreach grep { $_ ne 'blocked_sessions' } sort keys %$blocker;
 is($blocker_after->{blocked_sessions}, 0, 'no session waits after a restart');
 is( $observer->value(
 		q{SELECT count(*) > 0 FROM pgnetlat_history WHERE bucket_start <
 		  pg_postmaster_start_time()}),
 	't',
-	'history is kept');
+	'history is kept by a clean restart');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'the moment of the latest reset is kept');
 ok($observer->poll(sub { !-e $file }),
@@ -145,7 +147,7 @@ is($observer->client('keeper'),
 	undef, 'nothing is loaded after an immediate shutdown');
 is( saved_statement(),
 	'0 calls, 0 rows',
-	'no statements after an immediate shutdown');
+	'no statement is loaded after an immediate shutdown');
 
 # a file from before, put back as a base backup might
 run_statements('keeper');
@@ -290,7 +292,7 @@ foreach my $name (sort keys %damage)
 	write_file($damage{$name}->($good));
 	$offset = log_size($node);
 
-	ok($node->start(fail_ok => 1), "file $name: server starts");
+	ok($node->start(fail_ok => 1), "file $name: the server starts");
 	$observer = PgNetlat::Observer->connect($node);
 	is($observer->client('keeper'), undef, "file $name: it is not loaded");
 	is($observer->value('SELECT count(*) FROM pgnetlat_sessions'),
@@ -410,7 +412,7 @@ foreach my $what (
 	substr($content, $byte, 4) =
 	  pack('L', unpack('L', substr($content, $byte, 4)) + 1_000_000);
 	like(complaint_about(with_checksum($content)),
-		qr/^$complaint/, "not loaded: $name");
+		qr/^$complaint/, "a file with $name is not loaded");
 }
 
 # Rows of more databases than there are places for: the row of all others stays

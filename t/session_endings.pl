@@ -110,7 +110,7 @@ $sum = end_of(
 	'never speaks',
 	sub { pause(300); return $observer->account($_[0]->pid) },
 	sub { $_[0]->finish });
-is($sum->{requests}, 0, 'never speaks: no request');
+is($sum->{requests}, 0, 'never speaks: no request is counted');
 at_least($sum->{client_time}, 300, 'never speaks: its wait is kept');
 
 $sum = end_of(

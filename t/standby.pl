@@ -30,24 +30,27 @@ foreach (
 	pgnetlat_histogram pgnetlat_history pgnetlat_top_statements pgnetlat_info)
   )
 {
-	is($observer->error_of("SELECT * FROM $_"), '', "$_ can be read");
+	is($observer->error_of("SELECT * FROM $_"), '',
+		"$_ can be read on the standby");
 }
 ok( $observer->poll(
 		sub { $observer->value('SELECT sampler_pid FROM pgnetlat_info') }),
-	'the worker runs');
+	'the sampler runs on the standby');
 
 my $client =
   PgNetlat::Client->connect($standby, application_name => 'reader');
 $client->run(('SELECT count(*) FROM t') x 10);
 my $account = $observer->settled($client);
-is($account->{requests}, $client->responded, 'requests are counted');
-is($account->{transactions}, $client->responded, 'transactions are counted');
+is($account->{requests}, $client->responded,
+	'requests are counted on the standby');
+is($account->{transactions}, $client->responded,
+	'transactions are counted on the standby');
 is($observer->error_of('SELECT pgnetlat_reset()'), '',
 	'pgnetlat_reset() works on the standby');
 $client->begin_anew;
 $client->run('SELECT count(*) FROM t');
 is($observer->settled($client)->{requests}, 1,
-	'the standby starts from zero');
+	'requests are counted from zero after the reset');
 
 # walsenders are no client sessions
 is( $on_primary->value(

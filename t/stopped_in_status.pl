@@ -101,7 +101,7 @@ foreach my $sql (
 {
 	is_deeply([ comes_back($sql, $sql) ], [], "$sql: it returns no error");
 }
-ok($observer->poll(sub { ticks() > $before + 20 }), 'the worker ticks on');
+ok($observer->poll(sub { ticks() > $before + 20 }), 'the sampler ticks on');
 
 # it does not spin: a stopped session costs it no more than others do
 my $cpu = sub {
@@ -113,7 +113,7 @@ my $used = $cpu->();
 my $since = now();
 pause(2000);
 cmp_ok($cpu->() - $used, '<', 0.5 * (now() - $since),
-	'the worker does not spin');
+	'the sampler does not spin');
 
 # a reader obeys its timeout
 my @codes = comes_back('statement_timeout',

@@ -38,12 +38,12 @@ $gain = delta($before, $account);
 
 if ($gain->{idle_time} == 0)
 {
-	at_least($gain->{client_time}, 200, 'a short wait is the client');
+	at_least($gain->{client_time}, 200, 'a short wait is client time');
 }
 else
 {
 	# the machine made it a long one
-	at_least($gain->{idle_time}, 400, 'a long wait is idle');
+	at_least($gain->{idle_time}, 400, 'a long wait is idle time');
 }
 
 $before = $observer->await(
@@ -60,10 +60,10 @@ my $idle =
 ok($idle, 'a wait becomes idle');
 is($idle->{pending_time}, 0, 'an idle session has nothing pending');
 cmp_ok($idle->{idle_time} - $account->{idle_time},
-	'>', 400, 'all of the wait is idle');
+	'>', 400, 'all of an idle wait is idle time');
 is( $idle->{client_time},
 	$account->{client_time},
-	'none of the idle wait is the client');
+	'none of an idle wait is client time');
 at_least(
 	$observer->await($client->pid, sub { $_->{idle_time} > 700 })
 	  ->{idle_time},
@@ -137,7 +137,7 @@ $client->run('UNLISTEN here');
 $gain = delta($before, $observer->settled($client));
 at_least($gain->{idle_time}, $paused,
 	'the wait for notifications is idle from end to end');
-is($gain->{requests}, 1, 'one request after the notifications');
+is($gain->{requests}, 1, 'one request is counted after the notifications');
 
 # after a notification, only the client's own pause counts
 $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
@@ -153,7 +153,8 @@ at_least($gain->{idle_time}, $listened,
 	'a short wait for a notification is idle');
 at_least($gain->{client_time}, $paused,
 	'the pause after a notification is client time');
-is($gain->{requests}, 1, 'one request after a short wait for a notification');
+is($gain->{requests}, 1,
+	'one request is counted after a short wait for a notification');
 my ($recent) = $observer->rows(
 	'SELECT * FROM pgnetlat_recent(' . $client->pid . ')
 	  ORDER BY start DESC LIMIT 1');
@@ -330,11 +331,11 @@ my ($both) = $observer->rows(
 cmp_ok(
 	$both->{sampled}, '<=',
 	$both->{total_time} + 500,
-	'samples are not more than the time there was');
+	'samples stand for no more than total_time');
 cmp_ok(
 	$both->{sampled}, '>=',
 	$both->{total_time} * 0.9 - 500,
-	'samples are about the time there was');
+	'samples stand for nearly all of total_time');
 
 is( $observer->value(
 		'SELECT count(*) FROM pgnetlat_waits WHERE samples <= 0 OR time < 0'),

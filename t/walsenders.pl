@@ -184,7 +184,7 @@ SKIP:
 	my $sum = $observer->value($acked);
 	($row) = $observer->rows(
 		q{SELECT * FROM pgnetlat_replication WHERE application_name = 'wal'});
-	is($row->{walsenders}, 2, 'by receiver: the number of walsenders');
+	is($row->{walsenders}, 2, 'by receiver: two walsenders are counted');
 	cmp_ok($row->{bytes_acked}, '>=', $sum,
 		'by receiver: the sum of bytes_acked is not too low');
 	cmp_ok($row->{bytes_acked}, '<=', $observer->value($acked),
@@ -271,7 +271,7 @@ foreach my $role (qw(plain reader))
 
 	is( $caller->value('SELECT count(*) FROM pgnetlat_walsenders'),
 		$caller->value('SELECT count(*) FROM pg_stat_replication'),
-		"$role: as many rows as core has");
+		"$role: there are as many rows as in pg_stat_replication");
 	if ($role eq 'plain')
 	{
 		is( $seen,

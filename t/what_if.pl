@@ -480,9 +480,9 @@ is($same->{$_}, $row->{$_}, "one session: $_ is that of its group")
 cmp_ok($same->{predicted_transaction_time},
 	'>=', 10, 'one session: a path of 10 ms is predicted');
 is(scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
-	0, 'one session: no row if it has ended');
+	0, 'one session: there is no row if it has ended');
 is(scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
-	0, 'one session: no row without a process ID');
+	0, 'one session: there is no row without a process ID');
 
 # who may look: others see sums by client, without address, but no session
 sub seen_by

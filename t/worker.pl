@@ -123,7 +123,7 @@ $observer->expect_clock(0);
 $client = PgNetlat::Client->connect($node);
 $client->run('SELECT 1', 'SET pgnetlat.enabled = off');
 my $off = $observer->await($client->pid, sub { $_->{state} eq 'disabled' });
-ok($off, 'a session that is switched off says so');
+ok($off, 'a session that is switched off has the state disabled');
 $client->run(('SELECT 1') x 10);
 pause(100);
 my $account = $observer->account($client->pid);
@@ -132,7 +132,7 @@ is_deeply(
 	delta($off, $off),
 	'nothing is counted while it is off');
 is($observer->account($observer->pid)->{state},
-	'executing', 'other sessions stay on');
+	'executing', 'another session stays switched on');
 $client->run('SET pgnetlat.enabled = on');
 my $on = $observer->await($client->pid, sub { $_->{state} eq 'waiting' });
 ok($on, 'a session can be switched on again');
@@ -168,7 +168,7 @@ for (1 .. 10)
 is( $observer->value(
 		'SELECT concat(sampler_errors, sampler_start) FROM pgnetlat_info'),
 	"0$worker_start",
-	'the worker goes on when its interval changes');
+	'the sampler keeps running when its interval changes');
 $client->cancel;
 $client->until('Z');
 $client->finish;
@@ -192,7 +192,7 @@ foreach (@sessions)
 				$session->run('SELECT 1');
 				$observer->account($session->pid)->{state} eq 'disabled';
 			}),
-		'session is switched off by the configuration');
+		'a session is switched off by the configuration');
 }
 my $new = PgNetlat::Client->connect($node);
 $new->run('SELECT 1');
@@ -211,7 +211,7 @@ foreach (@sessions, $new)
 				my $seen = $observer->account($session->pid);
 				$seen && $seen->{state} eq 'waiting';
 			}),
-		'session is switched on by the configuration');
+		'a session is switched on by the configuration');
 }
 $_->finish foreach @sessions, $new;
 $observer->expect_clock(1);
@@ -235,7 +235,7 @@ sub sampler_pid
 
 $observer = PgNetlat::Observer->connect($node);
 my $sampler = sampler_pid();
-ok($sampler, 'the worker runs');
+ok($sampler, 'the sampler runs');
 is( $observer->value(
 		"SELECT backend_type FROM pg_stat_activity WHERE pid = $sampler"),
 	'pgnetlat sampler',
@@ -254,7 +254,7 @@ $client->run(('SELECT 1') x 5);
 my $before = $observer->settled($client);
 my $old_sampler = $sampler;
 is($observer->value("SELECT pg_terminate_backend($sampler)"),
-	't', 'the worker is terminated');
+	't', 'the sampler is terminated');
 $client->run(('SELECT 1') x 5);
 $sampler = sampler_pid($old_sampler);
 ok($sampler, 'the sampler comes back');
@@ -287,7 +287,7 @@ ok( $observer->poll(
 			# faster than it was before, on a slow machine as well
 			$second - $first > $paused / 10 * 1.2;
 		}),
-	'the worker follows sample_interval');
+	'the sampler follows sample_interval');
 ok($observer->await($client->pid, sub { $_->{state} eq 'executing' }),
 	'the session is active at the new sample_interval');
 $client->cancel;
@@ -297,7 +297,7 @@ ok( $observer->await($client->pid, sub { $_->{state} =~ /^(waiting|idle)$/ }),
 $observer->run('ALTER SYSTEM RESET pgnetlat.sample_interval',
 	'SELECT pg_reload_conf()');
 is($observer->value('SELECT sampler_errors FROM pgnetlat_info'),
-	0, 'the worker has seen no error');
+	0, 'the sampler has met no error');
 
 # ---------------------------------------------------------------------------
 # Reset
@@ -368,7 +368,7 @@ like(
 	'the log has the crash');
 
 $observer = PgNetlat::Observer->connect($node);
-ok(sampler_pid($old_sampler), 'the worker comes back after a crash');
+ok(sampler_pid($old_sampler), 'the sampler comes back after a crash');
 is($observer->client('before_crash'),
 	undef, 'a crash forgets what was counted');
 $client = PgNetlat::Client->connect($node);
@@ -382,7 +382,7 @@ no_violations($observer);
 
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
-ok(sampler_pid(), 'the worker runs after a restart');
+ok(sampler_pid(), 'the sampler runs after a restart');
 is($observer->value('SELECT count(*) FROM pgnetlat_sessions'),
 	1, 'no session outlives a restart');
 

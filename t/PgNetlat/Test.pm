@@ -189,7 +189,8 @@ sub expect_verdict
 				$row->{verdict} eq $verdict
 				  && (!$condition || $condition->());
 			}),
-		"$what: $verdict") or diag(explain([ $observer->findings ]));
+		"$what: the first finding is $verdict"
+	) or diag(explain([ $observer->findings ]));
 	note("$row->{subject_kind} $row->{subject}: $row->{evidence}");
 	return $row;
 }
