@@ -137,7 +137,8 @@ sub queryid_of
 }
 
 # ---------------------------------------------------------------------------
-# A holder that thinks, and two sessions that wait for it, one behind the other
+# A holder that thinks, and two sessions that wait for it, one behind the
+# other
 # ---------------------------------------------------------------------------
 
 my $holder = client('thinks', tcp => 1);
@@ -318,8 +319,8 @@ foreach my $name (sort keys %by)
 }
 
 # ---------------------------------------------------------------------------
-# A chain of three sessions, with locks on a relation and on a row; when its first
-# one ends, the second one is the holder
+# A chain of three sessions, with locks on a relation and on a row; when its
+# first one ends, the second one is the holder
 # ---------------------------------------------------------------------------
 
 $observer->run('CREATE TABLE r ()');

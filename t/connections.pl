@@ -202,10 +202,10 @@ cmp_ok($cost->{connect_auth_time},
 	$waiting->be_ready;
 	$cost = cost_of('held');
 	at_least($cost->{connect_time}, $paused,
-		'a catalog locked after authentication: connect_time has the wait');
+		'catalog locked after authentication: connect_time has the wait');
 	cmp_ok($cost->{connect_auth_time},
 		'<', $paused,
-		'a catalog locked after authentication: no wait in connect_auth_time');
+		'catalog locked after authentication: no wait in connect_auth_time');
 	$_->finish foreach $locker, $waiting;
 }
 

@@ -182,7 +182,7 @@ EOC
 	# a key of another curve than the server wants: it has to ask again
   SKIP:
 	{
-		skip 'from 19 on nobody can look at the handshake', 1
+		skip 'PostgreSQL 19 does not show the handshake', 1
 		  unless $observer->value('SHOW server_version_num') < 190000;
 		$offers->('P-384:P-256');
 		$connected->('tls_again', 'user=scrammed sslmode=require', 7);
@@ -191,7 +191,7 @@ EOC
 
   SKIP:
 	{
-		skip 'before 17 there is no direct TLS', 1
+		skip 'direct TLS needs PostgreSQL 17', 1
 		  unless $node->pg_version >= 17;
 		$connected->(
 			'direct', 'user=scrammed sslmode=require sslnegotiation=direct', 5

@@ -466,7 +466,7 @@ SKIP:
 		skip 'processes cannot be bound to a processor', 1
 		  unless run_log([ 'taskset', '-cp', '0', $rival->pid ]);
 	}
-	skip 'the kernel does not tell about its run queue', 1
+	skip 'the kernel does not report run queues', 1
 	  unless defined $observer->account($rivals[0]->pid)->{run_queue_time};
 	my %first = map { $_->pid => $observer->account($_->pid) } @rivals;
 

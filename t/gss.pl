@@ -314,7 +314,7 @@ $gain = delta($before, $observer->settled($pid, 8));
 at_least($gain->{exec_time}, 200, "alive: the server's work is execution");
 SKIP:
 {
-	skip 'no round trip from this kernel', 2 unless defined $before->{rtt};
+	skip 'this kernel reports no round trip', 2 unless defined $before->{rtt};
 	cmp_ok($before->{rtt}, '>', 0, 'alive: the path has a round trip');
 	cmp_ok($before->{network_time},
 		'>', 0, 'alive: the wait has the round trip');

@@ -18,7 +18,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => 'only Linux tells' unless $^O eq 'linux';
+plan skip_all => 'only Linux reports this' unless $^O eq 'linux';
 
 my ($node, $observer) = start_node('kernel', conf => <<'EOC');
 listen_addresses = '127.0.0.1, ::1'
@@ -249,7 +249,7 @@ is($observer->ended('unasked')->{bytes_received},
 SKIP:
 {
 	$client = eval { PgNetlat::Client->connect($node, tcp => 6) };
-	skip 'no IPv6 here', 2 unless $client;
+	skip 'this machine has no IPv6', 2 unless $client;
 	$client->finish;
 	($client) = stuck_readers(1, 'ipv6', tcp => 6);
 	$client->reset;

@@ -185,7 +185,7 @@ foreach my $host ('127.0.0.1', $node->host)
 		"transaction pooling: the session has the pooler's address");
   SKIP:
 	{
-		skip 'the kernel does not say', 1 unless $^O eq 'linux';
+		skip 'this kernel does not report it', 1 unless $^O eq 'linux';
 
 		# asked for again now and then, if the session has something to do
 		ok( $observer->poll(

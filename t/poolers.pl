@@ -367,7 +367,7 @@ my ($port, @sockets) = pooler_connection();
 # Names that name something else: nothing is known, and nothing breaks.
 SKIP:
 {
-	skip 'the kernel does not say', 5 unless $on_linux;
+	skip 'this kernel does not report it', 5 unless $on_linux;
 	my $other = PgNetlat::Client->connect(
 		$node,
 		tcp => 1,
@@ -419,7 +419,7 @@ foreach my $tcp (0, 1)
 	$rtt = $account->{client_rtt};
   SKIP:
 	{
-		skip 'the kernel does not say', 3 unless $on_linux;
+		skip 'this kernel does not report it', 3 unless $on_linux;
 		cmp_ok($rtt, '>', 0, "a pooler over $how: client_rtt is known");
 
 		# until the session has heard of it as well
@@ -458,7 +458,7 @@ foreach my $tcp (0, 1)
 # measured for the first one, which keeps it.
 SKIP:
 {
-	skip 'the kernel does not say', 3 unless $on_linux;
+	skip 'this kernel does not report it', 3 unless $on_linux;
 	my @liars = map {
 		PgNetlat::Client->connect(
 			$node,
@@ -492,7 +492,7 @@ SKIP:
 # longer, replace no shorter one that was measured a moment ago.
 SKIP:
 {
-	skip 'the kernel does not say', 2 unless $on_linux;
+	skip 'this kernel does not report it', 2 unless $on_linux;
 	my $client = PgNetlat::Client->connect(
 		$node,
 		options => '-c pgnetlat.rtt_interval=1ms',

@@ -120,7 +120,7 @@ $row = await('steady',
 is($row->{$_}, 5, "steady: $_ is 5")
   foreach @QUANTILES, qw(busy busy_max pool_size);
 cmp_ok(abs($row->{busy_avg} - 5), '<', 0.05, 'steady: busy_avg is 5');
-is($row->{sessions_max}, 25, 'steady: sessions_max after a reset is still 25');
+is($row->{sessions_max}, 25, 'steady: sessions_max after a reset is 25');
 my $all = all_sessions();
 is($all->{sessions}, 26,
 	'steady: the row of all sessions has the observer, too');

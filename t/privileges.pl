@@ -210,7 +210,7 @@ foreach my $name (sort keys %session)
 					count(backend_type)) = count(*) AND count(*) > 0
 				FROM pgnetlat_blockers WHERE usename = 'owner'}),
 		$may ? 't' : 'f',
-		"$name: " . ($may ? 'sees' : 'does not see') . ' the row of a blocker');
+		"$name: " . ($may ? 'sees' : 'does not see') . ' the blocker');
 
 	# the holder may have begun another transaction: then it is looked for anew
 	is( $observer->poll(

@@ -349,7 +349,7 @@ SKIP:
 {
 	my $other = PgNetlat::Client->connect($node, tcp => 1);
 	$other->run('SELECT 1');
-	skip 'no round trip from this kernel', 2
+	skip 'this kernel reports no round trip', 2
 	  unless defined $observer->settled($other)->{rtt};
 	$rows =
 	  statements_of(sub { $_[0]->run('BEGIN', ($seven) x 20, 'COMMIT') },

@@ -131,7 +131,7 @@ foreach my $tcp (0, 1)
 	{
 	  SKIP:
 		{
-			skip 'no round trip from this kernel', 1
+			skip 'this kernel reports no round trip', 1
 			  unless defined $seen->{rtt};
 			my $blamed = $observer->await(
 				$reader->pid,
@@ -196,7 +196,7 @@ SKIP:
 	  PgNetlat::Client->connect($node, tcp => 1, receive_buffer => 65536);
 	my $until = now() + 2000;
 
-	skip 'no round trip from this kernel', 1
+	skip 'this kernel reports no round trip', 1
 	  unless defined $observer->settled($slow)->{rtt};
 	$slow->put(query($large));
 	while (now() < $until)
@@ -338,7 +338,7 @@ my $account = $observer->account($reader->pid);
 is($account->{transport}, 'tcp', 'transport of a TCP connection is tcp');
 SKIP:
 {
-	skip 'no round trip from this kernel', 4 unless defined $account->{rtt};
+	skip 'this kernel reports no round trip', 4 unless defined $account->{rtt};
 	cmp_ok($account->{rtt}, '>', 0, 'round-trip time is positive');
 	cmp_ok($account->{srtt}, '>=', $account->{rtt},
 		'smoothed round-trip time is not below the minimum');

@@ -110,7 +110,7 @@ my $of_wal = 'pid = ' . $wal->pid;
 my $before = $observer->await_walsender($of_wal);
 SKIP:
 {
-	skip 'this kernel says nothing about other processes\' sockets', 1
+	skip 'this kernel does not report sockets of other processes', 1
 	  unless defined $before->{busy_time};
 
 	is($before->{client_addr}, '127.0.0.1',

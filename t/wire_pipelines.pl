@@ -206,7 +206,7 @@ foreach my $minor (0, 2, 9)
 
 SKIP:
 {
-	skip 'direct TLS is new in 17', 4 if $major < 17;
+	skip 'direct TLS needs PostgreSQL 17', 4 if $major < 17;
 	my $why = no_tls($node);
 	skip $why, 4 if $why;
 

@@ -171,7 +171,7 @@ sub no_violations
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	return is($observer->violations, '',
-		'parts add up to the whole, time passes as on the clock, no sum falls');
+		'parts add up, time passes as on the clock, and no sum falls');
 }
 
 # Waits until a verdict comes first and meets a condition (on its row, in $_);
