@@ -196,7 +196,7 @@ my ($counted) = $observer->rows(
 	 AND metric = 'request' AND le = '+Inf'");
 my $missing = $sum->{requests} - $counted->{count};
 ok( $missing >= 0 && $missing <= 4,
-	"what is in the histograms is what is in the accounts, but for what was in progress ($missing)"
+	"histograms and accounts agree, but for what was in progress ($missing)"
 );
 
 # The exchange in progress at a reset is the first one after it, and the next ones
