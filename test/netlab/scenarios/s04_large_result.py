@@ -15,8 +15,8 @@ from measure import NS_PER_MS, Measurement
 from scenarios.common import DEEP_QUEUE, MBIT
 
 REASONS = {
-    "send_client_time: window closed": "The kernel counts the closed window in ticks (4 ms), and also where"
-    " congestion control would have stopped it as well.",
+    "send_client_time: window closed": "The kernel counts the closed window in ticks (4 ms), and also while"
+    " congestion control would have stopped the sender anyway.",
 }
 
 TITLE = "Large results: slow network or slow reader"

@@ -15,7 +15,7 @@ from scenarios.common import DEEP_QUEUE, MBIT
 REASONS = {
     "client, by the client's packets": "The last acknowledgement of a response may be delayed by the"
     " client's kernel, and until then the server must assume that the response is under way. The row on"
-    " acknowledgements shows how long that was; `client_time` lacks as much.",
+    " acknowledgements shows how long that was; `client_time` lacks that much.",
 }
 
 TITLE = "The drain: a response that leaves after the backend is done"
