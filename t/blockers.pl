@@ -171,7 +171,8 @@ is($row->{blocked_by_other_time}, 0, 'thinks: no blocked_time is other time');
 is($row->{usename}, 'postgres', "thinks: the row has the holder's role");
 is($row->{client_addr}, '127.0.0.1',
 	"thinks: the row has the holder's address");
-is($row->{backend_type}, 'client backend',
+is( $row->{backend_type},
+	'client backend',
 	"thinks: the row has the holder's type of process");
 is($row->{queryid}, queryid_of($holder),
 	"thinks: the row has the holder's query identifier");
@@ -235,7 +236,7 @@ root_of($victim[0]);
 pause(300 + AGE);
 my $first = blocker('goes on');
 $holder->run('SELECT 2 + 2 AS next');
-ok($observer->poll(sub { blocker('goes on')->{rows} == 2 }),
+ok( $observer->poll(sub { blocker('goes on')->{rows} == 2 }),
 	'goes on: each statement of the holder has a row');
 pause(300 + AGE);
 my ($next) = $observer->blockers(
@@ -275,17 +276,19 @@ foreach my $name (sort keys %by)
 	  or die "it is not $state";
 	pause(100);
 	blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
-	is(root_of($victim[0]), $holder->pid,
-		"$name: the victim waits for the holder");
+	is(root_of($victim[0]),
+		$holder->pid, "$name: the victim waits for the holder");
 	pause(500);
 	my $reading = blocker($name);
 	cmp_ok(
 		$reading->{blocked_time},
-		'>=', at_least_waited($reading, $victim[0]),
+		'>=',
+		at_least_waited($reading, $victim[0]),
 		"$name: blocked_time is not too short");
 	cmp_ok(
 		$reading->{blocked_time},
-		'<=', at_most_waited($reading, $victim[0]),
+		'<=',
+		at_most_waited($reading, $victim[0]),
 		"$name: blocked_time is not too long");
 	ok( $observer->poll(
 			sub {
@@ -314,7 +317,9 @@ foreach my $name (sort keys %by)
 		$row->{blocked_time}, '>=',
 		$reading->{blocked_time},
 		"$name, holder has ended: blocked_time is not too short");
-	cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
+	cmp_ok(
+		$row->{blocked_time}, '<=',
+		at_most_waited($row, $victim[0]),
 		"$name, holder has ended: blocked_time is not too long");
 }
 
@@ -337,9 +342,13 @@ is(root_of($_), $top->pid,
 pause(300 + AGE);
 $row = blocker('top');
 is($row->{blocked_sessions}, 2, 'a chain: both wait for the root');
-cmp_ok($row->{blocked_time}, '>=', at_least_waited($row, $middle, $bottom),
+cmp_ok(
+	$row->{blocked_time}, '>=',
+	at_least_waited($row, $middle, $bottom),
 	'a chain: blocked_time of the root is not too short');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $middle, $bottom),
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	at_most_waited($row, $middle, $bottom),
 	'a chain: blocked_time of the root is not too long');
 is(blocker('middle'), undef, 'a chain: a waiting session is not a holder');
 
@@ -392,7 +401,9 @@ ok( $observer->poll(
 			  $row->{blocked_time} + AGE;
 		}),
 	'advisory: time between two transactions is booked, too');
-cmp_ok($row->{blocked_time}, '<=', at_most_waited($row, $victim[0]),
+cmp_ok(
+	$row->{blocked_time}, '<=',
+	at_most_waited($row, $victim[0]),
 	'advisory: blocked_time is not too long');
 cmp_ok($row->{blocked_by_client_time},
 	'>=', 300 * 0.96, 'advisory: idle time of the holder is client time');
@@ -436,13 +447,15 @@ is($row->{datname}, 'postgres',
 	'prepared transaction: the row has its database');
 is($row->{queryid}, undef,
 	'prepared transaction: the row has no query identifier');
-cmp_ok($row->{blocked_time}, '<=',
+cmp_ok(
+	$row->{blocked_time}, '<=',
 	$row->{read_to} - $victim[0]->{asked_at} + TICK,
 	'prepared transaction: blocked_time is not too long');
-is($row->{blocked_by_other_time}, $row->{blocked_time},
+is($row->{blocked_by_other_time},
+	$row->{blocked_time},
 	'prepared transaction: all blocked_time is other time');
-is($observer->account($victim[0]->pid)->{blocked_by}, 0,
-	'prepared transaction: blocked_by is 0');
+is($observer->account($victim[0]->pid)->{blocked_by},
+	0, 'prepared transaction: blocked_by is 0');
 $observer->run(q{COMMIT PREPARED 'held'});
 released($victim[0]);
 
@@ -466,12 +479,13 @@ ok( $observer->poll(
 	'autovacuum: it works on the table');
 $victim[0]->run(q{SET deadlock_timeout = '1h'});
 blocked($victim[0], 'BEGIN; LOCK TABLE dead; COMMIT');
-ok($row = row_of_type('autovacuum worker'),
+ok( $row = row_of_type('autovacuum worker'),
 	'autovacuum: pgnetlat_blockers has a row');
 is($row->{datname}, 'postgres', 'autovacuum: the row has the database');
 is($row->{usename}, undef, 'autovacuum: the row has no role');
 is($row->{application_name}, '', 'autovacuum: the row has no application');
-cmp_ok($row->{blocked_time}, '<=',
+cmp_ok(
+	$row->{blocked_time}, '<=',
 	$row->{read_to} - $victim[0]->{asked_at} + TICK,
 	'autovacuum: blocked_time is not too long');
 $observer->run(
@@ -556,9 +570,13 @@ foreach my $wait (0, 300)
 	ok( $row = $observer->poll(sub { blocker('reset') }),
 		'reset of all: the holder has a row again');
 	is($row->{blocked_sessions}, 1, 'reset of all: one session waits');
-	cmp_ok($row->{blocked_time}, '<=', $row->{read_to} - $reset + TICK,
+	cmp_ok(
+		$row->{blocked_time}, '<=',
+		$row->{read_to} - $reset + TICK,
 		'reset of all: blocked_time starts from zero');
-	cmp_ok($row->{blocked_time}, '>=', $row->{read_from} - $reset_done - AGE,
+	cmp_ok(
+		$row->{blocked_time}, '>=',
+		$row->{read_from} - $reset_done - AGE,
 		'reset of all: blocked_time grows');
 	cmp_ok(
 		$row->{blocked_by_client_time},

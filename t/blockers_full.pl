@@ -75,8 +75,8 @@ sub reading
 		$reading{rows}++;
 		$reading{blocked_time} += $row->{blocked_time};
 		next if defined $row->{backend_type};
-		is($row->{application_name}, '(evicted)',
-			'the row of evicted holders has its name');
+		is($row->{application_name},
+			'(evicted)', 'the row of evicted holders has its name');
 		$reading{evicted_time} += $row->{blocked_time};
 	}
 	return \%reading;
@@ -153,18 +153,19 @@ cmp_ok(
 	'most holders were evicted');
 cmp_ok($counted, '>=', $holders,
 	'every holder is listed or counted as evicted');
-cmp_ok($counted, '<=', 2 * $holders,
+cmp_ok(
+	$counted, '<=',
+	2 * $holders,
 	'evicted holders are not counted again and again');
 SKIP:
 {
 	skip 'this machine is too slow: all waits were long', 1
 	  if $short < 2 * $max;
 	my @stays = $observer->blockers(q{application_name LIKE 'holder 10_'});
-	is(scalar @stays, scalar @past,
-		'holders with longer waits are not evicted');
+	is(scalar @stays,
+		scalar @past, 'holders with longer waits are not evicted');
 }
-cmp_ok($reading->{evicted_time}, '>', 0,
-	'the evicted row has waits');
+cmp_ok($reading->{evicted_time}, '>', 0, 'the evicted row has waits');
 my ($row) = $observer->blockers(q{application_name = 'holder 0'});
 is($row->{blocked_sessions}, 1, 'a holder for which a session waits stays');
 my $read = now();
@@ -193,7 +194,7 @@ is($reading->{blockers}, $max,
 	'more holders than there is room for: the table is full');
 is($reading->{blockers_evicted},
 	0, 'more holders than there is room for: none is evicted');
-is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
+is( $observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
 	$max + 2,
 	'more holders than there is room for: all waiting sessions are counted');
 is( $observer->value(

@@ -229,7 +229,8 @@ cmp_ok(
 	$waited * 0.8,
 	'ALTER TABLE: all blocked_time is booked on the idle transaction');
 cmp_ok(
-	$row->{blocked_by_client_time}, '>=',
+	$row->{blocked_by_client_time},
+	'>=',
 	$row->{blocked_time} * 0.95,
 	'ALTER TABLE: nearly all blocked_time is client time');
 is(scalar($observer->blockers(q{blocked_time > 0})),

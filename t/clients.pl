@@ -115,8 +115,8 @@ cmp_ok($sum->{total_time}, '>=', $total,
 	'total_time of a group includes all of its sessions');
 $_->finish foreach @living;
 $sum = $observer->ended('summed', 5);
-is($sum->{$_}, $expected{$_},
-	"$_ stays when all sessions have ended") foreach @counts;
+is($sum->{$_}, $expected{$_}, "$_ stays when all sessions have ended")
+  foreach @counts;
 
 # short-lived sessions lose nothing
 foreach my $number (1 .. 30)
@@ -162,8 +162,8 @@ is( $observer->client('before')->{requests} +
 	  $observer->client('after')->{requests},
 	$client->responded,
 	'application_name changed back: no request is lost');
-is($observer->client('before')->{sessions}, 1,
-	'application_name changed back: the first group is used again');
+is($observer->client('before')->{sessions},
+	1, 'application_name changed back: the first group is used again');
 
 # in a transaction that is rolled back
 $client->run('BEGIN', q{SET application_name = 'undone'},
@@ -174,8 +174,8 @@ is( $observer->value(
 		  WHERE application_name IN ('before', 'after', 'undone')}),
 	$client->responded,
 	'application_name rolled back: no request is lost');
-is($observer->client('before')->{sessions}, 1,
-	'application_name rolled back: the first group is used again');
+is($observer->client('before')->{sessions},
+	1, 'application_name rolled back: the first group is used again');
 
 # twice in one message: memory of the first name may be used again
 $client->run(q{SET application_name = 'name 1'});
@@ -259,8 +259,8 @@ foreach my $metric (sort keys %histogram)
 		"$metric: sum is at least what the buckets imply");
 }
 is($histogram{request}[0]{count}, 53, 'every exchange is in its histogram');
-is($histogram{$_}[0]{count}, 52,
-	"every wait that a request ended is in the $_ histogram")
+is($histogram{$_}[0]{count},
+	52, "every wait that a request ended is in the $_ histogram")
   foreach qw(wait network client);
 cmp_ok(
 	abs($histogram{request}[0]{sum} * 1000 -
@@ -342,8 +342,8 @@ foreach ([ 'old name', 3 ], [ 'new name', 4 ])
 
 	is($group->{requests}, $expected, "$name: every request is counted");
 	is($count, $expected, "$name: the histogram has all of them");
-	cmp_ok(abs($time - $busy), '<', 5,
-		"$name: the histogram has the time of its requests");
+	cmp_ok(abs($time - $busy),
+		'<', 5, "$name: the histogram has the time of its requests");
 }
 
 # A session that is terminated while it waits has not counted a request.
@@ -423,8 +423,8 @@ my $impossible = q{
 		OR send_client_time > send_blocked_time + 1e-6
 		OR in_xact_wait_time > network_time + client_time + 1e-6
 		OR least(server_share, network_share, client_share) < -1e-9};
-is($observer->value($impossible), 0,
-	'no part exceeds its whole in any interval');
+is($observer->value($impossible),
+	0, 'no part exceeds its whole in any interval');
 ok( $observer->poll(
 		sub {
 			$observer->value('SELECT min(bucket_start) FROM pgnetlat_history')
@@ -466,12 +466,12 @@ $stuck->put(
 ok($observer->await($stuck->pid, sub { $_->{send_blocked_time} > 100 }),
 	'a send is blocked');
 next_tick();
-is($observer->value($impossible), 0,
-	'no part exceeds its whole while a send is blocked');
+is($observer->value($impossible),
+	0, 'no part exceeds its whole while a send is blocked');
 $stuck->responses;
 my $sent = $observer->settled($stuck);
-cmp_ok($sent->{send_client_time}, '>', 1000,
-	'the client is found to have blocked the send');
+cmp_ok($sent->{send_client_time},
+	'>', 1000, 'the client is found to have blocked the send');
 is($observer->value($impossible),
 	0, 'no part exceeds its whole after a send was blocked');
 $stuck->finish;

@@ -92,8 +92,7 @@ step($_, 2, 'noticed by the session') foreach 8, 0;
 # Here the exchanges are longer, and the waits so short that they do not seem
 # long after the step: only the sampler notices it.  (After a step back,
 # requests would seem to come before the wait, which the session notices.)
-step($_, 12, 'noticed by the sampler only')
-  foreach 3, 6, 9, 12, 15, 18;
+step($_, 12, 'noticed by the sampler only') foreach 3, 6, 9, 12, 15, 18;
 
 no_violations($observer);
 $node->stop;

@@ -156,8 +156,8 @@ cmp_ok($_, '>=', 1, 'views were read while sessions came and went')
 
 my $sum = $observer->ended('churn', $sessions);
 ok($sum, 'all sessions that came and went have ended');
-is($sum->{ended_sessions}, $sessions,
-	'every session that came and went was counted');
+is($sum->{ended_sessions},
+	$sessions, 'every session that came and went was counted');
 is($sum->{sessions}, 0, 'no session that came and went is still live');
 is($sum->{requests}, $requests,
 	'every request of sessions that came and went was counted');

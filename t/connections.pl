@@ -123,10 +123,10 @@ sub refused_encryption
 # ---------------------------------------------------------------------------
 
 my $cost = connected('unix');
-is($cost->{connect_round_trips}, 1,
-	'a Unix-domain socket: one round trip is counted');
-is($cost->{connect_tls_time}, 0,
-	'a Unix-domain socket: connect_tls_time is 0');
+is($cost->{connect_round_trips},
+	1, 'a Unix-domain socket: one round trip is counted');
+is($cost->{connect_tls_time},
+	0, 'a Unix-domain socket: connect_tls_time is 0');
 
 $cost = connected('tcp', tcp => 1, user => 'trusted');
 is($cost->{connect_round_trips}, 2, 'trust: two round trips are counted');
@@ -140,8 +140,8 @@ $cost = connected(
 	tcp => 1,
 	user => 'spoken',
 	authenticate => sub { message('p', "$PASSWORD\0") });
-is($cost->{connect_round_trips}, 3,
-	'a password: three round trips are counted');
+is($cost->{connect_round_trips},
+	3, 'a password: three round trips are counted');
 
 $cost = connected(
 	'refused',
@@ -158,8 +158,7 @@ is($cost->{connect_round_trips},
 $cost =
   connected('slow', tcp => 1, user => 'scrammed', authenticate => scram(250));
 at_least($cost->{connect_auth_time},
-	500,
-	'a client slow to authenticate: connect_auth_time has the pauses');
+	500, 'a client slow to authenticate: connect_auth_time has the pauses');
 is($cost->{connect_round_trips},
 	4, 'a client slow to authenticate: four round trips are counted');
 
@@ -225,8 +224,8 @@ $cost = cost_of('own');
 is($own->{$_}, $cost->{$_}, "a session has its connection's $_")
   foreach
   qw(connect_time connect_round_trips connect_tls_time connect_auth_time);
-at_least($own->{connect_auth_time}, 500,
-	"a session's connect_auth_time has the client's pauses");
+at_least($own->{connect_auth_time},
+	500, "a session's connect_auth_time has the client's pauses");
 cmp_ok($own->{total_time}, '>', 0, "a session's account has time");
 $session->finish;
 
@@ -309,12 +308,12 @@ sub counted_as_failed
 
 	$cause->();
 	$observer->poll(sub { failures($where) >= $before + $count });
-	is(failures($where) - $before, $count,
-		"$name: failed connections are counted");
-	is(failures('true') - $all, $count,
-		"$name: failed connections are counted in one place only");
-	is(cost('true')->{connections}, $connections,
-		"$name: no set-up connection is counted");
+	is(failures($where) - $before,
+		$count, "$name: failed connections are counted");
+	is(failures('true') - $all,
+		$count, "$name: failed connections are counted in one place only");
+	is(cost('true')->{connections},
+		$connections, "$name: no set-up connection is counted");
 	return;
 }
 

@@ -91,7 +91,8 @@ $working += $cost->{"${_}_time"} foreach qw(exec send recv network);
 # and one in which pgbench looks at the server first
 cmp_ok($cost->{connections}, '>=', 80,
 	'pgbench -C: each transaction has a connection');
-is($cost->{connections}, $cost->{ended_sessions},
+is( $cost->{connections},
+	$cost->{ended_sessions},
 	"pgbench -C: every connection's session has ended");
 is( $cost->{connect_round_trips},
 	2 * $cost->{connections},
@@ -142,8 +143,8 @@ SKIP:
 		my $c = cost_of_ended($name);
 
 		is($c->{connections}, 1, "$name: one connection is counted");
-		is($c->{connect_round_trips}, $trips,
-			"$name: $trips round trips are counted");
+		is($c->{connect_round_trips},
+			$trips, "$name: $trips round trips are counted");
 		return $c;
 	};
 
@@ -171,8 +172,8 @@ EOC
 
 	local $ENV{OPENSSL_CONF} = $offers->('P-256');
 	$cost = $connected->('tls', 'user=trusted sslmode=require', 4);
-	cmp_ok($cost->{connect_tls_time}, '>', 0,
-		'tls: connect_tls_time is not zero');
+	cmp_ok($cost->{connect_tls_time},
+		'>', 0, 'tls: connect_tls_time is not zero');
 
 	$connected->('tls_scram', 'user=scrammed sslmode=require', 6);
 	$connected->(

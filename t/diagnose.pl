@@ -75,7 +75,8 @@ is($row->{subject_kind}, 'session',
 	'a forgotten transaction: the finding is about a session');
 is($row->{pid}, $holder->pid,
 	'a forgotten transaction: the finding has the pid');
-is($row->{subject}, 'forgets@127.0.0.1, pid ' . $holder->pid,
+is( $row->{subject},
+	'forgets@127.0.0.1, pid ' . $holder->pid,
 	'a forgotten transaction: the subject names the client');
 is($row->{usename}, 'postgres',
 	'a forgotten transaction: the finding has the role');
@@ -96,7 +97,9 @@ like(
 	$row->{evidence},
 	qr/; now for [\d.]+ s$/,
 	'a forgotten transaction: the evidence has its age');
-like($row->{advice}, qr/idle_in_transaction_session_timeout/,
+like(
+	$row->{advice},
+	qr/idle_in_transaction_session_timeout/,
 	'a forgotten transaction: the advice names the timeout');
 
 # ---------------------------------------------------------------------------
@@ -123,7 +126,9 @@ cmp_ok(
 	'others wait for its locks: all of that could be saved');
 is($row->{saving_share}, undef,
 	'others wait for its locks: saving_share is NULL');
-like($row->{advice}, qr/commit before/,
+like(
+	$row->{advice},
+	qr/commit before/,
 	'others wait for its locks: the advice is to commit before');
 like(
 	$row->{advice},
@@ -174,8 +179,8 @@ $row = expect_first(
 	sub { $_->{evidence} =~ /^other waits: / });
 is($row->{subject_kind}, 'client',
 	'statements that sleep: the finding is about their group');
-is($row->{application_name}, 'sleeps',
-	'statements that sleep: the finding has the application');
+is($row->{application_name},
+	'sleeps', 'statements that sleep: the finding has the application');
 is($row->{pid}, undef, 'statements that sleep: the finding has no pid');
 like($row->{advice}, qr/pgnetlat_waits/,
 	'statements that sleep: the advice names pgnetlat_waits');
@@ -230,9 +235,11 @@ for (1 .. 40)
 	$thinker->run('COMMIT');
 }
 $row = expect_first('client-bound', 'a client that thinks');
-is($row->{application_name}, 'thinks',
-	'a client that thinks: the finding has the application');
-like($row->{evidence}, qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
+is($row->{application_name},
+	'thinks', 'a client that thinks: the finding has the application');
+like(
+	$row->{evidence},
+	qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
 	'a client that thinks: the evidence has its time per request');
 
 foreach my $transport ('a Unix-domain socket', 'TCP')
@@ -284,8 +291,8 @@ ok( !(  grep {
 			  && $_->{verdict} !~
 			  /^(client-bound|idle in transaction|starved)$/
 		} findings()),
-	'a loop over a path without length has no finding')
-  or diag(explain([ findings() ]));
+	'a loop over a path without length has no finding'
+) or diag(explain([ findings() ]));
 
 # ---------------------------------------------------------------------------
 # Unused connections

@@ -151,8 +151,7 @@ for my $round (1 .. $repeat)
 		$observer->run('SELECT pgnetlat_reset()');
 		$load{$application}->();
 		$observer->ended($application);
-		is(join("\n", findings($application)),
-			'', "$application: no finding")
+		is(join("\n", findings($application)), '', "$application: no finding")
 		  or diag(
 			explain(
 				[

@@ -255,7 +255,8 @@ $observer->run(
 	'holds up others',
 	qr/2 sessions wait now: shop/,
 	'a pile-up behind DDL');
-like($found[0]{advice},
+like(
+	$found[0]{advice},
 	qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/,
 	'a pile-up behind DDL: the advice names lock_timeout');
 
@@ -371,7 +372,9 @@ session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 	'a client that thinks');
 is($found[0]{pid}, 7,
 	'a client that thinks: the finding is about one session');
-like($found[0]{advice}, qr/^Move application work outside the transaction/,
+like(
+	$found[0]{advice},
+	qr/^Move application work outside the transaction/,
 	'a client that thinks: the advice is to move work out');
 
 my %short = (
@@ -467,8 +470,8 @@ session(
 	qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/,
 	'42 round trips');
 is(scalar(@found), 1, '42 round trips: the only finding');
-near($found[0]{lost_sessions}, 3.99 / 60,
-	'42 round trips: lost_sessions is the network time');
+near($found[0]{lost_sessions},
+	3.99 / 60, '42 round trips: lost_sessions is the network time');
 near(
 	$found[0]{saving_sessions},
 	3.99 / 60 * 40 / 42,
@@ -543,7 +546,8 @@ group(%lossy);
 	qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/,
 	'a path that loses packets');
 is(scalar(@found), 1, 'a path that loses packets: the only finding');
-near($found[0]{lost_sessions}, 13.2 / 60,
+near($found[0]{lost_sessions},
+	13.2 / 60,
 	'a path that loses packets: lost_sessions is of both directions');
 group(
 	rtt => 100,
@@ -582,7 +586,9 @@ group(
 	exec_time => 1000,
 	recv_time => 40000,
 	bytes_received => undef);
-expect('slow loader', qr/COPY FROM STDIN$/,
+expect(
+	'slow loader',
+	qr/COPY FROM STDIN$/,
 	'a client that does not send over a Unix-domain socket');
 
 # ---------------------------------------------------------------------------
@@ -623,15 +629,16 @@ loop('SELECT * FROM child WHERE parent = $1');
 	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
 	'N+1');
 is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
-is(scalar(@found), 1,
-	'N+1: the only finding')
+is(scalar(@found), 1, 'N+1: the only finding')
   or diag(explain(\@found));
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
 	undef, 'N+1 beside single calls of another application');
 loop('FETCH 10 FROM c');
 @found = expect('chatty', qr/fetch further rows/, 'a cursor');
-like($found[0]{advice}, qr/^Fetch more rows at a time/,
+like(
+	$found[0]{advice},
+	qr/^Fetch more rows at a time/,
 	'a cursor: the advice is to fetch more rows');
 statement(
 	calls => 2000,
@@ -713,8 +720,8 @@ foreach my $cause (
 		$found[0]{saving_sessions},
 		0.4 * $cause->[2],
 		"$cause->[0]: saving_sessions is what could be saved")
-	  : is($found[0]{saving_sessions}, undef,
-		"$cause->[0]: saving_sessions is not known");
+	  : is($found[0]{saving_sessions},
+		undef, "$cause->[0]: saving_sessions is not known");
 }
 group(requests => 40, exec_time => 30000, exec_cpu_time => 30000);
 healthy('a nightly batch');
@@ -731,8 +738,8 @@ group(%starved);
 	'starved',
 	qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few processors');
-is($found[0]{subject_kind}, 'server',
-	'too few processors: the finding is about the server');
+is($found[0]{subject_kind},
+	'server', 'too few processors: the finding is about the server');
 group(%starved);
 group(
 	application_name => 'waits',

@@ -102,8 +102,8 @@ sub expect_bound
 
 	is($row->{subject_kind}, 'client',
 		"$name: the finding is about a client");
-	is($row->{application_name}, $name,
-		"$name: the finding names the application");
+	is($row->{application_name},
+		$name, "$name: the finding names the application");
 	return $row;
 }
 
@@ -153,7 +153,9 @@ SKIP:
 		my $took = run_all($client, @{ $load{$name} });
 		unlink($slow);
 		my $row = expect_bound($client, 'I/O', $name);
-		like($row->{advice}, qr/pg_stat_io.*twice as fast/,
+		like(
+			$row->{advice},
+			qr/pg_stat_io.*twice as fast/,
 			"$name: the advice names pg_stat_io");
 		cmp_ok($took, '>=', $REQUESTS * 20, "$name: the disk was slow");
 		cmp_ok(
@@ -169,7 +171,8 @@ SKIP:
 		run_all($client, @{ $load{$name} });
 		$observer->settled($client);
 		is( scalar(grep { $_->{evidence} =~ /^I\/O: / } $observer->findings),
-			0, "$name: with a fast disk there is no such finding");
+			0,
+			"$name: with a fast disk there is no such finding");
 		$client->finish;
 	}
 }
@@ -201,7 +204,9 @@ my $took = run_all($writer, @inserts);
 my $row = expect_bound($writer, 'replication', 'replicated');
 like($row->{advice}, qr/synchronous_commit/,
 	'replicated: the advice names synchronous_commit');
-cmp_ok($took, '>=', 0.96 * $delay * $REQUESTS,
+cmp_ok(
+	$took, '>=',
+	0.96 * $delay * $REQUESTS,
 	"replicated: each commit took as long as the standby's delay");
 my $waited = $observer->account($writer->pid)->{exec_replication_time};
 cmp_ok($row->{saving_sessions} / $row->{lost_sessions},
@@ -222,7 +227,7 @@ cmp_ok(
 begin_anew($writer);
 run_all($writer, @inserts);
 $observer->settled($writer);
-is(scalar(grep { $_->{evidence} =~ /^replication: / } $observer->findings),
+is( scalar(grep { $_->{evidence} =~ /^replication: / } $observer->findings),
 	0,
 	'replicated: with synchronous_commit = local there is no such finding');
 $writer->finish;
@@ -299,7 +304,9 @@ SKIP:
 	  or diag(explain([ $observer->findings ]));
 	is($row->{subject_kind}, 'server',
 		'starved: the finding is about the server');
-	like($row->{evidence}, qr/without a processor/,
+	like(
+		$row->{evidence},
+		qr/without a processor/,
 		'starved: the evidence says without a processor');
 	cmp_ok($row->{saving_sessions},
 		'==', $row->{lost_sessions}, 'starved: all of it could be saved');

@@ -121,8 +121,8 @@ sub check
 		  grep { $_->{calls} and $_->{rows} / $_->{calls} == $per_call }
 		  $observer->rows('SELECT * FROM pgnetlat_statements');
 
-		is(scalar @found, 1,
-			"$name: script $script->{name} has one statement row");
+		is(scalar @found,
+			1, "$name: script $script->{name} has one statement row");
 		is($found[0]{calls}, $calls,
 			"$name: calls of script $script->{name} are exact");
 		is( $found[0]{rows},

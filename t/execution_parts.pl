@@ -48,7 +48,9 @@ sub is_most
 		$account = $gained->();
 		last if $account->{$part} >= 0.9 * $milliseconds;
 	}
-	cmp_ok($account->{$part}, '>=', 0.9 * $milliseconds,
+	cmp_ok(
+		$account->{$part}, '>=',
+		0.9 * $milliseconds,
 		"$name: nearly all of it is $part")
 	  or diag(
 		join(', ',
@@ -396,7 +398,10 @@ foreach my $least (500, 1500)
 			}),
 		"a statement in progress: exec_time reaches $least ms");
 }
-cmp_ok($so_far[1]{exec_time}, '>', $so_far[0]{exec_time},
+cmp_ok(
+	$so_far[1]{exec_time},
+	'>',
+	$so_far[0]{exec_time},
 	'a statement in progress: exec_time grows');
 is( $so_far[1]{calls},
 	$old->{calls} // 0,
@@ -445,7 +450,9 @@ foreach my $end ('cancel', 'terminate')
 
 	is($after->{calls}, $before->{calls},
 		"$end: the statement is not a call");
-	cmp_ok($gained, '<=', $sum->{exec_time} + 1e-3,
+	cmp_ok(
+		$gained, '<=',
+		$sum->{exec_time} + 1e-3,
 		"$end: its execution is not counted twice");
 	cmp_ok($gained, '>', 500, "$end: its execution is not lost");
 }
@@ -559,7 +566,9 @@ my $account = $observer->settled($client->pid, 0);
 my $group = $observer->client('client');
 foreach (@parts)
 {
-	cmp_ok($group->{$_}, '<=', $account->{$_} + 25,
+	cmp_ok(
+		$group->{$_}, '<=',
+		$account->{$_} + 25,
 		"group: not more $_ than the session had");
 	cmp_ok(
 		$group->{$_}, '>=',
@@ -607,9 +616,10 @@ my ($history) = $observer->rows(
 	  . q{ - exec_time) < 1e-6) AS exact FROM pgnetlat_history WHERE datname = 'postgres'}
 );
 is($history->{exact}, 't', 'history: parts add up in each interval');
-cmp_ok($history->{$_}, '>=', 0.95 * $group->{$_} - 20,
-	"history: nearly all $_ of the group")
-  foreach @parts;
+cmp_ok(
+	$history->{$_}, '>=',
+	0.95 * $group->{$_} - 20,
+	"history: nearly all $_ of the group") foreach @parts;
 
 # windows, of which each is checked
 foreach my $duration ('1 us', '1 s', '10 s', '15 min')

@@ -135,8 +135,8 @@ foreach my $case (@connections)
 		$trips, "$name: $trips round trips are counted");
 	if ($is_encrypted)
 	{
-		cmp_ok($c->{connect_tls_time}, '>', 0,
-			"$name: connect_tls_time is not zero");
+		cmp_ok($c->{connect_tls_time},
+			'>', 0, "$name: connect_tls_time is not zero");
 	}
 	else
 	{

@@ -53,8 +53,7 @@ is($whole->{rows}, $groups * 120, 'each group has 120 rows');
 is($whole->{buckets}, 120,
 	'there are 120 buckets: twenty of each of six metrics');
 is($whole->{incomplete}, 0, 'the last bucket has all observations');
-is($whole->{$_}, $whole->{rows},
-	"the $_ of all rows are known")
+is($whole->{$_}, $whole->{rows}, "the $_ of all rows are known")
   foreach qw(datnames usenames);
 cmp_ok($whole->{requests}, '>=', $groups,
 	'the request histograms have observations');
@@ -102,7 +101,9 @@ cmp_ok(
 	'memory for the groups, and at most work_mem for their rows');
 cmp_ok($later, '<=', $begun + 64 * 1024,
 	'memory does not grow with the rows');
-unlike(server_log($node, $offset), qr/temporary file/,
+unlike(
+	server_log($node, $offset),
+	qr/temporary file/,
 	'all rows need no temporary file');
 
 # the memory is for those that there are, not for those there is room for

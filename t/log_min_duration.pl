@@ -64,8 +64,8 @@ sub lines_of
 			  $line{exec} + $line{send} + $line{recv} + ($line{network} // 0);
 
 			push @lines, \%line;
-			cmp_ok(abs($sum - $line{duration}), '<', 0.3,
-				'the parts of a line sum up to its duration')
+			cmp_ok(abs($sum - $line{duration}),
+				'<', 0.3, 'the parts of a line sum up to its duration')
 			  or diag($message);
 		}
 		else
@@ -117,8 +117,8 @@ sub client
 # Off
 # ---------------------------------------------------------------------------
 
-is($observer->value('SHOW pgnetlat.log_min_duration'), '-1',
-	'log_min_duration is off by default');
+is($observer->value('SHOW pgnetlat.log_min_duration'),
+	'-1', 'log_min_duration is off by default');
 my $client = client('unix');
 $client->run('SELECT pg_sleep(0.3)');
 $observer->settled($client->pid, 1);
@@ -185,11 +185,13 @@ foreach my $tcp (0, 1)
 
 	cmp_ok($line->{send}, '>=', 500 - 1,
 		'a slow reader: send is not too short');
-	is($line->{why}, 'client not reading',
+	is( $line->{why},
+		'client not reading',
 		'a slow reader: the line has the reason');
 	is($line->{bytes}, '29 MB',
 		'a slow reader: the line has the size of the response');
-	is(defined $line->{rtt}, $tcp == 1,
+	is(defined $line->{rtt},
+		$tcp == 1,
 		'a slow reader: the line has the round trip over TCP only');
 	$reader->finish;
 }
@@ -208,7 +210,9 @@ foreach my $tcp (0, 1)
 	# the client may have had the invitation before the server was done with it
 	cmp_ok($line->{send} + $line->{recv},
 		'>=', 400 - 1, 'an upload: send and recv have the pause');
-	cmp_ok($line->{recv}, '>', $line->{exec} + $line->{send},
+	cmp_ok(
+		$line->{recv}, '>',
+		$line->{exec} + $line->{send},
 		'an upload: most of the time is recv');
 	$writer->finish;
 }

@@ -157,8 +157,8 @@ foreach my $query (
 	'SELECT sum(exec_seconds_total) FROM public.pgnetlat_metrics_database',
 	'SELECT * FROM pg_database')
 {
-	like(exporter()->error_of($query), qr/hijacked/,
-		"another query is hijacked: $query");
+	like(exporter()->error_of($query),
+		qr/hijacked/, "another query is hijacked: $query");
 }
 
 my $exporter = exporter();
@@ -170,8 +170,8 @@ foreach my $query (sort keys %queries)
 	is($exporter->error_of($query),
 		'', 'not hijacked: ' . $query =~ s/.* FROM/... FROM/r);
 }
-is_deeply(quiet(at_rest($exporter)), $before,
-	'the exporter reads the same figures as before');
+is_deeply(quiet(at_rest($exporter)),
+	$before, 'the exporter reads the same figures as before');
 
 # Who may read them.
 my @hidden = sort grep { exporter('plain')->error_of($_) } keys %queries;

@@ -135,7 +135,9 @@ is($row->{client}, 'postgres',
 	'a waiting session: without application name, the client is its role');
 is($row->{rtt}, undef,
 	'a waiting session: rtt is NULL on a Unix-domain socket');
-like($row->{state}, qr/^executing \d/,
+like(
+	$row->{state},
+	qr/^executing \d/,
 	'a waiting session: the state is executing');
 ok( $observer->poll(
 		sub {
@@ -239,9 +241,7 @@ my ($ret, $out, $err) = $node->psql(
 	extra_params =>
 	  [ '-P', 'format=aligned', '-P', 'tuples_only=off', '-P', 'pager=off' ]);
 my @lines = split /\n/, decode('UTF-8', $out);
-cmp_ok(
-	scalar(@lines), '>=',
-	2 + 5 + 1,
+cmp_ok(scalar(@lines), '>=', 2 + 5 + 1,
 	'psql prints a line for each session');
 note($out);
 
@@ -254,10 +254,12 @@ foreach my $line (@lines)
 	cmp_ok($columns, '<=', $width, "no line is longer than $width columns")
 	  or note($line);
 }
-ok((grep { length($_) > $width - 5 } @lines),
+ok( (grep { length($_) > $width - 5 } @lines),
 	'some line uses nearly all columns');
 like($out, qr/ x{14}\@127\.0\.0\.1 /, 'a long name is cut off');
-like($out, qr/PgSleep; SELECT '\?\?/,
+like(
+	$out,
+	qr/PgSleep; SELECT '\?\?/,
 	'characters of another encoding become question marks');
 like($out, qr/PgSleep; SELECT 1,/, 'white space becomes single blanks');
 

@@ -105,10 +105,10 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		 FROM pgnetlat_statements n
 		 JOIN elsewhere.pg_stat_statements s USING (userid, dbid, queryid)
 		 WHERE n.calls BETWEEN 1 AND 10 AND s.calls > 0');
-	cmp_ok($compared->{statements}, '>=', 4,
-		"$libraries: both have the same identifiers");
-	is($compared->{different}, 0,
-		"$libraries: both have the same calls and rows");
+	cmp_ok($compared->{statements},
+		'>=', 4, "$libraries: both have the same identifiers");
+	is($compared->{different},
+		0, "$libraries: both have the same calls and rows");
 
 	is( $observer->value(
 			'SELECT string_agg(calls::text, \' \' ORDER BY calls)
@@ -204,8 +204,8 @@ is( $observer->error_of('SELECT 1 = 1'),
 	"an operator of another role hides the system's");
 is($observer->error_of('SELECT * FROM pgnetlat_top_statements(5)'),
 	'', 'pgnetlat_top_statements calls no operator of another role');
-is($observer->error_of("SELECT * FROM pgnetlat_$_"), '',
-	"pgnetlat_$_ calls no operator of another role")
+is($observer->error_of("SELECT * FROM pgnetlat_$_"),
+	'', "pgnetlat_$_ calls no operator of another role")
   foreach qw(sessions waits statements clients histogram history info);
 $observer->run('RESET search_path');
 

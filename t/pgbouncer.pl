@@ -175,7 +175,8 @@ foreach my $host ('127.0.0.1', $node->host)
 	my $account = quiet($pid);
 	is($account->{application_name},
 		'one', "transaction pooling: the session has the client's name");
-	is($account->{client_addr}, '127.0.0.1',
+	is($account->{client_addr},
+		'127.0.0.1',
 		"transaction pooling: the session has the client's address");
 	is( $account->{client_port},
 		(unpack_sockaddr_in(getsockname($one->{socket})))[0],
@@ -231,7 +232,7 @@ foreach my $host ('127.0.0.1', $node->host)
 		'==', 0, "session pooling: no request is pgbouncer's");
 	my $requests = quiet($pid)->{requests};
 	$one->finish;
-	ok($observer->await($pid, sub { $_->{requests} > $requests }),
+	ok( $observer->await($pid, sub { $_->{requests} > $requests }),
 		'session pooling: pgbouncer cleans up when the client leaves');
 	$gain = gain_of_pause(
 		$pid,
@@ -298,8 +299,7 @@ sub checked
 	{
 		cmp_ok($account->{pooler_requests},
 			'==', 1, "$how: the check looks like its client's");
-		cmp_ok($account->{requests}, '>=', 3,
-			"$how: the check is counted");
+		cmp_ok($account->{requests}, '>=', 3, "$how: the check is counted");
 	}
 	return;
 }

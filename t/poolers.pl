@@ -96,8 +96,8 @@ is($account->{client_port},
 	30, 'IPv6: the session has its current client\'s port');
 is($account->{pooler_addr},
 	'127.0.0.1', 'IPv6: the session has the pooler\'s address');
-is($account->{pooler_requests}, 30,
-	"IPv6: the session counts the pooler's own exchanges");
+is($account->{pooler_requests},
+	30, "IPv6: the session counts the pooler's own exchanges");
 is($row->{pooler_requests},
 	30, "IPv6: the group counts the pooler's own exchanges");
 ($row) = $observer->clients_window('1 min', q{application_name = 'web'});
@@ -238,8 +238,8 @@ at_least($gain->{client_time}, $PAUSE,
 $gain = gain_of_pause($pooled, "SET application_name = 'shop - 10.0.0.1:1'");
 at_least($gain->{idle_time}, $PAUSE,
 	'transaction pooling, after COMMIT: the pause is idle time');
-is($gain->{pooler_requests}, 1,
-	"transaction pooling: SET is the pooler's own exchange");
+is($gain->{pooler_requests},
+	1, "transaction pooling: SET is the pooler's own exchange");
 
 # a reader in the middle of such a wait has shown nothing that is taken back
 $observer->settled($pooled);
@@ -308,8 +308,7 @@ $gain = gain_of_pause($direct, 'SELECT 1');
 at_least($gain->{idle_time}, $PAUSE,
 	'pooler_mode = transaction: the pause is idle time');
 is($gain->{pooler_requests},
-	0,
-	"pooler_mode = transaction: no exchange is the pooler's own");
+	0, "pooler_mode = transaction: no exchange is the pooler's own");
 $direct->finish;
 
 # ---------------------------------------------------------------------------

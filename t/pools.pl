@@ -108,7 +108,8 @@ my @executing = map { client('steady') } 1 .. 2;
 $_->run('BEGIN', 'SELECT 1') foreach @in_xact;
 $_->put(query('SELECT pg_sleep(600)')) foreach @executing;
 my $row = await('steady', sub { $_->{busy} == 5 });
-is("$row->{busy} of $row->{sessions}", '5 of 25',
+is( "$row->{busy} of $row->{sessions}",
+	'5 of 25',
 	'steady: 5 sessions are busy, 25 are connected');
 is($row->{sessions_max}, 25,
 	'steady: sessions_max has all that were connected');
@@ -154,15 +155,16 @@ is($row->{busy_p50}, 3, 'a restart of the sampler loses nothing');
 # a session that ends is no longer busy, whatever it did
 $observer->run('SELECT pg_terminate_backend(' . $in_xact[2]->pid . ')');
 $row = await('steady', sub { $_->{sessions} == 24 });
-is("$row->{busy} of $row->{sessions}", '2 of 24',
+is( "$row->{busy} of $row->{sessions}",
+	'2 of 24',
 	'a terminated session is neither busy nor connected');
 $in_xact[1]->run('SET pgnetlat.enabled = off');
 $row = await('steady', sub { $_->{busy} == 1 });
 is($row->{busy}, 1, 'a session with counting off is not busy');
 $in_xact[1]->run('SET pgnetlat.enabled = on', 'COMMIT');
 $in_xact[0]->run('COMMIT');
-is(await('steady', sub { $_->{busy} == 0 })->{busy}, 0,
-	'steady: no session is busy any more');
+is(await('steady', sub { $_->{busy} == 0 })->{busy},
+	0, 'steady: no session is busy any more');
 
 # a COPY whose client sends nothing, and a response that nobody reads
 $observer->run('CREATE TABLE lines (line text)');
@@ -174,11 +176,11 @@ is(await('steady', sub { $_->{busy} == 2 })->{busy},
 count_anew(1000);
 $row = await('steady', sub { abs($_->{busy_avg} - 2) < 0.05 });
 is($row->{busy_p50}, 2, 'receiving and sending: busy_p50 is 2');
-cmp_ok(abs($row->{busy_avg} - 2), '<', 0.05,
-	'receiving and sending: busy_avg is 2');
+cmp_ok(abs($row->{busy_avg} - 2),
+	'<', 0.05, 'receiving and sending: busy_avg is 2');
 $_->vanish foreach @idle[ 0, 1 ];
-is(await('steady', sub { $_->{sessions} == 22 })->{busy}, 0,
-	'receiving and sending: vanished sessions are not busy');
+is(await('steady', sub { $_->{sessions} == 22 })->{busy},
+	0, 'receiving and sending: vanished sessions are not busy');
 
 # ---------------------------------------------------------------------------
 # Parts of the time
@@ -213,8 +215,7 @@ sub step_round
 
 $row = step_round();
 is($row->{busy_p95}, 4, 'steps: busy_p95 is the upper level');
-is($row->{busy_p50}, 0,
-	'steps: busy_p50 is the lower level');
+is($row->{busy_p50}, 0, 'steps: busy_p50 is the lower level');
 is($row->{busy_max}, 4, 'steps: busy_max is the upper level');
 cmp_ok(
 	$row->{busy_avg}, '>=',
@@ -259,8 +260,9 @@ pause(200);
 $_->run('COMMIT') foreach @window;
 $_->finish foreach @window[ 1, 2 ];
 $row = await('windows', sub { $_->{sessions} == 1 and $_->{busy} == 0 });
-is("$row->{busy_max} of $row->{sessions_max}",
-	'3 of 3', 'windows: busy_max is 3 after two have left');
+is( "$row->{busy_max} of $row->{sessions_max}",
+	'3 of 3',
+	'windows: busy_max is 3 after two have left');
 
 # one that is younger than the window
 my $window = pool('windows', q{pgnetlat_pools_last('15 min')});
@@ -274,13 +276,13 @@ ok( $observer->poll(
 			$window->{busy_max} == 0;
 		}),
 	'window of 10 s: busy_max is 0 in the end');
-cmp_ok($window->{window_time}, '>=', 10_000,
-	'window of 10 s: window_time is at least that');
+cmp_ok($window->{window_time},
+	'>=', 10_000, 'window of 10 s: window_time is at least that');
 is($window->{$_}, 0, "window of 10 s: $_ is 0")
   foreach @QUANTILES, 'busy_avg';
 is($window->{pool_size}, 1, 'window of 10 s: pool_size is 1');
-is(pool('windows')->{busy_max}, 3,
-	'window of 10 s: busy_max since the start is still 3');
+is(pool('windows')->{busy_max},
+	3, 'window of 10 s: busy_max since the start is still 3');
 
 # ---------------------------------------------------------------------------
 # After a restart
@@ -329,8 +331,8 @@ foreach my $number (1 .. 12)
 	$client->finish;
 	await("role_$number", sub { $_->{sessions} == 0 });
 }
-is(sum_of(1, 'usename IS NOT NULL'), 10,
-	'more pools than max_pools: ten have a row');
+is(sum_of(1, 'usename IS NOT NULL'),
+	10, 'more pools than max_pools: ten have a row');
 is(sum_of(1, q{datname = '(evicted)'}),
 	1, 'more pools than max_pools: one row is of the evicted');
 is(sum_of(1, 'datname IS NULL'),
@@ -346,7 +348,7 @@ is( $observer->value(
 # where all have sessions, there is none
 my @crowd = map { client("role_$_") } 1 .. 12;
 $_->run('BEGIN') foreach @crowd;
-ok($observer->poll(sub { all_sessions()->{busy} >= 12 }),
+ok( $observer->poll(sub { all_sessions()->{busy} >= 12 }),
 	'a full table: all twelve sessions are busy');
 is(sum_of('sessions', 'usename IS NOT NULL'),
 	10, 'a full table: ten sessions have a pool');
@@ -354,11 +356,11 @@ is(sum_of('sessions', q{datname = '(evicted)'}),
 	3, 'a full table: three sessions are in the evicted row');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 3 }),
 	'a full table: the three in the evicted row are busy');
-is(all_sessions()->{sessions}, 13,
-	'a full table: the row of all sessions has 13');
+is(all_sessions()->{sessions},
+	13, 'a full table: the row of all sessions has 13');
 $_->run('COMMIT') foreach @crowd;
 $_->finish foreach @crowd;
-ok($observer->poll(sub { all_sessions()->{sessions} == 1 }),
+ok( $observer->poll(sub { all_sessions()->{sessions} == 1 }),
 	'a full table: the sessions have disconnected');
 ok($observer->poll(sub { sum_of('busy', q{datname = '(evicted)'}) == 0 }),
 	'a full table: no evicted session is busy any more');

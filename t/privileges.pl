@@ -266,8 +266,8 @@ $caller->finish;
 like(
 	$session{$_}->error_of('SELECT pgnetlat_reset()'),
 	qr/permission denied for function pgnetlat_reset/,
-	"$_: may not call pgnetlat_reset()")
-  foreach qw(plain monitor owner member);
+	"$_: may not call pgnetlat_reset()"
+) foreach qw(plain monitor owner member);
 $observer->run('GRANT EXECUTE ON FUNCTION pgnetlat_reset() TO monitor');
 is($session{monitor}->error_of('SELECT pgnetlat_reset()'),
 	'', 'a role with EXECUTE may reset');

@@ -82,26 +82,28 @@ is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
 is( $records[7]{queryid},
 	$records[8]{queryid},
 	'records of the same statement have the same identifier');
-isnt($records[0]{queryid}, $records[2]{queryid},
+isnt(
+	$records[0]{queryid},
+	$records[2]{queryid},
 	'records of different statements have different identifiers');
 
-at_least($records[0]{wait_time}, $paused,
-	'wait_time of a record has the pause after it');
-at_least($records[2]{exec_time}, 200,
-	'exec_time of a slow record has its sleep');
+at_least($records[0]{wait_time},
+	$paused, 'wait_time of a record has the pause after it');
+at_least($records[2]{exec_time},
+	200, 'exec_time of a slow record has its sleep');
 if ($records[5]{idle_time} > 0)
 {
-	at_least($records[5]{idle_time}, $idle,
-		'idle_time of a record has the idle wait after it');
+	at_least($records[5]{idle_time},
+		$idle, 'idle_time of a record has the idle wait after it');
 }
 else
 {
 	fail('idle_time of a record has the idle wait after it');
 }
-cmp_ok($records[6]{bytes_sent}, '>', 100000,
-	'bytes_sent of a large record is large');
-cmp_ok($records[0]{bytes_sent}, '<', 1000,
-	'bytes_sent of a small record is small');
+cmp_ok($records[6]{bytes_sent},
+	'>', 100000, 'bytes_sent of a large record is large');
+cmp_ok($records[0]{bytes_sent},
+	'<', 1000, 'bytes_sent of a small record is small');
 
 is( scalar(
 		grep {
@@ -146,8 +148,8 @@ $sum{$_} += $records[10]{$_}
   statements);
 is($sum{$_}, $account->{$_}, "$_ of all records is that of the account")
   foreach qw(bytes_sent statements);
-cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3,
-	"$_ of all records is nearly that of the account")
+cmp_ok(abs($sum{$_} - $account->{$_}),
+	'<', 1e-3, "$_ of all records is nearly that of the account")
   foreach qw(exec_time send_time recv_time);
 
 # ---------------------------------------------------------------------------
@@ -157,10 +159,10 @@ cmp_ok(abs($sum{$_} - $account->{$_}), '<', 1e-3,
 $client->run('SELECT generate_series(1, ' . $_ . ')') foreach 1 .. 100;
 $client->run('SELECT 0');
 @records = recent($client, 20);
-cmp_ok(scalar @records, '<=', 32,
-	'there are no more records than the recorder holds');
-cmp_ok(scalar @records, '>=', 28,
-	'there are about as many records as the recorder holds');
+cmp_ok(scalar @records,
+	'<=', 32, 'there are no more records than the recorder holds');
+cmp_ok(scalar @records,
+	'>=', 28, 'there are about as many records as the recorder holds');
 is( join(' ', map { $_->{rows} } @records),
 	join(' ', 100 - @records + 1 .. 100),
 	'the records are the latest ones');
@@ -180,8 +182,8 @@ my $found = $observer->poll(
 		@found ? \@found : undef;
 	});
 is(scalar @$found, 1, 'statements under one Sync are one record');
-at_least($found->[0]{exec_time}, 300,
-	'statements under one Sync: the record has the execution of all');
+at_least($found->[0]{exec_time},
+	300, 'statements under one Sync: the record has the execution of all');
 
 # ---------------------------------------------------------------------------
 # An exchange is shown as a whole or not at all

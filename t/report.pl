@@ -92,7 +92,9 @@ is_deeply(
 	[ @{$waits}{qw(pid blocked_by)}, $waits->{behind} ],
 	[ $waiter->pid, $holder->pid, [ $holder->pid ] ],
 	'the data says who waits for whom');
-like($waits->{query}, qr/^SELECT pg_advisory_xact_lock/,
+like(
+	$waits->{query},
+	qr/^SELECT pg_advisory_xact_lock/,
 	'the data has the waiting query');
 ok(!ref $_->{queryid} && $_->{queryid} =~ /^-?\d+$/,
 	'query identifiers are strings')
@@ -122,10 +124,9 @@ like(encode_json($data), qr/pg_advisory_xact_lock/,
 
 my $empty = answer('plain', 'pgnetlat_report_page()');
 cmp_ok(length $empty, '<', $limit, 'the page without data is small');
-unlike($empty, qr/[^\t\n -~]/,
-	'the page without data is printable ASCII');
-is(() = $empty =~ /\@data\@/g, 1,
-	'the page without data has one place for data');
+unlike($empty, qr/[^\t\n -~]/, 'the page without data is printable ASCII');
+is(() = $empty =~ /\@data\@/g,
+	1, 'the page without data has one place for data');
 unlike($empty, qr/^\@include/m, 'the page without data has no include left');
 unlike(
 	$empty,

@@ -87,7 +87,8 @@ sub saved_statement
 # ---------------------------------------------------------------------------
 
 my $sum = run_statements('keeper');
-is(saved_statement(), '10 calls, 70 rows',
+is( saved_statement(),
+	'10 calls, 70 rows',
 	'statements are counted before a restart');
 my $blocker = hold_up('holder');
 my ($histogram) = $observer->rows(
@@ -103,13 +104,14 @@ is($after->{$_} // 'NULL', $sum->{$_}, "$_ of a client group is kept")
   ended_sessions sessions);
 cmp_ok(abs($after->{total_time} - $sum->{total_time}),
 	'<', 1e-3, 'total_time of a client group is kept');
-is(saved_statement(), '10 calls, 70 rows',
+is( saved_statement(),
+	'10 calls, 70 rows',
 	'statements are kept by a clean restart');
 my ($histogram_after) = $observer->rows(
 	q{SELECT count, sum FROM pgnetlat_histogram
 	  WHERE application_name = 'keeper' AND metric = 'request' AND le = '+Inf'});
-is($histogram_after->{count}, $histogram->{count},
-	'histograms are kept by a clean restart');
+is($histogram_after->{count},
+	$histogram->{count}, 'histograms are kept by a clean restart');
 my ($blocker_after) = $observer->blockers(q{application_name = 'holder'});
 is($blocker_after->{$_}, $blocker->{$_}, "$_ of a blocker is kept")
   foreach grep { $_ ne 'blocked_sessions' } sort keys %$blocker;
@@ -121,7 +123,7 @@ is( $observer->value(
 	'history is kept by a clean restart');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'the moment of the latest reset is kept');
-ok($observer->poll(sub { !-e $file }),
+ok( $observer->poll(sub { !-e $file }),
 	'the file is gone once the server is up');
 
 # it goes on from there
@@ -225,7 +227,7 @@ $node->start;
 $observer = PgNetlat::Observer->connect($node);
 
 # nothing comes back twice
-ok( $observer->poll(sub { !-e $file }),
+ok($observer->poll(sub { !-e $file }),
 	'the file is gone once the server has come up');
 restart('immediate');
 is($observer->client('keeper'), undef, 'a crash after that loses everything');

@@ -89,7 +89,8 @@ sub terminate_backend
 	my ($client) = @_;
 
 	is( $observer->value('SELECT pg_terminate_backend(' . $client->pid . ')'),
-		't', 'pg_terminate_backend() succeeds');
+		't',
+		'pg_terminate_backend() succeeds');
 	return;
 }
 
@@ -169,8 +170,8 @@ $sum = end_of(
 		my ($client) = @_;
 		terminate_backend($client);
 		my ($error) = grep { $_->{type} eq 'E' } $client->until_closed;
-		is($error->{error}{C}, '57P01',
-			'terminated while waiting: the client gets the error');
+		is($error->{error}{C},
+			'57P01', 'terminated while waiting: the client gets the error');
 	});
 is($sum->{requests}, 1, 'terminated while waiting: the end is not a request');
 at_least($sum->{client_time}, 300,
@@ -219,8 +220,8 @@ $sum = end_of(
 	},
 	sub {
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
-		is($error->{error}{C}, '57P05',
-			'idle session: the client gets the error');
+		is($error->{error}{C},
+			'57P05', 'idle session: the client gets the error');
 	});
 is($sum->{requests}, 1, 'idle session: a timeout is not a request');
 at_least($sum->{client_time}, 400, 'idle session: the wait is kept');
@@ -235,8 +236,8 @@ $sum = end_of(
 	},
 	sub {
 		my ($error) = grep { $_->{type} eq 'E' } $_[0]->until_closed;
-		is($error->{error}{C}, '25P03',
-			'idle in transaction: the client gets the error');
+		is($error->{error}{C},
+			'25P03', 'idle in transaction: the client gets the error');
 	});
 is($sum->{requests}, 2, 'idle in transaction: a timeout is not a request');
 at_least($sum->{in_xact_wait_time},

@@ -22,16 +22,16 @@ $on_primary->run('CREATE TABLE t (i int)');
 my $standby = start_standby('standby', $primary);
 
 my $observer = PgNetlat::Observer->connect($standby);
-is($observer->value('SELECT pg_is_in_recovery()'), 't',
-	'the server is a standby');
+is($observer->value('SELECT pg_is_in_recovery()'),
+	't', 'the server is a standby');
 
 foreach (
 	qw(pgnetlat_sessions pgnetlat_waits pgnetlat_statements pgnetlat_clients
 	pgnetlat_histogram pgnetlat_history pgnetlat_top_statements pgnetlat_info)
   )
 {
-	is($observer->error_of("SELECT * FROM $_"), '',
-		"$_ can be read on the standby");
+	is($observer->error_of("SELECT * FROM $_"),
+		'', "$_ can be read on the standby");
 }
 ok( $observer->poll(
 		sub { $observer->value('SELECT sampler_pid FROM pgnetlat_info') }),
@@ -43,14 +43,14 @@ $client->run(('SELECT count(*) FROM t') x 10);
 my $account = $observer->settled($client);
 is($account->{requests}, $client->responded,
 	'requests are counted on the standby');
-is($account->{transactions}, $client->responded,
-	'transactions are counted on the standby');
-is($observer->error_of('SELECT pgnetlat_reset()'), '',
-	'pgnetlat_reset() works on the standby');
+is($account->{transactions},
+	$client->responded, 'transactions are counted on the standby');
+is($observer->error_of('SELECT pgnetlat_reset()'),
+	'', 'pgnetlat_reset() works on the standby');
 $client->begin_anew;
 $client->run('SELECT count(*) FROM t');
-is($observer->settled($client)->{requests}, 1,
-	'requests are counted from zero after the reset');
+is($observer->settled($client)->{requests},
+	1, 'requests are counted from zero after the reset');
 
 # walsenders are no client sessions
 is( $on_primary->value(

@@ -82,14 +82,16 @@ my $seven_id = queryid($seven);
 my $found;
 
 $found = statements_of(sub { $_[0]->run(($seven) x 5) });
-like(counts($found, $seven_id), qr/^calls=5 rows=35 /,
+like(
+	counts($found, $seven_id),
+	qr/^calls=5 rows=35 /,
 	'simple protocol: calls and rows are exact');
-cmp_ok($found->{$seven_id}{exec_time}, '>', 0,
-	'simple protocol: execution time is counted');
+cmp_ok($found->{$seven_id}{exec_time},
+	'>', 0, 'simple protocol: execution time is counted');
 cmp_ok($found->{$seven_id}{client_time},
 	'>', 0, 'simple protocol: waits after a statement are booked on it');
-cmp_ok($found->{$seven_id}{bytes_sent}, '>', 0,
-	'simple protocol: bytes are counted');
+cmp_ok($found->{$seven_id}{bytes_sent},
+	'>', 0, 'simple protocol: bytes are counted');
 
 $found = statements_of(
 	sub {
@@ -102,7 +104,9 @@ $found = statements_of(
 			$client->responses;
 		}
 	});
-like(counts($found, $seven_id), qr/^calls=5 rows=35 /,
+like(
+	counts($found, $seven_id),
+	qr/^calls=5 rows=35 /,
 	'prepared statement: calls and rows are exact');
 
 # often enough that the plan is generic and cached
@@ -169,7 +173,9 @@ like(
 	counts($found, $seven_id),
 	qr/^calls=5 rows=35 /,
 	'pipeline: calls of one statement are exact');
-like(counts($found, $three_id), qr/^calls=5 rows=15 /,
+like(
+	counts($found, $three_id),
+	qr/^calls=5 rows=15 /,
 	'pipeline: calls of the other statement are exact');
 
 $found = statements_of(sub { $_[0]->run("$seven; $three; $seven") });
@@ -214,7 +220,9 @@ $found = statements_of(
 		}
 		$client->run('COMMIT');
 	});
-like(counts($found, $seven_id), qr/^calls=1 rows=7 /,
+like(
+	counts($found, $seven_id),
+	qr/^calls=1 rows=7 /,
 	'portal read in parts: it is one call');
 
 my $insert = 'INSERT INTO items SELECT g FROM generate_series(1, 10) g';
@@ -224,11 +232,17 @@ my %id_of = map { $_ => queryid($_) } $insert, $update, $delete;
 $observer->run('TRUNCATE items');
 $found =
   statements_of(sub { $_[0]->run($insert, $update, $delete, $delete) });
-like(counts($found, $id_of{$insert}), qr/^calls=1 rows=10 /,
+like(
+	counts($found, $id_of{$insert}),
+	qr/^calls=1 rows=10 /,
 	'INSERT: calls and rows are exact');
-like(counts($found, $id_of{$update}), qr/^calls=1 rows=4 /,
+like(
+	counts($found, $id_of{$update}),
+	qr/^calls=1 rows=4 /,
 	'UPDATE: calls and rows are exact');
-like(counts($found, $id_of{$delete}), qr/^calls=2 rows=5 /,
+like(
+	counts($found, $id_of{$delete}),
+	qr/^calls=2 rows=5 /,
 	'DELETE: calls and rows are exact');
 
 my $vacuum_id = queryid('VACUUM items');
@@ -237,7 +251,9 @@ $found = statements_of(
 	sub {
 		$_[0]->run('VACUUM items', q{SET work_mem = '1MB'}, 'VACUUM items');
 	});
-like(counts($found, $vacuum_id), qr/^calls=2 rows=0 /,
+like(
+	counts($found, $vacuum_id),
+	qr/^calls=2 rows=0 /,
 	'VACUUM: calls are exact');
 like(counts($found, $set_id), qr/^calls=1 rows=0 /, 'SET: calls are exact');
 
@@ -251,7 +267,9 @@ $found = statements_of(
 			copy_data("1\n2\n3\n"), copy_done());
 		$client->responses;
 	});
-like(counts($found, $copy_id), qr/^calls=1 rows=10 /,
+like(
+	counts($found, $copy_id),
+	qr/^calls=1 rows=10 /,
 	'COPY TO STDOUT: calls and rows are exact');
 is(scalar(grep { $_->{calls} == 1 and $_->{rows} == 3 } values %$found),
 	1, 'COPY FROM STDIN: calls and rows are exact');
@@ -318,7 +336,8 @@ is( "$found->{$seven_id} $found->{$three_id}",
 	'A B A B in a transaction has one repeat of each');
 
 $found = repeats_of('BEGIN', $seven, $three, 'COMMIT');
-is("$found->{$seven_id} $found->{$three_id}", '0 0',
+is( "$found->{$seven_id} $found->{$three_id}",
+	'0 0',
 	'A B in a transaction has no repeat');
 
 $found = repeats_of(('BEGIN', $seven, 'COMMIT') x 3);
@@ -343,8 +362,8 @@ my $rows = statements_of(
 		$client->run($seven, 'COMMIT');
 	},
 	tcp => 1);
-is($rows->{$seven_id}{repeats}, 1,
-	'A pause A in a transaction has one repeat');
+is($rows->{$seven_id}{repeats},
+	1, 'A pause A in a transaction has one repeat');
 SKIP:
 {
 	my $other = PgNetlat::Client->connect($node, tcp => 1);

@@ -112,7 +112,10 @@ my $cpu = sub {
 my $used = $cpu->();
 my $since = now();
 pause(2000);
-cmp_ok($cpu->() - $used, '<', 0.5 * (now() - $since),
+cmp_ok(
+	$cpu->() - $used,
+	'<',
+	0.5 * (now() - $since),
 	'the sampler does not spin');
 
 # a reader obeys its timeout

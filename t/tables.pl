@@ -174,16 +174,20 @@ check_readings();
 is(join("\n", @wrong), '', 'no sum fell, and no row was shown twice');
 
 my ($info) = $observer->rows('SELECT * FROM pgnetlat_info');
-cmp_ok($info->{statements_evicted}, '>', 500,
-	'enough statements were evicted');
+cmp_ok($info->{statements_evicted},
+	'>', 500, 'enough statements were evicted');
 cmp_ok($info->{clients_evicted}, '>', 300, 'enough groups were evicted');
 cmp_ok($info->{statements}, '<=', $max_statements,
 	'there are at most max_statements statements');
-cmp_ok($info->{statements}, '>=', $max_statements * 0.9,
+cmp_ok(
+	$info->{statements}, '>=',
+	$max_statements * 0.9,
 	'there are nearly max_statements statements');
 cmp_ok($info->{clients}, '<=', $max_clients,
 	'there are at most max_clients groups');
-cmp_ok($info->{clients}, '>=', $max_clients * 0.9,
+cmp_ok(
+	$info->{clients}, '>=',
+	$max_clients * 0.9,
 	'there are nearly max_clients groups');
 ok( $observer->poll(
 		sub {
@@ -221,8 +225,8 @@ for (1 .. 20)
 	push @wrong, "$calls calls"
 	  if $calls != 0 && $calls != statements_of(300);
 }
-is(join("\n", @wrong), '',
-	'a copy read during a reset has everything or nothing');
+is(join("\n", @wrong),
+	'', 'a copy read during a reset has everything or nothing');
 is($observer->value('SELECT statements_evicted FROM pgnetlat_info'),
 	0, 'a reset sets the number of evictions to zero');
 

@@ -99,7 +99,8 @@ foreach my $many (10, 60)
 	$rows += $total * ($_ % 5 + 1) foreach 0 .. $many - 1;
 	is($found->{statements}, $many,
 		"$many statements: each has the right number of calls");
-	is($found->{calls}, $many * $total,
+	is( $found->{calls},
+		$many * $total,
 		"$many statements: the sum of calls is exact");
 	is($found->{rows}, $rows, "$many statements: the sum of rows is exact");
 
@@ -196,8 +197,7 @@ my ($counted) = $observer->rows(
 	 AND metric = 'request' AND le = '+Inf'");
 my $missing = $sum->{requests} - $counted->{count};
 ok( $missing >= 0 && $missing <= 4,
-	"histograms and accounts agree, but for what was in progress ($missing)"
-);
+	"histograms and accounts agree, but for what was in progress ($missing)");
 
 # The exchange in progress at a reset is the first one after it, and the next ones
 # are seen, however little time there is between them.

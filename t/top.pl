@@ -37,7 +37,9 @@ my $top = $node->safe_psql(
 	'postgres',
 	"\\set once 1\n\\i $script\nSHOW search_path;\nSELECT 1 AS still_aligned;",
 	extra_params => [ '-A', '-t' ]);
-like($top, qr/^\e\[H\e\[2J\e\[7m *pid /,
+like(
+	$top,
+	qr/^\e\[H\e\[2J\e\[7m *pid /,
 	'a refresh begins by clearing the screen');
 like(
 	$top,

@@ -161,11 +161,11 @@ foreach my $tcp (0, 1)
 	$reader = PgNetlat::Client->connect($node, %options);
 	$reader->put(
 		query(qq{SELECT repeat('x', 10000) FROM generate_series(1, 100000)}));
-	ok($observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
+	ok( $observer->await($reader->pid, sub { $_->{state} eq 'sending' }),
 		"cancelled while sending, $over: the session is sending");
 	$reader->cancel;
 	my @messages = $reader->until('Z');
-	ok( (grep { $_->{type} eq 'E' } @messages),
+	ok((grep { $_->{type} eq 'E' } @messages),
 		"cancelled while sending, $over: the client gets the error");
 	my $settled = $observer->settled($reader);
 	is($settled->{requests}, 1,
@@ -323,8 +323,8 @@ is($later->{state}, 'sending',
 	'small responses that are not read: the state stays sending');
 is($later->{exec_time}, $stuck->{exec_time},
 	'small responses that are not read: exec_time does not grow');
-at_least($later->{send_time} - $stuck->{send_time}, 200,
-	'small responses that are not read: send_time grows');
+at_least($later->{send_time} - $stuck->{send_time},
+	200, 'small responses that are not read: send_time grows');
 $deaf->responses foreach 1 .. $sent;
 $gain = delta($stuck, $observer->settled($deaf, $sent));
 at_least($gain->{send_time}, 200,
@@ -338,7 +338,8 @@ my $account = $observer->account($reader->pid);
 is($account->{transport}, 'tcp', 'transport of a TCP connection is tcp');
 SKIP:
 {
-	skip 'this kernel reports no round trip', 4 unless defined $account->{rtt};
+	skip 'this kernel reports no round trip', 4
+	  unless defined $account->{rtt};
 	cmp_ok($account->{rtt}, '>', 0, 'round-trip time is positive');
 	cmp_ok($account->{srtt}, '>=', $account->{rtt},
 		'smoothed round-trip time is not below the minimum');

@@ -93,7 +93,8 @@ cmp_ok($gain->{idle_time}, '==', 0, 'pending time becomes no idle time');
 
 $client->run(q{SET pgnetlat.idle_threshold = '50ms'}, 'BEGIN');
 $before = $observer->settled($client);
-is($before->{state}, 'waiting in transaction',
+is( $before->{state},
+	'waiting in transaction',
 	'the state in a transaction is waiting in transaction');
 $account = $observer->await($client->pid,
 	sub { $_->{in_xact_wait_time} - $before->{in_xact_wait_time} >= 300 });
@@ -124,8 +125,8 @@ for (1 .. 4)
 {
 	pause(250);
 	$other->run('NOTIFY here');
-	is($client->read_message->{type}, 'A',
-		'each of four notifications arrives');
+	is($client->read_message->{type},
+		'A', 'each of four notifications arrives');
 }
 my $paused = now() - $start;
 $account = $observer->await($client->pid, sub { $_->{state} eq 'idle' });
@@ -144,8 +145,8 @@ $client->run(q{SET pgnetlat.idle_threshold = '1h'}, 'LISTEN here');
 $before = $observer->settled($client);
 my $listened = pause(100);
 $other->run('NOTIFY here');
-is($client->read_message->{type}, 'A',
-	'a notification after a short wait arrives');
+is($client->read_message->{type},
+	'A', 'a notification after a short wait arrives');
 $paused = pause(200);
 $client->run('SELECT 1');
 $gain = delta($before, $observer->settled($client));
@@ -187,7 +188,8 @@ sub seen_executing
 		$old->{requests}, "$name: a request in progress is not counted yet");
 	$end->();
 	my $new = $observer->settled($session);
-	is($new->{requests}, $old->{requests} + 1,
+	is( $new->{requests},
+		$old->{requests} + 1,
 		"$name: one request is counted");
 	cmp_ok($new->{exec_time} - $old->{exec_time},
 		'>=', 300, "$name: afterwards the time is execution");
@@ -205,8 +207,8 @@ seen_executing(
 	sub {
 		$client->cancel;
 		my ($error) = grep { $_->{type} eq 'E' } $client->until('Z');
-		is($error->{error}{C}, '57014',
-			'pg_sleep, cancelled: the client gets the error');
+		is($error->{error}{C},
+			'57014', 'pg_sleep, cancelled: the client gets the error');
 	});
 
 $client->put(

@@ -113,8 +113,8 @@ SKIP:
 	skip 'this kernel does not report sockets of other processes', 1
 	  unless defined $before->{busy_time};
 
-	is($before->{client_addr}, '127.0.0.1',
-		"TCP: client_addr is the client's");
+	is($before->{client_addr},
+		'127.0.0.1', "TCP: client_addr is the client's");
 	cmp_ok($before->{rtt}, '>', 0, 'TCP: the path has a round trip');
 
 	# every byte that this end has received the other has seen acknowledged
@@ -187,7 +187,9 @@ SKIP:
 	is($row->{walsenders}, 2, 'by receiver: two walsenders are counted');
 	cmp_ok($row->{bytes_acked}, '>=', $sum,
 		'by receiver: the sum of bytes_acked is not too low');
-	cmp_ok($row->{bytes_acked}, '<=', $observer->value($acked),
+	cmp_ok(
+		$row->{bytes_acked}, '<=',
+		$observer->value($acked),
 		'by receiver: the sum of bytes_acked is not too high');
 	my $pid = $second->pid;
 	$second->finish;

@@ -145,10 +145,12 @@ foreach my $loads (
 		"$name: farther is not faster than its path");
 }
 
-is_close(predict(\%plain, new_rtt => 50)->{predicted_time},
-	301.6, 'six round trips at 50 ms: the time is predicted', 0.005);
-is_close(predict(\%plain, new_rtt => 0.5)->{predicted_time},
-	4.5, 'six round trips at 0.5 ms: the time is predicted', 0.15);
+is_close(
+	predict(\%plain, new_rtt => 50)->{predicted_time}, 301.6,
+	'six round trips at 50 ms: the time is predicted', 0.005);
+is_close(
+	predict(\%plain, new_rtt => 0.5)->{predicted_time}, 4.5,
+	'six round trips at 0.5 ms: the time is predicted', 0.15);
 is_close(
 	predict(\%one_row, new_rtt => 0.5)->{throughput}, 454,
 	'waits for locks are shorter if their holders are nearer', 0.1);
@@ -218,8 +220,9 @@ my %batch = (
 is_close(
 	predict(\%batch, new_batch => 20)->{predicted_time}, 22.5,
 	'22 statements by 20 take two round trips', 0.1);
-is_close(predict(\%batch, new_batch => 22)->{predicted_time},
-	12.5, '22 statements by 22 take one round trip', 0.1);
+is_close(
+	predict(\%batch, new_batch => 22)->{predicted_time}, 12.5,
+	'22 statements by 22 take one round trip', 0.1);
 is_close(
 	predict(
 		{
@@ -349,8 +352,8 @@ is_close(
 is_close(
 	$row->{"${_}_time"} / $row->{transaction_time},
 	$account->{"${_}_share"},
-	"the ${_} part of a transaction is the account's ${_}_share", 1e-6)
-  foreach qw(server network client);
+	"the ${_} part of a transaction is the account's ${_}_share", 1e-6
+) foreach qw(server network client);
 is_close(
 	$row->{throughput} * $row->{transaction_time},
 	1000 * $row->{busy_sessions},
@@ -370,7 +373,8 @@ my $far = what_if('app', 'rtt => 50');
 is_close($far->{$_}, $row->{$_},
 	"with another round trip, $_ is as measured", 1e-6)
   foreach grep { $_ ne 'throughput' } @measured;
-is_close($far->{predicted_transaction_time}, 200,
+is_close(
+	$far->{predicted_transaction_time}, 200,
 	'with another round trip, the time is that of four', 0.1);
 is_close(
 	$far->{change} * $far->{predicted_transaction_time},
@@ -425,12 +429,10 @@ $observer->settled($few);
 $row = what_if('few');
 is($row->{transactions}, 19, '19 transactions are counted');
 cmp_ok($row->{transaction_time}, '>', 0, '19 transactions have a time');
-is($row->{$_}, undef, "19 transactions have no $_")
-  foreach @predicted;
+is($row->{$_}, undef, "19 transactions have no $_") foreach @predicted;
 $few->run('SELECT 1');
 $observer->settled($few);
-cmp_ok(what_if('few')->{$_},
-	'>', 0, "20 transactions have $_")
+cmp_ok(what_if('few')->{$_}, '>', 0, "20 transactions have $_")
   foreach @predicted;
 
 # in one transaction: per request
@@ -501,8 +503,8 @@ is(seen_by('other', $session), 0, 'a role sees no other session');
 is(seen_by('pg_read_all_stats', $session),
 	1, 'pg_read_all_stats sees other roles\' sessions');
 is(seen_by('somebody', $address), '1|1|t', 'a role sees its own address');
-is(seen_by('other', $address), '1|0|f',
-	'another role sees neither address nor figures');
+is(seen_by('other', $address),
+	'1|0|f', 'another role sees neither address nor figures');
 
 no_violations($observer);
 $node->stop;

@@ -32,7 +32,10 @@ is($window->{requests}, $young->responded,
 is( $window->{stats_since},
 	$account->{stats_since},
 	'a young session: its window began when it was connected');
-cmp_ok($window->{window_time}, '>', $account->{total_time},
+cmp_ok(
+	$window->{window_time},
+	'>',
+	$account->{total_time},
 	'a young session: window_time grows');
 cmp_ok(
 	$window->{window_time},
@@ -63,7 +66,9 @@ foreach my $bad ('0', '-1 s', '1 day -24:00:01')
 		$err,
 		qr/ERROR:  22023: duration must be positive/,
 		"'$bad' is an error: it must be positive");
-	like($err, qr/HINT:  Specify how far to look back/,
+	like(
+		$err,
+		qr/HINT:  Specify how far to look back/,
 		"the error for '$bad' has a hint to look back");
 }
 foreach
@@ -77,7 +82,9 @@ foreach
 		$err,
 		qr/ERROR:  22023: duration must not be more than 15 minutes/,
 		"'$bad' is an error: it is too long");
-	like($err, qr/HINT:  Use pgnetlat_history/,
+	like(
+		$err,
+		qr/HINT:  Use pgnetlat_history/,
 		"the error for '$bad' has a hint to pgnetlat_history");
 }
 foreach
@@ -247,13 +254,12 @@ cmp_ok(samples($busy->pid), '<', $samples,
 	'reset of a session: there are fewer samples after it');
 $busy->begin_anew;
 $now = $observer->account($busy->pid);
-is($now->{stats_since}, $since,
-	'reset of a session: it returns stats_since');
+is($now->{stats_since}, $since, 'reset of a session: it returns stats_since');
 is($now->{$_}, 0, "reset of a session: $_ is 0")
   foreach qw(requests statements transactions bytes_sent exec_time send_time);
 $busy->run(('SELECT 1') x 3);
-is($observer->settled($busy)->{requests}, $busy->responded,
-	'reset of a session: it counts again');
+is($observer->settled($busy)->{requests},
+	$busy->responded, 'reset of a session: it counts again');
 
 foreach my $duration ('1 us', '10 s', '15 min')
 {
@@ -369,8 +375,8 @@ at_least(
 	2 * $group->{window_time},
 	$group->{idle_time} - 2000,
 	'group: both sessions were idle for no longer');
-is(group('15 min', 'pool')->{requests}, 30,
-	'group: a longer window has all requests');
+is(group('15 min', 'pool')->{requests},
+	30, 'group: a longer window has all requests');
 is(whole_group('pool')->{requests}, 30,
 	'group: the account has all requests');
 
@@ -406,8 +412,8 @@ is($group->{$_}, 0, "reset of a group: $_ is 0")
 is($group->{sessions}, 2, 'reset of a group: it keeps its sessions');
 cmp_ok($group->{stats_since}, 'gt', $whole->{stats_since},
 	'reset of a group: stats_since is later');
-is(group($_, 'pool')->{requests}, 0,
-	"reset of a group: a window of $_ has no requests")
+is(group($_, 'pool')->{requests},
+	0, "reset of a group: a window of $_ has no requests")
   foreach '1 us', '15 min';
 is( $observer->value(
 		q{SELECT sum(count) FROM pgnetlat_histogram
@@ -416,10 +422,10 @@ is( $observer->value(
 	'reset of a group: its histograms are empty');
 $pool[0]->run('SELECT 1');
 $observer->settled($pool[0]);
-is(whole_group('pool')->{requests}, 1,
-	'reset of a group: its account counts again');
-is(group('15 min', 'pool')->{requests}, 1,
-	'reset of a group: its windows count again');
+is(whole_group('pool')->{requests},
+	1, 'reset of a group: its account counts again');
+is(group('15 min', 'pool')->{requests},
+	1, 'reset of a group: its windows count again');
 is( whole_group('early')->{stats_since},
 	$early_group->{stats_since},
 	'reset of a group: other groups keep their counts');
@@ -431,8 +437,8 @@ $_->finish foreach $observer, $young, $early, $busy, $changing, @pool;
 $node->append_conf('postgresql.conf', 'pgnetlat.max_clients = 10');
 $node->restart;
 $observer = PgNetlat::Observer->connect($node);
-is(whole_group('pool')->{requests}, 1,
-	'restart: the account has the requests');
+is(whole_group('pool')->{requests},
+	1, 'restart: the account has the requests');
 foreach my $duration ('1 us', '10 s', '15 min')
 {
 	is(group($duration, 'pool')->{requests},

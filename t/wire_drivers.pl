@@ -402,7 +402,8 @@ at_least(
 	'statement prepared anew each time: its waits include the pauses');
 SKIP:
 {
-	skip 'this kernel reports no round trip', 1 unless $gain->{network_time} > 0;
+	skip 'this kernel reports no round trip', 1
+	  unless $gain->{network_time} > 0;
 
 	# nine times two round trips could be saved, each after this statement
 	cmp_ok(

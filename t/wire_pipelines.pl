@@ -57,8 +57,8 @@ foreach my $tcp (0, 1)
 		"cancel request over $over: one exchange is counted");
 	is($account->{transactions},
 		1, "cancel request over $over: one transaction is counted");
-	is($account->{statements}, 0,
-		"cancel request over $over: no complete statement is counted");
+	is($account->{statements},
+		0, "cancel request over $over: no complete statement is counted");
 	at_least($account->{exec_time}, 200,
 		"cancel request over $over: its statement has execution time");
 
@@ -91,8 +91,8 @@ for (1 .. 5)
 {
 	$listened += pause(500);
 	$other->run('NOTIFY here');
-	is($client->read_message->{type}, 'A',
-		'LISTEN: the client gets a notification');
+	is($client->read_message->{type},
+		'A', 'LISTEN: the client gets a notification');
 	$client->run('SELECT pg_sleep(0.3)');
 }
 my $gain = delta($before, $observer->settled($client));

@@ -334,7 +334,8 @@ $gain = gain(
 			$client->put(
 				function_call($observer->oid('int4pl(int,int)'), '1', '2'));
 			my ($result) = grep { $_->{type} eq 'V' } $client->until('Z');
-			is($result->{body}, pack('N/a*', '3'),
+			is( $result->{body},
+				pack('N/a*', '3'),
 				'function call: the result is right');
 		}
 	});
@@ -521,7 +522,7 @@ gain(
 				parse('', $sql),
 				bind_('', '', $value),
 				execute(''), sync());
-			ok((grep { $_->{type} eq 'E' } $client->until('Z')),
+			ok( (grep { $_->{type} eq 'E' } $client->until('Z')),
 				'errors in the extended protocol: the server reports each');
 		}
 	});

@@ -72,8 +72,8 @@ $node->restart;
 
 my $observer = PgNetlat::Observer->connect($node);
 $observer->run('CREATE ROLE plain LOGIN');
-is($observer->error_of("SELECT count(*) FROM $_"), '',
-	"preloaded: view $_ can be read")
+is($observer->error_of("SELECT count(*) FROM $_"),
+	'', "preloaded: view $_ can be read")
   foreach @views;
 
 foreach (
@@ -308,15 +308,15 @@ my $reset = $observer->value('SELECT pgnetlat_reset()');
 $client->begin_anew;
 $account = $observer->account($client->pid);
 is($account->{requests}, 0, 'reset: a waiting session starts from zero');
-is($account->{stats_since}, $reset,
-	'reset: stats_since of a session is its time');
+is($account->{stats_since},
+	$reset, 'reset: stats_since of a session is its time');
 cmp_ok($account->{total_time},
 	'<', $before->{total_time}, 'reset: its time starts from zero');
 is($observer->value('SELECT stats_reset FROM pgnetlat_info'),
 	$reset, 'reset: stats_reset is set');
 $client->run('SELECT 1');
-is($observer->settled($client)->{requests}, 1,
-	'reset: the session counts again');
+is($observer->settled($client)->{requests},
+	1, 'reset: the session counts again');
 $new = PgNetlat::Client->connect($node);
 ok( $observer->poll(
 		sub {
@@ -375,8 +375,8 @@ $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
 is($observer->settled($client)->{requests},
 	$client->responded, 'sessions are counted after a crash');
-is($observer->error_of("SELECT count(*) FROM $_"), '',
-	"after a crash: view $_ can be read")
+is($observer->error_of("SELECT count(*) FROM $_"),
+	'', "after a crash: view $_ can be read")
   foreach @views;
 no_violations($observer);
 

@@ -228,7 +228,8 @@ def answer(groups, rows):
     goals = [row for row in rows if row.goal]
     failed = sum(row.result == FAIL for row in goals)
     lines.append(f"**{sum(row.result == OK for row in goals)} of {len(goals)} figures meet their goals**"
-                 + (f"; {failed} of the others {'is' if failed == 1 else 'are'} further off than the machine explains." if failed else
+                 + (f"; {failed} of the others {'is' if failed == 1 else 'are'} further off than the machine explains."
+                    if failed else
                     "; [Missed goals](#missed-goals) explains the others, none further off than the machine explains."
                     if any(not row.met for row in goals) else "."))
     return "".join(f"- {line}\n" for line in lines)
