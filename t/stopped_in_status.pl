@@ -46,11 +46,15 @@ $holder->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
 $victim->run('SELECT 1');
 $holder->put(query('SELECT stop_in_status()'));
 
+# nothing if it has ended, which may happen between two looks
 sub state_of_process
 {
 	my ($process) = @_;
 
-	return slurp_file("/proc/$process/stat") =~ /^.*\) (\S)/s ? $1 : '';
+	open(my $file, '<', "/proc/$process/stat") or return '';
+	my $line = <$file> // '';
+	close($file);
+	return $line =~ /^.*\) (\S)/s ? $1 : '';
 }
 my $stopped = $observer->poll(sub { state_of_process($pid) eq 'T' });
 ok($stopped, 'a backend is stopped in its write section');
