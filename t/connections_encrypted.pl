@@ -194,6 +194,7 @@ EOC
 	{
 		skip 'direct TLS needs PostgreSQL 17', 1
 		  unless $node->pg_version >= 17;
+
 		# PostgreSQL 19 does not show the handshake: a request for it is assumed
 		$connected->(
 			'direct',
