@@ -194,12 +194,9 @@ EOC
 	{
 		skip 'direct TLS needs PostgreSQL 17', 1
 		  unless $node->pg_version >= 17;
-
-		# PostgreSQL 19 does not show the handshake: a request for it is assumed
 		$connected->(
-			'direct',
-			'user=scrammed sslmode=require sslnegotiation=direct',
-			$node->pg_version >= 19 ? 6 : 5);
+			'direct', 'user=scrammed sslmode=require sslnegotiation=direct', 5
+		);
 	}
 
 	$node->append_conf('postgresql.conf', "ssl = off\n");

@@ -17,9 +17,9 @@
  * PostgreSQL's default before 18, psql guesses wrong, and the server asks
  * again.  Only the messages show that.  OpenSSL passes them to a callback,
  * which we set in core's hook for passphrases.  19 ignores that hook with
- * ssl_sni; without the callback, one request and a handshake of one round trip
- * with TLS 1.3 and two before are assumed, which ends when authentication
- * begins.
+ * ssl_sni; without the callback, one request, unless core knows that there was
+ * none, and a handshake of one round trip with TLS 1.3 and two before are
+ * assumed, which ends when authentication begins.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -160,13 +160,15 @@ install_tls_callback(void)
 static int
 tls_round_trips(void)
 {
+	int			requests = compat_tls_is_direct(MyProcPort) ? 0 : 1;
+
 	if (handshake.ended != 0)
 		return handshake.round_trips;
 #ifdef USE_SSL
 	if (strcmp(be_tls_get_version(MyProcPort), "TLSv1.3") != 0)
-		return 3;
+		return requests + 2;
 #endif
-	return 2;
+	return requests + 1;
 }
 
 /* ---------------------------------------------------------------------------

@@ -220,6 +220,21 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
 /* With ssl_sni, 19 warns of this hook and then ignores it. */
 #define COMPAT_HAS_TLS_INIT_HOOK	(PG_VERSION_NUM < 190000)
 
+/*
+ * Did the TLS handshake begin before the server had answered a request for it?
+ * Then core had read the beginning, and passed it on.  (Not known before 18,
+ * where the offset depends on how the server was built.)
+ */
+static inline bool
+compat_tls_is_direct(const Port * port)
+{
+#if PG_VERSION_NUM >= 180000
+	return port->raw_buf_consumed > 0;
+#else
+	return false;
+#endif
+}
+
 #define COMPAT_SEND_BUFFER_SIZE		8192	/* PQ_SEND_BUFFER_SIZE, pqcomm.c */
 #define COMPAT_MESSAGE_HEADER		5
 
