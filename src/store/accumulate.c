@@ -115,6 +115,21 @@ leave_group(ClientEntry *group, ClientMember *member)
 	clients_leave(member);
 }
 
+/*
+ * The session joins the group of its key.  What is pending stays with the
+ * group that has shown it, as the client's.
+ */
+static ClientEntry *
+move_to_group(Accumulated *state, ClientEntry *group, TimestampTz now)
+{
+	int64		pending = state->member.pending;
+
+	clients_set_pending(group, &state->member, 0);
+	group->counters.totals.client += pending;
+	state->totals.client += pending;
+	return clients_move(&state->key, &state->member, now);
+}
+
 /* Add what the session has gained to its group, which it leaves if it ends. */
 static void
 accumulate_into_group(Accumulated *state, const SlotObservation *observation, const Tally *tally,
@@ -140,13 +155,9 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		connect_totals_add(&counters->connect, &state->connect);
 		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
 	}
-	/* there may be room for its own group now; pending time does not move */
-	if (unlikely(state->member.in_evicted && pending == 0))
-	{
-		clients_set_pending(group, &state->member, 0);
-		group = clients_move(&state->key, &state->member, now);
-	}
 	clients_set_pending(group, &state->member, pending);
+	if (unlikely(state->member.in_evicted) && clients_have_room(&state->key, &state->member, now))
+		group = move_to_group(state, group, now);
 	if (observation->tcp.rtt > 0)
 		group->counters.rtt = observation->tcp.rtt;
 	if (unlikely(state->pooler.known))
@@ -303,14 +314,10 @@ accumulate_rename(int slot)
 		accumulate_locked(slot, false, &observation))
 	{
 		TimestampTz now = GetCurrentTimestamp();
-		int64		pending = state->member.pending;
 
 		group = clients_acquire(&state->key, &state->member, now);
-		clients_set_pending(group, &state->member, 0);
-		group->counters.totals.client += pending;
-		state->totals.client += pending;
 		state->key = my_key;
-		group = clients_move(&state->key, &state->member, now);
+		group = move_to_group(state, group, now);
 		if (my_pooler.known)
 			group->pooler = my_pooler;
 		clients_release(&state->member);

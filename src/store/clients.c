@@ -176,6 +176,16 @@ clients_leave(ClientMember *member)
 }
 
 /*
+ * Whether the group of "key", which had no room when the session joined, has
+ * room now; for the holder of the entry.
+ */
+bool
+clients_have_room(const ClientKey *key, const ClientMember *member, TimestampTz now)
+{
+	return table_find_or_add(&table, member->hash, key, now) != NULL;
+}
+
+/*
  * The session leaves its group and joins the one of "key", which may be the
  * same if that had no room.  Returns the new entry, which is locked in place
  * of the old one.

@@ -96,6 +96,7 @@ extern void clients_shmem_init(void);
 extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
 									TimestampTz now);
 extern void clients_release(const ClientMember *member);
+extern bool clients_have_room(const ClientKey *key, const ClientMember *member, TimestampTz now);
 
 /*
  * Functions for the holder of the entry, when the session's pending time is
