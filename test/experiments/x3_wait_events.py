@@ -122,9 +122,9 @@ def run(lab, short):
     net_delay = [share(sampled.get(NET_DELAY, 0)) for title, sampled, _, _ in bars
                  if title in ("connection utilisation, slow network", "slow application, fast network")]
     return Section(TITLE, text,
-                   "**What wait events make of it** (pg_gather): it says the same of a slow network and of a slow"
-                   f" application, Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells which it is, within"
-                   f" {share(max(worst, 0.001), 1)} of the wall clock of the truth.", [],
+                   "**What wait events make of it** (pg_gather): a slow network and a slow application look the same,"
+                   f" Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells them apart, and is off by at most"
+                   f" {share(max(worst, 0.001), 1)} of the wall clock.", [],
                    pictures={"cases": charts.stacks(bars)})
 
 
