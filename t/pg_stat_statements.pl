@@ -161,6 +161,26 @@ foreach my $libraries ('pgnetlat, pg_stat_statements',
 		"$libraries: after their reset the text is the identifier");
 }
 
+# What exporters show: no constant, even where pg_stat_statements has kept it, as
+# that of SELECT INTO before PostgreSQL 16.
+my $client = PgNetlat::Client->connect($node);
+$client->run(
+	q{SELECT 'secret' AS replaced, 4711 AS number ORDER BY 1},
+	q{SELECT 'secret' AS kept INTO TEMP kept_string},
+	q{SELECT 4711 AS kept INTO TEMP kept_number},
+	q{CREATE ROLE kept PASSWORD 'secret'});
+$client->finish;
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_metrics_query
+		  WHERE query = 'SELECT $1 AS replaced, $2 AS number ORDER BY 1'}),
+	1,
+	'exporters show a text whose constants are replaced');
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_metrics_query WHERE query ~ 'secret|4711'}
+	),
+	0,
+	'exporters show no text that has constants');
+
 is($observer->value('SELECT count(*) FROM pgnetlat_top_statements(2)'),
 	2, 'max_rows limits the rows');
 is( $observer->value('SELECT count(*) FROM pgnetlat_top_statements(NULL)'),
