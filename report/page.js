@@ -1,5 +1,7 @@
 (() => {
-  const data = JSON.parse(byId('data').textContent);
+  // A character that turns the direction of a text would also turn what stands beside it.
+  const kept = (_, value) => (typeof value === 'string' ? value.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd') : value);
+  const data = JSON.parse(byId('data').textContent, kept);
   for (const list of ['findings', 'now', 'clients', 'history', 'waiting', 'blockers', 'histograms', 'statements',
     'failed_connections', 'pools', 'what_if', 'settings']) data[list] ??= [];
   const { report, info, thresholds } = data;
@@ -18,11 +20,11 @@
     { name: 'I/O', color: 'io', of: (a) => a.exec_io_time, says: 'the server reads or writes files' },
     { name: 'locks', color: 'locks', of: (a) => a.exec_lock_time, says: 'it waits for a lock that another session holds' },
     { name: 'replication', color: 'replication', of: (a) => a.exec_replication_time, says: 'it waits for a standby to confirm' },
-    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server, as that one\u2019s client' },
+    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server as its client' },
     { name: 'run queue', color: 'queue', of: (a) => queuedInExec(a) + (a.run_queue_wait_time ?? 0), says: 'it is ready to work, but all processors are taken' },
     { name: 'other waits', color: 'other', of: (a) => a.exec_other_time, says: 'it waits for something else inside the server' },
-    { name: 'network', color: 'network', of: (a) => a.network_time + a.send_blocked_time - a.send_client_time, says: 'bytes are under way: round trips, and answers that the path takes time for' },
-    { name: 'client', color: 'client', of: (a) => a.client_time - (a.run_queue_wait_time ?? 0) + a.recv_time + a.send_client_time, says: 'the application thinks, or does not read or send what the server waits for' },
+    { name: 'network', color: 'network', of: (a) => a.network_time + a.send_blocked_time - a.send_client_time, says: 'bytes are under way: round trips, and large answers' },
+    { name: 'client', color: 'client', of: (a) => a.client_time - (a.run_queue_wait_time ?? 0) + a.recv_time + a.send_client_time, says: 'the application thinks, does not read its results, or does not send its data' },
   ];
   const SERVER = PARTS.slice(0, 8);
   const parts = (account, unit) => PARTS.map((p) => ({ name: p.name, color: p.color, value: Math.max(p.of(account), 0) / unit }));
@@ -112,9 +114,9 @@
   function warnings() {
     const list = [];
     if (!report.sees_all) list.push(`The role ${report.role} sees its own sessions only; a member of pg_read_all_stats sees all.`);
-    if (info.sampler_pid === null) list.push('The sampler is down: what execution consists of, locks and history are not up to date.');
+    if (info.sampler_pid === null) list.push('The sampler is down: the parts of execution, locks and history are not up to date.');
     if (info.sampler_errors > 0) list.push(`The sampler has had ${count(info.sampler_errors, 'error', 'errors')}: see the server\u2019s log.`);
-    if (setting('pgnetlat.enabled') === 'off') list.push('pgnetlat.enabled is off: nothing is measured.');
+    if (setting('pgnetlat.enabled') === 'off') list.push('pgnetlat.enabled is off: nothing is counted.');
     byId('warnings').append(...list.map((text) => el('li', {}, text)));
   }
 
@@ -165,7 +167,7 @@
     const place = byId('history');
     const rows = data.history.filter((h) => moment(h.bucket_end) > moment(h.bucket_start));
     if (rows.length === 0) {
-      place.append(el('p', { class: 'note' }, report.sees_all ? 'There is no history yet.' : 'History is of all roles: members of pg_read_all_stats see it.'));
+      place.append(el('p', { class: 'note' }, report.sees_all ? 'There is no history yet.' : 'The history covers all roles, so only members of pg_read_all_stats see it.'));
       return;
     }
     // as many columns as can be told apart
@@ -218,7 +220,7 @@
     const size = (node) => 1 + node.children.reduce((t, child) => t + size(child), 0);
     roots.sort((a, b) => size(b) - size(a));
     const waits = roots.map((r) => `${r.title} holds up ${size(r) - 1}`).join('; ');
-    place.append(el('p', { class: 'lead' }, 'At this moment. On the left, who holds the lock; to the right, who waits for it, and who waits behind those.'));
+    place.append(el('p', { class: 'lead' }, 'At this moment: on the left, who holds the lock; to the right, who waits for it, and who waits behind them.'));
     trees(place, roots, waits);
     place.append(el('details', {}, el('summary', {}, 'The same as a table'),
       table('Sessions that wait for locks, and those that hold them', [['Session', ''], ['waits for', 'n'], ['state', ''], ['since', 'n'], ['query', 'text']],
@@ -235,7 +237,7 @@
   function blockers() {
     const place = byId('blockers');
     if (data.blockers.length === 0) {
-      place.append(el('p', { class: 'note' }, 'Nobody has held up anybody for as long as a sample.'));
+      place.append(el('p', { class: 'note' }, 'No lock wait was long enough to be sampled.'));
       return;
     }
     const KINDS = [['executing', 'cpu', 'blocked_by_exec_time'], ['sending', 'other', 'blocked_by_send_time'], ['waiting for data', 'remote', 'blocked_by_recv_time'],
@@ -285,7 +287,7 @@
   function statements() {
     const rows = data.statements;
     if (rows.length === 0) {
-      byId('statements').append(el('p', { class: 'note' }, setting('compute_query_id') === 'off' ? 'compute_query_id is off, so that statements have no identifier.' : 'None was completed.'));
+      byId('statements').append(el('p', { class: 'note' }, setting('compute_query_id') === 'off' ? 'compute_query_id is off, so statements have no identifier.' : 'No statement was completed.'));
       return;
     }
     const repeats = (s) => s.repeats >= thresholds.repeats && s.repeats >= thresholds.repeats * (s.calls - s.repeats);
@@ -298,7 +300,7 @@
         el('small', {}, `${s.usename ?? 'a dropped role'} in ${s.datname ?? 'a dropped database'}`)],
       stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(s) })), most, duration),
       figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '\u2013']), 'stack statements'),
-    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'The text of a statement is shown where pg_stat_statements has it, or a session has just executed it.') : '');
+    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'A statement has a text if pg_stat_statements has it, or if it is the latest of a session.') : '');
   }
 
   // --- connections ---------------------------------------------------------------------------
@@ -307,7 +309,7 @@
     const place = byId('pools');
     const rows = data.pools.filter((p) => p.busy_p50 !== null);
     if (rows.length === 0) {
-      place.append(el('p', { class: 'note' }, 'Nothing was sampled, or it may not be seen by this role.'));
+      place.append(el('p', { class: 'note' }, 'Nothing was sampled, or this role may not see it.'));
       return;
     }
     const most = Math.max(...rows.map((p) => Math.max(p.sessions, p.busy_max)), 1);
@@ -318,7 +320,7 @@
         stacked([part('half the time', 'cpu', p.busy_p50), part('99 % of the time', 'unsampled', p.busy_p99 - p.busy_p50), part('at most', 'queue', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
           part('connected, never busy at once', 'idle', p.sessions - p.busy_max)], most, inSessions),
         figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, figure(p.pool_size))]), 'stack'),
-    el('p', { class: 'says' }, `Pool size: with so many server connections, transaction pooling would have let nobody wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
+    el('p', { class: 'says' }, `Pool size: with so many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
   }
 
   function setup() {
@@ -344,7 +346,7 @@
     const place = byId('whatif');
     const groups = data.what_if;
     if (groups.length === 0) {
-      place.append(el('p', { class: 'note' }, 'No client group has ended 20 transactions in this time: nothing is predicted from fewer.'));
+      place.append(el('p', { class: 'note' }, 'No client group has ended 20 transactions in this time. Nothing is predicted from fewer.'));
       return;
     }
     const LOW = 0.05, HIGH = 200;
@@ -422,10 +424,10 @@
 
   function limits() {
     const list = [
-      `These are the last ${duration(report.window_time)}, at most 15 minutes; blockers, distributions and failed connections are since ${info.stats_reset ? moment(info.stats_reset).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' }) : 'the server was started'}.`,
-      `Times are exact where PostgreSQL tells of each event; what execution consists of, locks and busy sessions are samples, one every ${setting('pgnetlat.sample_interval')}. Each is right to a sample.`,
-      `A wait outside of a transaction is idle if it is longer than ${setting('pgnetlat.idle_threshold')} (pgnetlat.idle_threshold).`,
-      'The round trip is the shortest that the kernel saw in the last minutes, to whoever has connected: behind a proxy or a load balancer, to that one.',
+      `The figures are of the last ${duration(report.window_time)}; those of blockers, distributions and failed connections are since ${info.stats_reset ? moment(info.stats_reset).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' }) : 'the server was started'}.`,
+      `The account is exact. The parts of execution, lock waits and busy sessions are sampled every ${setting('pgnetlat.sample_interval')}.`,
+      `A wait outside a transaction is idle if it is longer than ${setting('pgnetlat.idle_threshold')} (pgnetlat.idle_threshold).`,
+      'The round trip is the shortest that the kernel has seen in the last five minutes. Behind a proxy or a load balancer, it is the round trip to that.',
       `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'processor', 'processors')}, max_connections ${setting('max_connections')}.`,
     ];
     const changed = data.settings.filter((s) => s.ours && !s.is_default).map((s) => `${s.name} = ${s.value || "''"}`);

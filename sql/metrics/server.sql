@@ -17,8 +17,8 @@
 --
 -- Rules, because an exporter punishes the breach with silence: one row for each set
 -- of labels, no NULL in a label, no process ID in a label, and times in seconds.
--- Counters come from sums that hold ended sessions only.  They are added up as
--- numeric: a sum of float8 depends on the order of the rows, and a counter that
+-- Counters come from sums that keep what ended sessions have counted.  They are added up
+-- as numeric: a sum of float8 depends on the order of the rows, and a counter that
 -- falls in its last digit was reset, to Prometheus.
 --
 -- The exporter's own sessions are left out of accounts where they have an

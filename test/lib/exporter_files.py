@@ -86,15 +86,15 @@ def queries():
 
 
 def check_files(report):
-    report.check('files are what generate writes', failed(sys.executable, '-B', str(HERE / 'generate'), '--check'))
+    report.check('the files are what generate writes', failed(sys.executable, '-B', str(HERE / 'generate'), '--check'))
     if importlib.util.find_spec('grafana_foundation_sdk'):
-        report.check('dashboard is what dashboard.py writes',
+        report.check('the dashboard is what dashboard.py writes',
                      failed(sys.executable, '-B', str(HERE / 'grafana/dashboard.py'), '--check'))
     else:
-        report.skip('dashboard is what dashboard.py writes', 'grafana-foundation-sdk is not installed')
+        report.skip('the dashboard is what dashboard.py writes', 'grafana-foundation-sdk is not installed')
 
     found = list(queries())
-    report.check(f'queries are columns of a view, without operators or functions ({len(found)})',
+    report.check(f'all {len(found)} queries list columns of a view, without operators or functions',
                  [f'{path}: {query}' for path, query in found if not QUERY.fullmatch(query)] or
                  (None if len(found) > 50 else 'too few'))
     used = set()
@@ -104,11 +104,11 @@ def check_files(report):
     for panel in shown:
         for target in panel['targets']:
             used |= set(re.findall(r'\bpgnetlat_\w+', target['expr']))
-    report.check('rules and panels use metrics that exist', sorted(used - NAMES))
-    report.check('no metric has a pid', [name for name, _, labels in all_metrics() if 'pid' in labels])
-    report.check('dashboard conventions', list(dashboard_problems(dashboard, shown)))
+    report.check('all metrics in rules and panels exist', sorted(used - NAMES))
+    report.check('no metric has a process ID as a label', [name for name, _, labels in all_metrics() if 'pid' in labels])
+    report.check('the dashboard keeps to its conventions', list(dashboard_problems(dashboard, shown)))
     opt_in = {f'{view.key}_' for view in VIEWS.values() if view.collector != 'pgnetlat'}
-    report.check('panels in sight need no opt-in collector',
+    report.check('no panel that is in sight needs an opt-in collector',
                  [panel['title'] for panel in dashboard['panels'] for target in panel.get('targets') or []
                   if any(prefix in target['expr'] for prefix in opt_in)])
     book = HERE.parent / 'doc' / 'runbook.md'
@@ -148,7 +148,7 @@ def dashboard_problems(dashboard, shown):
 
 def check_yaml(report):
     if not importlib.util.find_spec('yaml'):
-        report.skip('files are YAML', 'python3-yaml is not installed')
+        report.skip('all files are valid YAML', 'python3-yaml is not installed')
         return
     import yaml
     content, problems = {}, []
@@ -157,8 +157,8 @@ def check_yaml(report):
             content[str(path.relative_to(HERE))] = list(yaml.safe_load_all(path.read_text()))
         except yaml.YAMLError as error:
             problems.append(f'{path.name}: {error}')
-    report.check('files are YAML', problems)
-    report.check('what they declare is what their queries select',
+    report.check('all files are valid YAML', problems)
+    report.check('the files declare what their queries select',
                  [f'{name}: {problem}' for name, documents in content.items()
                   for problem in declaration_problems(name, documents[0])])
     inner = yaml.safe_load(content['postgres_exporter/cloudnative-pg.yaml'][0]['data']['queries'])

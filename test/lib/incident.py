@@ -67,7 +67,7 @@ APPLICATIONS = [
 # Name, query, and the text before its result.
 QUESTIONS = [
     ("now", "SELECT * FROM pgnetlat_now",
-     "What is happening now?"),
+     "What is happening now?  (bar: # server, ! held up, + without a processor, = network, . client)"),
     ("diagnose", """
 SELECT verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, advice
   FROM pgnetlat_diagnose('20 s') LIMIT 3""",

@@ -41,7 +41,7 @@ def choose(wanted=AUTO, netem_missing=None, delayline_missing=None):
     delayline = (delayline_missing or DelayLine.missing)()
     if delayline:
         raise Unavailable(delayline if wanted == "delayline" else f"no tc netem ({netem}), and {delayline}")
-    return DelayLine, "the path is the own delay line" + (f" (no tc netem: {netem})" if netem else "")
+    return DelayLine, "the path is a process that delays packets" + (f" (no tc netem: {netem})" if netem else "")
 
 
 def add_option(parser):

@@ -72,7 +72,7 @@ edit it.
 ![Errors of all figures as a share of their bounds]({name}.svg)
 
 Each dot is one figure, placed by its error as a share of what its goal allows. {clipped}
-[{name}.tsv]({name}.tsv) has all {count} figures, with the truth, what pgnetlat showed, and the goal of each.
+[{name}.tsv]({name}.tsv) has all {count} figures: what pgnetlat showed, and the truth and the goal, if there is one.
 
 ## Goals
 

@@ -28,7 +28,7 @@ class Choice(unittest.TestCase):
 
     def test_delay_line_where_it_has_not(self):
         self.assertEqual(line.choose("auto", missing("unknown"), missing("")),
-                         (line.DelayLine, "the path is the own delay line (no tc netem: unknown)"))
+                         (line.DelayLine, "the path is a process that delays packets (no tc netem: unknown)"))
 
     def test_neither(self):
         with self.assertRaisesRegex(Unavailable, r"no tc netem \(unknown\), and needs /dev/net/tun"):
@@ -36,7 +36,7 @@ class Choice(unittest.TestCase):
 
     def test_delay_line_because_it_is_wanted(self):
         self.assertEqual(line.choose("delayline", unasked, missing("")),
-                         (line.DelayLine, "the path is the own delay line"))
+                         (line.DelayLine, "the path is a process that delays packets"))
         with self.assertRaisesRegex(Unavailable, "^needs the program cc$"):
             line.choose("delayline", unasked, missing("needs the program cc"))
 
