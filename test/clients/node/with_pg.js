@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { THINK, load, main, sleep } from './workload.js';
+import { THINK, fails, load, main, repeat, rows, sleep } from './workload.js';
 
 const listing = process.argv[2] === '--list';
 const pg = listing ? {} : await load('pg');
@@ -24,21 +24,6 @@ const withClient = (body, options = {}) => async (role) => {
     await client.end();
   }
 };
-
-async function repeat(count, body) {
-  for (let i = 0; i < count; i++) await body(i);
-}
-
-async function fails(promise) {
-  try {
-    await promise;
-  } catch {
-    return;
-  }
-  throw new Error('no error');
-}
-
-const rows = (count) => Array.from({ length: count }, (_, i) => `${i}\t${'x'.repeat(100)}\n`);
 
 await main({
   with_parameter: withClient((c) => repeat(20, (i) => c.query(SELECT, [i]))),

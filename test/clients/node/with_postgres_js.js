@@ -3,7 +3,7 @@
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { THINK, load, main, sleep } from './workload.js';
+import { THINK, fails, load, main, repeat, rows, sleep } from './workload.js';
 
 const listing = process.argv[2] === '--list';
 const postgres = listing ? null : await load('postgres');
@@ -18,21 +18,6 @@ const withSql = (body, options = {}) => async (role) => {
     await sql.end({ timeout: 2 });
   }
 };
-
-async function repeat(count, body) {
-  for (let i = 0; i < count; i++) await body(i);
-}
-
-async function fails(promise) {
-  try {
-    await promise;
-  } catch {
-    return;
-  }
-  throw new Error('no error');
-}
-
-const rows = (count) => Array.from({ length: count }, (_, i) => `${i}\t${'x'.repeat(100)}\n`);
 
 await main({
   with_parameter: withSql((sql) => repeat(20, (i) => sql`SELECT payload FROM item WHERE id = ${i}`)),

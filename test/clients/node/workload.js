@@ -1,4 +1,4 @@
-// What the JavaScript programs share: the command line.
+// What the JavaScript programs share: the command line, and parts of their cases.
 //
 //	program --list              the names of its cases, one per line
 //	program CASE...             run them, each as a role of its own
@@ -22,6 +22,22 @@ export async function main(cases) {
     }
   }
 }
+
+export async function repeat(count, body) {
+  for (let i = 0; i < count; i++) await body(i);
+}
+
+export async function fails(promise) {
+  try {
+    await promise;
+  } catch {
+    return;
+  }
+  throw new Error('no error');
+}
+
+// Lines for COPY sink FROM STDIN.
+export const rows = (count) => Array.from({ length: count }, (_, i) => `${i}\t${'x'.repeat(100)}\n`);
 
 // Modules are installed outside of the source tree.
 export async function load(name) {
