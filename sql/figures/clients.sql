@@ -80,12 +80,12 @@ COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/res
 COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data, and one for each error that the client answers with Sync';
 COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
 COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and those within exchanges (see round_trips); 0 on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
 COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: not attributable to another part yet, so it can decrease';

@@ -60,12 +60,12 @@ COMMENT ON COLUMN pgnetlat_history.requests IS 'exchanges completed: request/res
 COMMENT ON COLUMN pgnetlat_history.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_history.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_history.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_history.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data, and one for each error that the client answers with Sync';
 COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its parts, exec_time to idle_time';
 COMMENT ON COLUMN pgnetlat_history.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_history.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_history.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_history.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and those within exchanges (see round_trips); 0 on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_history.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_history.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
 COMMENT ON COLUMN pgnetlat_history.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';

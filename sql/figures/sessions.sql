@@ -92,12 +92,12 @@ COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/re
 COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
 COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
 COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data';
+COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data, and one for each error that the client answers with Sync';
 COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
 COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: time in exchanges in which the server was working';
 COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: in exchanges, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and the one in which COPY FROM STDIN asks for data; 0 on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and those within exchanges (see round_trips); 0 on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
 COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
 COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: not attributable to another part yet, so it can decrease';
