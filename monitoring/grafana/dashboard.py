@@ -206,8 +206,8 @@ def what_now(board):
         text_mode=common.BigValueTextMode.VALUE_AND_NAME))
     findings = listing(
         'The three costliest findings',
-        'What pgnetlat_diagnose() finds of the last minute, and whom it is about: sessions that this keeps from their work. '
-        'Evidence and advice: SELECT * FROM pgnetlat_diagnose().',
+        'What pgnetlat_diagnose() finds in the last minute, whom it is about, and how many sessions it keeps from their '
+        'work. Evidence and advice: SELECT * FROM pgnetlat_diagnose().',
         'suffix: sessions',
         [(or_none(f'topk(3, sum by (verdict, subject, datname) ({finding}))', 'verdict', 'no problem found'), '')],
         [('lost', 'suffix: sessions')], width=18, height=6)
@@ -235,8 +235,8 @@ def what_now(board):
         width=12))
     board.with_panel(graph(
         'Connections, and how many are needed',
-        'Sessions that are connected, the most that were busy at a time, and with how many server connections a pooler '
-        'would have served all of them without a wait for 99.9 % of the last minute; and how many the server allows.',
+        'Connected sessions, the most that were busy at once, the server connections with which a pooler would have served '
+        'them without a wait for 99.9 % of the last minute, and the connections that the server allows.',
         'suffix: sessions',
         [(f'max by (instance) (pgnetlat_pool_{metric}{{{whole}}})', f'{name} {{{{instance}}}}')
          for metric, name in (('sessions', 'connected'), ('busy_max', 'busy'), ('needed', 'needed'))] +
@@ -247,9 +247,9 @@ def is_it(board):
     board.with_row(builders.Row('Is it the network, the client or the server?'))
     names = {'server': 'Server', 'network': 'Network', 'client': 'Client'}
     meaning = {
-        'server': 'sessions execute: processor, locks, disk. What a faster server or a better plan would shorten.',
-        'network': 'answers and requests are under way: round trips and blocked sending. What fewer statements, a '
-                   'nearer client or a better path would shorten.',
+        'server': 'sessions execute: processor, locks, disk. A faster server or a better plan would shorten it.',
+        'network': 'requests and responses are under way: round trips and blocked sending. Fewer statements, a nearer '
+                   'client or a better path would shorten it.',
         'client': 'the server waits for the application between two statements of one piece of work. Nothing in the '
                   'database shortens it.'}
     for name, title in names.items():
@@ -267,8 +267,8 @@ def is_it(board):
     by = ' by (instance, datname)'
     databases = listing(
         'Databases',
-        'Of each database: sessions kept busy by the server, by the network, by their clients, and how many transactions '
-        'were open and waiting for a client. A click leads to its clients.',
+        'For each database: sessions kept busy by the server, by the network and by their clients, and transactions that '
+        'were open and waited for a client. A click leads to its clients.',
         'suffix: sessions',
         [(' + '.join(f'({side(name, by=by)})' for name in names), ''),
          *((side(name, by=by), '') for name in names),
@@ -288,17 +288,17 @@ def is_it(board):
         colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
     board.with_panel(graph(
         'What the server does meanwhile',
-        'The part "exec" of it, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a standby '
-        '(replication), as a client of another server (remote), for anything else (other). And beside it how long sessions '
-        'were ready to run and got no processor.',
+        'What "exec" consists of, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a standby '
+        '(replication), as a client of another server (remote), for anything else (other). Beside it (no processor): the '
+        'time for which sessions were ready to run but had no processor.',
         'suffix: sessions',
         [(seconds('exec_' + part), part) for part in ('cpu', 'io', 'lock', 'replication', 'remote', 'other')] +
         [(seconds('run_queue'), 'no processor')],
         axis='executing sessions'))
     board.with_panel(graph(
         'What one request costs',
-        'Mean time per request and answer, by where it went. Compare the network with the server: where it is several '
-        'times as long, batching pays more than tuning.',
+        'Mean time per request and response, by where it went. Where the network takes several times as long as the '
+        'server, batching pays more than tuning.',
         's', [(per(side(name), total('pgnetlat_database_requests_total')), title) for name, title in names.items()],
         colours={title: COLOURS[name] for name, title in names.items()}))
     board.with_panel(graph(
@@ -325,30 +325,30 @@ def since(board):
     trip = ('pgnetlat_database_network_seconds_total', 'pgnetlat_database_round_trips_total')
     trips = ('pgnetlat_database_round_trips_total', 'pgnetlat_database_transactions_total')
 
-    def now_and_then(a, b):
+    def now_and_before(a, b):
         return [(per(total(a), total(b)), 'now'), (per(total(a, offset=past), total(b, offset=past)), '$past before')]
 
     board.with_row(builders.Row('Since when?'))
     board.with_panel(graph(
-        'Network share, now and then',
-        'The network\'s part of the busy time, and what it was so long before as the variable "Compare with" says.',
+        'Network share, now and before',
+        'The network\'s part of the busy time, now and as long before as "Compare with" says.',
         'percentunit', [(share('network'), 'now'), (share('network', offset=past), '$past before')], width=8,
         colours={'now': 'orange', '$past before': 'light-orange'}))
     board.with_panel(graph(
-        'Network time per round trip, now and then',
-        'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler this is the way to the pooler.',
-        's', now_and_then(*trip), width=8))
+        'Network time per round trip, now and before',
+        'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler, this is the path to the pooler.',
+        's', now_and_before(*trip), width=8))
     board.with_panel(graph(
-        'Round trips per transaction, now and then',
+        'Round trips per transaction, now and before',
         'How often a transaction goes back and forth. A step up after a release: the application asks more often.',
-        'short', now_and_then(*trips), width=8))
+        'short', now_and_before(*trips), width=8))
     board.with_panel(graph(
         'Network share by database',
         'Part of each database\'s busy time that is round trips and blocked sending.',
         'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')]))
     board.with_panel(graph(
         'Segments sent again',
-        'Retransmitted part of the TCP segments sent. Above a per cent: the path loses packets.',
+        'Share of the TCP segments that were sent again. Above 1 %, the path loses packets.',
         'percentunit',
         [(f'clamp_max({per(*(total(metric, by=" by (instance, datname)") for metric in packets))}, 1)',
           '{{instance}} {{datname}}')
@@ -361,12 +361,12 @@ def who(board):
     board.with_row(folded('Who? (collector pgnetlat_clients)'))
     board.with_panel(graph(
         'Network time by client',
-        'Sessions that each group of clients kept waiting for the network, the ten greatest. Needs the collector '
-        'pgnetlat_clients; groups outside its top are "other".',
+        'Sessions that the network kept waiting, for the ten client groups with the most. Needs the collector '
+        'pgnetlat_clients, whose smaller groups are "other".',
         'suffix: sessions', [(f'topk(10, {side("network", "client", CLIENT, by)})', legend)]))
     board.with_panel(graph(
         'Think time by client',
-        'Sessions that each group of clients kept waiting while it thought, the ten greatest. Needs the collector '
+        'Sessions that waited while their client thought, for the ten client groups with the most. Needs the collector '
         'pgnetlat_clients.',
         'suffix: sessions', [(f'topk(10, {side("client", "client", CLIENT, by)})', legend)]))
     clients = listing(
@@ -397,8 +397,8 @@ def held_up(board):
     board.with_row(folded('Who held up others? (collector pgnetlat_blockers)'))
     board.with_panel(listing(
         'Who held up others',
-        'Sessions that wait for the locks of each group of clients, on average, and what the holder did meanwhile: waited '
-        'for its client to go on, for round trips, or executed; and after which statement. Needs the collector '
+        'Sessions that waited for the locks of each client group, on average, by what the holder was doing: it waited for '
+        'its client, waited for round trips, or executed; and its latest statement. Needs the collector '
         'pgnetlat_blockers.',
         'short',
         [(seconds('blocked', 'blocker', CLIENT, by), ''),
@@ -415,14 +415,14 @@ def which(board):
     board.with_row(folded('Which statement? (collector pgnetlat_statements)'))
     board.with_panel(graph(
         'Network time by statement',
-        'Sessions kept waiting for the network by each statement, the ten greatest: sending its result, and the round '
-        'trip after it. Its text is in the table below. Needs the collector pgnetlat_statements.',
+        'Sessions that the network kept waiting, for the ten statements with the most: sending the result, and the round '
+        'trip after it. The texts are in the table below. Needs the collector pgnetlat_statements.',
         'suffix: sessions',
         [(f'topk(10, {seconds("network send", "statement", ROLE, by)})', legend)]))
     board.with_panel(graph(
         'Network time of repetitions',
-        'What repeating the same statement within one piece of work costs in round trips: what a join, an array '
-        'parameter or a batch would save. Needs the collector pgnetlat_statements.',
+        'Round trips of statements that are repeated within one piece of work: a join, an array parameter or a batch would '
+        'save them. Needs the collector pgnetlat_statements.',
         'suffix: sessions',
         [(f'topk(10, {seconds("repeat_network", "statement", ROLE, by)})', legend)]))
     keys = 'datname, usename, queryid'
@@ -450,14 +450,14 @@ def distributions(board):
     board.with_row(folded('How are they distributed? (collector pgnetlat_histograms)'))
     board.with_panel(graph(
         'Round trip, distribution',
-        'Quantiles of the measured round-trip times, from buckets: steps in them are the buckets\'. Needs the collector '
+        'Quantiles of the measured round-trip times. They come from buckets, so they move in steps. Needs the collector '
         'pgnetlat_histograms.',
         's', [(quantile(q, 'pgnetlat_distribution_rtt_seconds'), name) for q, name in
               ((0.5, 'median'), (0.95, '95 %'), (0.99, '99 %'))]))
     board.with_panel(graph(
         'Requests and think time, distribution',
-        '95 % of the requests were answered, 95 % of the waits\' thinking was over, within this time. Needs the collector '
-        'pgnetlat_histograms.',
+        'The time within which 95 % of the requests, of the waits, and of each part of the waits were over. Needs the '
+        'collector pgnetlat_histograms.',
         's', [(quantile(0.95, f'pgnetlat_distribution_{metric}_seconds'), name) for metric, name in
               (('request', 'request, in the server'), ('wait_client', 'client thinks'), ('wait_network', 'network'),
                ('wait', 'wait as a whole'))]))
@@ -476,8 +476,8 @@ def replication(board):
     board.with_row(folded('Replication: the network, or the standby? (collector pgnetlat_replication)'))
     board.with_panel(graph(
         'What limits walsenders',
-        'Connections that had something under way, on average, by what limited them: the path, a receiver that took no '
-        'more, or a send buffer that is too small for the path. The rest of their time they had nothing to send. Needs '
+        'Walsenders that had something under way, on average, by what limited them: the path, a receiver that took no '
+        'more, or a send buffer that is too small for the path. For the rest of the time, nothing was under way. Needs '
         'the collector pgnetlat_replication.',
         'suffix: walsenders',
         [limited('network'), limited('receiver'), limited('buffer')], width=8))
@@ -499,7 +499,7 @@ def trust(board):
     good = ((None, 'red'), (1, 'green'))
     board.with_row(builders.Row('Can the figures be trusted?'))
     board.with_panel(number(
-        'All in place', 'Library loaded, counting enabled, role sees all sessions, worker runs: 1 each. The least over the '
+        'All in place', 'Library loaded, counting enabled, role sees all sessions, worker runs: 1 each. The lowest of the '
         'chosen instances.',
         'none',
         [(f'min(pgnetlat_exporter_library_loaded{{{SERVER}}})', 'library'),
@@ -511,17 +511,17 @@ def trust(board):
         'dateTimeFromNow', [(f'1000 * max(pgnetlat_health_stats_reset_timestamp_seconds{{{SERVER}}})', 'since')],
         width=6))
     board.with_panel(number(
-        'Shared memory', 'What the extension occupies, all chosen instances together.',
+        'Shared memory', 'What the extension occupies on all chosen instances together.',
         'bytes', [(f'sum(pgnetlat_health_shared_memory_bytes{{{SERVER}}})', 'shared memory')], width=6))
     board.with_panel(graph(
         'Evicted',
-        'Entries added to one for want of room.',
+        'Entries that were added to the row of evicted ones, for lack of room.',
         'ops',
         [(total('pgnetlat_health_statements_evicted_total', SERVER), 'statements'),
          (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups'),
          (total('pgnetlat_health_blockers_evicted_total', SERVER), 'holders of locks')]))
     board.with_panel(graph(
-        'Worker', 'Processor time that the worker takes, and the age of its latest sample at the scrape.',
+        'Worker', 'Processor time that the worker takes, and the age of its latest sample at each scrape.',
         's',
         [(total('pgnetlat_health_worker_cpu_seconds_total', SERVER, ' by (instance)'), 'processor s/s {{instance}}'),
          (f'max by (instance) (pgnetlat_health_worker_tick_age_seconds{{{SERVER}}})',
