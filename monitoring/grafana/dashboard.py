@@ -288,9 +288,9 @@ def is_it(board):
         colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
     board.with_panel(graph(
         'What the server does meanwhile',
-        'What "exec" consists of, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a standby '
-        '(replication), as a client of another server (remote), for anything else (other). Beside it (no processor): the '
-        'time for which sessions were ready to run but had no processor.',
+        'What "exec" consists of, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a '
+        'standby (replication), as a client of another server (remote), for anything else (other). Beside it (no '
+        'processor): the time for which sessions were ready to run but had no processor.',
         'suffix: sessions',
         [(seconds('exec_' + part), part) for part in ('cpu', 'io', 'lock', 'replication', 'remote', 'other')] +
         [(seconds('run_queue'), 'no processor')],
@@ -336,7 +336,8 @@ def since(board):
         colours={'now': 'orange', '$past before': 'light-orange'}))
     board.with_panel(graph(
         'Network time per round trip, now and before',
-        'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler, this is the path to the pooler.',
+        'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler, this is the path to the '
+        'pooler.',
         's', now_and_before(*trip), width=8))
     board.with_panel(graph(
         'Round trips per transaction, now and before',

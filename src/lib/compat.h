@@ -226,7 +226,7 @@ compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
  * where the offset depends on how the server was built.)
  */
 static inline bool
-compat_tls_is_direct(const Port * port)
+compat_tls_is_direct(const Port *port)
 {
 #if PG_VERSION_NUM >= 180000
 	return port->raw_buf_consumed > 0;
