@@ -6,7 +6,7 @@ CREATE FUNCTION pgnetlat_diagnose(
 	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
 	OUT evidence text,                         -- the figures behind it
 	OUT advice text,                           -- what to do next
-	OUT lost_sessions double precision,        -- lost time as a number of sessions: 1 is all the time of one session; NULL if not known
+	OUT lost_sessions double precision,        -- lost time as a number of sessions: 1 is all the time of one session; 0 if not known
 	OUT saving_sessions double precision,      -- the same for the time that the cure would save
 	OUT saving_share double precision,         -- saving_sessions as a share of the time in which the subject was neither idle nor pending
 	OUT pid integer,                           -- process ID, if the subject is one session
