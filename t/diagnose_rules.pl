@@ -25,7 +25,8 @@ my %figures = (
 	p => 'pgnetlat_pools_last()',
 	b => 'pgnetlat_blockers()',
 	h => 'pgnetlat_histogram()',
-	activity => 'pg_stat_activity');
+	activity => 'pg_stat_activity',
+	databases => 'pg_stat_database');
 my $folder = "$FindBin::RealBin/../sql/judgement/diagnose";
 my ($rules) =
   slurp_file("$FindBin::RealBin/../Makefile") =~ /addsuffix \.sql, (.*?)\)/s;
@@ -326,6 +327,39 @@ session(
 is( join(', ', map { $_->{verdict} } @found),
 	'lock contention, chatty',
 	'contention: the next finding says why the locks are held');
+like(
+	$found[0]{advice},
+	qr/^Locks are held for round trips, too: .* before COMMIT\.$/,
+	'contention: the advice says for what the locks are held');
+
+# 30 ms of thinking under a lock, and deadlocks
+my %queue = (
+	application_name => 'queue',
+	rtt => 0.5,
+	requests => 4000,
+	transactions => 1000,
+	network_time => 2000,
+	exec_time => 123000,
+	exec_lock_time => 120000,
+	client_time => 35000,
+	in_xact_wait_time => 31500);
+group(%queue, sessions => 5);
+session(
+	(   map {
+				$_ => $queue{$_} =~ /^\d+$/ ? $queue{$_} / 5 : $queue{$_}
+		} keys %queue),
+	pid => 350 + $_,
+	blocking_time => 24000) foreach 1 .. 5;
+add('databases', datid => 5, deadlocks => 35);
+@found = expect('lock contention', undef, 'contention of thinking clients');
+like(
+	$found[0]{advice},
+	qr/^Locks are held while the client thinks/,
+	'contention of thinking clients: the advice is about thinking');
+like(
+	$found[0]{advice},
+	qr/  pg_stat_database counts 35 deadlocks: .* same order\.$/,
+	'contention of thinking clients: the advice names deadlocks');
 
 sub contending
 {
@@ -549,6 +583,19 @@ is(scalar(@found), 1, 'a path that loses packets: the only finding');
 near($found[0]{lost_sessions},
 	13.2 / 60,
 	'a path that loses packets: lost_sessions is of both directions');
+group(
+	%lossy,
+	requests => 800,
+	network_time => 60000,
+	client_time => 20000,
+	retransmits => 390,
+	packets_sent => 12000,
+	packets_received => 3800,
+	bytes_received => 64000);
+expect(
+	'lossy path',
+	qr/responses took 44 s longer than the path, requests about 2933 ms$/,
+	'a path that loses packets of large responses');
 group(
 	rtt => 100,
 	requests => 50,

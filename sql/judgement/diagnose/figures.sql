@@ -29,6 +29,7 @@ WITH
 	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers()),
 	h AS (SELECT * FROM pgnetlat_histogram()),
 	activity AS MATERIALIZED (SELECT * FROM pg_stat_activity),
+	databases AS (SELECT * FROM pg_stat_database),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
@@ -166,7 +167,7 @@ WITH
 	-- for that long.
 	lossy AS MATERIALIZED (
 		SELECT n, retransmits, packets_sent, seen,
-			   least(seen / greatest(retransmits, 1) * packets_received * retransmits / greatest(packets_sent, 1),
+			   least(seen * least(packets_received, greatest(requests, bytes_received / 1400.0)) / greatest(packets_sent, 1),
 					 client_time) AS unseen
 		  FROM (SELECT *, greatest(beyond + send_blocked_time - send_client_time, 0) AS seen FROM accounts) a,
 			   pgnetlat_thresholds

@@ -10,7 +10,7 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
 			WHEN blocked_by > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
 			THEN 'pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.'
-			WHEN (SELECT deadlocks FROM pg_stat_database d WHERE d.datid = a.datid) > 0
+			WHEN (SELECT deadlocks FROM databases d WHERE d.datid = a.datid) > 0
 			THEN 'There were deadlocks: let all transactions lock rows in the same order; the server''s log has the statements.'
 			ELSE 'log_lock_waits shows for whom; lock_timeout limits how long this one waits.' END,
 	   NULL

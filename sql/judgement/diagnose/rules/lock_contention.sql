@@ -6,11 +6,16 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
 	   format('its sessions waited %s for one another''s locks, %s per transaction',
 			  pgnetlat_time_text(working, exec_lock_time),
 			  pgnetlat_time_text(working / xacts, exec_lock_time / xacts)),
-	   CASE WHEN trips + a.think >= working * lock_share
-			THEN 'Locks are held for round trips and thinking, too: let statements travel together, and touch what is contended last, right before COMMIT.'
-			ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
+	   concat(CASE WHEN a.think >= greatest(trips, rest / 2)
+			  THEN 'Locks are held while the client thinks: let it think before it takes them, or after COMMIT.'
+			  WHEN trips + a.think >= rest / 2
+			  THEN 'Locks are held for round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
+			  ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
+			  (SELECT format('  pg_stat_database counts %s: let all transactions lock rows in the same order.',
+							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks'))
+				 FROM databases d WHERE d.datid = a.datid AND deadlocks > 0)),
 	   NULL
-  FROM accounts a, pgnetlat_thresholds
+  FROM (SELECT *, working - exec_lock_time AS rest FROM accounts) a, pgnetlat_thresholds
  WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
 		-- or most of the transactions' time
 		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)
