@@ -477,6 +477,68 @@ add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 @found = expect('hidden path', undef, 'a proxy, in transactions');
 near($found[0]{lost_sessions},
 	56 / 60, 'a proxy, in transactions: lost_sessions is the waits');
+
+# TPC-B by several sessions, of which one has forgotten its transaction
+my %proxied_xacts = (
+	%proxied,
+	requests => 1148,
+	transactions => 229,
+	client_time => 106600,
+	in_xact_wait_time => 84330);
+group(%proxied_xacts, sessions => 4);
+session(
+	(   map {
+				$_ => $proxied_xacts{$_} =~ /^\d+$/
+			  ? $proxied_xacts{$_} / 4
+			  : $proxied_xacts{$_}
+		} keys %proxied_xacts),
+	pid => 20 + $_) foreach 1 .. 4;
+add(
+	'h', %waits,
+	count => 1148,
+	bucket => q{'{2,3,5,8,900,1145,1148,1148,1148}'});
+@found = expect('hidden path', undef, 'a proxy, in transactions of sessions');
+is(scalar(@found), 1,
+	'a proxy, in transactions of sessions: the only finding')
+  or diag(explain(\@found));
+group(%proxied_xacts, sessions => 2);
+session(
+	%proxied_xacts,
+	pid => 25,
+	requests => 10,
+	transactions => 3,
+	client_time => 20000,
+	in_xact_wait_time => 20000,
+	state => 'waiting in transaction',
+	age => 19);
+add(
+	'h', %waits,
+	count => 1148,
+	bucket => q{'{2,3,5,8,900,1145,1148,1148,1148}'});
+@found = found();
+is( join(', ', map { "$_->{subject_kind} $_->{verdict}" } @found),
+	'client hidden path, session idle in transaction',
+	'a proxy, and a session that is idle in transaction');
+
+# pauses between transactions
+group(
+	%proxied,
+	requests => 350,
+	transactions => 48,
+	client_time => 53600,
+	in_xact_wait_time => 25400);
+add(
+	'h', %waits,
+	count => 350,
+	bucket => q{'{0,0,0,1,302,302,303,350,350}'});
+@found = expect(
+	'hidden path',
+	qr/100 % of the waits in transactions took between/,
+	'a proxy, and pauses');
+near(
+	$found[0]{lost_sessions},
+	25.4 / 60 * 350 / 302,
+	'a proxy, and pauses: lost_sessions is without the pauses');
 group(%proxied);
 add('h', %waits, bucket => q{'{200,250,300,350,450,550,620,680,700}'});
 healthy('waits of all lengths');

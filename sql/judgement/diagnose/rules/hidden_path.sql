@@ -2,24 +2,32 @@
 -- A round trip of a few microseconds, and waits of tens of milliseconds that are all
 -- alike: a proxy or pooler on the server's host, with a path behind it.  A client that
 -- asks on a schedule looks the same outside transactions, so there nothing counts as
--- lost.
+-- lost.  Inside, the path is not the thinking of a client that is idle in transaction,
+-- unless a session has thought for much longer.
  UNION ALL
-SELECT n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
-	   CASE WHEN in_xact THEN client_time ELSE 0 END, NULL,
-	   format('the round trip is %s, but %s %% of the waits took between %s and %s: a proxy may hide the path',
-			  pgnetlat_time_text(path), round(100 * tight), pgnetlat_time_text(low * 1000),
-			  pgnetlat_time_text(high * 1000)),
+SELECT a.n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
+	   CASE WHEN in_xact THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
+	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s: a proxy may hide the path',
+			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
+			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000)),
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL
-  FROM (SELECT a.*, in_xact_wait_time >= 0.5 * (network_time + client_time) AND requests >= 3 * transactions AS in_xact
-		  FROM accounts a, pgnetlat_thresholds
-		 WHERE kind = 'client' AND path < min_rtt AND requests >= min_requests
-		   AND (network_time + client_time) / req BETWEEN proxy_wait AND proxy_wait_max) a
+  FROM (SELECT g.*, in_xact,
+			   CASE WHEN in_xact THEN in_xact_wait_time / (req * inside) ELSE (network_time + client_time) / req END AS wait,
+			   CASE WHEN in_xact THEN inside ELSE 1 END AS part
+		  FROM accounts g, pgnetlat_thresholds
+		 CROSS JOIN LATERAL (SELECT requests >= 3 * transactions AND in_xact_wait_time >= proxy_wait * req * inside AS in_xact) x
+		 WHERE kind = 'client' AND path < min_rtt AND requests >= min_requests) g
  CROSS JOIN pgnetlat_thresholds
  CROSS JOIN LATERAL (
-	SELECT (bucket[i + 2] - bucket[i])::float8 / nullif(count, 0) AS tight, le[i]::float8 AS low, le[i + 2]::float8 AS high
+	SELECT (bucket[i + 2] - bucket[i]) / nullif(count * part, 0) AS tight, le[i]::float8 AS low, le[i + 2]::float8 AS high
 	  FROM h CROSS JOIN LATERAL generate_series(1, array_length(le, 1) - 3) i
-	 WHERE metric = 'wait' AND h.datid = a.datid AND h.usesysid = a.usesysid AND h.application_name = a.application_name
-	   AND h.client_addr IS NOT DISTINCT FROM a.client_addr AND le[i + 2]::float8 * 1000 > (network_time + client_time) / req
+	 WHERE metric = 'wait' AND h.datid = g.datid AND h.usesysid = g.usesysid AND h.application_name = g.application_name
+	   AND h.client_addr IS NOT DISTINCT FROM g.client_addr AND le[i + 2]::float8 * 1000 > wait
 	 ORDER BY tight DESC LIMIT 1) w
- WHERE tight >= proxy_tight AND low > 0.005
+  JOIN accounts a
+	ON a.n = g.n
+	   OR in_xact AND a.kind = 'session' AND a.datid = g.datid AND a.usesysid = g.usesysid
+		  AND a.application_name = g.application_name AND a.client_addr IS NOT DISTINCT FROM g.client_addr
+		  AND a.think <= 2 * wait * a.req
+ WHERE wait BETWEEN proxy_wait AND proxy_wait_max AND tight >= proxy_tight AND low > 0.005
