@@ -7,9 +7,10 @@
  UNION ALL
 SELECT a.n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
 	   CASE WHEN in_xact THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
-	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s: a proxy may hide the path',
+	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s: a proxy may hide the path%s',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
-			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000)),
+			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000),
+			  CASE WHEN NOT in_xact THEN ', or the client asks on a schedule' END),
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL
   FROM (SELECT g.*, in_xact,
