@@ -764,6 +764,19 @@ like(
 	$found[0]{advice},
 	qr/^Fetch more rows at a time/,
 	'a cursor: the advice is to fetch more rows');
+loop(
+	'FETCH FORWARD 20 FROM "k"',
+	repeats => 0,
+	repeat_network_time => 0);
+@found = expect(
+	'chatty',
+	qr/; most fetch further rows; statement 42: FETCH FORWARD/,
+	'a cursor, whose FETCHes are no repeats');
+like(
+	$found[0]{advice},
+	qr/^Fetch more rows at a time/,
+	'a cursor, whose FETCHes are no repeats: the advice is to fetch more rows'
+);
 statement(
 	calls => 2000,
 	repeats => 15,

@@ -10,12 +10,21 @@ SELECT n, 'chatty', 'trips', lost,
 	   CASE WHEN is_dump THEN 'Run it on or near the server: what it asks for cannot travel together.'
 			WHEN fetching THEN 'Fetch more rows at a time: raise the fetch size (setFetchSize, itersize, prefetch), or read the result as a whole.'
 			ELSE 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
-	   (SELECT st.queryid FROM statements st
-		 WHERE st.dbid = a.datid AND st.userid = a.usesysid AND place = 1 AND share > 0.5)
-  FROM (SELECT a.*, trips / path / xacts AS xact_trips, round_trips >= t.fetches * greatest(statements, 1) AS fetching,
+	   queryid
+  FROM (SELECT a.*, top.queryid, trips / path / xacts AS xact_trips, f.fetching,
 			   application_name ~ '^pg_(dump|restore)' AS is_dump,
-			   trips + CASE WHEN round_trips >= t.fetches * greatest(statements, 1)
-					   THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
-		  FROM accounts a, pgnetlat_thresholds t
-		 WHERE kind = 'client' AND path >= min_rtt AND requests >= min_requests) a, pgnetlat_thresholds
- WHERE xact_trips >= chatty_trips AND trips >= chatty_time * xacts AND trips >= chatty_share * working
+			   trips + CASE WHEN f.fetching THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
+		  FROM accounts a
+		 CROSS JOIN pgnetlat_thresholds t
+		  -- each FETCH is a statement of its own
+		  LEFT JOIN LATERAL (SELECT st.queryid,
+									st.network_time >= 0.5 * trips
+									AND coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
+												   WHERE query_id = st.queryid AND activity.datid = dbid AND activity.usesysid = userid),
+												 pgnetlat_query_text(userid, dbid, st.queryid)) ~* '^\s*fetch\s' AS is_fetch
+							   FROM statements st
+							  WHERE st.dbid = a.datid AND st.userid = a.usesysid AND place = 1 AND share > 0.5) top ON true
+		 CROSS JOIN LATERAL (SELECT round_trips >= t.fetches * greatest(statements, 1) OR is_fetch IS TRUE AS fetching) f
+		 WHERE kind = 'client' AND path >= min_rtt AND requests >= min_requests
+		   AND trips >= chatty_trips * path * xacts AND trips >= chatty_time * xacts
+		   AND trips >= chatty_share * working) a, pgnetlat_thresholds
