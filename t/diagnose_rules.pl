@@ -202,6 +202,7 @@ my %victims = (
 
 sub incident
 {
+	add('databases', datid => 5, deadlocks => 1);
 	session(%holder, blocking_time => 108000);
 	group(
 		map  { $_ => $holder{$_} }
@@ -239,6 +240,8 @@ like(
 	$found[0]{advice},
 	qr/SELECT pg_terminate_backend\(101\)/,
 	'a holder that thinks: the advice has the command that ends it');
+unlike($found[0]{advice}, qr/deadlock/,
+	'a holder that thinks: the advice does not name deadlocks');
 near($found[0]{lost_sessions},
 	1.8, 'a holder that thinks: lost_sessions is what the others lost');
 near(
@@ -285,6 +288,16 @@ unlike($found[0]{advice}, qr/pg_terminate_backend/,
 	'a holder that has ended: the advice has no command to end it');
 is(scalar(@found), 1, 'a holder that has ended: the only finding')
   or diag(explain(\@found));
+
+# deadlocks: what their victims waited is booked on the next holder
+session(%holder, blocking_time => 42000);
+session(%victims, pid => 201);
+add('databases', datid => 5, deadlocks => 1);
+@found = expect('holds up others', undef, 'deadlocks');
+like(
+	$found[0]{advice},
+	qr/  pg_stat_database counts 1 deadlock: .* same order\.$/,
+	'deadlocks: the advice names them');
 
 # no session holds the lock of a prepared transaction
 group(%victims);

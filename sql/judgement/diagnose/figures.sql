@@ -173,6 +173,13 @@ WITH
 			   pgnetlat_thresholds
 		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
 
+	-- A session that waits in a circle has no holder: what it waited is booked on the
+	-- next one that is found.
+	deadlocked AS MATERIALIZED (
+		SELECT datid, format('  pg_stat_database counts %s: let all transactions lock rows in the same order.',
+							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks')) AS hint
+		  FROM databases WHERE deadlocks > 0),
+
 	-- Sessions that are waiting for a lock, by its holder.
 	waiting AS MATERIALIZED (
 		SELECT blocked_by, count(*)::float8 AS sessions, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,

@@ -11,9 +11,7 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
 			  WHEN trips + a.think >= rest / 2
 			  THEN 'Locks are held for round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
 			  ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
-			  (SELECT format('  pg_stat_database counts %s: let all transactions lock rows in the same order.',
-							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks'))
-				 FROM databases d WHERE d.datid = a.datid AND deadlocks > 0)),
+			  (SELECT hint FROM deadlocked d WHERE d.datid = a.datid)),
 	   NULL
   FROM (SELECT *, working - exec_lock_time AS rest FROM accounts) a, pgnetlat_thresholds
  WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
