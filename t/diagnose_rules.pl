@@ -309,6 +309,21 @@ session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 like($found[0]{advice}, qr/pg_prepared_xacts/,
 	'a prepared transaction: the advice names pg_prepared_xacts');
 is(scalar(@found), 1, 'a prepared transaction: no finding about the server');
+group(
+	%victims,
+	exec_time => 111200,
+	exec_lock_time => 108000,
+	client_time => 6000,
+	sessions => 2);
+session(%victims, pid => $_, state => 'executing', blocked_by => 0)
+  foreach 201, 202;
+@found = expect(
+	'held up by others',
+	qr/^waited 108 of 111 s for locks; now blocked by a prepared transaction$/,
+	'a prepared transaction, for which several wait');
+like($found[0]{advice}, qr/pg_prepared_xacts/,
+	'a prepared transaction, for which several wait: the advice names pg_prepared_xacts'
+);
 group(%victims);
 @found = expect('held up by others', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,

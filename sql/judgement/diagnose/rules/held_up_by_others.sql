@@ -4,11 +4,11 @@
  UNION ALL
 SELECT n, 'held up by others', 'execution', lock_left, NULL,
 	   concat('waited ', pgnetlat_time_text(working, exec_lock_time), ' for locks',
-			  CASE WHEN blocked_by = 0 THEN '; now blocked by a prepared transaction'
-				   WHEN blocked_by > 0 THEN '; now blocked by pid ' || blocked_by END),
-	   CASE WHEN blocked_by = 0
+			  CASE WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
+				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),
+	   CASE WHEN waits_for = 0
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
-			WHEN blocked_by > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
+			WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
 			THEN 'pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.'
 			WHEN (SELECT deadlocks FROM databases d WHERE d.datid = a.datid) > 0
 			THEN 'There were deadlocks: let all transactions lock rows in the same order; the server''s log has the statements.'
