@@ -328,6 +328,15 @@ group(%victims);
 @found = expect('held up by others', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,
 	'a holder that is not known: the advice does not name pgnetlat_blockers');
+group(%victims);
+add('b', datid => 5, application_name => "'other'", blocked_time => 100);
+add('databases', datid => 5, deadlocks => 3);
+@found =
+  expect('held up by others', undef, 'deadlocks beside another holder');
+like(
+	$found[0]{advice},
+	qr/pgnetlat_blockers.*  pg_stat_database counts 3 deadlocks: if there are new ones/,
+	'deadlocks beside another holder: the advice names them');
 
 # short waits of a TPC-B over a path: 48 ms for each transaction of seven requests
 my %tpcb = (

@@ -177,7 +177,7 @@ WITH
 	-- A session that waits in a circle has no holder: what it waited is booked on the
 	-- next one that is found.
 	deadlocked AS MATERIALIZED (
-		SELECT datid, format('  pg_stat_database counts %s: let all transactions lock rows in the same order.',
+		SELECT datid, format('  pg_stat_database counts %s: if there are new ones, let all transactions lock rows in the same order.',
 							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks')) AS hint
 		  FROM databases WHERE deadlocks > 0),
 

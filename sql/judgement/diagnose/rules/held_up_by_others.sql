@@ -9,7 +9,8 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
 	   CASE WHEN waits_for = 0
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
 			WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
-			THEN 'pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.'
+			THEN concat('pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.',
+						CASE WHEN waits_for IS NULL THEN (SELECT hint FROM deadlocked d WHERE d.datid = a.datid) END)
 			WHEN (SELECT deadlocks FROM databases d WHERE d.datid = a.datid) > 0
 			THEN 'There were deadlocks: let all transactions lock rows in the same order; the server''s log has the statements.'
 			ELSE 'log_lock_waits shows for whom; lock_timeout limits how long this one waits.' END,
