@@ -382,9 +382,8 @@ my %queue = (
 	in_xact_wait_time => 31500);
 group(%queue, sessions => 5);
 session(
-	(   map {
-				$_ => $queue{$_} =~ /^\d+$/ ? $queue{$_} / 5 : $queue{$_}
-		} keys %queue),
+	(   map { $_ => $queue{$_} =~ /^\d+$/ ? $queue{$_} / 5 : $queue{$_} }
+		  keys %queue),
 	pid => 350 + $_,
 	blocking_time => 24000) foreach 1 .. 5;
 add('databases', datid => 5, deadlocks => 35);
@@ -530,8 +529,7 @@ session(
 			  : $proxied_xacts{$_}
 		} keys %proxied_xacts),
 	pid => 20 + $_) foreach 1 .. 4;
-add(
-	'h', %waits,
+add('h', %waits,
 	count => 1148,
 	bucket => q{'{2,3,5,8,900,1145,1148,1148,1148}'});
 @found = expect('hidden path', undef, 'a proxy, in transactions of sessions');
@@ -548,8 +546,7 @@ session(
 	in_xact_wait_time => 20000,
 	state => 'waiting in transaction',
 	age => 19);
-add(
-	'h', %waits,
+add('h', %waits,
 	count => 1148,
 	bucket => q{'{2,3,5,8,900,1145,1148,1148,1148}'});
 @found = found();
@@ -564,8 +561,7 @@ group(
 	transactions => 48,
 	client_time => 53600,
 	in_xact_wait_time => 25400);
-add(
-	'h', %waits,
+add('h', %waits,
 	count => 350,
 	bucket => q{'{0,0,0,1,302,302,303,350,350}'});
 @found = expect(
