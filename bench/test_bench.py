@@ -82,7 +82,7 @@ class TestCallgrind(unittest.TestCase):
         self.assertEqual(one.clock_reads(), 2)
         self.assertEqual(one.clock_readers("pgnetlat.so"), {"wire_flush": 2})
 
-    def test_helpers_are_not_what_it_stands_in_front_of(self):
+    def test_wrapped_functions_are_no_helpers(self):
         helpers = profile(5).helpers("pgnetlat.so")
         self.assertEqual(helpers, {("wire_flush", "clock_gettime@@GLIBC_2.17"): (10, 100)})
 

@@ -119,7 +119,7 @@ class Turns(unittest.TestCase):
         self.check(talk, 1, 3, 3, 3)
         self.assertEqual(talk.server_waits, 1)
 
-    def test_pipeline_whose_second_request_comes_just_in_time(self):
+    def test_second_request_that_comes_just_in_time_may_have_been_waited_for(self):
         one = pg.query("SELECT 1")
         talk = Talk().client(one)
         talk.script.client(talk.now + 0.5, one)     # arrives half a millisecond before the first answer leaves
@@ -128,7 +128,7 @@ class Turns(unittest.TestCase):
         self.check(talk, 1, 2, 2, 2)
         self.assertEqual(talk.server_waits, 2)      # the server may not have seen it
 
-    def test_second_request_on_its_way_is_no_turn(self):
+    def test_request_that_is_under_way_is_no_turn(self):
         one = pg.query("SELECT 1")
         answer = ROW + done("SELECT 1") + ready()
         talk = Talk().client(one)
@@ -146,7 +146,7 @@ class Turns(unittest.TestCase):
         self.check(talk, 2, 1, 1, 1)
         self.assertEqual([wait.owner for wait in talk.waits], [None, "COPY t FROM STDIN"])
 
-    def test_copy_in_without_waiting_is_not(self):
+    def test_copy_in_without_waiting_is_no_turn(self):
         talk = Talk().client(pg.query("COPY t FROM STDIN"), pg.copy_data(b"1\n"), pg.copy_done()) \
             .server(COPY_IN, done("COPY 1"), ready()).end()
         self.check(talk, 1, 1, 1, 1)
@@ -157,7 +157,7 @@ class Turns(unittest.TestCase):
             .client(pg.query("SELECT 1")).server(ROW, done("SELECT 1"), ready()).end()
         self.check(talk, 3, 2, 1, 2)
 
-    def test_sync_that_copy_swallows(self):
+    def test_sync_during_copy_in_is_swallowed(self):
         talk = Talk().client(pg.parse("COPY t FROM STDIN"), pg.bind(), pg.execute(), pg.sync()) \
             .server(PARSED, BOUND, COPY_IN) \
             .client(pg.copy_data(b"1\n"), pg.copy_done(), pg.sync()).server(done("COPY 1"), ready()).end()
@@ -180,7 +180,7 @@ class Statements(unittest.TestCase):
                          [("BEGIN", 0), ("SELECT i FROM t", 3), ("COMMIT", 0)])
         self.assertEqual((talk.turns, talk.transactions), (4, 1))
 
-    def test_closing_the_portal_is_of_the_statement(self):
+    def test_closing_the_portal_belongs_to_the_statement(self):
         talk = Talk()
         for _ in range(2):
             talk.client(pg.parse("SELECT 1"), pg.bind(), pg.execute(), CLOSE_PORTAL, pg.sync()) \
@@ -188,7 +188,7 @@ class Statements(unittest.TestCase):
         talk = talk.end()
         self.assertEqual([wait.owner for wait in talk.waits], [None, "SELECT ?"])
 
-    def test_transaction_that_ends_with_its_session(self):
+    def test_transaction_ends_with_its_session(self):
         talk = Talk().client(pg.query("BEGIN")).server(done("BEGIN"), ready("T")).end()
         self.assertEqual(talk.transactions, 1)
 
@@ -206,24 +206,24 @@ class Statements(unittest.TestCase):
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
         return [e.repeat for e in talk.end().executions]
 
-    def test_repeats_outside_of_a_block_are_for_rows(self):
+    def test_repeats_outside_a_block_count_up_to_the_rows_before_them(self):
         self.assertEqual(self.loop(6, 6), [False] * 2 + [True] * 5)
         self.assertEqual(self.loop(6, 8), [False] * 2 + [True] * 5 + [False] * 2)
         self.assertEqual(self.loop(6, 6, think=50), [False] * 2 + [True] * 5)
         self.assertEqual(self.loop(6, 6, think=500), [False] * 7)
 
-    def test_repeats_for_few_of_many_rows_are_none(self):
+    def test_repeats_for_few_of_many_rows_do_not_count(self):
         self.assertEqual(self.loop(40, 10), [False] * 2 + [True] * 9)
         self.assertEqual(self.loop(40, 9), [False] * 10)
         self.assertEqual(self.loop(4, 4), [False] * 5)
 
-    def test_repeats_outside_of_a_block_without_rows_are_many(self):
+    def test_repeats_outside_a_block_without_rows_count_from_the_31st_on(self):
         talk = Talk()
         for think in [1] * 32 + [5]:
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready())
         self.assertEqual([e.repeat for e in talk.end().executions], [False] * 30 + [True] * 2 + [False])
 
-    def test_repeats_perhaps_where_the_path_is_late(self):
+    def test_repeat_is_uncertain_where_the_path_is_late(self):
         talk = Talk()
         for late in [0] * 29 + [5, 0]:
             talk.client(pg.query("SELECT 1"), think=1, late=late).server(ROW, done("SELECT 1"), ready())
@@ -231,7 +231,7 @@ class Statements(unittest.TestCase):
         self.assertEqual([e.repeat for e in executions], [False] * 31)
         self.assertEqual([e.perhaps for e in executions], [False] * 30 + [True])
 
-    def test_pipelined_requests_are_not_one(self):
+    def test_pipelined_requests_are_not_one_burst(self):
         one = pg.parse("SELECT 1") + pg.bind() + pg.execute()
         answer = PARSED + BOUND + ROW + done("SELECT 1")
         apart = Talk().client((one + pg.sync()) * 3).server((answer + ready()) * 3).end()
@@ -239,14 +239,14 @@ class Statements(unittest.TestCase):
         self.assertEqual([e.repeat for e in apart.executions], [False] * 3)
         self.assertEqual([e.repeat for e in together.executions], [False, True, True])
 
-    def test_repeats_inside_of_a_block_do_not(self):
+    def test_repeats_inside_a_block_count_whatever_the_think_time(self):
         talk = Talk().client(pg.query("BEGIN")).server(done("BEGIN"), ready("T"))
         for think in (1, 50):
             talk.client(pg.query("SELECT 1"), think=think).server(ROW, done("SELECT 1"), ready("T"))
         talk.client(pg.query("COMMIT")).server(done("COMMIT"), ready())
         self.assertEqual([e.repeat for e in talk.end().executions], [False, False, True, False])
 
-    def test_waits(self):
+    def test_wait_is_split_into_network_and_client(self):
         talk = Talk().client(pg.query("SELECT 1")).server(ROW, done("SELECT 1"), ready()) \
             .client(pg.query("SELECT 2"), think=7).server(ROW, done("SELECT 1"), ready()).end()
         wait = talk.waits[1]

@@ -23,24 +23,24 @@ def unasked():
 
 
 class Choice(unittest.TestCase):
-    def test_netem_where_the_kernel_has_it(self):
+    def test_netem_is_chosen_where_the_kernel_has_it(self):
         self.assertEqual(line.choose("auto", missing(""), unasked), (line.Netem, "the path is the kernel's netem"))
 
-    def test_delay_line_where_it_has_not(self):
+    def test_delay_line_is_chosen_where_it_has_not(self):
         self.assertEqual(line.choose("auto", missing("unknown"), missing("")),
                          (line.DelayLine, "the path is a process that delays packets (no tc netem: unknown)"))
 
-    def test_neither(self):
+    def test_unavailable_where_both_are_missing(self):
         with self.assertRaisesRegex(Unavailable, r"no tc netem \(unknown\), and needs /dev/net/tun"):
             line.choose("auto", missing("unknown"), missing("needs /dev/net/tun"))
 
-    def test_delay_line_because_it_is_wanted(self):
+    def test_delay_line_is_chosen_if_it_is_wanted(self):
         self.assertEqual(line.choose("delayline", unasked, missing("")),
                          (line.DelayLine, "the path is a process that delays packets"))
         with self.assertRaisesRegex(Unavailable, "^needs the program cc$"):
             line.choose("delayline", unasked, missing("needs the program cc"))
 
-    def test_netem_because_it_is_wanted(self):
+    def test_netem_is_chosen_if_it_is_wanted(self):
         self.assertEqual(line.choose("netem", missing(""), unasked)[0], line.Netem)
         with self.assertRaisesRegex(Unavailable, "^no tc netem: unknown$"):
             line.choose("netem", missing("unknown"), unasked)

@@ -121,7 +121,7 @@ class OrdinaryTraffic(unittest.TestCase):
         self.assertEqual(ms(session.startup - EPOCH), -10)
         self.assertEqual(len(session.exchanges), 1)
 
-    def test_refused_gss_request(self):
+    def test_refused_gss_request_is_no_exchange(self):
         script = Script()
         script.handshake()
         script.client(-19, struct.pack("!II", 8, truth.GSS_REQUEST))
@@ -208,7 +208,7 @@ class ExtendedProtocol(unittest.TestCase):
         self.assertEqual([ms(e.time) for e in session.exchanges], [2, 3])
         self.assertEqual(ms(session.waits[0].client), 100)
 
-    def test_flush_without_a_pause_is_none(self):
+    def test_flush_without_a_pause_is_no_wait(self):
         script = Script()
         script.client(0, pg.parse("SELECT 1", "s") + pg.flush())
         script.client(0.1, pg.bind("s") + pg.execute() + pg.sync())
@@ -458,22 +458,22 @@ class Displacement(unittest.TestCase):
                                    [(int(since * MS), int(until * MS)) for since, until in displaced])
         return syscalls.totals(bursts, 0, 200 * MS, threshold)
 
-    def test_between_two_system_calls_at_the_end(self):
+    def test_displacement_between_the_last_system_calls_is_a_doubt(self):
         self.assertEqual(ms(self.totals([(15.001, 18)], [15, 18.01, 105, 115]).doubt), 2.999)
 
-    def test_right_behind_the_reading(self):
+    def test_displacement_right_after_reading_is_a_doubt(self):
         self.assertEqual(ms(self.totals([(5.01, 6), (6.01, 7), (8, 9)], [5, 15, 15.1, 105]).doubt), 1.98)
 
-    def test_elsewhere_is_no_doubt(self):
+    def test_displacement_elsewhere_is_no_doubt(self):
         totals = self.totals([(8, 9), (20, 30), (104, 105)], [5, 15, 15.01, 105, 115])
         self.assertEqual(totals.doubt, 0)
 
-    def test_anywhere_in_a_pipeline(self):
+    def test_displacement_anywhere_in_a_pipeline_is_a_late_reading(self):
         burst = syscalls.Burst(5 * MS, 15 * MS, exchanges=10)
         syscalls.note_displacement([burst], [5 * MS, 15 * MS, 15 * MS + 10_000], [(8 * MS, 11 * MS)])
         self.assertEqual(ms(burst.late_read), 3)
 
-    def test_wait_of_which_nobody_can_tell_whether_it_was_idle(self):
+    def test_displacement_near_the_idle_threshold_makes_idle_time_doubtful(self):
         steps = [5, 15, 18, 105, 115, 115.01]
         self.assertEqual(ms(self.totals([], steps, 91 * MS).idle), 0)
         self.assertEqual(self.totals([], steps, 91 * MS).idle_doubt, 0)
