@@ -752,6 +752,23 @@ foreach my $how ('terminated', 'gone')
 		"COPY, client $how: one transaction is counted");
 }
 
+# A client that goes instead of sending Sync after an error.
+{
+	my $client =
+	  PgNetlat::Client->connect($node,
+		application_name => 'gone after error');
+
+	$client->put(parse('', 'SELEC'), flush());
+	$client->until('E');
+	ok($observer->await($client->pid, sub { $_->{state} eq 'receiving' }),
+		'error, client gone: the session is receiving');
+	$client->finish;
+	my $sum = $observer->ended('gone after error');
+	is($sum->{requests}, 1, 'error, client gone: one request is counted');
+	is($sum->{round_trips}, 1,
+		'error, client gone: Sync was waited for in vain');
+}
+
 # ---------------------------------------------------------------------------
 # Transactions that end with the session
 # ---------------------------------------------------------------------------

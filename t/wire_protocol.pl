@@ -660,9 +660,52 @@ foreach my $tcp (0, 1)
 		tcp => $tcp);
 }
 
-# Notifications, which are sent in a wait, are counted by the byte.
+# A client that has not waited for the error is still sending.  On a Unix-domain
+# socket the kernel does not say how much has come.
+$gain = gain(
+	'error before the rest of a large request',
+	{ requests => 2, round_trips => 2, statements => 1 },
+	sub {
+		my ($client) = @_;
+		my $rest = bind_('', '', 'x' x 200_000) . execute('') . sync();
+
+		$client->put(parse('', 'SELEC'), substr($rest, 0, 100_000));
+		$paused = pause(300);
+		$client->put(substr($rest, 100_000));
+		$client->until('Z');
+		$client->run('SELECT 1');
+	},
+	tcp => 1);
+at_least(
+	$gain->{recv_time},
+	$paused / 2,
+	'error before the rest of a large request: the server was receiving');
+
+# Notifications, which are sent in a wait, are counted by the byte.  Those that come
+# while a statement executes are sent behind it.
 {
 	my $other = PgNetlat::Client->connect($node);
+
+	gain(
+		'notifications in an exchange',
+		{ requests => 2, transactions => 2 },
+		sub {
+			my ($client) = @_;
+
+			for (1 .. 2)
+			{
+				$client->put(query('SELECT pg_sleep(0.3)'));
+				$observer->await($client->pid,
+					sub { $_->{state} eq 'executing' });
+				$other->run(('NOTIFY here') x 3);
+				like(
+					join('', map { $_->{type} } $client->until('Z')),
+					qr/CA+Z/,
+					'notifications in an exchange: they come behind its statement'
+				);
+			}
+		},
+		before => ['LISTEN here']);
 
 	gain(
 		'notifications',
@@ -716,7 +759,7 @@ gain(
 
 gain(
 	'notifications to itself',
-	{ requests => 6, statements => 6, round_trips => 6 },
+	{ requests => 6, statements => 6, transactions => 6, round_trips => 6 },
 	sub { $_[0]->run('LISTEN here', ('NOTIFY here') x 4, 'UNLISTEN here') });
 
 gain(

@@ -364,6 +364,19 @@ exchange_note_not_pipelined(void)
 }
 
 /*
+ * A notification is sent behind a response: core reads notifications in a
+ * transaction, which is about to commit, and is not the client's.
+ */
+void
+exchange_note_notification(void)
+{
+	if (my_session.notified_in == my_ledger()->exchange_number || my_session.transactions == 0)
+		return;
+	my_session.notified_in = my_ledger()->exchange_number;
+	my_session.transactions--;
+}
+
+/*
  * In a wait the backend sends "bytes" of its own accord: a notification at
  * "notified_at", if that is not 0.  Then the client was listening.  The record
  * of the statement before it still gets the whole wait.

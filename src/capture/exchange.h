@@ -69,6 +69,7 @@ typedef struct OwnSession
 									 * own accord */
 	int64		notified;		/* idle time in this wait, before a
 								 * notification */
+	uint64		notified_in;	/* the latest exchange with a notification */
 	int64		record_recv;	/* sampled recv time in earlier records of the
 								 * exchange */
 	RunQueue	run_queue;		/* when the kernel was last asked ... */
@@ -139,6 +140,7 @@ extern void exchange_begin_request(TimestampTz stamp);
 extern void exchange_begin(int64 at, bool is_request);
 extern void exchange_wait_was_work(void);
 extern void exchange_note_not_pipelined(void);
+extern void exchange_note_notification(void);
 extern void exchange_note_unsolicited(int64 bytes, int64 notified_at);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool is_turn);

@@ -51,7 +51,7 @@ stop_counting(void)
 	int64		now;
 
 	if (ledger->phase == LEDGER_TURNING)
-		exchange_end_turn(clock_now(), true);
+		exchange_end_turn(clock_now(), false);
 	phase = ledger->phase;
 	began = ledger->since;
 	if (phase == LEDGER_OFF)

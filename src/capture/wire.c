@@ -64,6 +64,9 @@
 #include "wire.h"
 #include "wire_input.h"
 
+/* A client that has waited for an error answers it with less than this. */
+#define ANSWER_BYTES				8192
+
 /* What an Execute message fetches; known only where portals are suspended. */
 typedef enum FetchKind
 {
@@ -218,18 +221,6 @@ message_after_statement(void)
 		exchange_next_statement(at, wire.buffered);
 }
 
-/* The value of an error's field; "" if it is missing. */
-static const char *
-error_field(const char *body, char field)
-{
-	for (; *body != '\0'; body += strlen(body) + 1)
-	{
-		if (*body == field)
-			return body + 1;
-	}
-	return "";
-}
-
 /* Interpret a message in a response, other than a row. */
 static void
 note_message(char type, const char *body)
@@ -250,8 +241,10 @@ note_message(char type, const char *body)
 		case MSG_ERROR:
 			wire.raised = strcmp(error_field(body, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
 			return;
-		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
+			exchange_note_notification();
+			return;
+		case MSG_NOTICE:
 			/* no new record, since locks may be held */
 		case MSG_CLOSE_COMPLETE:
 			return;
@@ -308,16 +301,20 @@ was_blocked(void)
 /*
  * End the turn that has begun after an error: another message is about to be
  * sent at "now".  If nothing was received in between, or too soon for an
- * answer, the client had sent Sync before, and it was not a turn.  On a
+ * answer, the client had sent Sync before, and it was not a turn.  Nor was it
+ * if much was received: the client was still sending the request.  On a
  * Unix-domain socket, what came while the backend was not blocked is not seen.
  */
 static void
 end_wait_for_sync(int64 now)
 {
+	bool		known = wire.received >= 0;
+	int64		received = known ? exchange_bytes_received(now) - wire.received : 0;
+
 	wire.skipping = false;
-	if ((was_blocked() || exchange_bytes_received(now) != wire.received) &&
+	if ((known ? received > 0 : was_blocked()) &&
 		2 * (now - wire.error_at) >= my_ledger()->turn_rtt)
-		exchange_end_turn(now, true);
+		exchange_end_turn(now, received <= ANSWER_BYTES);
 	else
 		exchange_turn_was_work();
 }

@@ -49,6 +49,18 @@ typedef enum Arrival
 	ARRIVAL_INTERRUPT			/* an interrupt must be served */
 } Arrival;
 
+/* The value of an error's field; "" if it is missing. */
+static inline const char *
+error_field(const char *body, char field)
+{
+	for (; *body != '\0'; body += strlen(body) + 1)
+	{
+		if (*body == field)
+			return body + 1;
+	}
+	return "";
+}
+
 /* Is this COPY data or its end, which core skips outside COPY? */
 static inline bool
 is_copied(int type)

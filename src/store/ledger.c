@@ -207,7 +207,7 @@ ledger_stop(Ledger *ledger, int64_t now, const LedgerSampled *sampled,
 			book_wait(&ledger->totals, wait);
 			break;
 		case LEDGER_TURNING:
-			(void) ledger_turn_end(ledger, now, true);
+			(void) ledger_turn_end(ledger, now, false);
 			book_exchange(ledger, sampled);
 			break;
 		case LEDGER_EXECUTING:
@@ -326,8 +326,9 @@ ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 }
 
 /*
- * The first data has come, or the wait for it has ended.  It is a turn only if
- * the client sent data because it was asked.  Returns the network part.
+ * The first data has come, or the wait for it has ended.  It is a turn, with a
+ * round trip, only if the client sent data because it was asked.  Returns the
+ * network part.
  */
 int64_t
 ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn)
@@ -337,6 +338,8 @@ ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn)
 	at = event_time(ledger, at);
 	if (is_turn)
 		ledger->totals.turns++;
+	else
+		ledger->turn_rtt = 0;
 	network = book_turn(ledger, &ledger->totals, at);
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;

@@ -409,8 +409,9 @@ test_turn(void)
 	ledger_turn_begin(&ledger, 80 * MS, 10 * MS);
 	ledger_reset(&ledger, 85 * MS);
 	ledger_stop(&ledger, 100 * MS, NULL, NULL, &split);
-	CHECK_EQUAL(ledger.totals.network, 5 * MS, "network since a reset in a turn");
-	CHECK_EQUAL(ledger.totals.recv, 10 * MS, "recv since a reset in a turn");
+	CHECK_EQUAL(ledger.totals.network, 0, "network of a turn that the client has not ended");
+	CHECK_EQUAL(ledger.totals.recv, 15 * MS, "recv since a reset in a turn");
+	CHECK_EQUAL(ledger.totals.turns, 0, "turns that the client has not ended");
 	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "the total since a reset in a turn");
 }
 
