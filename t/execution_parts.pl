@@ -504,6 +504,19 @@ SKIP:
 	cmp_ok($window->{run_queue_time},
 		'<=', $window->{total_time},
 		'run_queue_time of a window is at most its total_time');
+
+	my $uncounted = PgNetlat::Client->connect($node);
+
+	$uncounted->run('SET pgnetlat.enabled = off');
+	run_log([ 'taskset', '-cp', '0', $uncounted->pid ]);
+	$uncounted->run('SELECT count(*) FROM generate_series(1, 500000)',
+		'SET pgnetlat.enabled = on', 'SELECT 1');
+	my $account = $observer->account($uncounted->pid);
+	cmp_ok($account->{run_queue_time},
+		'<=', $account->{total_time},
+		'what was not counted is not in run_queue_time');
+	$uncounted->finish;
+
 	$_->cancel     foreach @rivals;
 	$_->until('Z') foreach @rivals;
 	$_->finish     foreach @rivals;

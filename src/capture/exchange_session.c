@@ -97,6 +97,9 @@ start_counting(int64 now)
 	my_session.response_bytes = my_session.record_recv = my_session.notified = 0;
 	my_session.statements = my_session.transactions = 0;
 	my_session.unsolicited_after = 0;
+	/* what the kernel has counted since counting stopped does not count */
+	if (slot->published.run_queue_known)
+		(void) process_run_queue(MyProcPid, &my_session.run_queue);
 	exchange_refresh_kernel_info(clock_now());
 	my_session.in_block = my_session.xact_status != 'I';
 	terms = exchange_next_wait(pq_buffer_remaining_data() > 0, my_session.xact_status);
