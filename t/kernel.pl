@@ -279,6 +279,38 @@ $_->reset foreach @clients;
 ok( $observer->ended('stuck', $readers),
 	"$readers readers that are stuck leave");
 
+# ---------------------------------------------------------------------------
+# A kernel that does not reply to the sampler
+# ---------------------------------------------------------------------------
+
+# A new sampler has no socket yet, and cannot open one.
+my $sampler = 'SELECT sampler_pid FROM pgnetlat_info';
+my $old = $observer->value($sampler);
+$observer->run("SELECT pg_terminate_backend($old)");
+$observer->poll(sub { ($observer->value($sampler) // $old) != $old });
+SKIP:
+{
+	skip 'there is no prlimit command', 1
+	  unless eval {
+		run_log(
+			[
+				'prlimit', '--nofile=3:',
+				'--pid', $observer->value($sampler)
+			]);
+	  };
+	$client = PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		receive_buffer => 16384,
+		options => '-c pgnetlat.idle_threshold=20');
+	$client->put(query(q{SELECT repeat('x', 300000)}));
+	pause(100);
+	$client->responses;
+	ok($observer->await($client->pid, sub { $_->{state} eq 'idle' }),
+		'no reply: a wait after a large response becomes idle');
+	$client->finish;
+}
+
 no_violations($observer);
 $node->stop;
 done_testing();

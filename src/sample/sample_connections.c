@@ -26,6 +26,13 @@
 #define QUERIES_PER_INTERVAL	32
 
 /*
+ * Not every kernel replies, or lets the server ask.  Then the drain of a wait
+ * longer than this counts as over, and none of it is known: the wait must not
+ * be pending until it ends.
+ */
+#define DRAIN_PATIENCE_NS		(5 * NS_PER_S)
+
+/*
  * If there are more connections to ask about than questions, they take turns.
  * Connections are numbered within a tick.
  */
@@ -56,6 +63,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 	const TcpInfo *before = &view->tcp;
 	TcpInfo		known = view->tcp;
 	TcpInfo		info;
+	bool		replied;
 	int64		closed;
 	LedgerSampled *ledger;
 
@@ -63,12 +71,20 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 		return;
 	if (sampled->tcp_session == view->session)
 		tcpstate_latest(&known, &sampled->tcp);
-	if (tcpinfo_diag_query(&tick->diag, &view->endpoints, &known, clock_now(), &info) !=
-		TCP_REPLY_VALID)
+	replied = tcpinfo_diag_query(&tick->diag, &view->endpoints, &known, clock_now(), &info) ==
+		TCP_REPLY_VALID;
+	if (!replied && (view->ledger.phase == LEDGER_SENDING ||
+					 tick->now - view->ledger.since < DRAIN_PATIENCE_NS))
 		return;
 	ledger = sampled_begin(index, view, tick);
 	if (ledger == NULL)
 		return;
+	if (!replied)
+	{
+		ledger->drained = true;
+		slot_sampled_end(index);
+		return;
+	}
 	sampled->tcp = info;
 	sampled->tcp_session = view->session;
 	closed = Max(info.rwnd_limited - before->rwnd_limited, 0);
