@@ -550,6 +550,19 @@ is_most(
 	'a lock in parse analysis');
 $holder->run('COMMIT');
 
+# A statement without a record: its samples are not those of the next one.
+my $next = 'SELECT count(*) FROM generate_series(1, 4000)';
+$client->run('SET pgnetlat.track_statements = off');
+$holder->run('BEGIN', 'LOCK t');
+$client->put(query('SELECT * FROM t'));
+pause(500);
+$holder->run('COMMIT');
+$client->responses;
+$client->run('SET pgnetlat.track_statements = on', ($next) x 500);
+pause(500);
+is(statement_row($client, $next)->{exec_lock_time},
+	0, 'a lock wait before track_statements is on is not of the next statement');
+
 # ---------------------------------------------------------------------------
 # Sums
 # ---------------------------------------------------------------------------

@@ -175,25 +175,33 @@ flush_statement(Seen *seen, int64 exec)
 	seen->flush_at = 0;
 }
 
-/* Book time on the statement of the record in progress. */
+/*
+ * Book time, seen up to "until", on the statement of the record in progress.  A
+ * request that was not published yet may have had no record: then the next one
+ * began after what was seen.
+ */
 static void
-book_statement(int index, Seen *seen, int64 time)
+book_statement(int index, Seen *seen, int64 time, int64 until)
 {
 	FlightRecord record;
 	StatementKey key;
 
 	if (!seen->recorded)
 		return;
-	seen->unplaced[seen->doing.part] += time;
 	if (!recorder_read(index, seen->record, &record))
+	{
+		seen->unplaced[seen->doing.part] += time;
 		return;
+	}
 	key.queryid = record.queryid;
 	key.userid = record.queryid != 0 ? record.userid : seen->view.userid;
 	key.dbid = seen->view.datid;
 	if (memcmp(&key, &seen->statement, sizeof(key)) != 0)
 		flush_statement(seen, 0);
 	seen->statement = key;
-	for (int i = 0; i < NUM_EXEC_PARTS; i++)
+	if (seen->view.ledger.phase != LEDGER_WAITING || record.start <= until)
+		seen->part[seen->doing.part] += time;
+	for (int i = 0; i < NUM_EXEC_PARTS && record.start <= seen->doing.from; i++)
 		seen->part[i] += seen->unplaced[i];
 	memset(seen->unplaced, 0, sizeof(seen->unplaced));
 	if (seen->flush_at == 0)
@@ -320,7 +328,7 @@ book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, co
 	slot_sampled_end(index);
 
 	if (time > 0)
-		book_statement(index, seen, time);
+		book_statement(index, seen, time, next->from);
 	*doing = *next;
 }
 
