@@ -509,11 +509,15 @@ SKIP:
 
 	$uncounted->run('SET pgnetlat.enabled = off');
 	run_log([ 'taskset', '-cp', '0', $uncounted->pid ]);
-	$uncounted->run('SELECT count(*) FROM generate_series(1, 500000)',
-		'SET pgnetlat.enabled = on', 'SELECT 1');
+	$uncounted->run(
+		'SELECT count(*) FROM generate_series(1, 500000)',
+		'SET pgnetlat.enabled = on',
+		'SELECT 1');
 	my $account = $observer->account($uncounted->pid);
-	cmp_ok($account->{run_queue_time},
-		'<=', $account->{total_time},
+	cmp_ok(
+		$account->{run_queue_time},
+		'<=',
+		$account->{total_time},
 		'what was not counted is not in run_queue_time');
 	$uncounted->finish;
 
@@ -560,8 +564,9 @@ $holder->run('COMMIT');
 $client->responses;
 $client->run('SET pgnetlat.track_statements = on', ($next) x 500);
 pause(500);
-is(statement_row($client, $next)->{exec_lock_time},
-	0, 'a lock wait before track_statements is on is not of the next statement');
+is( statement_row($client, $next)->{exec_lock_time},
+	0,
+	'a lock wait before track_statements is on is not of the next statement');
 
 # ---------------------------------------------------------------------------
 # Sums

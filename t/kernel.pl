@@ -293,10 +293,8 @@ SKIP:
 	skip 'there is no prlimit command', 1
 	  unless eval {
 		run_log(
-			[
-				'prlimit', '--nofile=3:',
-				'--pid', $observer->value($sampler)
-			]);
+			[ 'prlimit', '--nofile=3:', '--pid', $observer->value($sampler) ]
+		);
 	  };
 	$client = PgNetlat::Client->connect(
 		$node,
@@ -306,7 +304,7 @@ SKIP:
 	$client->put(query(q{SELECT repeat('x', 300000)}));
 	pause(100);
 	$client->responses;
-	ok($observer->await($client->pid, sub { $_->{state} eq 'idle' }),
+	ok( $observer->await($client->pid, sub { $_->{state} eq 'idle' }),
 		'no reply: a wait after a large response becomes idle');
 	$client->finish;
 }
