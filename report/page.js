@@ -425,7 +425,7 @@
   function limits() {
     const list = [
       `The figures are of the last ${duration(report.window_time)}; those of blockers, distributions and failed connections are since ${info.stats_reset ? moment(info.stats_reset).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' }) : 'the server was started'}.`,
-      `The account is exact. The parts of execution, lock waits and busy sessions are sampled every ${setting('pgnetlat.sample_interval')}.`,
+      `The account itself is not sampled; the parts of execution, lock waits and busy sessions are, every ${setting('pgnetlat.sample_interval')}.`,
       `A wait outside a transaction is idle if it is longer than ${setting('pgnetlat.idle_threshold')} (pgnetlat.idle_threshold).`,
       'The round trip is the shortest that the kernel has seen in the last five minutes. Behind a proxy or a load balancer, it is the round trip to that.',
       `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'processor', 'processors')}, max_connections ${setting('max_connections')}.`,
