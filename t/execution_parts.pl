@@ -705,6 +705,63 @@ ok( $observer->await(
 $observer->window($_, $client->pid) foreach '1 us', '1 s', '15 min';
 $client->cancel;
 
+# ---------------------------------------------------------------------------
+# What the kernel has counted before a reset does not count
+# ---------------------------------------------------------------------------
+
+# Milliseconds for which a process was ready to run, but not running.
+sub kernel_run_queue
+{
+	my ($pid) = @_;
+
+	return (split ' ', slurp_file("/proc/$pid/schedstat"))[1] / 1e6;
+}
+
+SKIP:
+{
+	my @rivals =
+	  map { PgNetlat::Client->connect($node, application_name => 'rival') }
+	  1 .. 2;
+
+	foreach my $rival (@rivals)
+	{
+		skip 'processes cannot be bound to a processor', 1
+		  unless run_log([ 'taskset', '-cp', '0', $rival->pid ]);
+	}
+	skip 'the kernel does not report run queues', 1
+	  unless -r '/proc/self/schedstat';
+	$_->put(query('SELECT compute(1000)')) foreach @rivals;
+	$observer->await($_->pid, sub { $_->{run_queue_time} > 1500; })
+	  foreach @rivals;
+	my %before = map { $_ => kernel_run_queue($_->pid) } @rivals;
+
+	$observer->run('SELECT pgnetlat_reset()');
+	foreach my $rival (@rivals)
+	{
+		my $seen =
+		  $observer->await($rival->pid, sub { $_->{run_queue_time} > 0; });
+
+		ok($seen, 'after a reset, run_queue_time grows again') or next;
+		cmp_ok(
+			$seen->{run_queue_time},
+			'<=',
+			kernel_run_queue($rival->pid) - $before{$rival},
+			"after a reset, run_queue_time is at most the kernel's");
+	}
+	$_->cancel     foreach @rivals;
+	$_->until('Z') foreach @rivals;
+	foreach my $rival (@rivals)
+	{
+		$rival->run('SELECT 1');
+		cmp_ok(
+			$observer->account($rival->pid)->{run_queue_time},
+			'<=',
+			kernel_run_queue($rival->pid) - $before{$rival},
+			"after the statement, run_queue_time is at most the kernel's");
+	}
+	$_->finish foreach @rivals;
+}
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -81,7 +81,9 @@ exchange_publish_run_queue(const RunQueue *run_queue)
 		my_session.round_trips = 0;
 	if (published->run_queue_known)
 	{
-		ledger_run_queue(&published->ledger, run_queue->time - before->time,
+		int64		from = Max(before->time, slot_run_queue_base(my_session.slot));
+
+		ledger_run_queue(&published->ledger, run_queue->time - from,
 						 round_trips - my_session.round_trips, run_queue->runs - before->runs);
 	}
 	published->run_queue_known = true;

@@ -391,6 +391,8 @@ sample_run_queue(int index, const Seen *seen, const Tick *tick)
 	sampled = slot_sampled_begin(index, seen->view.session, tick->generation);
 	if (sampled == NULL)
 		return;
+	if (sampled->run_queue == 0 && seen->view.generation != tick->generation)
+		sampled->run_queue_base = run_queue.time;
 	sampled->run_queue = run_queue.time;
 	slot_sampled_end(index);
 }

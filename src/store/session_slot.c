@@ -268,6 +268,16 @@ slot_added_exec(SessionSlot *slot, uint64 record)
 	return copy.added_record == record ? copy.added_exec : 0;
 }
 
+/* What the kernel had counted before the latest reset.  For the session itself. */
+int64
+slot_run_queue_base(SessionSlot *slot)
+{
+	SlotSampled copy;
+
+	copy_sampled(slot, &slot->published, &copy);
+	return copy.run_queue_base;
+}
+
 /*
  * Copy what we need of core's status of a backend, by core's protocol.
  * Returns false if the backend was stopped while it was writing, or is another
@@ -410,8 +420,8 @@ account_of(Look *look, LedgerAccount *account)
 	if (doing->from != 0 && doing->part != NUM_EXEC_PARTS)
 		exec_parts_book(totals->exec_part, totals->exec, doing->part,
 						look->doing_until - doing->from);
-	/* part of it may be from before the latest reset */
-	unbooked = Max(look->sampled.run_queue - look->published.run_queue_booked, 0);
+	unbooked = Max(look->sampled.run_queue - Max(look->published.run_queue_booked,
+												 look->sampled.run_queue_base), 0);
 	whole = ledger_busy_total(totals) + totals->idle + account->pending;
 	totals->run_queue += Max(Min(unbooked, whole - totals->run_queue), 0);
 }

@@ -121,6 +121,8 @@ typedef struct SlotSampled
 								 * statement's entry */
 	int64		run_queue;		/* the kernel's total for the process, as in
 								 * run_queue_booked; 0: not known */
+	int64		run_queue_base; /* the same when first asked after a reset
+								 * that came during an exchange; else 0 */
 
 	uint64		exchange_number;	/* ledger is of this exchange, or of the
 									 * wait after it */
@@ -220,6 +222,7 @@ extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SessionSlot *slot);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
+extern int64 slot_run_queue_base(SessionSlot *slot);
 
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
