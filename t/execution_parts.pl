@@ -748,7 +748,7 @@ SKIP:
 			kernel_run_queue($rival->pid) - $before{$rival},
 			"after a reset, run_queue_time is at most the kernel's");
 	}
-	$_->cancel     foreach @rivals;
+	$_->cancel foreach @rivals;
 	$_->until('Z') foreach @rivals;
 	foreach my $rival (@rivals)
 	{
