@@ -192,7 +192,7 @@ exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 	exchange_count_wait(wait);
 	if (is_request && wait->idle == 0)
 		tally_observe_wait(wait->network, wait->client);
-	if (wait->idle > 0 || wait->client > BURST_THINK_NS)
+	if (wait->client + wait->idle > BURST_THINK_NS)
 		burst_pause(&my_tally.burst);
 }
 
@@ -592,6 +592,9 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 		record->send += ledger->since - began;
 		record->xact_status = xact_status;
 		exchange_count_exchange(is_request, terms.in_xact);
+		/* the pooler hands the connection to another client */
+		if (poolers_own)
+			burst_pause(&my_tally.burst);
 	}
 	slot_write_end(slot);
 	my_session.record_recv = 0;

@@ -268,7 +268,7 @@ exchange_count_wait(const LedgerWait *wait)
 	totals->client += wait->client;
 	if (wait->in_xact)
 		totals->in_xact_wait += wait->network + wait->client;
-	burst_wait(&my_tally.burst, wait->network, wait->client);
+	burst_wait(&my_tally.burst, wait->network, wait->client + wait->idle);
 }
 
 /*

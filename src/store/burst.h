@@ -5,7 +5,8 @@
  *
  * A burst is a run of exchanges of one session that belong to one piece of
  * work: those in one transaction block, or successive exchanges outside a
- * block between which the client never thought for longer than BURST_THINK_NS.
+ * block between which the client never thought for longer than BURST_THINK_NS,
+ * and no pooler is seen to hand the connection to another client.
  * A single statement for all would have saved the round trips before each
  * repeat, and before its Parse where the client prepares it each time.
  *

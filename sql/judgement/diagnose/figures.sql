@@ -45,30 +45,51 @@ WITH
 		 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))
 		WINDOW role AS (PARTITION BY dbid, userid)),
 
-	-- Statements that clients run one by one (rules/repeated_statement.sql).
+	-- Statements that clients run one by one (rules/repeated_statement.sql).  "parent" is
+	-- the statement for whose rows one is executed.  Through a pooler that does not name
+	-- its clients, their single calls follow each other like those of a loop, and many
+	-- count as repeats: then there are far more bursts than calls of the parent.
 	repeated AS MATERIALIZED (
 		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, bursts, trip, driver,
-			   repeat_network_time + st.repeats * driver AS lost,
+			   parent, server, wait, trip < min_rtt AS hidden, wait < min_rtt AS pooled,
+			   CASE WHEN trip < min_rtt THEN st.repeats * (server + wait)
+			   ELSE repeat_network_time + st.repeats * driver END AS lost,
 			   coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
 						  WHERE query_id = st.queryid AND activity.datid = dbid AND activity.usesysid = userid),
 						pgnetlat_query_text(userid, dbid, st.queryid)) ~* '^\s*fetch\s' IS TRUE AS is_fetch
 		  FROM statements st
 		 CROSS JOIN pgnetlat_thresholds t
 		 CROSS JOIN LATERAL (SELECT greatest(calls - st.repeats, 1) AS bursts,
-									repeat_network_time / greatest(st.repeats, 1) AS trip) x
+									repeat_network_time / greatest(st.repeats, 1) AS trip,
+									(time - network_time - client_time) / greatest(calls, 1) AS server) x
 		 CROSS JOIN LATERAL (SELECT least(greatest(time - repeat_network_time, 0) / greatest(calls, 1),
 										  trip, driver_time) AS driver) y
-		 WHERE st.repeats >= min_requests AND trip >= min_rtt
-		   AND (st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
+		  LEFT JOIN LATERAL (
+			-- the last of a loop is followed by the client's other work, the parent is not
+			SELECT p.queryid AS parent, bursts BETWEEN loop_least * p.calls AND loop_most * p.calls AS in_full,
+				   least((st.network_time + st.client_time) / st.calls, (p.network_time + p.client_time) / p.calls) AS wait
+			  FROM statements p
+			 WHERE p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
+			   AND p.rows >= loop_rows * p.calls AND p.calls > 0
+			   AND st.calls BETWEEN loop_least * p.rows AND loop_most * p.rows
+			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON st.repeats >= min_requests
+		  LEFT JOIN LATERAL (
+			SELECT sum(round_trips) AS round_trips FROM c
+			 WHERE c.datid = dbid AND c.usesysid = userid AND (pooler_addr IS NOT NULL OR pooler_requests > 0)) named ON trip < min_rtt
+		 WHERE st.repeats >= min_requests
+		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
+		   AND CASE WHEN trip < min_rtt THEN wait <= driver_time
+				AND (in_full AND wait >= min_rtt OR calls <= round_trips)
+			   ELSE st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
 				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
 					 OR client_time <= calls * repeat_think)
 				-- Single calls of other clients are bursts, too.  Two calls in a
-				-- transaction are not a loop; outside a transaction, only loops count as
-				-- repeats.
+				-- transaction are not a loop.
 				OR repeat_network_time >= repeat_share * role_network
-				   AND (in_xact_wait_time < 0.5 * repeat_network_time
-						OR EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
-									  AND c.round_trips >= chatty_trips * greatest(c.transactions, 1))))),
+				   AND CASE WHEN in_xact_wait_time < 0.5 * repeat_network_time
+					   THEN in_full OR st.repeats >= t.repeats * bursts
+					   ELSE EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
+									   AND c.round_trips >= chatty_trips * greatest(c.transactions, 1)) END END),
 	explained AS (
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
 		  FROM repeated GROUP BY dbid, userid),

@@ -30,6 +30,9 @@ SELECT 250::float8 AS min_lost,
 	   4::float8 AS repeats,
 	   0.3::float8 AS repeat_share,
 	   3::float8 AS repeat_think,
+	   5::float8 AS loop_rows,
+	   0.5::float8 AS loop_least,
+	   1.2::float8 AS loop_most,
 	   0.01::float8 AS loss_rate,
 	   10::float8 AS min_retransmits,
 	   0.25::float8 AS loss_share,
@@ -79,12 +82,15 @@ COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: time of round trip
 COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: round trips'' part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.trips_kept IS 'round trips of a transaction whose statements travel together: one for them, one for COMMIT';
 COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'with more round trips per statement than this, most are assumed to fetch further rows';
-COMMENT ON COLUMN pgnetlat_thresholds.driver_time IS 'the most that a driver needs for a request';
+COMMENT ON COLUMN pgnetlat_thresholds.driver_time IS 'the most that a driver needs for a request; repeated statement: without a round trip to the server, the longest wait between two';
 COMMENT ON COLUMN pgnetlat_thresholds.network_share IS 'network-bound: round trips'' part of the time that is not idle';
 COMMENT ON COLUMN pgnetlat_thresholds.network_life IS 'network-bound: round trips'' part of all time, of at least one session';
 COMMENT ON COLUMN pgnetlat_thresholds.repeats IS 'repeated statement: repeats per burst';
 COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: repeats'' part of the network time of the role in the database';
 COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a client outside a transaction thinks no longer than this per call';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_rows IS 'repeated statement: rows per call of the statement for whose rows it is executed';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_least IS 'repeated statement: at least this many executions per row, and bursts per call, of that statement';
+COMMENT ON COLUMN pgnetlat_thresholds.loop_most IS 'repeated statement: at most this many executions per row, and bursts per call, of that statement';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
