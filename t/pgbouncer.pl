@@ -360,6 +360,91 @@ EOC
 	$pooler->stop;
 }
 
+# ---------------------------------------------------------------------------
+# Repeated statements in autocommit: of one client, and of many
+# ---------------------------------------------------------------------------
+$observer->run('CREATE TABLE t (i int PRIMARY KEY)',
+	'INSERT INTO t SELECT generate_series(1, 1000)', 'ANALYZE t');
+
+sub list { return "SELECT i FROM t WHERE i > $_[0] ORDER BY i LIMIT 20"; }
+sub item { return 'SELECT i FROM t WHERE i = ' . int(1 + rand(1000)); }
+
+sub repeated_statements
+{
+	my ($load) = @_;
+
+	$observer->run('SELECT pgnetlat_reset()');
+	$load->();
+	return $observer->rows(
+		q{SELECT * FROM pgnetlat_diagnose() WHERE verdict = 'repeated statement'}
+	);
+}
+
+# As an ORM does that loads what each of 20 rows refers to.
+sub lazy_loading
+{
+	my ($client) = @_;
+
+	foreach my $page (1 .. 40)
+	{
+		$client->run(list($page * 20));
+		$client->run(item()), pause(1) foreach 1 .. 20;
+	}
+	return;
+}
+
+foreach my $names (0, 1)
+{
+	my $how = $names ? 'with names' : 'without names';
+
+	$pooler = start_pgbouncer('transaction', '127.0.0.1',
+		"application_name_add_host = $names\n");
+	my @client = map { $pooler->client('orm') } 1 .. 20;
+
+	# a busy machine may make it look like many
+	my @found;
+	for (1 .. 5)
+	{
+		@found = repeated_statements(sub { lazy_loading($client[0]) });
+		last if @found;
+	}
+	if ($names)
+	{
+		# which takes much more, since all the server sees is its own time
+		my $repeats = $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
+		cmp_ok($repeats, '>', 400, "a loop of one client, $how: it repeats");
+	}
+	else
+	{
+		is(scalar(@found), 1,
+			"a loop of one client, $how: it is a repeated statement");
+		like(
+			$found[0]{evidence},
+			qr/ repeat an earlier one, for the rows of statement .* i = /,
+			"a loop of one client, $how: the evidence has the statement");
+	}
+
+	# one list for 20 items, in any order
+	@found = repeated_statements(
+		sub {
+			foreach (1 .. 1000)
+			{
+				$client[ rand(20) ]->run(rand() < 1 / 21 ? list(int(rand(900))) : item());
+				pause(1);
+			}
+		});
+	is(scalar(@found), 0,
+		"single calls of many clients, $how: no repeated statement")
+	  or diag(explain(\@found));
+	if ($names)
+	{
+		my $repeats = $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
+		cmp_ok($repeats, '<', 20, "single calls of many clients, $how: none repeats");
+	}
+	$_->finish foreach @client;
+	$pooler->stop;
+}
+
 no_violations($observer);
 $observer->finish;
 $node->stop;
