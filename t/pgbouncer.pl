@@ -401,6 +401,9 @@ foreach my $names (0, 1)
 		"application_name_add_host = $names\n");
 	my @client = map { $pooler->client('orm') } 1 .. 20;
 
+	# so that the connection is known to be handed on
+	$_->run('SELECT 1') foreach @client;
+
 	# a busy machine may make it look like many
 	my @found;
 	for (1 .. 5)
