@@ -878,8 +878,9 @@ hidden_loop();
 	'repeated statement',
 	qr/^760 of 800 executions repeat an earlier one, for the rows of statement 43: 0\.11 ms of server and 0\.90 ms of waiting /,
 	'N+1 behind a pooler');
-is("$found[0]{subject_kind} $found[0]{queryid}",
-	'statement 42', 'N+1 behind a pooler: the finding is about the statement');
+is( "$found[0]{subject_kind} $found[0]{queryid}",
+	'statement 42',
+	'N+1 behind a pooler: the finding is about the statement');
 is(scalar(@found), 1, 'N+1 behind a pooler: the only finding');
 near(
 	$found[0]{lost_sessions},

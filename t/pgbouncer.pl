@@ -363,8 +363,10 @@ EOC
 # ---------------------------------------------------------------------------
 # Repeated statements in autocommit: of one client, and of many
 # ---------------------------------------------------------------------------
-$observer->run('CREATE TABLE t (i int PRIMARY KEY)',
-	'INSERT INTO t SELECT generate_series(1, 1000)', 'ANALYZE t');
+$observer->run(
+	'CREATE TABLE t (i int PRIMARY KEY)',
+	'INSERT INTO t SELECT generate_series(1, 1000)',
+	'ANALYZE t');
 
 sub list { return "SELECT i FROM t WHERE i > $_[0] ORDER BY i LIMIT 20"; }
 sub item { return 'SELECT i FROM t WHERE i = ' . int(1 + rand(1000)); }
@@ -414,7 +416,8 @@ foreach my $names (0, 1)
 	if ($names)
 	{
 		# which takes much more, since all the server sees is its own time
-		my $repeats = $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
+		my $repeats =
+		  $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
 		cmp_ok($repeats, '>', 400, "a loop of one client, $how: it repeats");
 	}
 	else
@@ -432,7 +435,8 @@ foreach my $names (0, 1)
 		sub {
 			foreach (1 .. 1000)
 			{
-				$client[ rand(20) ]->run(rand() < 1 / 21 ? list(int(rand(900))) : item());
+				$client[ rand(20) ]
+				  ->run(rand() < 1 / 21 ? list(int(rand(900))) : item());
 				pause(1);
 			}
 		});
@@ -441,8 +445,10 @@ foreach my $names (0, 1)
 	  or diag(explain(\@found));
 	if ($names)
 	{
-		my $repeats = $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
-		cmp_ok($repeats, '<', 20, "single calls of many clients, $how: none repeats");
+		my $repeats =
+		  $observer->value('SELECT max(repeats) FROM pgnetlat_statements');
+		cmp_ok($repeats, '<', 20,
+			"single calls of many clients, $how: none repeats");
 	}
 	$_->finish foreach @client;
 	$pooler->stop;
