@@ -95,7 +95,8 @@ typedef struct Wire
 	bool		skipping;		/* core skips messages up to Sync, in a turn */
 	bool		invited;		/* core waits for the client's first data */
 	long		times_blocked;	/* as that wait, or the one for Sync, began */
-	int64		error_at;		/* when the error left ... */
+	int64		asked_at;		/* when the client was asked for data or Sync
+								 * ... */
 	int64		received;		/* ... and bytes received by then */
 	bool		copied;			/* the exchange has asked for COPY data */
 } Wire;
@@ -291,29 +292,31 @@ pass_on(char type, const char *body, size_t length)
 	return result;
 }
 
-/* Has this process waited since the client was asked for something? */
-static bool
-was_blocked(void)
+/*
+ * Bytes received since the client was asked for something.  On a Unix-domain
+ * socket only this is known: nothing, unless the backend was blocked since.
+ */
+static int64
+received_since_asked(int64 now)
 {
-	return process_times_blocked() != wire.times_blocked;
+	if (wire.received >= 0)
+		return exchange_bytes_received(now) - wire.received;
+	return process_times_blocked() != wire.times_blocked ? 1 : 0;
 }
 
 /*
  * End the turn that has begun after an error: another message is about to be
  * sent at "now".  If nothing was received in between, or too soon for an
  * answer, the client had sent Sync before, and it was not a turn.  Nor was it
- * if much was received: the client was still sending the request.  On a
- * Unix-domain socket, what came while the backend was not blocked is not seen.
+ * if much was received: the client was still sending the request.
  */
 static void
 end_wait_for_sync(int64 now)
 {
-	bool		known = wire.received >= 0;
-	int64		received = known ? exchange_bytes_received(now) - wire.received : 0;
+	int64		received = received_since_asked(now);
 
 	wire.skipping = false;
-	if ((known ? received > 0 : was_blocked()) &&
-		2 * (now - wire.error_at) >= my_ledger()->turn_rtt)
+	if (received > 0 && 2 * (now - wire.asked_at) >= my_ledger()->turn_rtt)
 		exchange_end_turn(now, received <= ANSWER_BYTES);
 	else
 		exchange_turn_was_work();
@@ -330,7 +333,8 @@ count_late_turn(int type, const char *body)
 	if (type == MSG_NOTICE)
 		return;
 	wire.invited = false;
-	if (was_blocked() && (type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0))
+	if (received_since_asked(clock_now()) > 0 &&
+		(type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0))
 		exchange_count_turn();
 }
 
@@ -462,9 +466,9 @@ flush_event_by_event(char last)
 	int			result;
 
 	exchange_begin_send(sending_since, bytes);
-	if (last == MSG_ERROR)
+	if (last == MSG_ERROR || copy_in)
 	{
-		wire.error_at = sending_since;
+		wire.asked_at = sending_since;
 		wire.received = exchange_bytes_received(sending_since);
 	}
 	in_buffer = pq_buffer_remaining_data() > 0;

@@ -23,7 +23,8 @@ use strict;
 use warnings;
 
 use parent -norequire, 'PgNetlat::Client';
-use Exporter ();
+use Exporter   ();
+use List::Util qw(max);
 use PgNetlat::Client;
 use PostgreSQL::Test::Utils ();
 use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
@@ -52,7 +53,7 @@ our @GROWING = (@SUMS);
 our @SESSION_GROWING = qw(blocking_time);
 
 # Milliseconds by which a time of a session may step back, besides a round trip:
-# a tick of the sampler, which a busy machine delays.  Counts and the total
+# a tick of the sampler; more if a busy machine delays it.  Counts and the total
 # never step back.  exec_unsampled_time is a remainder without such a bound.
 my $STEP_BACK = 50;
 
@@ -184,8 +185,8 @@ sub _check_session_growth
 	{
 		next unless defined $old->{$column} and defined $new->{$column};
 		my $allowed =
-			$column =~ /_time$/ && $column ne 'total_time'
-		  ? $STEP_BACK + ($new->{rtt} // 0)
+		  $column =~ /_time$/ && $column ne 'total_time'
+		  ? max($STEP_BACK, $old->{since_visit}) + ($new->{rtt} // 0)
 		  : 1e-9;
 
 		$self->_complain($new,
@@ -217,13 +218,29 @@ sub _check_clock
 # While sessions are switched off, their time does not grow.
 sub expect_clock { $_[0]->{clock_unchecked} = !$_[1]; return; }
 
+# Milliseconds since the sampler visited the session, at most: it has done so at
+# the tick before the latest, as it may not have come to it in that.
+sub _since_visit
+{
+	my ($self, $row) = @_;
+	my $ticks = $self->{ticks} //= [ ($row->{last_tick} // 0) x 2 ];
+
+	@$ticks = ($ticks->[1], $row->{last_tick})
+	  if defined $row->{last_tick} and $row->{last_tick} != $ticks->[1];
+	return $row->{read_at} - $ticks->[0];
+}
+
 # The accounts of sessions by process ID, checked; all of them, or those that
 # meet a condition.
 sub accounts
 {
 	my ($self, $condition) = @_;
 	my $read_from = _now();
-	my @rows = $self->rows('SELECT * FROM pgnetlat_sessions'
+	my @rows = $self->rows(
+		'SELECT *, (SELECT extract(epoch FROM sampler_last_tick) * 1000
+					  FROM pgnetlat_info) AS last_tick,
+				extract(epoch FROM clock_timestamp()) * 1000 AS read_at
+		   FROM pgnetlat_sessions'
 		  . (defined $condition ? " WHERE $condition" : ''));
 	my $read_to = _now();
 
@@ -234,6 +251,7 @@ sub accounts
 		my $old = $self->{seen}{$key};
 
 		@$row{qw(read_from read_to)} = ($read_from, $read_to);
+		$row->{since_visit} = $self->_since_visit($row);
 		$self->_check_row($row);
 		if ($old)
 		{
