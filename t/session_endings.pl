@@ -306,6 +306,83 @@ is($observer->value('SELECT * FROM fallen'),
 	0, 'total_time of a group does not fall when its sessions end');
 $watcher->finish;
 
+# ---------------------------------------------------------------------------
+# What the statements of ended sessions waited for
+# ---------------------------------------------------------------------------
+
+# Has the statement of this role spent most of its execution waiting for locks?
+sub waited_for_lock
+{
+	my ($role, $calls) = @_;
+
+	return $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT coalesce(sum(calls), 0) = $calls
+				    AND sum(exec_time) >= 300 * $calls
+				    AND sum(exec_lock_time) >= 0.7 * sum(exec_time)
+				   FROM pgnetlat_statements
+				  WHERE userid = '$role'::regrole AND queryid IS NOT NULL"
+			) eq 't';
+		});
+}
+
+# Has a client's only statement, or its next one, wait for a lock while it is
+# analyzed.
+sub wait_in_analysis
+{
+	my ($client, $holder) = @_;
+
+	$holder->run('BEGIN', 'LOCK locked');
+	$client->put(query('TABLE locked'));
+	pause(400);
+	$holder->run('COMMIT');
+	$client->responses;
+	return;
+}
+
+$observer->run(
+	'CREATE TABLE locked ()',
+	'CREATE ROLE once LOGIN',
+	'CREATE ROLE anew LOGIN',
+	'CREATE ROLE sleeper LOGIN',
+	'GRANT SELECT ON locked TO once, anew');
+my $holder = PgNetlat::Client->connect($node, application_name => 'holder');
+foreach (1 .. 3)
+{
+	my $client = PgNetlat::Client->connect($node, user => 'once');
+	wait_in_analysis($client, $holder);
+	$client->finish;
+}
+ok(waited_for_lock('once', 3),
+	'a connection for each statement: their waits for locks are known');
+
+my $anew = PgNetlat::Client->connect($node, user => 'anew');
+$anew->run('SELECT 1');
+$observer->settled($anew);
+$observer->run('SELECT pgnetlat_reset()');
+wait_in_analysis($anew, $holder);
+ok(waited_for_lock('anew', 1),
+	'the first statement after a reset: its wait for a lock is known');
+$_->finish foreach $anew, $holder;
+
+foreach (1 .. 3)
+{
+	my $client = PgNetlat::Client->connect($node, user => 'sleeper');
+	$client->run('SELECT pg_sleep(0.4)');
+	$client->finish;
+}
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT coalesce(sum(calls), 0) = 3
+				     AND sum(exec_other_time) >= 0.7 * sum(exec_time)
+				    FROM pgnetlat_statements
+				   WHERE userid = 'sleeper'::regrole AND queryid IS NOT NULL}
+			) eq 't';
+		}),
+	'a connection for each statement: their other waits are known');
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -125,7 +125,7 @@ session_exit(int code, Datum arg)
 	stop_counting();
 	accumulate_detach(my_session.index);
 	slot_detach(my_session.slot);
-	active_leave(my_session.index);
+	/* if it is still active, the sampler finds that it has ended */
 	my_session.slot = NULL;
 }
 

@@ -57,6 +57,7 @@ typedef struct Seen
 	int64		part[NUM_EXEC_PARTS];
 	int64		unplaced[NUM_EXEC_PARTS];	/* parts of a record that had not
 											 * begun */
+	bool		has_unplaced;
 	int64		flush_at;		/* when to add "part" to the statement's
 								 * entry; 0: nothing to add */
 } Seen;
@@ -176,9 +177,26 @@ flush_statement(Seen *seen, int64 exec)
 }
 
 /*
- * Book time, seen up to "until", on the statement of the record in progress.  A
- * request that was not published yet may have had no record: then the next one
- * began after what was seen.
+ * Read the record in progress; false if it has not begun.  If the wait before
+ * it had no record, as after connecting or a reset, its number is one less
+ * than find_record() expected.
+ */
+static bool
+read_record(int index, Seen *seen, FlightRecord *record)
+{
+	int64		since = Max(seen->view.ledger.since, slot_control->reset_at);
+
+	if (seen->view.ledger.phase != LEDGER_WAITING)
+		return recorder_read(index, seen->record, record);
+	if (recorder_read(index, seen->record - 1, record) && record->start >= since)
+		seen->record--;
+	return recorder_read(index, seen->record, record) && record->start >= since;
+}
+
+/*
+ * Book time, seen up to "until", and what has no place yet on the statement of
+ * the record in progress.  A request that was not published yet may have had
+ * no record: then the next one began after what was seen.
  */
 static void
 book_statement(int index, Seen *seen, int64 time, int64 until)
@@ -186,11 +204,13 @@ book_statement(int index, Seen *seen, int64 time, int64 until)
 	FlightRecord record;
 	StatementKey key;
 
-	if (!seen->recorded)
+	if (!seen->recorded || (time <= 0 && !seen->has_unplaced))
 		return;
-	if (!recorder_read(index, seen->record, &record))
+	if (!read_record(index, seen, &record))
 	{
-		seen->unplaced[seen->doing.part] += time;
+		if (time > 0)
+			seen->unplaced[seen->doing.part] += time;
+		seen->has_unplaced = true;
 		return;
 	}
 	key.queryid = record.queryid;
@@ -199,13 +219,24 @@ book_statement(int index, Seen *seen, int64 time, int64 until)
 	if (memcmp(&key, &seen->statement, sizeof(key)) != 0)
 		flush_statement(seen, 0);
 	seen->statement = key;
-	if (seen->view.ledger.phase != LEDGER_WAITING || record.start <= until)
+	if (time > 0 && (seen->view.ledger.phase != LEDGER_WAITING || record.start <= until))
 		seen->part[seen->doing.part] += time;
 	for (int i = 0; i < NUM_EXEC_PARTS && record.start <= seen->doing.from; i++)
 		seen->part[i] += seen->unplaced[i];
 	memset(seen->unplaced, 0, sizeof(seen->unplaced));
+	seen->has_unplaced = false;
 	if (seen->flush_at == 0)
 		seen->flush_at = seen->doing.from + STATEMENT_LAG_NS;
+}
+
+/* Forget the samples of statements that are not in their entries yet. */
+static void
+forget_statement(Seen *seen)
+{
+	memset(seen->part, 0, sizeof(seen->part));
+	memset(seen->unplaced, 0, sizeof(seen->unplaced));
+	seen->has_unplaced = false;
+	seen->flush_at = 0;
 }
 
 /*
@@ -231,6 +262,22 @@ find_record(int index, Seen *seen, const SlotPublished *view)
 	seen->record = number;
 	seen->recorded = recorder_read(index, number, &record) &&
 		record.start >= Max(view->ledger.since, slot_control->reset_at);
+}
+
+/* The session has ended.  It did what it was seen doing until the last tick. */
+static void
+end_session(int index, Seen *seen, const Tick *tick)
+{
+	SlotDoing  *doing = &seen->doing;
+
+	if (seen->generation == tick->generation)
+	{
+		book_statement(index, seen, doing->part != NUM_EXEC_PARTS ?
+					   tick->before - doing->from : 0, tick->before);
+		flush_statement(seen, 0);
+	}
+	forget_statement(seen);
+	doing->part = NUM_EXEC_PARTS;
 }
 
 /*
@@ -327,8 +374,7 @@ book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, co
 	sampled->doing = *next;
 	slot_sampled_end(index);
 
-	if (time > 0)
-		book_statement(index, seen, time, next->from);
+	book_statement(index, seen, time, next->from);
 	*doing = *next;
 }
 
@@ -451,11 +497,9 @@ attend(int index, Seen *seen, Tick *tick)
 	}
 }
 
-/*
- * ---------------------------------------------------------------------------
+/* ---------------------------------------------------------------------------
  * A session that changes
  * ---------------------------------------------------------------------------
- * /
  */
 
 /*
@@ -509,10 +553,9 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 	if (!goes_on_executing(seen, view))
 		seen->long_at = tick->now + ATTEND_NS;
 	if (seen->view.session != view->session)
-	{
-		flush_statement(seen, 0);
-		memset(seen->unplaced, 0, sizeof(seen->unplaced));
-	}
+		end_session(index, seen, tick);
+	else if (seen->generation != tick->generation)
+		forget_statement(seen);
 	book(index, seen, view, &doing, tick);
 	if (seen->flush_at != 0 && tick->now >= seen->flush_at)
 		flush_statement(seen, 0);
@@ -565,6 +608,7 @@ sample_session(int index, Tick *tick)
 	{
 		if (slot->published.session == 0)
 		{
+			end_session(index, seen, tick);
 			seen->proc = NULL;
 			make_quiet(index, seen, tick);
 		}
