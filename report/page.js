@@ -46,7 +46,7 @@
     'holds up others': 'holds locks that others wait for',
     'held up by others': 'waits for locks that others hold',
     'lock contention': 'has sessions that wait for each other\u2019s locks',
-    'hidden path': 'has a network path behind a proxy that the server cannot see',
+    'hidden path': 'may have a network path behind a proxy that the server cannot see',
     'idle in transaction': 'leaves its transactions open while the application does something else',
     'repeated statement': 'runs again and again, a round trip for each row, where one statement would do',
     'lossy path': 'is on a network that loses packets',
