@@ -251,6 +251,54 @@ near(
 is($found[0]{saving_share},
 	undef, 'a holder that thinks: saving_share is NULL');
 
+# right after it began: a part of the wait, or all of it, is not booked yet
+sub beginning
+{
+	my ($booked, $blocked_by, $waits) = @_;
+	my %group = (
+		%victims,
+		requests => 4,
+		exec_time => 4 * $waits,
+		exec_lock_time => 4 * $waits,
+		client_time => 0,
+		window_time => 2000);
+
+	session(%holder, blocking_time => $booked, window_time => 2000);
+	group(%group, sessions => 4);
+	session(
+		%group,
+		requests => 1,
+		exec_time => $waits,
+		exec_lock_time => $waits,
+		pid => $_,
+		state => 'executing',
+		blocked_by => $blocked_by) foreach 201 .. 204;
+	$observer->run(
+		q{UPDATE figures.activity SET wait_event_type = 'Lock' WHERE pid > 200}
+	);
+	return;
+}
+beginning(300, 101, 300);
+is( join(' ',
+		map  { $_->{verdict} }
+		grep { $_->{application_name} eq 'shop' } found()),
+	'',
+	'a lock wait that has just begun: no finding about the waiting sessions');
+beginning(0, undef, 200);
+is( join(' ',
+		map  { $_->{verdict} }
+		grep { $_->{application_name} eq 'shop' } found()),
+	'',
+	'a lock wait whose holder is being sought: no finding about the waiting sessions'
+);
+beginning(300, 101, 1500);
+is( join(' ',
+		map  { $_->{verdict} }
+		grep { $_->{application_name} eq 'shop' } found()),
+	'held up by others',
+	'a lock wait that has long had another holder: the waiting sessions have a finding'
+);
+
 incident();
 $observer->run(
 	q{UPDATE figures.activity SET query = 'CREATE INDEX ON t (v)' WHERE pid = 201}

@@ -144,15 +144,19 @@ WITH
 
 	-- Lock waits whose holders are shown belong to the holders' findings.  Sessions of
 	-- one group contend if they wait for one another, and none is the holder much more
-	-- than others.  "unexplained" is the part of all other waits that has no holder.
+	-- than others.  "unexplained" is the part of all other waits that has no holder; what
+	-- is not booked yet of a wait in progress may still get one.
 	contention AS (
 		SELECT g.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
 					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
 		  FROM grouped g, pgnetlat_thresholds),
 	locks AS MATERIALIZED (
-		SELECT CASE WHEN held >= locks_explained * waited THEN 0 ELSE 1 - held / waited END AS unexplained
+		SELECT CASE WHEN held + waiting * holder_lag >= locks_explained * waited THEN 0 ELSE 1 - held / waited END AS unexplained
 		  FROM (SELECT coalesce(sum(blocking) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS held,
-					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited
+					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited,
+					   count(*) FILTER (WHERE kind = 'session' AND NOT contends
+										AND coalesce(blocked_by > 0, pid IN (SELECT activity.pid FROM activity
+																			  WHERE wait_event_type = 'Lock'))) AS waiting
 				  FROM contention) x, pgnetlat_thresholds),
 
 	-- What the rules read.  "think" is the client's think time in transactions: one wait

@@ -65,6 +65,7 @@ SELECT 250::float8 AS min_lost,
 	   0.05::float8 AS holder_sessions,
 	   0.7::float8 AS one_holder,
 	   0.8::float8 AS locks_explained,
+	   500::float8 AS holder_lag,
 	   2::float8 AS starved_request,
 	   0.4::float8 AS starved_share,
 	   4::float8 AS starved_client,
@@ -123,6 +124,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock con
 COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what others lost, as a part of one session''s time, if no session waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group holds up others, it is the holder';
 COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of the lock waits has a known holder, holders explain them all';
+COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be booked on its holder yet';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
