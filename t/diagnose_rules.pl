@@ -1075,6 +1075,31 @@ expect(
 	qr/without a processor for 30\.6 of 34 s$/,
 	'a statement that has not completed');
 group(
+	requests => 453000,
+	exec_time => 5600,
+	exec_cpu_time => 5300,
+	exec_unsampled_time => 300,
+	client_time => 239000,
+	run_queue_time => 163600,
+	run_queue_wait_time => 163100,
+	sessions => 16);
+expect(
+	'starved',
+	qr/without a processor for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
+	'too few processors for short requests');
+group(
+	requests => 49000,
+	rtt => 0.5,
+	exec_time => 1900,
+	exec_cpu_time => 1800,
+	exec_unsampled_time => 100,
+	network_time => 25600,
+	client_time => 26400,
+	run_queue_time => 11000,
+	run_queue_wait_time => 10600,
+	sessions => 2);
+healthy('short requests on a machine that is busy');
+group(
 	application_name => 'idle',
 	requests => 140,
 	exec_time => 35,

@@ -1,7 +1,7 @@
 
 -- Ready to run, but without a processor: the whole server, or else single client groups.
 -- Waits for locks, disks and the like are not part of the time for which a processor was
--- wanted.
+-- wanted.  Many short requests may lack little each, but most of their time.
  UNION ALL
 SELECT n, 'starved', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
@@ -10,13 +10,14 @@ SELECT n, 'starved', 'processors', lost, lost,
 	   NULL
   FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
 		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0
-					   AND (lost >= starved_request * requests AND requests >= min_served OR requests < min_served AND lost >= 1000) AS applies
-				  FROM (SELECT n, least(run_queue_time, wanted) AS lost, wanted, requests
+					   AND CASE WHEN requests < min_served THEN lost >= 1000
+								ELSE lost >= least(starved_request * requests, starved_share * busy) END AS applies
+				  FROM (SELECT n, least(run_queue_time, wanted) AS lost, wanted, requests, busy
 						  FROM accounts
 						 CROSS JOIN LATERAL (SELECT exec_cpu_time + exec_unsampled_time + run_queue_wait_time AS wanted) w
 						 WHERE kind = 'client'
 						 UNION ALL
 						SELECT 0, least(sum(run_queue_time), sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time)),
-							   sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time), sum(requests)
+							   sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time), sum(requests), sum(busy)
 						  FROM accounts WHERE kind = 'client') y, pgnetlat_thresholds) x) z
  WHERE applies AND (n = 0 OR NOT server)
