@@ -76,11 +76,15 @@ static TlsHandshake handshake;
 /* When the postmaster began to fork this process; 0: not known. */
 static int64 fork_began = 0;
 
-/* Runs in the postmaster; the forked process inherits the value. */
+/*
+ * Runs in the postmaster, and the forked process inherits the value; that process
+ * may fork, too, as some PAM modules do to check a password.
+ */
 static void
 before_fork(void)
 {
-	fork_began = clock_now();
+	if (!IsUnderPostmaster)
+		fork_began = clock_now();
 }
 
 /* ---------------------------------------------------------------------------
