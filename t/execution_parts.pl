@@ -681,6 +681,17 @@ is( sprintf(
 
 $client =
   PgNetlat::Client->connect($node, tcp => 1, application_name => 'client');
+
+# Samples that are not in the statement's entry yet.
+my $forgotten = 0;
+foreach (1 .. 10)
+{
+	$client->run(('SELECT pg_sleep(0.015)') x 3, 'SELECT pgnetlat_reset()');
+	pause(300);
+	$forgotten++ unless statements('calls = 0');
+}
+is($forgotten, 10, 'a reset after a statement: it has no row');
+
 $client->put(query('SELECT pg_sleep(600)'));
 $observer->await($client->pid, sub { $_->{exec_other_time} > 100 });
 $observer->run('SELECT pgnetlat_reset()');
