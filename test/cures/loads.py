@@ -71,6 +71,46 @@ def eager_loading(size):
     return load_parents(size, orm.joinedload(Parent.children))
 
 
+def load_with_django(size, *related):
+    """Pages of 20 rows, in autocommit, through whatever PGHOST and PGPORT lead to."""
+    import django
+    from django import conf
+
+    conf.settings.configure(DATABASES={"default": {
+        "ENGINE": "django.db.backends.postgresql", "NAME": "postgres", "USER": ROLE,
+        "OPTIONS": {"application_name": ROLE}, "DISABLE_SERVER_SIDE_CURSORS": True}})
+    django.setup()
+    from django.db import models
+
+    class Parents(models.Model):
+        name = models.TextField()
+
+        class Meta:
+            app_label, db_table, managed = "loads", "parent", False
+
+    class Children(models.Model):
+        parent = models.ForeignKey(Parents, models.DO_NOTHING)
+
+        class Meta:
+            app_label, db_table, managed = "loads", "child", False
+
+    started = time.monotonic()
+    for first in range(0, size, 20):
+        page = Children.objects.filter(id__gte=first, id__lt=first + 20).select_related(*related or [None])
+        assert sum(len(child.parent.name) > 0 for child in page) == 20
+    return time.monotonic() - started
+
+
+@variant("behind a pooler", "one by one")
+def lazy_loading_with_django(size):
+    return load_with_django(size)
+
+
+@variant("behind a pooler", "select_related")
+def eager_loading_with_django(size):
+    return load_with_django(size, "parent")
+
+
 def insert(size, body):
     with connect() as c:
         c.execute("SELECT 1")
