@@ -103,6 +103,18 @@ async def executemany(role):
 
 
 @case
+async def executemany_failed(role):
+    """The rest of the request is still on its way when an early part fails."""
+    async with connect(role) as c:
+        for _ in range(3):
+            try:
+                await c.executemany("SELECT 1 / ($1::int - 5), length($2)", [(i, "x" * 50000) for i in range(40)])
+            except asyncpg.DivisionByZeroError:
+                pass
+            await asyncio.sleep(THINK)
+
+
+@case
 async def fetchmany(role):
     async with connect(role) as c:
         for _ in range(3):

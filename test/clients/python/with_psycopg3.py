@@ -180,6 +180,18 @@ def copy_abandoned(role):
 
 
 @case
+def notified_in_copy(role):
+    """A notification comes behind the response; the server reads it in a transaction of its own."""
+    with connect(role) as c, connect(role) as other:
+        c.execute("LISTEN here")
+        for _ in range(3):
+            with c.cursor().copy("COPY sink FROM STDIN") as copy:
+                other.execute("NOTIFY here")
+                copy.write_row((1, "x"))
+            c.execute("SELECT 1")
+
+
+@case
 def copy_out(role):
     with connect(role) as c:
         for _ in range(3):
