@@ -157,11 +157,9 @@ extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
 extern void exchange_look_up_statement(void);
 
-/*
- * ---------------------------------------------------------------------------
+/* ---------------------------------------------------------------------------
  * Records and tally: one entry for each statement of an exchange
  * ---------------------------------------------------------------------------
- * /
  */
 
 static inline FlightRecord *

@@ -105,7 +105,6 @@ data_comes(int64 now)
  *
  * In the extended protocol, Sync, Flush or both may follow in the buffer,
  * which core will skip.
- *
  */
 Arrival
 wire_invited_to_copy(int64 asked_at, int64 now, bool arrived)

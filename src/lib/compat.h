@@ -34,7 +34,6 @@
 #include "storage/procnumber.h"
 #else
 #define MyProcNumber (MyProc->pgprocno)
-#define GetNumberFromPGProc(proc) ((proc)->pgprocno)
 #define pq_buffer_remaining_data() ((ssize_t) pq_buffer_has_data())
 #endif
 

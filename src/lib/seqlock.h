@@ -14,9 +14,10 @@
  * inside the section (the state of its tally, see tally.h) is at least as new
  * as what that reader wrote.
  *
- * The only other barriers are where something is handed over without a change
- * count: in records (recorder.[ch]) and for the sampler's sleep
- * (active_sessions.h).
+ * Other barriers are where something is handed over without a change count
+ * (recorder.[ch], pooler_clients.c), and where each of two processes must see
+ * what the other one has just done (tally.c, active_sessions.h,
+ * sample_sessions.c).
  *
  * Copyright (c) 2026, the pgnetlat authors
  *

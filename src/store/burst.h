@@ -28,7 +28,7 @@
  *
  * Bursts are numbered.  A statement's entry in the tally keeps the number of
  * the burst in which it was last executed, so that one comparison finds a
- * for a repeat that follows.
+ * repeat.
  *
  * Plain C, no server headers.
  *

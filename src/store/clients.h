@@ -51,8 +51,8 @@ typedef struct ClientCounters
 } ClientCounters;
 
 /*
- * What belongs to live sessions.  It is not saved, and is the only part that
- * may fall.
+ * What belongs to live sessions: the only part that may fall.  It is zero when
+ * the table is saved.
  */
 typedef struct ClientLive
 {

@@ -239,14 +239,12 @@ extern void ledger_totals_fit(LedgerTotals *difference);
 extern void ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account,
 							   LedgerTotals *gain);
 
-/*
- * ---------------------------------------------------------------------------
+/* ---------------------------------------------------------------------------
  * The plain exchange: one request, after a wait that was not idle and whose
  * response had left the kernel, with a response so small that sending it
  * cannot block.  Most exchanges are plain.  These functions do the same as
  * those above, only faster.
  * ---------------------------------------------------------------------------
- * /
  */
 
 /* Is the phase in progress wholly after the latest reset, and before "at"? */

@@ -95,7 +95,7 @@ recorder_push(RecorderWriter *writer, FlightRecord *record)
 	writer->next = likely(next != writer->end) ? next : writer->records;
 }
 
-/* Functions for the sampler, */
+/* Functions for the sampler */
 extern uint64 recorder_number(int slot);
 extern bool recorder_read(int slot, uint64 number, FlightRecord *record);
 
