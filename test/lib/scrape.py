@@ -8,6 +8,9 @@ import urllib.request
 
 from harness import poll
 
+# as in prometheus.yml, for the one exporter that puts its own name before all others
+PREFIX = {'source_labels': ['__name__'], 'regex': 'pgwatch_(pgnetlat_.+)', 'target_label': '__name__'}
+
 
 def fetch(url):
     # 127.0.0.1 is never behind a proxy
@@ -43,16 +46,16 @@ def serve(space, name, command, **environment):
 
 
 class Prometheus:
-    def __init__(self, space, targets, interval, rule_files=()):
+    def __init__(self, space, targets, interval, rule_files=(), name='prometheus'):
         """"targets": {job: address}"""
         config = {'global': {'scrape_interval': f'{interval}s', 'scrape_timeout': f'{interval}s',
                              'evaluation_interval': '1s'},
                   'rule_files': [str(path) for path in rule_files],
-                  'scrape_configs': [{'job_name': job, 'static_configs': [{'targets': [address]}]}
-                                     for job, address in targets.items()]}
-        path = space.write('prometheus.yml', json.dumps(config))      # JSON is YAML
-        self.url = 'http://' + serve(space, 'prometheus',
-                                     ['prometheus', f'--config.file={path}', '--storage.tsdb.path=tsdb'])
+                  'scrape_configs': [{'job_name': job, 'static_configs': [{'targets': [address]}],
+                                      'metric_relabel_configs': [PREFIX]} for job, address in targets.items()]}
+        path = space.write(f'{name}.yml', json.dumps(config))      # JSON is YAML
+        self.url = 'http://' + serve(space, name,
+                                     ['prometheus', f'--config.file={path}', f'--storage.tsdb.path={name}.tsdb'])
         self.jobs = list(targets)
 
     def api(self, path, **arguments):
