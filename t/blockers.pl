@@ -599,6 +599,43 @@ is($observer->value('SELECT count(*) FROM pgnetlat_blockers'),
 $holder->run('COMMIT');
 released($victim[0]);
 
+# ---------------------------------------------------------------------------
+# A window
+# ---------------------------------------------------------------------------
+
+# What others waited for it belongs to the window in which they did, also when
+# the holder's row is older than that.
+sub in_window
+{
+	my ($duration, $what) = @_;
+
+	return $observer->value(
+		"SELECT $what FROM pgnetlat_blockers_last('$duration')
+		  WHERE application_name = 'reset'");
+}
+my $all = blocker('reset')->{blocked_time};
+
+is(in_window('15 min', 'sum(blocked_time)') - $all,
+	0, 'window: from the beginning, it has all');
+ok( $observer->poll(
+		sub {
+			in_window('1 ms', 'sum(blocked_time + blocked_by_client_time)')
+			  == 0;
+		}),
+	'window: a later one has nothing');
+$holder->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = 1');
+blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 1');
+ok( $observer->poll(
+		sub {
+			in_window('1 ms',
+				'sum(blocked_time) > 0 AND sum(blocked_sessions) = 1') eq 't';
+		}),
+	'window: it has what others wait now');
+cmp_ok(blocker('reset')->{blocked_time},
+	'>', $all, 'window: pgnetlat_blockers has both');
+$holder->run('COMMIT');
+released($victim[0]);
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -23,7 +23,7 @@ my %figures = (
 	s => 'pgnetlat_sessions_last()',
 	st => 'pgnetlat_statements_last()',
 	p => 'pgnetlat_pools_last()',
-	b => 'pgnetlat_blockers()',
+	b => 'pgnetlat_blockers_last()',
 	h => 'pgnetlat_histogram()',
 	activity => 'pg_stat_activity',
 	databases => 'pg_stat_database');
@@ -312,6 +312,17 @@ like(
 	qr/CREATE INDEX CONCURRENTLY.*lock_timeout before DDL/,
 	'a pile-up behind DDL: the advice names lock_timeout');
 
+# a holder that goes on without the locks
+session(
+	%holder,
+	state => 'waiting',
+	blocking_time => 42000,
+	query => 'COMMIT');
+session(%victims, pid => 201);
+@found = expect('holds up others', undef, 'a holder that has committed');
+unlike($found[0]{advice}, qr/pg_terminate_backend/,
+	'a holder that has committed: the advice has no command to end it');
+
 # a holder that has disconnected
 group(
 	application_name => 'batch',
@@ -326,8 +337,7 @@ add('b',
 	usesysid => 10,
 	application_name => "'batch'",
 	blocked_time => 54000,
-	blocked_by_client_time => 54000,
-	stats_since => 'clock_timestamp()');
+	blocked_by_client_time => 54000);
 @found = expect(
 	'holds up others',
 	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,

@@ -156,6 +156,7 @@ my %public = (
 	sessions => [qw(pid datid usesysid application_name)],
 	waits => [],
 	blockers => [qw(datid usesysid application_name)],
+	blockers_last => [qw(datid usesysid application_name)],
 	statements => [qw(userid dbid)],
 	statements_last => [qw(userid dbid)],
 	top_statements => [qw(database role)],

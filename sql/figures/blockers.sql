@@ -55,4 +55,12 @@ COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the 
 COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: longest wait of one session for the holder';
 COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'when counting began for this row';
 
+CREATE FUNCTION pgnetlat_blockers_last(duration interval DEFAULT '1 min')
+RETURNS SETOF pgnetlat_blockers
+AS 'MODULE_PATHNAME', 'pgnetlat_blockers'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
+
+COMMENT ON FUNCTION pgnetlat_blockers_last(interval) IS
+	'pgnetlat_blockers over the given time up to now, at most 15 minutes: since stats_since; blocked_sessions_max and blocked_time_max are NULL';
+
 GRANT SELECT ON pgnetlat_blockers TO PUBLIC;

@@ -18,7 +18,7 @@
  * there is one.
  */
 static void
-blocker_row(RowBuilder *row, const BlockerEntry *entry)
+blocker_row(RowBuilder *row, const BlockerEntry *entry, bool is_window)
 {
 	const ClientKey *client = &entry->key.client;
 	const BlockerCounters *counters = &entry->counters;
@@ -40,6 +40,8 @@ blocker_row(RowBuilder *row, const BlockerEntry *entry)
 		row_null(row, "queryid");
 	row_int64(row, "blocked_sessions", entry->sessions);
 	row_int64(row, "blocked_sessions_max", counters->sessions_max);
+	if (is_window)
+		row_null_last(row, 1);
 	row_ms(row, "blocked_time", counters->blocked);
 	row_ms(row, "blocked_by_exec_time", counters->exec);
 	row_ms(row, "blocked_by_send_time", counters->send);
@@ -49,12 +51,15 @@ blocker_row(RowBuilder *row, const BlockerEntry *entry)
 	row_ms(row, "blocked_by_other_time", counters->blocked - counters->exec - counters->send -
 		   counters->recv - counters->network - counters->client);
 	row_ms(row, "blocked_time_max", counters->blocked_max);
+	if (is_window)
+		row_null_last(row, 1);
 	row_timestamp(row, "stats_since", entry->since);
 	row_emit(row);
 }
 
 /*
- * One row per holder's client group, or type of process, and statement.
+ * One row per holder's client group, or type of process, and statement.  It is
+ * also pgnetlat_blockers_last(), with the length of a window.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_blockers);
 
@@ -62,12 +67,12 @@ Datum
 pgnetlat_blockers(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
+	int64		length = rows_begin_window(fcinfo, &row);
 	BlockerEntry *entries;
 	int			count;
 
-	rows_begin(fcinfo, &row);
-	entries = blockers_copy(&count);
+	entries = blockers_copy_window(length, &count);
 	for (int i = 0; i < count; i++)
-		blocker_row(&row, &entries[i]);
+		blocker_row(&row, &entries[i], length > 0);
 	return (Datum) 0;
 }

@@ -40,6 +40,7 @@
 #endif
 
 #include "active_sessions.h"
+#include "blockers.h"
 #include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
@@ -165,6 +166,7 @@ take_snapshots_if_due(const Tick *tick)
 	clients_take_snapshots(due);
 	pools_take_snapshots(due);
 	statements_take_snapshots(due);
+	blockers_take_snapshots(due);
 }
 
 static void

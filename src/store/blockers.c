@@ -86,6 +86,8 @@ static const TableSpec spec = {
 	.entry_size = sizeof(BlockerEntry),
 	.usage_offset = offsetof(BlockerEntry, usage),
 	.since_offset = offsetof(BlockerEntry, since),
+	.counters_offset = offsetof(BlockerEntry, counters),
+	.counters_size = offsetof(BlockerCounters, blocked_max),
 	.evicted_rows = 1,
 	.may_go = may_go,
 	.add = add_entry,
@@ -161,14 +163,21 @@ blockers_restore(const BlockerEntry *saved)
 	table_restore(&table, &entry, saved->key.backend_type[0] == '\0');
 }
 
+/* Keep a snapshot of all holders. */
+void
+blockers_take_snapshots(SnapshotLevels levels)
+{
+	table_take_snapshots(&table, levels);
+}
+
 /*
- * A palloc'd copy of all entries.  The evicted row, if there is one, is the
- * last.
+ * A palloc'd copy of all entries over a window: see table_copy().  The evicted
+ * row, if there is one, is the last.
  */
 BlockerEntry *
-blockers_copy(int *count)
+blockers_copy_window(int64 length, int *count)
 {
-	BlockerEntry *copies = table_copy(&table, 0, count);
+	BlockerEntry *copies = table_copy(&table, length, count);
 
 	for (int i = 0; i < *count; i++)
 	{
@@ -176,6 +185,13 @@ blockers_copy(int *count)
 			copies[i].sessions = 0;
 	}
 	return copies;
+}
+
+/* The same of everything counted. */
+BlockerEntry *
+blockers_copy(int *count)
+{
+	return blockers_copy_window(0, count);
 }
 
 void

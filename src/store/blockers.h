@@ -33,12 +33,14 @@ typedef struct BlockerKey
 /* How long others waited, by what the holder was doing; ns. */
 typedef struct BlockerCounters
 {
+	/* snapshots are kept of these: see blockers.c */
 	int64		blocked;		/* at least the sum of its parts, which follow */
 	int64		exec;			/* first of BLOCKER_PARTS */
 	int64		send;
 	int64		recv;
 	int64		network;
 	int64		client;
+
 	int64		blocked_max;	/* longest wait of one session */
 	int64		sessions_max;	/* most sessions that waited at once */
 } BlockerCounters;
@@ -68,5 +70,9 @@ extern void blockers_reset(void);
 extern void blockers_counts(int64 *entries, int64 *evicted);
 extern BlockerEntry *blockers_copy(int *count);
 extern void blockers_restore(const BlockerEntry *saved);
+
+/* Windows: what was counted since a snapshot */
+extern void blockers_take_snapshots(SnapshotLevels levels);
+extern BlockerEntry *blockers_copy_window(int64 length, int *count);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

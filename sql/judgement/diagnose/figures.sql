@@ -26,7 +26,7 @@ WITH
 	s AS MATERIALIZED (SELECT * FROM pgnetlat_sessions_last(duration)),
 	st AS MATERIALIZED (SELECT * FROM pgnetlat_statements_last(duration)),
 	p AS MATERIALIZED (SELECT * FROM pgnetlat_pools_last(duration)),
-	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers()),
+	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers_last(duration)),
 	h AS (SELECT * FROM pgnetlat_histogram()),
 	activity AS MATERIALIZED (SELECT * FROM pg_stat_activity),
 	databases AS (SELECT * FROM pg_stat_database),
@@ -134,10 +134,9 @@ WITH
 			   network_time / nullif(sum(network_time) FILTER (WHERE kind = 'client')
 									 OVER (PARTITION BY o.datid, o.usesysid), 0) AS share
 		  FROM observed o
-		  -- holders that have ended, if known to be of this window
+		  -- all holders, with those that have ended
 		  LEFT JOIN (SELECT datid, usesysid, application_name, client_addr, sum(blocked_time) AS blocking
-					   FROM b, me WHERE stats_since >= now - window_time * interval '1 ms'
-					  GROUP BY 1, 2, 3, 4) ended
+					   FROM b GROUP BY 1, 2, 3, 4) ended
 			ON kind = 'client' AND ended.datid = o.datid AND ended.usesysid = o.usesysid
 			   AND ended.application_name = o.application_name AND ended.client_addr IS NOT DISTINCT FROM o.client_addr
 		 WINDOW same AS (PARTITION BY o.datid, o.usesysid, o.application_name, o.client_addr)),

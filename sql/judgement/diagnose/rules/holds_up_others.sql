@@ -17,7 +17,8 @@ SELECT n, 'holds up others', 'others', blocking,
 			  THEN format('; idle in transaction for %s', pgnetlat_age(greatest(a.state_age, 50))) END,
 			  CASE a.state WHEN 'executing' THEN '; executes ' ELSE '; its last statement: ' END
 			  || pgnetlat_query_start(nullif(q.query, ''))),
-	   concat('To end it now: SELECT pg_terminate_backend(' || a.pid || ').  ',
+	   concat('To end it now: SELECT pg_terminate_backend(' ||
+			  CASE WHEN w.sessions > 0 OR a.state = 'waiting in transaction' THEN a.pid END || ').  ',
 			  CASE WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
 				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
 				   WHEN client >= greatest(executing, network) AND client > 0
