@@ -69,10 +69,11 @@ WITH
 			SELECT p.queryid AS parent, bursts BETWEEN loop_least * p.calls AND loop_most * p.calls AS in_full,
 				   least((st.network_time + st.client_time) / st.calls, (p.network_time + p.client_time) / p.calls) AS wait
 			  FROM statements p
-			 WHERE p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
+			 WHERE st.repeats >= min_requests AND st.time >= min_lost
+			   AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
 			   AND p.rows >= loop_rows * p.calls AND p.calls > 0
 			   AND st.calls BETWEEN loop_least * p.rows AND loop_most * p.rows
-			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON st.repeats >= min_requests
+			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON true
 		  LEFT JOIN LATERAL (
 			SELECT sum(round_trips) AS round_trips FROM c
 			 WHERE c.datid = dbid AND c.usesysid = userid AND (pooler_addr IS NOT NULL OR pooler_requests > 0)) named ON trip < min_rtt
