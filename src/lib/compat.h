@@ -26,7 +26,6 @@
 #include "storage/proc.h"
 #include "utils/backend_status.h"
 #include "utils/hsearch.h"
-#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 /* 17 renamed PGPROC's number, and pq_buffer_has_data() became a count. */
@@ -57,11 +56,6 @@ compat_buffer_has_more(ssize_t bytes)
 	return COMPAT_UNKNOWN;
 #endif
 }
-
-/* 18 measures how long it takes to set up a connection. */
-#if PG_VERSION_NUM >= 180000
-#include "tcop/backend_startup.h"
-#endif
 
 /* 16 moved EnableQueryId(). */
 #if PG_VERSION_NUM >= 160000

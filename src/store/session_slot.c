@@ -15,6 +15,7 @@
 #include "pgstat.h"
 #include "segment.h"
 #include "session_slot.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 SlotControl *slot_control = NULL;
