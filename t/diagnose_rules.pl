@@ -685,6 +685,11 @@ group(%far);
   expect('network-bound',
 	qr/^1 round trip per transaction x 10 ms = 10 of 11 ms$/,
 	'far away');
+group(%far, network_time => 49990);
+expect(
+	'network-bound',
+	qr/^1 round trip per transaction/,
+	'hardly less than one round trip');
 near(
 	$found[0]{saving_share},
 	0.95 * 50 / 55,

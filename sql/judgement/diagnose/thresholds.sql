@@ -150,7 +150,8 @@ RETURN CASE WHEN whole >= 10000
 CREATE FUNCTION pgnetlat_count_text(count float8, singular text, plural text)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN concat(pgnetlat_figure_text(count), ' ', CASE WHEN count = 1 THEN singular ELSE plural END);
+RETURN CASE WHEN round(count::numeric, 2) = 1 THEN '1 ' || singular
+			ELSE concat(pgnetlat_figure_text(count), ' ', plural) END;
 
 -- The beginning of a statement, on one line.
 CREATE FUNCTION pgnetlat_query_start(query text)
