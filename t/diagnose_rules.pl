@@ -455,6 +455,29 @@ like(
 	qr/  pg_stat_database counts 35 deadlocks: .* same order\.$/,
 	'contention of thinking clients: the advice names deadlocks');
 
+# waits that are too long for what the holders do
+my %victim = (
+	application_name => 'circle',
+	rtt => 0.5,
+	requests => 200,
+	transactions => 50,
+	exec_time => 26000,
+	exec_lock_time => 25900,
+	network_time => 100,
+	client_time => 700,
+	in_xact_wait_time => 700);
+group(
+	(   map { $_ => $victim{$_} =~ /^\d+$/ ? 4 * $victim{$_} : $victim{$_} }
+		  keys %victim),
+	sessions => 4);
+session(%victim, pid => 360 + $_, blocking_time => 25000) foreach 1 .. 4;
+add('databases', datid => 5, deadlocks => 36);
+@found = expect('lock contention', undef, 'contention of deadlocks');
+like(
+	$found[0]{advice},
+	qr/^pg_stat_database counts 36 deadlocks/,
+	'contention of deadlocks: the advice is about nothing else');
+
 sub contending
 {
 	my ($wait) = @_;
