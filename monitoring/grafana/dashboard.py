@@ -255,7 +255,8 @@ def is_it(board):
     for name, title in names.items():
         board.with_panel(number(
             f'{title}\'s share',
-            f'Part of the busy time in which {meaning[name]} The three add up to 100 %; idle sessions do not count.',
+            f'Part of the busy time in which {meaning[name]} The three add up to 100 %; idle sessions do not count, and '
+            'while nobody works there are no shares.',
             'percentunit', [(share(name), title)], width=6,
             thresholds=((None, COLOURS[name]),)))
     board.with_panel(number(
