@@ -145,6 +145,20 @@ cmp_ok($on->{requests} - $off->{requests},
 	'<=', 1, 'what happened while it was off stays uncounted');
 $client->finish;
 
+$client = PgNetlat::Client->connect($node, application_name => 'first');
+$client->run(
+	'SET pgnetlat.enabled = off',
+	q{SET application_name = 'second'},
+	'SELECT 1');
+my $renamed = $observer->client('second') // {};
+is($renamed->{sessions}, 1,
+	'a session that is renamed while it is off is in its new group');
+$client->run('SET pgnetlat.enabled = on', ('SELECT 1') x 10);
+ok( $observer->poll(
+		sub { ($observer->client('second') // {})->{requests} == 10 }),
+	'and counts there when it is on again');
+$client->finish;
+
 # The worker's interval becomes much longer, whatever it is doing at that moment.
 $client = PgNetlat::Client->connect($node);
 $client->put(query('SELECT pg_sleep(600)'));

@@ -171,8 +171,8 @@ attach(int64 now)
 static void
 look_at_name(void)
 {
-	if (pgnetlat_names_changed)
-		(void) pooler_ends_exchange(true, true);
+	/* no exchange has read it if a setting has changed, or nothing is counted */
+	(void) pooler_ends_exchange(true, true);
 	/* before the counts so far are added to the old group */
 	if (!exchange_state(STATE_OFF))
 		exchange_refresh_kernel_info(clock_now());

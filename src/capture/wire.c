@@ -124,10 +124,8 @@ message_in_wait(char type)
 	{
 		case MSG_NOTICE:
 		case MSG_NOTIFICATION:
-			break;				/* sent of its own accord */
 		case MSG_PARAMETER_STATUS:
-			exchange_note_parameter();
-			break;
+			break;				/* sent of its own accord */
 		case MSG_ERROR:
 			exchange_begin(clock_now(), false); /* the session is about to end */
 			break;
@@ -363,6 +361,8 @@ special_message(int type, const char *body, size_t length)
 		if ((interesting[(unsigned char) type] & ~FIRST) != 0)
 			note_message(type, body);
 	}
+	else if (type == MSG_PARAMETER_STATUS)
+		exchange_note_parameter();	/* in a wait, or while nothing is counted */
 	result = pass_on(type, body, length);
 	wire.noted = type;
 	wire.noted_at = wire.buffered;
