@@ -531,6 +531,34 @@ cmp_ok(
 	'contention: most of the time is execution of a holder');
 
 # ---------------------------------------------------------------------------
+# A deadlock, which is nobody's fault
+# ---------------------------------------------------------------------------
+
+# the second looks for it, and is its victim
+my @circle = map { client('circle') } 1 .. 2;
+$circle[0]->run(q{SET deadlock_timeout = '1h'});
+$circle[$_]->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = ' . (5 + $_))
+  foreach 0, 1;
+blocked($circle[1], 'UPDATE t SET v = 2 WHERE i = 5');
+$circle[0]->put(query('UPDATE t SET v = 2 WHERE i = 6'));
+my $closed = now();
+ok(!eval { $circle[1]->responses; 1 }, 'deadlock: one session has an error');
+$circle[0]->responses;
+$circle[1]->run('ROLLBACK');
+blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 5');
+root_of($victim[0]);
+pause(300);
+$row = blocker('circle');
+cmp_ok(
+	$row->{blocked_time},
+	'<=',
+	at_most_waited($row, $victim[0]) + $closed - $circle[1]->{asked_at},
+	'deadlock: waits in its circle are not booked on who is left');
+$circle[0]->run('COMMIT');
+released($victim[0]);
+$_->finish foreach @circle;
+
+# ---------------------------------------------------------------------------
 # A reset
 # ---------------------------------------------------------------------------
 

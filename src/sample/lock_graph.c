@@ -72,7 +72,7 @@ lock_graph_build(LockInstance *instances, int count)
 			queue = instance;
 		instance->queue = queue;
 		instance->root = NULL;
-		instance->followed = false;
+		instance->followed = instance->blocked = false;
 		if (instance->awaited != 0)
 			graph->waits[graph->wait_count++] = instance;
 	}
@@ -101,13 +101,11 @@ wait_of(const LockGraph *graph, int process)
 static LockInstance *
 find_root(const LockGraph *graph, LockInstance *wait)
 {
-	bool		blocked = false;
-
 	if (wait->followed)
 		return wait->root;
 	wait->followed = true;
 	check_stack_depth();
-	for (int pass = 0; pass < (blocked ? 2 : 3); pass++)
+	for (int pass = 0; pass < (wait->blocked ? 2 : 3); pass++)
 	{
 		for (LockInstance *other = wait->queue;
 			 other < graph->end && other->lock == wait->lock && wait->root == NULL; other++)
@@ -120,7 +118,7 @@ find_root(const LockGraph *graph, LockInstance *wait)
 				(other->process == wait->process && other->process != 0) ||
 				(pass == 1 && other->since >= wait->since))
 				continue;
-			blocked = true;
+			wait->blocked = true;
 			ahead = wait_of(graph, other->process);
 			wait->root = ahead ? find_root(graph, ahead) : other;
 		}
@@ -130,12 +128,15 @@ find_root(const LockGraph *graph, LockInstance *wait)
 
 /*
  * Find the root that a process waits for; NULL if it does not wait, or its
- * root is not known.
+ * root is not known.  *in_circle is set if that is because its blockers lead
+ * only in circles.
  */
 LockInstance *
-lock_graph_root(const LockGraph *graph, int process)
+lock_graph_root(const LockGraph *graph, int process, bool *in_circle)
 {
 	LockInstance *wait = wait_of(graph, process);
+	LockInstance *root = wait ? find_root(graph, wait) : NULL;
 
-	return wait ? find_root(graph, wait) : NULL;
+	*in_circle = root == NULL && wait && wait->blocked;
+	return root;
 }

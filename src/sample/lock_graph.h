@@ -33,11 +33,12 @@ typedef struct LockInstance
 	struct LockInstance *root;	/* root of a wait; NULL: none, or not known
 								 * yet */
 	bool		followed;		/* root has been searched for */
+	bool		blocked;		/* a wait with a blocker */
 } LockInstance;
 
 typedef struct LockGraph LockGraph;
 
 extern LockGraph *lock_graph_build(LockInstance *instances, int count);
-extern LockInstance *lock_graph_root(const LockGraph *graph, int process);
+extern LockInstance *lock_graph_root(const LockGraph *graph, int process, bool *in_circle);
 
 #endif							/* PGNETLAT_LOCK_GRAPH_H */

@@ -70,6 +70,7 @@ typedef struct LockWait
 	dlist_node	node;			/* in the list "waiting" */
 	bool		listed;
 	bool		noted;			/* seen waiting in this tick */
+	bool		in_circle;		/* of a deadlock, so nobody's fault, so far */
 	uint64		session;
 	TimestampTz started;		/* as in PGPROC; 0: not waiting */
 	int64		booked;			/* the wait is booked up to here */
@@ -322,7 +323,7 @@ end_wait(LockWait *wait, int64 seen_at)
 {
 	if (wait->started == 0)
 		return;
-	if (wait->holder == NULL)
+	if (wait->holder == NULL && !wait->in_circle)
 		unattributed += Max(seen_at - wait->booked, 0);
 	publish_blocker(wait - waits, wait->session, SLOT_NOT_BLOCKED);
 	wait->started = 0;
@@ -384,6 +385,7 @@ go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
 		began = Min(Max(began, published->ledger.since), before);
 		wait->session = session;
 		wait->started = started;
+		wait->in_circle = false;
 		wait->booked = Max(began, slot_control->reset_at);
 	}
 	if (is_held(wait))
@@ -456,7 +458,8 @@ build_graph(const LockData *data)
 
 /*
  * Set a wait's holder, which may be the known one.  If none was known, the
- * holder also gets its share of the unattributed time.
+ * holder also gets its share of the unattributed time.  Time in a deadlock's
+ * circle is not booked on anybody.
  */
 static void
 set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 share, int64 now)
@@ -471,6 +474,9 @@ set_holder(LockWait *wait, Holder *holder, const LockInstanceData *lock, int64 s
 	if (wait->holder == holder)
 		return;
 	wait->holder = holder;
+	if (wait->in_circle)
+		wait->booked = Max(wait->booked, now);
+	wait->in_circle = false;
 	wait->blamed_from = wait->booked;
 	book_wait(wait, now);
 	if (!was_unknown)
@@ -495,8 +501,15 @@ do_round(int64 now)
 	dlist_foreach(iter, &waiting)
 	{
 		LockWait   *wait = dlist_container(LockWait, node, iter.cur);
-		LockInstance *root = lock_graph_root(graph, slot_get(wait - waits)->published.pid);
+		bool		in_circle;
+		LockInstance *root = lock_graph_root(graph, slot_get(wait - waits)->published.pid,
+											 &in_circle);
 
+		if (in_circle)
+		{
+			wait->in_circle = true;
+			wait->holder = NULL;
+		}
 		if (root == NULL)
 			continue;
 		if (root->holder == NULL)
