@@ -148,6 +148,44 @@ ok( $observer->poll(
 ) or diag(explain([ findings() ]));
 $victim[1]->cancel;
 $victim[1]->until('Z');
+
+# ---------------------------------------------------------------------------
+# Holders that come and go
+# ---------------------------------------------------------------------------
+
+# Has another session wait for one that ends.
+sub hold_and_end
+{
+	my $brief = client('brief');
+
+	$brief->run('BEGIN', 'SELECT pg_advisory_xact_lock(7)');
+	$victim[1]->put(query('SELECT pg_advisory_xact_lock(7)'));
+	pause(1200);
+	$brief->run('COMMIT');
+	$brief->finish;
+	$victim[1]->responses;
+	return;
+}
+
+# The row in pgnetlat_blockers is older than the second window.
+hold_and_end();
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT sum(blocked_time) FROM pgnetlat_blockers_last('1 ms')
+				  WHERE application_name = 'brief'}
+			) == 0;
+		}),
+	'holders that come and go: one was there before the window');
+hold_and_end();
+my @brief = $observer->rows(
+	q{SELECT * FROM pgnetlat_diagnose('1 s') WHERE application_name = 'brief'}
+);
+is( $brief[0]{verdict},
+	'holds up others',
+	'holders that come and go: the finding is about them')
+  or diag(
+	explain([ $observer->rows(q{SELECT * FROM pgnetlat_diagnose('1 s')}) ]));
 $victim[1]->finish;
 
 # ---------------------------------------------------------------------------

@@ -307,6 +307,37 @@ is($observer->value('SELECT * FROM fallen'),
 $watcher->finish;
 
 # ---------------------------------------------------------------------------
+# In a transaction
+# ---------------------------------------------------------------------------
+
+# Temporary tables are dropped when the session ends, after its transaction has
+# been aborted, and in one that does not count.
+foreach my $end (
+	[ 'leaves', sub { $_[0]->finish } ],
+	[ 'vanishes', sub { $_[0]->vanish } ],
+	[ 'terminated', \&terminate_backend ])
+{
+	foreach my $first (
+		'CREATE TABLE IF NOT EXISTS kept ()',
+		'CREATE TEMP TABLE dropped ()')
+	{
+		my $name =
+		  $first =~ /TEMP/ ? "$end->[0], temporary" : "$end->[0], kept";
+
+		$sum = end_of(
+			$name,
+			sub {
+				my ($client) = @_;
+				$client->run($first, 'BEGIN', 'SELECT 1');
+				return $observer->settled($client);
+			},
+			$end->[1]);
+		is($sum->{transactions}, 2,
+			"$name: the transaction in progress is counted once");
+	}
+}
+
+# ---------------------------------------------------------------------------
 # What the statements of ended sessions waited for
 # ---------------------------------------------------------------------------
 
