@@ -61,6 +61,19 @@ def pgwatch(space, dsn, interval):
         '--instance-level-cache-max-seconds=0', f'--sink=prometheus://127.0.0.1:{port}/pgwatch'])
 
 
+def alloy(space, dsn, interval, receiver):
+    """With all queries, in one file as it wants them; it sends what it has to a Prometheus."""
+    files = sorted((HERE / 'postgres_exporter').glob('queries*.yaml'))
+    queries = space.write('alloy.yaml', ''.join(path.read_text() for path in files))
+    config = re.sub('"/usr/share/.*"', f'"{queries}"', (HERE / 'alloy/pgnetlat.alloy').read_text())
+    config = config.replace('http://127.0.0.1:9090', receiver).replace(
+        '"15s"', f'"{interval}s"\n  scrape_timeout = "{interval}s"')
+    path = space.write('pgnetlat.alloy', config)
+    return serve(space, 'alloy', lambda port: [
+        'alloy', 'run', f'--server.http.listen-addr=127.0.0.1:{port}', '--storage.path=alloy', '--disable-reporting', path],
+        PGNETLAT_DSN=dsn)
+
+
 # job, program, how
 ALL = (('postgres', 'prometheus-postgres-exporter', postgres_exporter),
        ('default', 'prometheus-postgres-exporter', default),

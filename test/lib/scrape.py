@@ -55,7 +55,8 @@ class Prometheus:
                                       'metric_relabel_configs': [PREFIX]} for job, address in targets.items()]}
         path = space.write(f'{name}.yml', json.dumps(config))      # JSON is YAML
         self.url = 'http://' + serve(space, name,
-                                     ['prometheus', f'--config.file={path}', f'--storage.tsdb.path={name}.tsdb'])
+                                     ['prometheus', f'--config.file={path}', f'--storage.tsdb.path={name}.tsdb',
+                                      '--web.enable-remote-write-receiver'])
         self.jobs = list(targets)
 
     def api(self, path, **arguments):
