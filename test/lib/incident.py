@@ -51,9 +51,9 @@ REPORT = ("psql -qX -c \"COPY (SELECT repeat(md5(n::text), 30) FROM generate_ser
           " | while [ $(head -c 300000 | wc -c) -gt 0 ]; do sleep 0.2; done")
 BACKOFFICE = LOOP.format("echo 'BEGIN; SELECT id FROM orders;'; for i in $(seq 1 40); do"
                          " echo \"SELECT item FROM order_lines WHERE order_id = $i;\"; done; echo 'COMMIT;'; sleep 0.2")
-MOBILE = LOOP.format("echo 'BEGIN; SELECT item FROM order_lines WHERE id = 1; SELECT amount FROM stock WHERE id = 1;'"
-                     " | tr ';' '\\n' | sed 's/$/;/'; echo 'INSERT INTO visits VALUES (1, now());'"
-                     "; echo 'SELECT count(*) FROM orders;'; echo 'SELECT amount FROM stock WHERE id = 2;'; echo 'COMMIT;'")
+MOBILE = LOOP.format("printf '%s;\\n' BEGIN 'SELECT item FROM order_lines WHERE id = 1'"
+                     " 'SELECT amount FROM stock WHERE id = 1' 'INSERT INTO visits VALUES (1, now())'"
+                     " 'SELECT count(*) FROM orders' 'SELECT amount FROM stock WHERE id = 2' COMMIT")
 WEB = "while :; do echo 'SELECT item FROM order_lines WHERE order_id = 3;'; sleep 0.01; done | psql -qXAt >/dev/null"
 APPLICATIONS = [
     ("billing", "near", BILLING, 1),
