@@ -443,6 +443,40 @@ $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests}, $saved, 'a good file is loaded');
 
+# Idle time that has come to its limit; it is four numbers before the requests.
+my ($keeper) =
+  grep { /keeper\0/ }
+  map  { substr($good, $first[1] + $_ * $sizes[1], $sizes[1]) }
+  0 .. $count[1] - 1;
+my ($requests) = grep { unpack("x$_ q", $keeper) == $saved }
+  map { $_ * 8 } 12 .. length($keeper) / 8 - 1;
+substr($keeper, $requests - 32, 8) = pack('q', 2**62 - 10**9);
+$node->stop('fast');
+write_file(
+	with_checksum(
+			substr($good, 0, $first[1] - 8)
+		  . pack('q', 1)
+		  . $keeper
+		  . substr($good, $first[2] - 8)));
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+my $limit = 2**62 / 1e6;
+cmp_ok($limit - $observer->client('keeper')->{idle_time},
+	'>', 900, 'a group has been idle for almost 146 years');
+my $idle = PgNetlat::Client->connect($node, application_name => 'keeper');
+ok( $observer->poll(
+		sub {
+			$observer->account($idle->pid)->{idle_time} > 1100;
+		}),
+	'a session of the group is idle');
+cmp_ok(abs($limit - $observer->client('keeper')->{idle_time}),
+	'<', 0.01, 'idle time of a group stops at 146 years');
+$idle->finish;
+$node->stop('fast');
+write_file($good);
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+
 # ---------------------------------------------------------------------------
 # Other limits than those under which it was saved, and not saving
 # ---------------------------------------------------------------------------

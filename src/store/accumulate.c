@@ -148,6 +148,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	counters = &group->counters;
 	group->usage += gain->requests;
 	ledger_totals_add(&counters->totals, gain);
+	clients_limit_idle(counters);
 	tcpstate_counters_add(&counters->tcp, tcp);
 	add_histograms(counters, tally);
 	if (state->connect.connections > 0)

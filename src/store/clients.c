@@ -39,6 +39,7 @@ add_entry(void *to, const void *from)
 
 	for (size_t i = 0; i < offsetof(ClientCounters, rtt) / sizeof(int64); i++)
 		((int64 *) &sum->counters)[i] += ((const int64 *) &term->counters)[i];
+	clients_limit_idle(&sum->counters);
 	for (int i = 0; i < NUM_METRICS; i++)
 		histogram_add(&sum->counters.histogram[i], &term->counters.histogram[i]);
 	if (term->counters.rtt > 0)

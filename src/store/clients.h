@@ -113,6 +113,15 @@ clients_set_pending(ClientEntry *entry, ClientMember *member, int64 pending)
 	member->pending = pending;
 }
 
+/*
+ * Idle time stops at 146 years, which 5,000 idle sessions have after eleven days:
+ * the sums that it is part of must not overflow.
+ */
+static inline void
+clients_limit_idle(ClientCounters *counters)
+{
+	counters->totals.idle = Min(counters->totals.idle, PG_INT64_MAX / 2);
+}
 
 extern void clients_reset(void);
 
