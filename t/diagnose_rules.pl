@@ -347,15 +347,13 @@ unlike($found[0]{advice}, qr/pg_terminate_backend/,
 is(scalar(@found), 1, 'a holder that has ended: the only finding')
   or diag(explain(\@found));
 
-# deadlocks: what their victims waited is booked on the next holder
+# whoever holds locks has not caused a deadlock's waits
 session(%holder, blocking_time => 42000);
 session(%victims, pid => 201);
 add('databases', datid => 5, deadlocks => 1);
 @found = expect('holds up others', undef, 'deadlocks');
-like(
-	$found[0]{advice},
-	qr/  pg_stat_database counts 1 deadlock: .* same order\.$/,
-	'deadlocks: the advice names them');
+unlike($found[0]{advice}, qr/deadlock/,
+	'deadlocks: the advice about a holder does not name them');
 
 # no session holds the lock of a prepared transaction
 group(%victims);

@@ -28,8 +28,7 @@ SELECT n, 'holds up others', 'others', blocking,
 				   WHEN network > 0
 				   THEN 'Make fewer round trips after the lock has been taken: pipeline, batch, or move the transaction into one statement or function.'
 				   ELSE 'Commit as soon as the work is done; pgnetlat_blockers shows after which statements others waited.' END,
-			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END,
-			  CASE WHEN w.sessions IS NULL THEN (SELECT hint FROM deadlocked d WHERE d.datid = a.datid) END),
+			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
 	   NULL
   FROM accounts a
  CROSS JOIN pgnetlat_thresholds
