@@ -147,11 +147,15 @@ $client->responses;
 my $gain =
   delta($before, $observer->settled($client->pid, $before->{requests} + 1));
 is_most(sub { $gain }, 'exec_lock_time', 1000, 'a lock');
-is( $gain->{exec_other_time} +
+
+# it may be seen while it waits for a lightweight lock of the lock manager
+cmp_ok(
+	$gain->{exec_other_time} +
 	  $gain->{exec_remote_time} +
 	  $gain->{exec_replication_time},
-	0,
-	'a lock wait: no other part has time');
+	'<=',
+	50,
+	'a lock wait: no other part has more than a sample');
 
 # ---------------------------------------------------------------------------
 # A standby that does not answer
