@@ -694,6 +694,7 @@ at_least(
 
 			for (1 .. 2)
 			{
+				$observer->settled($client->pid, 0);
 				$client->put(query('SELECT pg_sleep(0.3)'));
 				$observer->await($client->pid,
 					sub { $_->{state} eq 'executing' });
