@@ -153,9 +153,7 @@ cmp_ok(
 	$gain->{exec_other_time} +
 	  $gain->{exec_remote_time} +
 	  $gain->{exec_replication_time},
-	'<=',
-	50,
-	'a lock wait: no other part has more than a sample');
+	'<=', 50, 'a lock wait: no other part has more than a sample');
 
 # ---------------------------------------------------------------------------
 # A standby that does not answer

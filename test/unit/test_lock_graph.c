@@ -43,10 +43,10 @@ awaits(int process, int lock, int mode, int64 since)
 	};
 }
 
-/* A process without a root because its blockers lead in circles. */
-#define CIRCLE	(-2)
-
-/* The process at the root; 0: a prepared transaction; -1: none. */
+/*
+ * The process at the root; 0: a prepared transaction; -1: none; -2: none,
+ * because the blockers lead in circles.
+ */
 static int
 root_of(int process)
 {
@@ -56,9 +56,9 @@ root_of(int process)
 
 	memcpy(copy, table, sizeof(copy));
 	root = lock_graph_root(lock_graph_build(copy, count), process, &in_circle);
-	if (in_circle)
-		return root ? CIRCLE - 1 : CIRCLE;
-	return root ? root->process : -1;
+	if (root)
+		return in_circle ? -3 : root->process;
+	return in_circle ? -2 : -1;
 }
 
 static void
@@ -116,9 +116,9 @@ test_circles(void)
 	holds(2, 1, EXCLUSIVE);
 	awaits(2, 0, EXCLUSIVE, 10);
 	awaits(1, 1, EXCLUSIVE, 20);
-	CHECK_EQUAL(root_of(1), CIRCLE, "the root of a deadlock");
+	CHECK_EQUAL(root_of(1), -2, "the root of a deadlock");
 	awaits(3, 1, EXCLUSIVE, 30);
-	CHECK_EQUAL(root_of(3), CIRCLE, "the root of a wait for a deadlock");
+	CHECK_EQUAL(root_of(3), -2, "the root of a wait for a deadlock");
 	holds(4, 2, SHARE);
 	holds(2, 2, SHARE);
 	awaits(3, 2, EXCLUSIVE, 30);
@@ -198,7 +198,7 @@ check_root(int process)
 			}
 		}
 	}
-	if (root == -1 || root == CIRCLE)
+	if (root == -1 || root == -2)
 		CHECK(!has_root, "there is no root if none is found");
 	else
 		CHECK(reached[root] && !waits[root],
