@@ -875,12 +875,6 @@ is(scalar(@found), 1, 'N+1: the only finding')
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
 	undef, 'N+1 beside single calls of another application');
-loop('FETCH 10 FROM c');
-@found = expect('chatty', qr/fetch further rows/, 'a cursor');
-like(
-	$found[0]{advice},
-	qr/^Fetch more rows at a time/,
-	'a cursor: the advice is to fetch more rows');
 loop(
 	'FETCH FORWARD 20 FROM "k"',
 	repeats => 0,

@@ -382,14 +382,15 @@ sub repeated_statements
 	);
 }
 
-# As an ORM does that loads what each of 20 rows refers to.
+# As an ORM does that loads what each of 20 rows refers to.  It needs some time for what
+# it has got, from the list as well.
 sub lazy_loading
 {
 	my ($client) = @_;
 
 	foreach my $page (1 .. 40)
 	{
-		$client->run(list($page * 20));
+		$client->run(list($page * 20)), pause(1);
 		$client->run(item()), pause(1) foreach 1 .. 20;
 	}
 	return;

@@ -53,10 +53,7 @@ WITH
 		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, bursts, trip, driver,
 			   parent, server, wait, trip < min_rtt AS hidden, wait < min_rtt AS pooled,
 			   CASE WHEN trip < min_rtt THEN st.repeats * (server + wait)
-			   ELSE repeat_network_time + st.repeats * driver END AS lost,
-			   coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
-						  WHERE query_id = st.queryid AND activity.datid = dbid AND activity.usesysid = userid),
-						pgnetlat_query_text(userid, dbid, st.queryid)) ~* '^\s*fetch\s' IS TRUE AS is_fetch
+			   ELSE repeat_network_time + st.repeats * driver END AS lost
 		  FROM statements st
 		 CROSS JOIN pgnetlat_thresholds t
 		 CROSS JOIN LATERAL (SELECT greatest(calls - st.repeats, 1) AS bursts,

@@ -1,21 +1,16 @@
 
 -- A statement that its client runs one by one, for each row of another one or in a loop.
--- FETCH does not count: it repeats no query.  Where the round trip ends at a pooler on the
--- server's host, the way beyond is part of the waits, and so is the client's own work:
--- what is saved is not known.
+-- Where the round trip ends at a pooler on the server's host, the way beyond is part of
+-- the waits, and so is the client's own work: what is saved is not known.
  UNION ALL
-SELECT n, CASE WHEN is_fetch THEN 'chatty' ELSE 'repeated statement' END, 'trips', lost,
-	   CASE WHEN NOT hidden THEN CASE WHEN is_fetch THEN lost * 0.9 ELSE lost END END,
+SELECT n, 'repeated statement', 'trips', lost, CASE WHEN NOT hidden THEN lost END,
 	   CASE WHEN hidden
 			THEN format('%s of %s executions repeat an earlier one, for the rows of statement %s: %s of server and %s each = %s',
 						repeats, calls, parent, pgnetlat_time_text(server),
 						CASE WHEN pooled THEN 'a wait of the pool'
 						ELSE pgnetlat_time_text(wait) || ' of waiting for the client or its pooler' END, pgnetlat_time_text(time, lost))
-			ELSE format(CASE WHEN is_fetch THEN '%s of %s executions fetch further rows: %s of round trip and %s of server and driver each = %s'
-						ELSE '%s of %s executions repeat an earlier one of the same burst: %s of round trip and %s of server and driver each = %s' END,
+			ELSE format('%s of %s executions repeat an earlier one of the same burst: %s of round trip and %s of server and driver each = %s',
 						repeats, calls, pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END,
-	   CASE WHEN is_fetch
-			THEN 'Fetch more rows at a time: FETCH 1000, a larger fetch size, or read the result as a whole.'
-			ELSE 'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.' END,
+	   'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.',
 	   queryid
   FROM repeated
