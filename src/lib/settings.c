@@ -250,7 +250,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.track_statements",
 		.short_desc = "Enables recording exchanges and attributing time to statements.",
-		.long_desc = "If this is off, nothing is added to pgnetlat_recent, pgnetlat_statements and pgnetlat_histogram.",
+		.long_desc = "If this is off, nothing is added to pgnetlat_recent, pgnetlat_statements or pgnetlat_histogram.",
 		.context = PGC_SUSET,
 		.flag = &pgnetlat_track_statements,
 	},

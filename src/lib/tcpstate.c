@@ -25,7 +25,7 @@
 
 /*
  * Advance the wide value of a counter to a fresh reading of its lower 32 bits.
- * A gain of nearly 2^32 is none: two questions have crossed.
+ * A gain of nearly 2^32 counts as none: two questions have crossed.
  */
 static int64_t
 continue_counter(int64_t known, int64_t fresh)

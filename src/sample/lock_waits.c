@@ -70,7 +70,7 @@ typedef struct LockWait
 	dlist_node	node;			/* in the list "waiting" */
 	bool		listed;
 	bool		noted;			/* seen waiting in this tick */
-	bool		in_circle;		/* of a deadlock, so nobody's fault, so far */
+	bool		in_circle;		/* in a deadlock so far, so booked on nobody */
 	uint64		session;
 	TimestampTz started;		/* as in PGPROC; 0: not waiting */
 	int64		booked;			/* the wait is booked up to here */

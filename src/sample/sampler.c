@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sampler.c
- *	  The background worker, and when it does what.
+ *	  The background worker and its schedule.
  *
  * Samples show what no event shows: what each session is doing, and how long a
  * backend was blocked reading from its client in an exchange (COPY FROM STDIN,

@@ -7,7 +7,7 @@
  * meanwhile is sampled.  A sample stands for the time since the previous one:
  * up to that much of the execution that is not booked yet is booked on the
  * part that was seen.  So a session with frequent short executions is seen in
- * proportion, and never is more booked than there was.
+ * proportion, and no more is booked than there was.
  *
  * Plain C, no server headers.  Times are nanoseconds.
  *

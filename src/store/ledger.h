@@ -19,8 +19,8 @@
  * trip inside an exchange: the server has asked its client for data (COPY FROM
  * STDIN) and waits for the first of it.  stop() leads back to OFF from any
  * phase.  A wait may end for work that no request asked for (a FATAL error).
- * was_work() undoes a wait or a turn that was none, and wait_notified() begins
- * a wait anew.
+ * was_work() undoes what was no wait or turn after all, and wait_notified()
+ * begins a wait anew.
  *
  * All times are nanoseconds of one monotonic clock.  An event with an earlier
  * time than the one before it counts as simultaneous with that one.  Every
