@@ -45,7 +45,7 @@ dist:
 
 .PHONY: dist
 
-# Unit tests, pg_regress and the core's TAP tests, in a private server: two minutes.
+# Unit tests, pg_regress and the main TAP tests, in a private server: two minutes.
 check-quick:
 	$(srcdir)/scripts/test --quick
 

@@ -147,4 +147,4 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_report(interval) IS
-	'a page for a browser, in UTF-8 and without other files, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, what if; psql -XAtc "SELECT pgnetlat_report()" > report.html';
+	'a self-contained HTML page, in UTF-8, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, and predictions';

@@ -13,7 +13,7 @@ from page import Section, share, table
 from scenarios import s11_four_cases
 from scenarios.common import DEEP_QUEUE, MBIT
 
-TITLE = "What wait events make of the network (pg_gather)"
+TITLE = "What wait events say about the network (pg_gather)"
 
 RTT = 0.02
 RATE = 40 * MBIT
@@ -28,13 +28,13 @@ NET_DELAY = "Net/Delay*"
 
 TEXT = """\
 **Published.** Wait events of each session, {looks:,} times at 10 ms. A large result on a slow network is ClientWrite
-(1,821 of 2,000 looks), a bulk load ClientRead; in transactions ClientRead is 5 to 10 % normally, and the largest on a
-slow network; between transactions a session is idle for a moment, which is estimated as Net/Delay* = expected looks −
-looks that saw it. "From the database's side it is hard to tell the network from the application."
+(1,821 of 2,000 samples), a bulk load ClientRead; in transactions ClientRead is 5 to 10 % normally, and the largest on a
+slow network; between transactions a session is idle for a moment, which is estimated as Net/Delay* = expected samples −
+samples that saw it. "From the database's side it is hard to tell the network from the application."
 
 **Here.** One session runs the four cases over the loopback device, and over a path of {rtt:g} ms and {rate:g} Mbit/s,
-while pg_gather's own query looks at it every 10 ms. A fifth case was added: no network at all, but an application
-that takes 25 ms between its transactions. pg_gather's figures are percentages of its looks, the others of the wall
+while pg_gather's own query samples it every 10 ms. A fifth case was added: no network at all, but an application
+that takes 25 ms between its transactions. pg_gather's figures are percentages of its samples, the others of the wall
 clock. The truth comes from packets at both ends of the path and from the kernel's trace of the backend's system calls;
 on one machine there is no path, and all time between exchanges is the client's. An exchange consists of
 execution, sending, and receiving.
@@ -42,12 +42,12 @@ execution, sending, and receiving.
 """
 
 LATER = """\
-- *ClientRead* is the path and the application together; so is *Net/Delay\\**, which also includes the pauses between looks.
+- *ClientRead* is path and application together; so is *Net/Delay\\**, which also includes the pauses between samples.
   The last two rows look alike to pg_gather, but one needs another network, and the other another application. pgnetlat
   tells them apart correctly.
 - *ClientWrite* says that the client does not take the data as fast as the server has it. pgnetlat says whether the path
   (sending) or the client (a slow reader) is the cause.
-- A session that is rarely seen active is judged by few looks; pgnetlat counts each wait, and its length.
+- A session that is rarely seen active is judged by few samples; pgnetlat counts each wait, and its length.
 """
 
 # What has to be longer than kernels can buffer, on the slow network.
@@ -122,7 +122,7 @@ def run(lab, short):
     net_delay = [share(sampled.get(NET_DELAY, 0)) for title, sampled, _, _ in bars
                  if title in ("connection utilisation, slow network", "slow application, fast network")]
     return Section(TITLE, text,
-                   "**What wait events make of it** (pg_gather): a slow network and a slow application look the same,"
+                   "**What wait events say** (pg_gather): a slow network and a slow application look the same,"
                    f" Net/Delay\\* {' and '.join(net_delay)}; pgnetlat tells them apart, and is off by at most"
                    f" {share(max(worst, 0.001), 1)} of the wall clock.", [],
                    pictures={"cases": charts.stacks(bars)})
