@@ -54,10 +54,10 @@
     'slow reader': 'does not read its results as fast as the server sends them',
     'slow loader': 'does not send its data as fast as the server takes it',
     'chatty': 'makes many round trips for each transaction',
-    'network-bound': 'spends its time on the way between application and server',
-    'reconnects': 'connects anew again and again',
-    'client-bound': 'is as slow as the application itself, not as the database',
-    'long statement': 'has been running one statement for long',
+    'network-bound': 'spends most of its time on network round trips',
+    'reconnects': 'reconnects again and again',
+    'client-bound': 'is slowed down by the application itself, not by the database',
+    'long statement': 'has been running one statement for a long time',
     'server-bound': 'waits for the server to do its work',
     'starved': 'finds no free processor to run on',
     'too many connections': 'has many more connections than are busy at once',
@@ -320,7 +320,7 @@
         stacked([part('half the time', 'cpu', p.busy_p50), part('99 % of the time', 'unsampled', p.busy_p99 - p.busy_p50), part('at most', 'queue', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
           part('connected, never busy at once', 'idle', p.sessions - p.busy_max)], most, inSessions),
         figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, figure(p.pool_size))]), 'stack'),
-    el('p', { class: 'says' }, `Pool size: with so many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
+    el('p', { class: 'says' }, `Pool size: with this many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
   }
 
   function setup() {
