@@ -359,7 +359,7 @@ is_close(
 	1000 * $row->{busy_sessions},
 	'throughput by transaction_time is busy_sessions', 1e-6);
 
-my $same = what_if('app', 'NULL, 1, 1, NULL, NULL');
+my $same = what_if('app', 'NULL, 1, 1, NULL');
 is_close(
 	$same->{predicted_transaction_time},
 	$same->{transaction_time},
@@ -493,6 +493,12 @@ is(scalar($observer->rows("SELECT * FROM pgnetlat_what_if_session($pid)")),
 	0, 'one session: there is no row if it has ended');
 is(scalar($observer->rows('SELECT * FROM pgnetlat_what_if_session(NULL)')),
 	0, 'one session: there is no row without a process ID');
+is( scalar(
+		$observer->rows(
+			"SELECT * FROM pgnetlat_what_if$_, duration => NULL)")),
+	0,
+	'no row without a duration, as elsewhere'
+) foreach '(1', "_session(" . $local->pid;
 
 # who may look: others see sums by client, without address, but no session
 sub seen_by

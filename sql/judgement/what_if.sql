@@ -315,7 +315,7 @@ BEGIN ATOMIC
 		   1000 * m.busy_sessions / m.transaction_time,
 		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
 		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
-	  FROM pgnetlat_mean_transactions(NULL, coalesce(pgnetlat_what_if.duration, '15 min')) m
+	  FROM pgnetlat_mean_transactions(NULL, pgnetlat_what_if.duration) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
 				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
 				m.cpu_time, m.io_time, m.other_time, m.lock_time, m.queue_time,
@@ -355,7 +355,7 @@ BEGIN ATOMIC
 		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
 		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
 	  FROM pgnetlat_mean_transactions(coalesce(pgnetlat_what_if_session.pid, 0),
-									  coalesce(pgnetlat_what_if_session.duration, '15 min')) m
+									  pgnetlat_what_if_session.duration) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
 				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
 				m.cpu_time, m.io_time, m.other_time, m.lock_time, m.queue_time,
