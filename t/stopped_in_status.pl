@@ -20,14 +20,8 @@ use Test::More;
 # What is bounded takes a tenth of a second for each copy.
 use constant PATIENCE_S => 60;
 
-my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
-my $library = "${PostgreSQL::Test::Utils::tmp_check}/stopped_in_status.so";
-my $includes = qx{$pg_config --includedir-server 2>&1};
-chomp $includes;
-plan(skip_all => 'there is no compiler, or no server headers')
-  if system('cc', '-O2', '-fPIC', '-shared', "-I$includes", '-o', $library,
-	"$FindBin::RealBin/PgNetlat/stopped_in_status.c") != 0;
-
+my $library = backend_library()
+  or plan(skip_all => 'there is no compiler, or no server headers');
 my ($node, $observer) = start_node('stopped_in_status',
 	conf => "compute_query_id = on\npgnetlat.sample_interval = 10ms");
 $observer->run(

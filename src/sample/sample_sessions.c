@@ -171,7 +171,7 @@ flush_statement(Seen *seen, int64 exec)
 {
 	if (seen->flush_at == 0 && exec == 0)
 		return;
-	statements_add_sampled(&seen->statement, exec, seen->part);
+	statements_add_sampled(&seen->statement, exec, seen->part, seen->generation);
 	memset(seen->part, 0, sizeof(seen->part));
 	seen->flush_at = 0;
 }

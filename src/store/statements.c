@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "clock.h"
+#include "session_slot.h"
 #include "settings.h"
 #include "statements.h"
 #include "table.h"
@@ -182,23 +182,26 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 
 /*
  * Add what was sampled of a statement, and "exec" of its execution in
- * progress.
+ * progress, unless that was before the latest reset: a reset announces its
+ * generation before it takes the lock.
  */
 void
-statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part)
+statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
+					   uint32 generation)
 {
 	uint32		hash = hash_key(key);
 	StatementEntry *entry;
 
-	locks_acquire(LOCK_RESET, 0, LW_SHARED);
 	table_lock(&table, hash);
-	entry = table_enter(&table, hash, key, GetCurrentTimestamp());
-	entry->counters.totals.exec += exec;
-	for (int i = 0; i < NUM_EXEC_PARTS; i++)
-		entry->early[i] += part[i];
-	book_early(entry);
+	if (generation == slot_generation())
+	{
+		entry = table_enter(&table, hash, key, GetCurrentTimestamp());
+		entry->counters.totals.exec += exec;
+		for (int i = 0; i < NUM_EXEC_PARTS; i++)
+			entry->early[i] += part[i];
+		book_early(entry);
+	}
 	table_unlock(&table, hash);
-	locks_release(LOCK_RESET, 0);
 }
 
 /*

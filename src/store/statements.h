@@ -73,7 +73,8 @@ extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
 
 extern void statements_accumulate(const CountedStatement *counted, int count, Oid dbid);
-extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part);
+extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
+								   uint32 generation);
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);

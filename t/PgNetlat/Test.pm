@@ -15,6 +15,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use FindBin;
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PostgreSQL::Test::Cluster;
@@ -24,7 +25,7 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 
 our @EXPORT = (
 	@PgNetlat::Client::EXPORT,
-	qw(at_least at_most_beside configure_tls delta expect_verdict log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
+	qw(at_least at_most_beside backend_library configure_tls delta expect_verdict log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
 );
 
 # A server with the library preloaded, not started.  "conf" is added to its
@@ -102,6 +103,21 @@ sub configure_tls
 	chmod 0600, $key;
 	$node->append_conf('postgresql.conf', 'ssl = on');
 	return;
+}
+
+# Builds backend.c, a library of functions for a server; nothing if that is impossible.
+sub backend_library
+{
+	my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+	my $library = "${PostgreSQL::Test::Utils::tmp_check}/backend_$$.so";
+	my $includes = qx{$pg_config --includedir-server 2>&1};
+
+	chomp $includes;
+	return
+	  if
+	  system('cc', '-O2', '-fPIC', '-shared', "-I$includes", '-o', $library,
+		"$FindBin::RealBin/PgNetlat/backend.c") != 0;
+	return $library;
 }
 
 # Milliseconds of the monotonic clock.

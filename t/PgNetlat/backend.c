@@ -1,0 +1,52 @@
+/*
+ * Functions that do to their backend what no client can.
+ *
+ * Copyright (c) 2026, the pgnetlat authors
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "fmgr.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "utils/backend_status.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT Datum stop_in_status(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum hold_reset_lock(PG_FUNCTION_ARGS);
+
+/*
+ * Stops where a debugger may: while the backend writes its status in shared memory,
+ * where core's change count is odd.  It goes on with SIGCONT.
+ */
+PG_FUNCTION_INFO_V1(stop_in_status);
+
+Datum
+stop_in_status(PG_FUNCTION_ARGS)
+{
+	volatile PgBackendStatus *status = MyBEEntry;
+
+	status->st_changecount++;
+	pg_memory_barrier();
+	kill(getpid(), SIGSTOP);
+	pg_memory_barrier();
+	status->st_changecount++;
+	PG_RETURN_VOID();
+}
+
+/* Holds the lock that keeps resets out, for so many milliseconds. */
+PG_FUNCTION_INFO_V1(hold_reset_lock);
+
+Datum
+hold_reset_lock(PG_FUNCTION_ARGS)
+{
+	LWLock	   *lock = &GetNamedLWLockTranche("pgnetlat_reset")->lock;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	pg_usleep(1000L * PG_GETARG_INT32(0));
+	LWLockRelease(lock);
+	PG_RETURN_VOID();
+}
