@@ -1,13 +1,14 @@
 
 -- The twenty that matter most, and the others added up, so that sums stay true.
 --
--- Who is among the twenty is decided by the power of two that the time has reached,
--- the older one first: a place changes hands when something has doubled, not at
--- every scrape.  When it does, the sum of the others falls, which Prometheus would
--- take for a reset; so that row has a label, members, made from who has a row of
--- its own, and since when, and becomes a new series instead.  So it does when one of
--- them is evicted, and what it has counted joins the others.  One that was evicted
--- and comes back counts from zero: with another "since" it is another series.
+-- Entries are ranked by the power of two that their time has reached, older ones
+-- first: so the twenty change when something has doubled, not at every scrape.  When
+-- they do, the sum of the others falls, which Prometheus would take for a reset; so
+-- the others' row has a label "members", computed from those that have a row of their
+-- own and their "since", and becomes a new series instead.  It also does when one of
+-- the twenty is evicted, and what that has counted joins the others.  An entry that
+-- was evicted and comes back counts from zero: with another "since" it is another
+-- series.
 CREATE VIEW pgnetlat_metrics_client AS
 WITH entry AS (
 	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
@@ -305,8 +306,8 @@ COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part:
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
 COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
 
--- For exporters that know counters only: the same names, a row for each bucket; what
--- is of all buckets is in the row of the last one.
+-- For exporters that know counters only: the same names, a row for each bucket.  Sums
+-- and counts are in the row of the last bucket.
 CREATE VIEW pgnetlat_metrics_bucket AS
 WITH part AS (
 	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
@@ -396,7 +397,7 @@ COMMENT ON COLUMN pgnetlat_metrics_replication.network_limited_seconds_total IS 
 COMMENT ON COLUMN pgnetlat_metrics_replication.receiver_limited_seconds_total IS 'counter: Time in which the receiver limited the walsenders.';
 COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS 'counter: Time in which the send buffer limited the walsenders.';
 
--- Who reads metrics sees all sessions; that of what is missing is for everybody.
+-- Metrics are for those who may see all sessions; what is missing is for everybody.
 GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;
 GRANT SELECT ON pgnetlat_metrics_build, pgnetlat_metrics_health, pgnetlat_metrics_server, pgnetlat_metrics_connections,
 	pgnetlat_metrics_database, pgnetlat_metrics_holder, pgnetlat_metrics_pool, pgnetlat_metrics_finding,

@@ -7,19 +7,19 @@
 -- one of them, with the schema's name and with no operator and no function in it:
 -- nothing that a database's owner puts into a schema can get in its way.  What a
 -- view calls was looked up when it was created.  To keep others' operators out
--- even then, functions say that they are pg_catalog's, and operators have operands
--- of exactly the types that pg_catalog has them for.
+-- even then, functions are qualified with pg_catalog, and operands have exactly the
+-- types of an operator in pg_catalog.
 --
 -- monitoring/generate writes the files of all exporters from the comments below.
 -- That of a view is "collector NAME; how many rows: title", that of a column is
 -- "label", or "counter: help", or "gauge: help".  Column c of pgnetlat_metrics_v is
 -- metric pgnetlat_v_c.
 --
--- Rules, because an exporter punishes the breach with silence: one row for each set
--- of labels, no NULL in a label, no process ID in a label, and times in seconds.
+-- Rules, since exporters drop silently what breaks them: one row for each set of
+-- labels, no NULL in a label, no process ID in a label, and times in seconds.
 -- Counters come from sums that keep what ended sessions have counted.  They are added up
--- as numeric: a sum of float8 depends on the order of the rows, and a counter that
--- falls in its last digit was reset, to Prometheus.
+-- as numeric: a sum of float8 depends on the order of the rows, and Prometheus takes a
+-- counter that falls, if only in its last digit, for one that was reset.
 --
 -- The exporter's own sessions are left out of accounts where they have an
 -- application_name of their own.

@@ -4,9 +4,9 @@
 -- ---------------------------------------------------------------------------
 
 -- One object with what the views and functions of this extension show to the caller,
--- columns named as there.  It adds no figures of its own; how many rows of each are of
--- interest on a page is all that it decides.  Query identifiers are text, since a
--- number of 64 bits is not one that every reader of JSON can hold.
+-- columns named as there.  It adds no figures of its own, and only decides how many rows
+-- of each a page shows.  Query identifiers are text, since not every reader of JSON can
+-- hold a number of 64 bits.
 CREATE FUNCTION pgnetlat_report_data(IN duration interval DEFAULT '1 min') RETURNS jsonb
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
 BEGIN ATOMIC
@@ -135,9 +135,9 @@ END;
 COMMENT ON FUNCTION pgnetlat_report_data(interval) IS
 	'what pgnetlat_report() shows, over the given time up to now, at most 15 minutes: one object of findings, clients, history, waiting sessions, blockers, histograms, statements, connections, pools, what-if, settings; columns as in the views';
 
--- The page has a place for the data in a script element of type application/json.
--- What ends that element or begins another one is written as an escape of JSON; and
--- so the names and queries of users are text, for the page's script sets nothing else.
+-- The page has the data in a script element of type application/json.  Characters that
+-- could end that element, or begin another one, are written as escapes of JSON.  Names
+-- and queries of users stay text, since the page's script sets nothing but text.
 CREATE FUNCTION pgnetlat_report(IN duration interval DEFAULT '1 min') RETURNS text
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
 BEGIN ATOMIC
