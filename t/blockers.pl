@@ -224,7 +224,6 @@ cmp_ok(2 * $row->{blocked_time_max},
 	'>=', $row->{blocked_time},
 	'thinks: the longest wait is at least half of the sum');
 
-
 # ---------------------------------------------------------------------------
 # A holder that goes on: each statement has its row
 # ---------------------------------------------------------------------------
@@ -534,30 +533,41 @@ cmp_ok(
 # A deadlock, which is nobody's fault
 # ---------------------------------------------------------------------------
 
-# the second looks for it, late enough for the sampler, and is its victim
-my @circle = map { client('circle') } 1 .. 2;
-$circle[0]->run(q{SET deadlock_timeout = '1h'});
-$circle[1]->run(q{SET deadlock_timeout = '4s'});
+# The last of three looks for it, late enough for the sampler, and is its victim;
+# the first goes on waiting for the second.  Until the circle is closed, both wait
+# for the last.
+my @circle = map { client('circle') } 1 .. 3;
+my $looks_after = 4000;
+$_->run(q{SET deadlock_timeout = '1h'}) foreach @circle[ 0, 1 ];
+$circle[2]->run("SET deadlock_timeout = '${looks_after}ms'");
 $circle[$_]->run('BEGIN', 'UPDATE t SET v = 1 WHERE i = ' . (5 + $_))
-  foreach 0, 1;
-blocked($circle[1], 'UPDATE t SET v = 2 WHERE i = 5');
-$circle[0]->put(query('UPDATE t SET v = 2 WHERE i = 6'));
+  foreach 0 .. 2;
+blocked($circle[$_], 'UPDATE t SET v = 2 WHERE i = ' . (6 + $_)) foreach 0, 1;
+$circle[2]->put(query('UPDATE t SET v = 2 WHERE i = 5'));
 my $closed = now();
-ok(!eval { $circle[1]->responses; 1 }, 'deadlock: one session has an error');
-$circle[0]->responses;
-$circle[1]->run('ROLLBACK');
-blocked($victim[0], 'UPDATE t SET v = 2 WHERE i = 5');
-root_of($victim[0]);
-pause(300);
+ok(!eval { $circle[2]->responses; 1 }, 'deadlock: one session has an error');
+$circle[2]->run('ROLLBACK');
+$circle[1]->responses;
+is( $observer->await($circle[0]->pid,
+		sub { ($_->{blocked_by} // 0) == $circle[1]->pid })
+	  && 'known',
+	'known',
+	'deadlock: the first session waits for the second afterwards');
+pause(300 + AGE);
 $row = blocker('circle');
 cmp_ok(
 	$row->{blocked_time},
 	'<=',
-	at_most_waited($row, $victim[0]) +
-	  $closed - $circle[1]->{asked_at} + 4000,
+	at_most_waited({ read_to => $closed }, @circle[ 0, 1 ]) +
+	  $row->{read_to} -
+	  $closed - $looks_after +
+	  3 * AGE,
 	'deadlock: waits in its circle are not booked on who is left');
+cmp_ok($row->{blocked_time}, '>=', 300 - 1,
+	'deadlock: the wait after it is booked');
+$circle[1]->run('COMMIT');
+$circle[0]->responses;
 $circle[0]->run('COMMIT');
-released($victim[0]);
 $_->finish foreach @circle;
 
 # ---------------------------------------------------------------------------

@@ -569,15 +569,27 @@ is_deeply(
 my %has_room = map { $_->{application_name} => 1 } @groups;
 my ($roomless) = grep { !$has_room{ $_->{name} } } @living;
 ok($roomless, 'there is a live session whose group has no room');
+
+# until then its time is in the row of the evicted, and stays there
+pause(300);
+$observer->clients;
+my $no_room_until = now();
 $_->{client}->finish foreach grep { $_ != $roomless } @living;
 ok( $observer->poll(
 		sub {
-			$roomless->{client}->run('SELECT 1');
-			$observer->settled($roomless->{client});
 			my $seen = $observer->client($roomless->{name});
 			$seen && $seen->{sessions} == 1;
 		}),
 	'the group of a live session gets a row when there is room');
+cmp_ok(
+	$observer->client($roomless->{name})->{total_time},
+	'<=',
+	now() - $no_room_until,
+	'the row of a group that got room has no time from before');
+$roomless->{client}->run('SELECT 1');
+$observer->settled($roomless->{client});
+is($observer->client($roomless->{name})->{requests},
+	1, 'the group that got a row counts from then on');
 
 no_violations($observer);
 $node->stop;

@@ -146,7 +146,7 @@ foreach my $name (sort keys %session)
 }
 
 # ---------------------------------------------------------------------------
-# Nothing but these columns of what is not the caller's, in any version
+# Nothing but these columns of what is not the caller's
 # ---------------------------------------------------------------------------
 
 # Column by column, so that a new one is covered as well: rows of the functions
@@ -165,11 +165,23 @@ my %public = (
 	sessions_last => [qw(pid datid usesysid application_name)],
 	histogram => [],
 	history => [qw(bucket_start bucket_end datid)],
+	pools => [qw(datid usesysid sessions)],
+	pools_last => [qw(datid usesysid sessions)],
 	what_if => [qw(datid usesysid application_name)],
 	mean_transactions => [qw(datid usesysid application_name processors)]);
 my %with_arguments = (mean_transactions => q{NULL, '1 min'});
 my %is_view = map { $_ => 1 }
-  qw(sessions waits blockers statements top_statements clients histogram history);
+  qw(sessions waits blockers statements top_statements clients histogram history pools);
+
+is( $observer->value(
+		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc
+		  WHERE proname LIKE 'pgnetlat%' AND proretset
+			AND proargnames && '{usesysid,userid}'
+			AND substr(proname, 10) <> ALL ('{"
+		  . join(',', keys %public) . "}')"),
+	'pgnetlat_diagnose',
+	'all functions with rows of roles are looked at, here or in t/diagnose.pl'
+);
 
 # As the server has them: a function, or its view.
 sub hidden_but_seen
@@ -198,8 +210,9 @@ $waiting->put(query('SELECT pg_advisory_lock(1)'));
 ok( $observer->poll(
 		sub {
 			$observer->value(
-				q{SELECT blocked_time > 0 FROM pgnetlat_blockers
-				  WHERE usename = 'owner' AND queryid IS NOT NULL});
+				q{SELECT count(*) FROM pgnetlat_blockers
+				  WHERE usename = 'owner' AND queryid IS NOT NULL AND blocked_time > 0}
+			);
 		}),
 	'a role holds up another session');
 foreach my $name (sort keys %session)
@@ -249,15 +262,6 @@ is( $caller->value(
 	),
 	1,
 	'a plain role sees that another session exists');
-is($caller->value("SELECT count(*) FROM pgnetlat_recent($pid)"),
-	0, "a plain role does not see another session's exchanges");
-is( $caller->value(
-		"SELECT count(requests) FROM pgnetlat_clients
-		 WHERE application_name = 'app of owner'"),
-	0,
-	"a plain role does not see another group's sums");
-is($caller->value('SELECT count(*) FROM pgnetlat_failed_connections'),
-	0, 'a plain role does not see failed connections');
 $caller->finish;
 
 # ---------------------------------------------------------------------------

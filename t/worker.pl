@@ -267,6 +267,10 @@ $client = PgNetlat::Client->connect($node);
 $client->run(('SELECT 1') x 5);
 my $before = $observer->settled($client);
 my $old_sampler = $sampler;
+my $sleeper = PgNetlat::Client->connect($node);
+$sleeper->put(query('SELECT pg_sleep(600)'));
+my $asleep =
+  $observer->await($sleeper->pid, sub { $_->{exec_other_time} > 0 });
 is($observer->value("SELECT pg_terminate_backend($sampler)"),
 	't', 'the sampler is terminated');
 $client->run(('SELECT 1') x 5);
@@ -283,6 +287,18 @@ ok( $observer->poll(
 			  $ticks;
 		}),
 	'the sampler ticks again');
+
+# what it was seen doing before has lasted until then
+$account = delta($asleep, $observer->account($sleeper->pid));
+cmp_ok(
+	$account->{exec_other_time},
+	'>=',
+	0.8 * $account->{exec_time},
+	'what a session does while the sampler is away is sampled');
+note("$account->{exec_other_time} of $account->{exec_time} ms");
+$sleeper->cancel;
+$sleeper->until('Z');
+$sleeper->finish;
 
 # a change of its settings needs no restart
 $observer->run('ALTER SYSTEM SET pgnetlat.sample_interval = 1',
