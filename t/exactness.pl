@@ -27,26 +27,30 @@ my ($node, $observer) =
   start_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
 $observer->run('CREATE UNLOGGED TABLE rows (id int)');
 
-# Each script is identified by its rows per call.
+# The number of rows tells which script a statement is from, and how often a
+# transaction of it executes that statement.
 my @scripts = (
 	{
 		name => 'one',
 		sql => 'SELECT g AS one FROM generate_series(1, 11) g;',
 		statements => 1,
-		rows => 11
+		rows => 11,
+		calls => 1
 	},
 	{
 		name => 'block',
 		sql => "BEGIN;\nSELECT g, g AS two FROM generate_series(1, 13) g;\n"
 		  . "SELECT g, g AS two FROM generate_series(1, 13) g;\nCOMMIT;",
 		statements => 4,
-		rows => 26
+		rows => 13,
+		calls => 2
 	},
 	{
 		name => 'write',
 		sql => 'INSERT INTO rows SELECT generate_series(1, 17);',
 		statements => 1,
-		rows => 17
+		rows => 17,
+		calls => 1
 	});
 foreach (@scripts)
 {
@@ -54,8 +58,9 @@ foreach (@scripts)
 	append_to_file($_->{file}, "$_->{sql}\n");
 }
 
-# Runs pgbench (one thread: several lose counts of scripts), calling a function again and again meanwhile; returns how many
-# transactions of each script it says it has processed.
+# Runs pgbench (one thread: several lose counts of scripts), calling a function
+# again and again meanwhile; returns how many transactions of each script it says
+# it has processed.
 sub pgbench
 {
 	my ($name, $meanwhile, @options) = @_;
@@ -88,10 +93,11 @@ sub pgbench
 	return @counts;
 }
 
-# Compares what was counted with what pgbench says.
+# Compares what was counted with what pgbench says; with its requests only if it
+# has sent no others, to prepare its statements.
 sub check
 {
-	my ($name, $extra, @counts) = @_;
+	my ($name, $prepares, @counts) = @_;
 	my ($requests, $done) = (0, 0);
 
 	foreach (0 .. $#counts)
@@ -101,7 +107,7 @@ sub check
 	}
 	my $sum = $observer->ended($name, $clients);
 	ok($sum, "$name: all sessions have ended");
-	if (!$extra)
+	if (!$prepares)
 	{
 		is($sum->{requests}, $requests,
 			"$name: requests are what pgbench sent");
@@ -115,10 +121,9 @@ sub check
 	foreach my $number (0 .. 2)
 	{
 		my $script = $scripts[$number];
-		my $calls = $number == 1 ? 2 * $counts[1] : $counts[$number];
-		my $per_call = (11, 13, 17)[$number];
+		my $calls = $script->{calls} * $counts[$number];
 		my @found =
-		  grep { $_->{calls} and $_->{rows} / $_->{calls} == $per_call }
+		  grep { $_->{calls} and $_->{rows} == $_->{calls} * $script->{rows} }
 		  $observer->rows('SELECT * FROM pgnetlat_statements');
 
 		is(scalar @found,
@@ -126,7 +131,7 @@ sub check
 		is($found[0]{calls}, $calls,
 			"$name: calls of script $script->{name} are exact");
 		is( $found[0]{rows},
-			$calls * $per_call,
+			$calls * $script->{rows},
 			"$name: rows of script $script->{name} are exact");
 	}
 

@@ -19,10 +19,6 @@ my ($node, $observer) = start_node('histogram', conf => <<'EOC');
 pgnetlat.max_clients = 1000
 log_temp_files = 0
 EOC
-$observer->run('CREATE DATABASE older');
-my $older = PgNetlat::Client->connect($node, dbname => 'older');
-$older->run(q{CREATE EXTENSION pgnetlat VERSION '1.0'});
-
 my $client = PgNetlat::Client->connect($node, tcp => 1);
 foreach (1 .. $groups)
 {
@@ -57,16 +53,6 @@ is($whole->{$_}, $whole->{rows}, "the $_ of all rows are known")
   foreach qw(datnames usenames);
 cmp_ok($whole->{requests}, '>=', $groups,
 	'the request histograms have observations');
-
-# the same as in 1.0, but for one name, and one that is new
-my $rows =
-  "SELECT md5(string_agg(concat_ws(' ', application_name, client_addr, datname,
-		usename, name, le, bucket, sum, count), ',' ORDER BY application_name, name, le))
-	FROM pgnetlat_histogram, replace(metric, 'exchange', 'request') name
-	WHERE $mine AND metric <> 'connect'";
-is( $observer->value($rows),
-	$older->value($rows),
-	'the rows are those of version 1.0');
 
 # ---------------------------------------------------------------------------
 # The effort

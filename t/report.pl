@@ -96,13 +96,10 @@ like(
 	$waits->{query},
 	qr/^SELECT pg_advisory_xact_lock/,
 	'the data has the waiting query');
-ok(!ref $_->{queryid} && $_->{queryid} =~ /^-?\d+$/,
-	'query identifiers are strings')
-  foreach $data->{statements}[0];
 like(
 	answer('monitor', 'pgnetlat_report_data()'),
 	qr/"queryid": "-?\d+"/,
-	'query identifiers have all their digits');
+	'query identifiers are strings, which have all their digits');
 
 # ---------------------------------------------------------------------------
 # What a role may not see is not in it

@@ -126,7 +126,7 @@ $sum = end_of(
 cmp_ok($sum->{in_xact_wait_time},
 	'>=', 300, 'vanishes in a transaction: the wait stays client time');
 
-$sum = end_of(
+end_of(
 	'vanishes in COPY',
 	sub {
 		my ($client) = @_;

@@ -53,5 +53,6 @@ like($top, qr/^ *"\$user", public$/m, 'the search path is restored');
 
 $holder->run('COMMIT');
 $waiter->until('Z');
+no_violations($observer);
 $node->stop;
 done_testing();

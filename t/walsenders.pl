@@ -13,7 +13,6 @@ use IPC::Run ();
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 

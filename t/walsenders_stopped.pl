@@ -13,7 +13,6 @@ use lib $FindBin::RealBin;
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 

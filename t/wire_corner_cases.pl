@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Corner cases of the protocol: cancel requests, LISTEN, function calls,
-# versions, direct TLS.
+# Corner cases of the protocol: cancel requests, LISTEN, large objects, versions,
+# direct TLS.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ use Test::More;
 delete $ENV{PGAPPNAME};
 
 my ($node, $observer) =
-  start_node('protocol', conf => "pgnetlat.idle_threshold = '1h'\n");
+  start_node('corner_cases', conf => "pgnetlat.idle_threshold = '1h'\n");
 my ($major) = $observer->value('SHOW server_version_num') =~ /^(\d\d)/;
 
 # Sessions and connections of all clients, failed ones included.
