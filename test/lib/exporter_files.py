@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent.parent.parent / 'monitoring'
 
@@ -223,6 +224,17 @@ def check_rules(report):
     folder = HERE / 'prometheus'
     report.check('example configuration is valid', failed('promtool', 'check', 'config', str(folder / 'prometheus.yml')))
     report.check('rules do what they should', failed('promtool', 'test', 'rules', 'pgnetlat.test.yml', cwd=folder))
+    report.check('each alert is tested before its time has elapsed', sorted(untimed_alerts(folder)))
+
+
+def untimed_alerts(folder):
+    """Alerts of which no test fails if they fire at once."""
+    with tempfile.TemporaryDirectory() as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        path = pathlib.Path(copy) / 'pgnetlat.alerts.yml'
+        path.write_text(re.sub(r'for: \w+', 'for: 0s', path.read_text()))
+        result = run('promtool', 'test', 'rules', 'pgnetlat.test.yml', cwd=copy)
+    return {name for kind, name, _ in rules() if kind == 'alert'} - set(re.findall(r'alertname: (\w+)', result.stdout))
 
 
 def check(report):
