@@ -82,7 +82,8 @@ def per(numerator, denominator):
 
 
 def quantile(q, metric):
-    return f'histogram_quantile({q}, {total(metric + "_bucket", by=" by (le)")})'
+    """Nothing, rather than NaN, where nothing was measured."""
+    return f'histogram_quantile({q}, {total(metric + "_bucket", by=" by (le)")}) >= 0'
 
 
 # --- panels -------------------------------------------------------------
@@ -101,7 +102,8 @@ def queries(panel, targets, instant=False):
     return panel
 
 
-def graph(title, description, unit, targets, width=12, stacked=False, colours=None, axis=None, height=8):
+def graph(title, description, unit, targets, width=12, stacked=False, colours=None, axis=None, height=8, nothing=None):
+    """nothing: what the panel says where its queries find nothing to divide by."""
     panel = (timeseries.Panel().title(title).description(description).unit(unit).min(0)
              .height(height).span(width).fill_opacity(60 if stacked else 10).line_width(1)
              .show_points(common.VisibilityMode.NEVER)
@@ -109,6 +111,8 @@ def graph(title, description, unit, targets, width=12, stacked=False, colours=No
                       .sort(common.SortOrder.DESCENDING))
              .legend(common_builders.VizLegendOptions().display_mode(common.LegendDisplayMode.LIST)
                      .placement(common.LegendPlacement.BOTTOM).show_legend(True)))
+    if nothing:
+        panel.no_value(nothing)
     if stacked:
         panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL))
     if axis:
@@ -120,13 +124,15 @@ def graph(title, description, unit, targets, width=12, stacked=False, colours=No
 
 
 def number(title, description, unit, targets, width=6, thresholds=((None, 'text'),), height=5,
-           text_mode=common.BigValueTextMode.AUTO):
+           text_mode=common.BigValueTextMode.AUTO, nothing=None):
     steps = [models.Threshold(value=value, color=colour) for value, colour in thresholds]
     panel = (stat.Panel().title(title).description(description).unit(unit).height(height).span(width)
              .color_mode(common.BigValueColorMode.VALUE).graph_mode(common.BigValueGraphMode.AREA)
              .text_mode(text_mode)
              .reduce_options(common_builders.ReduceDataOptions().calcs(['lastNotNull']))
              .thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)))
+    if nothing:
+        panel.no_value(nothing)
     return queries(panel, targets)
 
 
@@ -160,6 +166,7 @@ def fold(panels):
             row = panel if panel.collapsed else None
             result.append(panel)
         elif row:
+            panel.field_config.defaults.no_value = f'nothing happened, or no {re.search("collector [a-z_]+", row.title)[0]}'
             row.panels.append(panel)
         else:
             result.append(panel)
@@ -258,7 +265,7 @@ def is_it(board):
             f'Part of the busy time in which {meaning[name]} The three add up to 100 %; idle sessions do not count, and '
             'while nobody works there are no shares.',
             'percentunit', [(share(name), title)], width=6,
-            thresholds=((None, COLOURS[name]),)))
+            thresholds=((None, COLOURS[name]),), nothing='nobody worked'))
     board.with_panel(number(
         'Open transactions that wait',
         'How many transactions, on average, were open and waiting for their client, with their locks held. Above a few: '
@@ -301,7 +308,7 @@ def is_it(board):
         'Mean time per request and response, by where it went. Where the network takes several times as long as the '
         'server, batching pays more than tuning.',
         's', [(per(side(name), total('pgnetlat_database_requests_total')), title) for name, title in names.items()],
-        colours={title: COLOURS[name] for name, title in names.items()}))
+        colours={title: COLOURS[name] for name, title in names.items()}, nothing='no requests'))
     board.with_panel(graph(
         'Sessions',
         'Client sessions that are connected, by database.',
@@ -334,27 +341,29 @@ def since(board):
         'Network share, now and before',
         'The network\'s part of the busy time, now and as long before as "Compare with" says.',
         'percentunit', [(share('network'), 'now'), (share('network', offset=past), '$past before')], width=8,
-        colours={'now': 'orange', '$past before': 'light-orange'}))
+        colours={'now': 'orange', '$past before': 'light-orange'}, nothing='nobody worked'))
     board.with_panel(graph(
         'Network time per round trip, now and before',
         'A step up: the path has changed, or clients connect from elsewhere. Behind a pooler, this is the path to the '
         'pooler.',
-        's', now_and_before(*trip), width=8))
+        's', now_and_before(*trip), width=8, nothing='no round trips'))
     board.with_panel(graph(
         'Round trips per transaction, now and before',
         'How often a transaction goes back and forth. A step up after a release: the application asks more often.',
-        'short', now_and_before(*trips), width=8))
+        'short', now_and_before(*trips), width=8, nothing='no transactions'))
     board.with_panel(graph(
         'Network share by database',
         'Part of each database\'s busy time that is round trips and blocked sending.',
-        'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')]))
+        'percentunit', [(share('network', by=' by (instance, datname)'), '{{instance}} {{datname}}')],
+        nothing='nobody worked'))
     board.with_panel(graph(
         'Segments sent again',
         'Share of the TCP segments that were sent again. Above 1 %, the path loses packets.',
         'percentunit',
         [(f'clamp_max({per(*(total(metric, by=" by (instance, datname)") for metric in packets))}, 1)',
           '{{instance}} {{datname}}')
-         for packets in (('pgnetlat_database_retransmits_total', 'pgnetlat_database_sent_packets_total'),)]))
+         for packets in (('pgnetlat_database_retransmits_total', 'pgnetlat_database_sent_packets_total'),)],
+        nothing='no TCP segments'))
 
 
 def who(board):
