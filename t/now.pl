@@ -29,7 +29,8 @@ $node->safe_psql('postgres',
 );
 
 my $observer = PgNetlat::Observer->connect($node, dbname => 'utf8');
-my $wide_role = encode('UTF-8', "\x{65e5}\x{672c}\x{8a9e}" x 5);
+my $wide_role =
+  encode('UTF-8', "\e[31m\x{202e}" . "\x{65e5}\x{672c}\x{8a9e}" x 5);
 $observer->run(
 	'CREATE EXTENSION pgnetlat',
 	'CREATE TABLE t AS SELECT i FROM generate_series(1, 3) i',
@@ -148,6 +149,13 @@ like(
 	$row->{doing},
 	qr/^blocked by @{[ $holder->pid ]} billing\@127\.0\.0\.1: idle in transaction for \d+(\.\d)? (s|min) after UPDATE t SET i = 0; DELETE FROM t$/,
 	'a waiting session: a wide terminal gets all of that and its query');
+my @cut = grep {
+	$_->{doing} !~
+	  /^blocked by @{[ $holder->pid ]}(: in xact( (\d+|\d\.\d) (s|min))?)?(;|$)/
+} $observer->rows(
+	'SELECT width, doing FROM generate_series(70, 120) AS width, pgnetlat_now(width) WHERE pid = '
+	  . $victim->pid);
+is_deeply(\@cut, [], 'a waiting session: no width cuts a figure or a unit');
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{bar} eq '!!!!!!!!';
@@ -254,6 +262,10 @@ foreach my $line (@lines)
 ok( (grep { length($_) > $width - 5 } @lines),
 	'some line uses nearly all columns');
 like($out, qr/ x{14}\@127\.0\.0\.1 /, 'a long name is cut off');
+like(
+	row_of($nasty[1]->pid)->{client},
+	qr/^\[31m \xe6\x97\xa5/,
+	'a name cannot move the cursor or turn the direction of text');
 like(
 	$out,
 	qr/PgSleep; SELECT '\?\?/,

@@ -43,6 +43,17 @@ END;
 COMMENT ON FUNCTION pgnetlat_foreign_text(text) IS 'internal: text with question marks for bytes that are not valid in this database''s encoding';
 COMMENT ON FUNCTION pgnetlat_legible(text) IS 'internal: the same as pgnetlat_foreign_text(), faster for ASCII';
 
+-- The beginning of a text on one line, without what moves a terminal's cursor or turns
+-- the direction of the text after it.
+CREATE FUNCTION pgnetlat_one_line(IN line text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT btrim(regexp_replace("left"(pgnetlat_legible(line), 1000),
+								'[[:space:]\u0001-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+', ' ', 'g'));
+END;
+
+COMMENT ON FUNCTION pgnetlat_one_line(text) IS 'internal: the beginning of a text without line breaks and control characters';
+
 -- The beginning of a text that fits into the given number of terminal columns.  An East
 -- Asian character takes two columns, and a combining accent none.
 CREATE FUNCTION pgnetlat_clip_wide(IN line text, IN columns integer, OUT clipped text, OUT width integer)
@@ -101,7 +112,7 @@ LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 20
 BEGIN ATOMIC
 	WITH session AS MATERIALIZED (
 		SELECT s.pid, s.total_time IS NULL AS hidden, s.state, i.age, s.blocked_by, s.rtt,
-			   pgnetlat_legible(n.name) AS name,
+			   pgnetlat_one_line(n.name) AS name,
 			   CASE WHEN length(host(s.client_addr)) > 15 THEN '@~' || "right"(host(s.client_addr), 14)
 					ELSE coalesce('@' || host(s.client_addr), '') END AS address,
 			   CASE s.state WHEN 'waiting in transaction' THEN 'in xact' ELSE s.state END ||
@@ -121,9 +132,7 @@ BEGIN ATOMIC
 	activity AS MATERIALIZED (
 		SELECT a.pid, a.backend_type, a.wait_event_type, a.wait_event,
 			   extract(epoch FROM clock_timestamp() - a.xact_start)::double precision * 1000 AS xact_age,
-			   coalesce(nullif(btrim(regexp_replace("left"(pgnetlat_legible(a.query), 1000),
-													'[[:space:][:cntrl:]]+', ' ', 'g')), ''),
-						'queryid ' || a.query_id, '') AS query
+			   coalesce(nullif(pgnetlat_one_line(a.query), ''), 'queryid ' || a.query_id, '') AS query
 		  FROM pg_stat_activity a),
 	active AS MATERIALIZED (
 		SELECT s.*, a.wait_event_type, a.wait_event, a.xact_age, a.query, h.sessions AS holds_up, h.age AS holds_up_age,
@@ -142,7 +151,8 @@ BEGIN ATOMIC
 			   repeat('#', b.works) || repeat('!', b.held_up - b.works) || repeat('+', b.server - b.held_up) ||
 			   repeat('=', b.network - b.server) || repeat('.', 8 - b.network) AS bar
 		  FROM active s
-		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / 4, 16) - length(s.address) AS columns OFFSET 0) r
+		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / CASE WHEN pgnetlat_now.width < 110 THEN 2 ELSE 4 END,
+											 16) - length(s.address) AS columns OFFSET 0) r
 		  -- where the bar's parts end; time without a processor is not work
 		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
 									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / nullif(s.busy, 0))::integer AS held_up,
@@ -157,7 +167,11 @@ BEGIN ATOMIC
 	SELECT l.pid, l.client, l.in_state, l.per_second, l.round_trip, l.bar, pgnetlat_clip(l.line, l.columns)
 	  FROM (
 	SELECT s.pid, s.client, s.in_state, s.per_second, s.round_trip, s.bar, s.holds_up_age, s.stuck, s.age,
-		   lead.text || s.query AS line, r.columns
+		   -- a figure or a unit that does not fit is left out, not cut
+		   CASE WHEN length(lead.text) - 2 <= r.columns THEN lead.text || s.query
+				ELSE regexp_replace("left"(lead.text, r.columns + 1),
+									'(;|[:;]?( of| for| xact| in xact| in)? +([0-9.]+ )?[^ ;]*)$', '') END AS line,
+		   r.columns
 	  FROM shown s
 	 CROSS JOIN room r
 	  LEFT JOIN session holder ON holder.pid = s.blocked_by
@@ -183,8 +197,7 @@ BEGIN ATOMIC
 			ELSE '' END ||
 			CASE WHEN s.holds_up > 0 THEN 'holds up ' || s.holds_up || '; ' ELSE '' END ||
 			CASE WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
-				 THEN 'client was not reading for ' || round((s.send_client_time / 1000)::numeric, 1) || ' of ' ||
-					  pgnetlat_age(s.send_time) || '; '
+				 THEN 'client not reading: ' || pgnetlat_age(s.send_client_time) || ' of ' || pgnetlat_age(s.send_time) || '; '
 				 WHEN s.state <> 'executing' OR s.blocked_by IS NOT NULL THEN ''
 				 WHEN s.wait_event IS NULL
 				 THEN CASE WHEN s.queued > s.server / 2 AND s.queued >= 500 THEN 'waiting for a processor; ' ELSE '' END

@@ -158,7 +158,7 @@ CREATE FUNCTION pgnetlat_query_start(query text)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT CASE WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
-		  FROM btrim(regexp_replace(left(pgnetlat_legible(query), 500), '[[:space:][:cntrl:]]+', ' ', 'g')) AS line);
+		  FROM pgnetlat_one_line(query) AS line);
 
 COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure with about three digits, for sentences';
 COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part of a whole';
