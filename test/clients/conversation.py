@@ -321,9 +321,10 @@ class Conversation:
     def _begins(self, message):
         """A message that will be answered: did anybody wait for it?"""
         waited = self.arrival(message.end) > self.departure(message.before)
+        if self._fresh or self._flushed:
+            self.unclear += not waited and self._is_unclear(message)
         if self._fresh or self._flushed and waited:
             self.requests += 1
-            self.unclear += not waited and self._is_unclear(message)
             self._note_wait(message, waited)
             self._touched, self._executed, self._closing = None, False, False
             self._prepared = set()

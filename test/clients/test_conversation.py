@@ -128,6 +128,13 @@ class Turns(unittest.TestCase):
         self.check(talk, 1, 2, 2, 2)
         self.assertEqual(talk.server_waits, 2)      # the server may not have seen it
 
+    def test_what_comes_just_in_time_behind_a_flush_may_have_been_waited_for(self):
+        talk = Talk().client(pg.parse("SELECT 1"), pg.bind(), pg.describe_statement(), pg.flush())
+        talk.script.client(talk.now + 0.5, pg.execute() + pg.sync())
+        talk = talk.server(PARSED, BOUND, NO_DATA).server(ROW, done("SELECT 1"), ready()).end()
+        self.check(talk, 1, 1, 1, 1)
+        self.assertEqual((talk.flushes, talk.server_waits), (1, 2))
+
     def test_request_that_is_under_way_is_no_turn(self):
         one = pg.query("SELECT 1")
         answer = ROW + done("SELECT 1") + ready()
