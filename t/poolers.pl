@@ -11,6 +11,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
@@ -347,14 +348,18 @@ $pooled->finish;
 # How far away is the client?
 # ---------------------------------------------------------------------------
 
-# A pooler in this process: a client's connection to it over TCP.
+# A pooler in this process: a connection to it over TCP of a client at this address.
 sub pooler_connection
 {
+	my ($address) = @_;
+
 	socket(my $listener, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
 	bind($listener, pack_sockaddr_in(0, inet_aton('127.0.0.1')))
 	  or die "bind: $!\n";
-	listen($listener, 1)                           or die "listen: $!\n";
-	socket(my $client, PF_INET, SOCK_STREAM, 0)    or die "socket: $!\n";
+	listen($listener, 1)                        or die "listen: $!\n";
+	socket(my $client, PF_INET, SOCK_STREAM, 0) or die "socket: $!\n";
+	bind($client, pack_sockaddr_in(0, inet_aton($address // '127.0.0.1')))
+	  or die "bind: $!\n";
 	CORE::connect($client, getsockname($listener)) or die "connect: $!\n";
 	accept(my $accepted, $listener)                or die "accept: $!\n";
 	my ($port) = unpack_sockaddr_in(getsockname($client));
@@ -485,6 +490,50 @@ SKIP:
 		'>', 0,
 		"the client's own role has client_rtt for its next connection");
 	$_->finish foreach @liars, $honest;
+}
+
+# Others who do nothing but claim to have new clients leave it the room to ask.
+SKIP:
+{
+	skip 'this kernel does not report it', 1 unless $on_linux;
+	my $script = PostgreSQL::Test::Utils::tempdir . '/renames';
+	append_to_file($script, <<'EOC');
+\set digits random(1000, 9999)
+SET application_name = 'liar - 10.1.2.3:1:digits';
+EOC
+	my $renames = IPC::Run::start(
+		[
+			qw(pgbench -n -c 8 -T 180 -U stranger -h),
+			$node->host, '-p', $node->port, '-f', $script, 'postgres'
+		],
+		'>',
+		\my $out,
+		'2>',
+		\my $err);
+	$observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT sum(requests) FROM pgnetlat_clients
+				   WHERE application_name = 'liar'}) > 1000;
+		}) or die "$out$err\n";
+	my $requests = 0;
+	foreach my $address (map { "127.0.0.$_" } 11 .. 20)
+	{
+		my ($its_port, @its_sockets) = pooler_connection($address);
+		my $honest = PgNetlat::Client->connect($node,
+			application_name => "far - $address:$its_port");
+
+		$observer->poll(
+			sub {
+				$requests++;
+				$honest->run('SELECT 1');
+				return $observer->account($honest->pid)->{client_rtt};
+			});
+		$honest->finish;
+	}
+	cmp_ok($requests, '<', 100,
+		'others claim new clients all the time: client_rtt is known soon');
+	$renames->kill_kill;
 }
 
 # A client's connections take the same path: a new one's first round trips, which may be

@@ -37,9 +37,13 @@
 /*
  * The sampler should have answered a question after ANSWER_TICKS times the
  * sample_interval.  If nothing is known then, it is asked again after a pause.
+ * The next client may be asked for sooner, but not at once: there is room for
+ * one question, and a session that only changes its name must leave it to
+ * others.
  */
 #define ANSWER_TICKS		2
 #define ASK_AGAIN_NS		NS_PER_S
+#define ASK_NEXT_NS			(100 * NS_PER_MS)
 
 typedef struct Pooler
 {
@@ -141,7 +145,7 @@ pooler_ends_exchange(bool renamed, bool in_block)
 		pooler.released = false;
 		return false;
 	}
-	pooler.ask_again = 0;
+	pooler.ask_again = Min(pooler.ask_again, clock_now() + ASK_NEXT_NS);
 	pooler.released = pooler.client.poolers == 0 && was_cleanup();
 	if (pooler.released)
 		pooler.handed_on = false;
