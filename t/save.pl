@@ -346,17 +346,17 @@ is( complaint_about("\0" . substr($good, 1)),
 my $sections = 5;
 my $header_length = 20 + 4 * $sections;
 my (undef, undef, undef, @sizes) = unpack('L' . (3 + $sections), $good);
-my @first;    # where the entries of a section are
-my @count;
+my @good;    # the entries of each section
 my $at = $header_length;
 foreach my $size (@sizes)
 {
-	push @count, unpack('q', substr($good, $at, 8));
-	push @first, $at + 8;
-	$at += 8 + $count[-1] * $size;
+	my $count = unpack('q', substr($good, $at, 8));
+
+	push @good, [ unpack("x" . ($at + 8) . " (a$size)$count", $good) ];
+	$at += 8 + $count * $size;
 }
 is($at, length($good) - 4, 'the test knows the format');
-is($count[3], 1, 'the file has a blocker');
+is(scalar @{ $good[3] }, 1, 'the file has a blocker');
 
 # Every byte of the header, and some of what follows.
 srand(1);
@@ -399,7 +399,19 @@ sub with_checksum
 	return $content . pack('L', $crc ^ 0xFFFFFFFF);
 }
 
-is(with_checksum($good), $good, 'the test knows the checksum');
+# A file of these entries.
+sub file_of
+{
+	my (@entries) = @_;
+
+	return with_checksum(
+		join('',
+			substr($good, 0, $header_length),
+			(map { pack('q', scalar @$_), @$_ } @entries),
+			"\0" x 4));
+}
+
+is(file_of(@good), $good, 'the test knows the checksum');
 
 foreach my $what (
 	[ 0, 'another kind', 'It has a different format' ],
@@ -419,16 +431,11 @@ foreach my $what (
 
 # Rows of more databases than there are places for: the row of all others stays
 # in its own, wherever it was in the file.
-my $other = substr($good, $first[1], $sizes[1]);
+my $other = $good[1][0];
 substr($other, 0, 92) = "\0" x 92;
 substr($other, 92, 1) = "\1";
 my @others = map { pack('L', $_) . substr($other, 4) } 0, 100_001 .. 100_015;
-my $content =
-	substr($good, 0, $first[1] - 8)
-  . pack('q', scalar @others)
-  . join('', @others)
-  . substr($good, $first[2] - 8);
-write_file(with_checksum($content));
+write_file(file_of($good[0], \@others, @good[ 2 .. 4 ]));
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is( $observer->value(
@@ -444,20 +451,12 @@ $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper')->{requests}, $saved, 'a good file is loaded');
 
 # Idle time that has come to its limit; it is four numbers before the requests.
-my ($keeper) =
-  grep { /keeper\0/ }
-  map  { substr($good, $first[1] + $_ * $sizes[1], $sizes[1]) }
-  0 .. $count[1] - 1;
+my ($keeper) = grep { /keeper\0/ } @{ $good[1] };
 my ($requests) = grep { unpack("x$_ q", $keeper) == $saved }
   map { $_ * 8 } 12 .. length($keeper) / 8 - 1;
 substr($keeper, $requests - 32, 8) = pack('q', 2**62 - 10**9);
 $node->stop('fast');
-write_file(
-	with_checksum(
-			substr($good, 0, $first[1] - 8)
-		  . pack('q', 1)
-		  . $keeper
-		  . substr($good, $first[2] - 8)));
+write_file(file_of($good[0], [$keeper], @good[ 2 .. 4 ]));
 $node->start;
 $observer = PgNetlat::Observer->connect($node);
 my $limit = 2**62 / 1e6;
@@ -473,6 +472,109 @@ cmp_ok(abs($limit - $observer->client('keeper')->{idle_time}),
 	'<', 0.01, 'idle time of a group stops at 146 years');
 $idle->finish;
 $node->stop('fast');
+
+# ---------------------------------------------------------------------------
+# Files with a good checksum that hold damaged entries
+# ---------------------------------------------------------------------------
+
+# An entry with other bytes, or another number, at some places.
+sub changed
+{
+	my ($entry, %changes) = @_;
+
+	while (my ($place, $value) = each %changes)
+	{
+		$value = pack('q', $value) if $value =~ /^-?[0-9]+$/;
+		substr($entry, $place, length $value) = $value;
+	}
+	return $entry;
+}
+
+# Where a client's name and the number of its sessions are.
+my ($name, $sessions) = (28, 136);
+
+# The most that there can be, almost.  No timestamp is as early as its negative.
+my $most = (1 << 62) - 10**9;
+
+# An interval begins with its times; before "since", others have a key and "usage".
+write_file(
+	file_of(
+		[
+			changed($good[0][0], 8 => 1, 24 => -$most),
+			changed($good[0][0], 8 => 2, 32 => -1),
+			map { changed($good[0][0], 8 => 3, 32 => $_) } 10,
+			20
+		],
+		[
+			changed($keeper, $sessions => -5),
+			changed($keeper, $name => "no text \xC3\x28\0"),
+			changed($keeper, $name => 'x' x 64),
+			changed($keeper, $name => "early\0", 104 => -$most),
+			changed($keeper, $name => "late\0", 104 => $most),
+			changed($keeper, $name => "less\0", $requests => -1),
+			changed($keeper, $name => "more\0", $requests => 2 * $most),
+			map { changed($keeper, $name => "$_\0", $requests => $most) }
+			  qw(first second third)
+		],
+		[
+			changed($good[2][0], 0 => -$most),
+			changed($good[2][0], 8 => -$most)
+		],
+		[ map { changed($good[3][0], $_ => 'x' x 64) } $name, 92 ],
+		[ changed($good[4][0], 24 => -$most) ]));
+$offset = log_size($node);
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+like(
+	server_log($node, $offset),
+	qr/LOG:  ignoring 14 damaged entries in file "pg_stat\/pgnetlat\.stat"/,
+	'damaged entries are not loaded, and their number is logged');
+is( $observer->value(
+		q{SELECT string_agg(application_name, ' ' ORDER BY application_name)
+		  FROM pgnetlat_clients WHERE ended_sessions > 0}),
+	'first keeper late',
+	'the others are loaded');
+is( $observer->value(
+			'SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements_last()'
+		  . ' WHERE queryid = 3'),
+	0,
+	'what is in the file twice is in no window');
+
+# Everything that shows them, and anything that adds to them.
+my @shown = map { $_->{object} } $observer->rows(
+	q{SELECT c.relname AS object FROM pg_class c
+	   WHERE c.relkind = 'v' AND c.relname LIKE 'pgnetlat%'
+	   UNION ALL
+	  SELECT p.proname || '()' FROM pg_proc p
+	   WHERE p.pronargs = p.pronargdefaults AND p.proname LIKE 'pgnetlat%'
+		 AND p.proname NOT LIKE '%reset%'
+	   ORDER BY 1});
+cmp_ok(scalar @shown, '>', 50, 'there are views and functions');
+my $added = PgNetlat::Client->connect($node, application_name => 'keeper');
+$added->run('SELECT 1');
+is( join("\n",
+		grep { $_ ne '' }
+		map  { $observer->error_of("SELECT * FROM $_") } @shown),
+	'',
+	'no view and no function raises an error');
+is( $observer->value(
+		q{SELECT sessions FROM pgnetlat_clients WHERE application_name = 'keeper'}
+	),
+	1,
+	'sessions come from no file');
+$added->finish;
+$node->stop('fast');
+unlike(
+	server_log($node, $offset),
+	qr/TRAP:|was terminated/,
+	'nothing fails an assertion until the server is down');
+
+like(
+	complaint_about(
+		with_checksum(changed($good, $header_length - 8 => -$most))),
+	qr/^It is truncated or damaged/,
+	'a file with a reset at no valid time is not loaded');
+
 write_file($good);
 $node->start;
 $observer = PgNetlat::Observer->connect($node);

@@ -220,7 +220,7 @@ BEGIN ATOMIC
 	SELECT a.datid, a.datname, a.usesysid, a.usename, a.application_name, a.client_addr,
 		   a.transactions, a.requests, n.counted,
 		   CASE WHEN n.counted > 0 THEN a.busy_time / a.window_time END,
-		   greatest(i.processors - (sum(w.work - w.queued) OVER () - (w.work - w.queued)) / a.window_time,
+		   greatest(i.processors - (sum(w.work - w.queued) OVER () - (w.work - w.queued)) / nullif(a.window_time, 0),
 					i.processors / 20),
 		   a.busy_time / n.counted,
 		   a.statements / n.counted::double precision,

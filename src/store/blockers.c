@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "blockers.h"
+#include "persist.h"
 #include "segment.h"
 #include "session_slot.h"
 #include "settings.h"
@@ -152,15 +153,21 @@ blockers_reset(void)
 	table_clear(&table);
 }
 
-/* Put back a saved entry. */
-void
+/* Put back a saved entry; false if it is damaged. */
+bool
 blockers_restore(const BlockerEntry *saved)
 {
 	BlockerEntry entry = *saved;
 
+	if (!persist_is_text(saved->key.client.application_name) ||
+		!persist_is_text(saved->key.backend_type) ||
+		!persist_are_figures(&saved->since, &saved->usage) ||
+		!persist_are_figures(&saved->counters, saved + 1))
+		return false;
 	entry.pass = 0;
 	entry.sessions = 0;
 	table_restore(&table, &entry, saved->key.backend_type[0] == '\0');
+	return true;
 }
 
 /* Keep a snapshot of all holders. */

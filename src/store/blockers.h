@@ -69,7 +69,7 @@ extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int6
 extern void blockers_reset(void);
 extern void blockers_counts(int64 *entries, int64 *evicted);
 extern BlockerEntry *blockers_copy(int *count);
-extern void blockers_restore(const BlockerEntry *saved);
+extern bool blockers_restore(const BlockerEntry *saved);
 
 /* Windows: what was counted since a snapshot */
 extern void blockers_take_snapshots(SnapshotLevels levels);

@@ -17,6 +17,7 @@
 
 #include "clients.h"
 #include "clock.h"
+#include "persist.h"
 #include "settings.h"
 #include "table.h"
 #include "utils/timestamp.h"
@@ -203,11 +204,27 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 	return member->entry;
 }
 
-/* Put back a saved entry. */
-void
+/* Put back a saved entry, without sessions; false if it is damaged. */
+bool
 clients_restore(const ClientEntry *saved)
 {
-	table_restore(&table, saved, saved->is_evicted);
+	const ClientCounters *counters = &saved->counters;
+	ClientEntry entry = *saved;
+
+	if (!persist_is_text(saved->key.application_name) ||
+		!persist_are_figures(&saved->since, &saved->pooler) ||
+		!persist_are_figures(counters, saved + 1) ||
+		!persist_are_counts(&counters->totals.requests, &counters->totals.run_queue) ||
+		!persist_are_counts(&counters->tcp, &counters->connect.time))
+		return false;
+	for (int i = 0; i < NUM_METRICS; i++)
+	{
+		if (!persist_are_counts(counters->histogram[i].bucket, &counters->histogram[i].sum))
+			return false;
+	}
+	memset(&entry.live, 0, sizeof(entry.live));
+	table_restore(&table, &entry, saved->is_evicted);
+	return true;
 }
 
 /* ---------------------------------------------------------------------------

@@ -138,7 +138,7 @@ typedef struct ClientPattern
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
 extern ClientEntry *clients_copy(int *count);
-extern void clients_restore(const ClientEntry *saved);
+extern bool clients_restore(const ClientEntry *saved);
 
 /* Windows: what was counted since a snapshot */
 extern void clients_take_snapshots(SnapshotLevels levels);

@@ -13,6 +13,7 @@
 #include "settings.h"
 #include "history.h"
 #include "locks.h"
+#include "persist.h"
 #include "utils/timestamp.h"
 
 /* protected by the history lock */
@@ -193,15 +194,27 @@ history_copy(TimestampTz now, int *count)
 	return copies;
 }
 
-/* Put back a saved interval, before the one in progress. */
-void
+/*
+ * Put back a saved interval, before the one in progress; false if it is
+ * damaged.
+ */
+bool
 history_restore(const HistoryInterval *interval)
 {
 	TimestampTz start;
 
+	if (!persist_are_figures(&interval->start, interval->rows))
+		return false;
+	for (const HistoryRow *row = interval->rows; row < (const HistoryRow *) (interval + 1); row++)
+	{
+		if (!persist_are_figures(&row->totals, row + 1) ||
+			!persist_are_counts(&row->totals.requests, &row->totals.run_queue))
+			return false;
+	}
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
 	start = interval_get(shared->current)->start;
 	*interval_get(shared->current) = *interval;
 	interval_begin(shared->current + 1, start);
 	locks_release(LOCK_HISTORY, 0);
+	return true;
 }

@@ -52,6 +52,6 @@ extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
 extern HistoryInterval *history_copy(TimestampTz now, int *count);
-extern void history_restore(const HistoryInterval *interval);
+extern bool history_restore(const HistoryInterval *interval);
 
 #endif							/* PGNETLAT_HISTORY_H */

@@ -17,8 +17,11 @@
  * The file has a header, then for each section the number of entries and the
  * entries, and a checksum of it all.  It is for the same library and the same
  * major version on the same machine, which the header shows.  A foreign,
- * truncated or damaged file is logged and discarded; one with a good checksum
- * is trusted.
+ * truncated or damaged file is logged and discarded.
+ *
+ * With a good checksum, figures are believed as far as they do no harm: an
+ * entry with which a view could raise an error is left out, and the number of
+ * such entries is logged.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -33,6 +36,7 @@
 #include "catalog/pg_control.h"
 #include "clients.h"
 #include "common/controldata_utils.h"
+#include "common/string.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
@@ -93,7 +97,7 @@ copy_history(int *count)
 }
 
 typedef void *(*CopyFunction) (int *count); /* palloc'd */
-typedef void (*RestoreFunction) (const void *saved);
+typedef bool (*RestoreFunction) (const void *saved);	/* false: damaged */
 
 /* What is saved, in the order of the file. */
 static const struct
@@ -183,6 +187,45 @@ persist_save(int code, Datum arg)
 	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
 }
 
+/* ---------------------------------------------------------------------------
+ * Loading
+ * ---------------------------------------------------------------------------
+ */
+
+/* The sum of all counts that have been loaded of a section. */
+static double counted;
+
+/* Are these NAMEDATALEN bytes a name that is valid in every encoding? */
+bool
+persist_is_text(const char *text)
+{
+	return memchr(text, '\0', NAMEDATALEN) != NULL && pg_is_ascii(text);
+}
+
+/*
+ * Are these int64 fields figures to which more can be added?  If so, they are
+ * valid timestamps as well.
+ */
+bool
+persist_are_figures(const void *from, const void *to)
+{
+	for (const int64 *figure = from; figure < (const int64 *) to; figure++)
+	{
+		if (*figure < 0 || *figure > PG_INT64_MAX / 2)
+			return false;
+	}
+	return true;
+}
+
+/* Do these counts fit into the sums of all counts, which views show as bigint? */
+bool
+persist_are_counts(const void *from, const void *to)
+{
+	for (const int64 *count = from; count < (const int64 *) to; count++)
+		counted += (double) *count;
+	return counted <= (double) (PG_INT64_MAX / 2);
+}
+
 /* Restore what is in a file.  Returns NULL on success, else why not. */
 static const char *
 use_file(FILE *file)
@@ -195,6 +238,7 @@ use_file(FILE *file)
 	char	   *at;
 	char	   *end;
 	pg_crc32c	crc;
+	int			ignored = 0;
 
 	if (fstat(fileno(file), &st) != 0 ||
 		st.st_size < (off_t) (sizeof(PersistHeader) + sizeof(crc)))
@@ -211,7 +255,8 @@ use_file(FILE *file)
 	INIT_CRC32C(crc);
 	COMP_CRC32C(crc, content, end - content);
 	FIN_CRC32C(crc);
-	if (memcmp(&crc, end, sizeof(crc)) != 0)
+	if (memcmp(&crc, end, sizeof(crc)) != 0 ||
+		!persist_are_figures(&header->reset_timestamp, header + 1))
 		return damaged;
 
 	at = content + sizeof(*header);
@@ -225,9 +270,23 @@ use_file(FILE *file)
 		/* guards against a bug of ours */
 		if (count < 0 || at > end || count > (end - at) / (ptrdiff_t) sections[i].entry_size)
 			return damaged;
+		counted = 0;
 		for (; count > 0; count--, at += sections[i].entry_size)
-			sections[i].restore(at);
+		{
+			double		before = counted;
+
+			if (sections[i].restore(at))
+				continue;
+			counted = before;
+			ignored++;
+		}
 	}
+	if (ignored > 0)
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg_plural("ignoring %d damaged entry in file \"%s\"",
+							   "ignoring %d damaged entries in file \"%s\"",
+							   ignored, ignored, PERSIST_FILE)));
 	slot_restore_reset_timestamp(header->reset_timestamp);
 	pfree(content);
 	return NULL;

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "persist.h"
 #include "pools.h"
 #include "segment.h"
 #include "session_slot.h"
@@ -278,12 +279,15 @@ pools_copy(int *count)
 	return pools_copy_window(0, count);
 }
 
-/* Put back a saved pool, without sessions. */
-void
+/* Put back a saved pool, without sessions; false if it is damaged. */
+bool
 pools_restore(const Pool *saved)
 {
 	Pool		pool = *saved;
 
+	if (!persist_are_figures(&saved->since, saved + 1))
+		return false;
 	pool.sessions = pool.busy = 0;
 	table_restore(&table, &pool, saved->is_evicted);
+	return true;
 }

@@ -67,6 +67,6 @@ extern void pools_take_snapshots(SnapshotLevels levels);
 /* Functions for readers */
 extern Pool *pools_copy_window(int64 length, int *count);
 extern Pool *pools_copy(int *count);
-extern void pools_restore(const Pool *saved);
+extern bool pools_restore(const Pool *saved);
 
 #endif							/* PGNETLAT_POOLS_H */

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "persist.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "statements.h"
@@ -204,15 +205,19 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 	table_unlock(&table, hash);
 }
 
-/*
- * Put back a saved entry.
- */
-void
+/* Put back a saved entry; false if it is damaged. */
+bool
 statements_restore(const StatementEntry *saved)
 {
 	static const StatementKey none;
+	const StatementTotals *totals = &saved->counters.totals;
 
+	if (!persist_are_figures(&saved->since, saved + 1) ||
+		!persist_are_counts(&totals->calls, &totals->exec) ||
+		!persist_are_counts(&totals->bytes, &totals->repeat_network))
+		return false;
 	table_restore(&table, saved, memcmp(&saved->key, &none, sizeof(none)) == 0);
+	return true;
 }
 
 /* ---------------------------------------------------------------------------

@@ -78,7 +78,7 @@ extern void statements_add_sampled(const StatementKey *key, int64 exec, const in
 extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
 extern StatementEntry *statements_copy(int *count);
-extern void statements_restore(const StatementEntry *saved);
+extern bool statements_restore(const StatementEntry *saved);
 
 /* Windows: what was counted since a snapshot */
 extern void statements_take_snapshots(SnapshotLevels levels);

@@ -323,7 +323,7 @@ table_restore(Table *table, const void *saved, bool is_evicted)
 		spec->add(entry, saved);
 	}
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
-		add_counters(snapshot_of(spec, entry, i), counters_of(spec, saved), spec->counters_size);
+		memcpy(snapshot_of(spec, entry, i), counters_of(spec, entry), spec->counters_size);
 	table_unlock(table, hash);
 }
 

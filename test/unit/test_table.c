@@ -369,6 +369,11 @@ test_restored(void)
 	CHECK_EQUAL(count, 1, "the number of restored entries");
 	add(6, false);
 	CHECK_EQUAL(sum_of_window(1, &count), 1, "the sum of a window after a restore");
+
+	set_up_with(100);
+	for (int i = 0; i < 2; i++)
+		table_restore(&table, &saved, false);
+	CHECK_EQUAL(sum_of_window(1, &count), 0, "the sum of a window after two restores of an entry");
 }
 
 int

@@ -14,6 +14,7 @@
 #include <string.h>
 
 typedef size_t Size;
+typedef uintptr_t Datum;
 typedef uint8_t uint8;
 typedef int32_t int32;
 typedef int64_t int64;
