@@ -690,6 +690,15 @@ like(
 	$found[0]{advice},
 	qr/on or near the server/,
 	'pg_dump: the advice is to run it near the server');
+statement(
+	calls => 2000,
+	repeats => 1950,
+	network_time => 3900,
+	repeat_network_time => 3800,
+	in_xact_wait_time => 3900);
+group(%chatty, application_name => 'pg_dump');
+@found = expect('chatty', undef, 'a query of pg_dump for each table');
+is(scalar(@found), 1, 'a query of pg_dump for each table: the only finding');
 group(%chatty, statements => 50);
 @found = expect('chatty', qr/most fetch further rows/, 'few statements');
 like($found[0]{advice}, qr/fetch size/,

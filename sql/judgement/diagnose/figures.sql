@@ -75,6 +75,9 @@ WITH
 			SELECT sum(round_trips) AS round_trips FROM c
 			 WHERE c.datid = dbid AND c.usesysid = userid AND (pooler_addr IS NOT NULL OR pooler_requests > 0)) named ON trip < min_rtt
 		 WHERE st.repeats >= min_requests
+		   -- Nobody can change what pg_dump asks.
+		   AND NOT EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
+							  AND application_name ~ '^pg_(dump|restore)' AND c.network_time >= 0.5 * role_network)
 		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
 		   AND CASE WHEN trip < min_rtt THEN wait <= driver_time
 				AND (in_full AND wait >= min_rtt OR calls <= round_trips)
