@@ -381,6 +381,13 @@ like($found[0]{advice}, qr/pg_prepared_xacts/,
 	'a prepared transaction, for which several wait: the advice names pg_prepared_xacts'
 );
 group(%victims);
+add('databases', datid => 5, deadlocks => 3);
+@found = expect('held up by others', undef, 'deadlocks alone');
+like(
+	$found[0]{advice},
+	qr/^pg_stat_database counts 3 deadlocks .*  log_lock_waits/,
+	'deadlocks alone: the advice names them');
+group(%victims);
 @found = expect('held up by others', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,
 	'a holder that is not known: the advice does not name pgnetlat_blockers');
@@ -391,8 +398,19 @@ add('databases', datid => 5, deadlocks => 3);
   expect('held up by others', undef, 'deadlocks beside another holder');
 like(
 	$found[0]{advice},
-	qr/pgnetlat_blockers.*  pg_stat_database counts 3 deadlocks: if there are new ones/,
+	qr/^pg_stat_database counts 3 deadlocks since its last reset: if there are new ones, .*  pgnetlat_blockers/,
 	'deadlocks beside another holder: the advice names them');
+group(%victims);
+add('b',
+	datid => 5,
+	application_name => "'other'",
+	backend_type => "'prepared transaction'",
+	blocked_time => 53000);
+add('databases', datid => 5, deadlocks => 3);
+@found =
+  expect('held up by others', undef, 'waits with a holder, old deadlocks');
+unlike($found[0]{advice}, qr/deadlock/,
+	'waits with a holder, old deadlocks: the advice does not name deadlocks');
 
 # short waits of a TPC-B over a path: 48 ms for each transaction of seven requests
 my %tpcb = (
@@ -425,7 +443,7 @@ like(
 	qr/^Locks are held for round trips, too: .* before COMMIT\.$/,
 	'contention: the advice says for what the locks are held');
 
-# 30 ms of thinking under a lock, and deadlocks
+# 30 ms of thinking under a lock, with and without deadlocks, which have no holder
 my %queue = (
 	application_name => 'queue',
 	rtt => 0.5,
@@ -436,45 +454,39 @@ my %queue = (
 	exec_lock_time => 120000,
 	client_time => 35000,
 	in_xact_wait_time => 31500);
-group(%queue, sessions => 5);
-session(
-	(   map { $_ => $queue{$_} =~ /^\d+$/ ? $queue{$_} / 5 : $queue{$_} }
-		  keys %queue),
-	pid => 350 + $_,
-	blocking_time => 24000) foreach 1 .. 5;
-add('databases', datid => 5, deadlocks => 35);
+
+sub queue_with_holders
+{
+	my ($blocked_time) = @_;
+
+	group(%queue, sessions => 5);
+	session(
+		(   map { $_ => $queue{$_} =~ /^\d+$/ ? $queue{$_} / 5 : $queue{$_} }
+			  keys %queue),
+		pid => 350 + $_,
+		blocking_time => $blocked_time / 5) foreach 1 .. 5;
+	add('b',
+		datid => 5,
+		usesysid => 10,
+		application_name => "'queue'",
+		blocked_time => $blocked_time);
+	add('databases', datid => 5, deadlocks => 35);
+	return;
+}
+queue_with_holders(116000);
 @found = expect('lock contention', undef, 'contention of thinking clients');
 like(
 	$found[0]{advice},
 	qr/^Locks are held while the client thinks/,
 	'contention of thinking clients: the advice is about thinking');
+unlike($found[0]{advice}, qr/deadlock/,
+	'contention of thinking clients: the advice does not name old deadlocks');
+queue_with_holders(80000);
+@found = expect('lock contention', undef, 'contention and deadlocks');
 like(
 	$found[0]{advice},
-	qr/  pg_stat_database counts 35 deadlocks: .* same order\.$/,
-	'contention of thinking clients: the advice names deadlocks');
-
-# waits that are too long for what the holders do
-my %victim = (
-	application_name => 'circle',
-	rtt => 0.5,
-	requests => 200,
-	transactions => 50,
-	exec_time => 26000,
-	exec_lock_time => 25900,
-	network_time => 100,
-	client_time => 700,
-	in_xact_wait_time => 700);
-group(
-	(   map { $_ => $victim{$_} =~ /^\d+$/ ? 4 * $victim{$_} : $victim{$_} }
-		  keys %victim),
-	sessions => 4);
-session(%victim, pid => 360 + $_, blocking_time => 25000) foreach 1 .. 4;
-add('databases', datid => 5, deadlocks => 36);
-@found = expect('lock contention', undef, 'contention of deadlocks');
-like(
-	$found[0]{advice},
-	qr/^pg_stat_database counts 36 deadlocks/,
-	'contention of deadlocks: the advice is about nothing else');
+	qr/^Locks .*  pg_stat_database counts 35 deadlocks since its last reset: .* same order/,
+	'contention and deadlocks: the advice names deadlocks');
 
 sub contending
 {

@@ -199,12 +199,15 @@ WITH
 			   pgnetlat_thresholds
 		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
 
-	-- A session that waits in a circle has no holder: what it waited is booked on the
-	-- next one that is found.
+	-- A session that waits in a circle has no holder.  Databases do not count deadlocks by
+	-- window, but in one without such waits there were none.
 	deadlocked AS MATERIALIZED (
-		SELECT datid, format('  pg_stat_database counts %s: if there are new ones, let all transactions lock rows in the same order.',
+		SELECT datid, format('pg_stat_database counts %s since its last reset: if there are new ones, let all transactions lock rows in the same order; the server''s log has the statements.',
 							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks')) AS hint
-		  FROM databases WHERE deadlocks > 0),
+		  FROM databases d CROSS JOIN pgnetlat_thresholds
+		 WHERE deadlocks > 0
+		   AND (SELECT sum(exec_lock_time) * locks_explained FROM c WHERE c.datid = d.datid)
+			   > (SELECT coalesce(sum(blocked_time), 0) FROM b WHERE b.datid = d.datid)),
 
 	-- Sessions that are waiting for a lock, by its holder.
 	waiting AS MATERIALIZED (

@@ -8,14 +8,12 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
 				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),
 	   CASE WHEN waits_for = 0
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
-			WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
-			THEN concat('pgnetlat_blockers shows who held locks; lock_timeout limits how long this one waits.',
-						CASE WHEN waits_for IS NULL THEN (SELECT hint FROM deadlocked d WHERE d.datid = a.datid) END)
-			WHEN (SELECT deadlocks FROM databases d WHERE d.datid = a.datid) > 0
-			THEN 'There were deadlocks: let all transactions lock rows in the same order; the server''s log has the statements.'
-			ELSE 'log_lock_waits shows for whom; lock_timeout limits how long this one waits.' END,
+			ELSE concat(CASE WHEN waits_for IS NULL THEN hint || '  ' END,
+						CASE WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
+							 THEN 'pgnetlat_blockers shows who held locks' ELSE 'log_lock_waits shows for whom' END,
+						'; lock_timeout limits how long this one waits.') END,
 	   NULL
-  FROM accounts a, pgnetlat_thresholds
+  FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN pgnetlat_thresholds
  WHERE NOT contends AND lock_left >= lock_share * working
    AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts
 		-- holders come and go: long waits among many short ones

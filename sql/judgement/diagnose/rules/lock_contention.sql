@@ -6,15 +6,13 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
 	   format('its sessions waited %s for one another''s locks, %s per transaction',
 			  pgnetlat_time_text(working, exec_lock_time),
 			  pgnetlat_time_text(working / xacts, exec_lock_time / xacts)),
-	   -- a session keeps all others waiting for no longer than it does something itself
-	   btrim(concat(
-			CASE WHEN exec_lock_time > (sessions + ended_sessions) * rest AND hint IS NOT NULL THEN NULL
-				 WHEN a.think >= greatest(trips, rest / 2)
+	   concat(
+			CASE WHEN a.think >= greatest(trips, rest / 2)
 				 THEN 'Locks are held while the client thinks: let it think before it takes them, or after COMMIT.'
 				 WHEN trips + a.think >= rest / 2
 				 THEN 'Locks are held for round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
 				 ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
-			hint)),
+			'  ' || hint),
 	   NULL
   FROM (SELECT *, working - exec_lock_time AS rest FROM accounts LEFT JOIN deadlocked USING (datid)) a, pgnetlat_thresholds
  WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
