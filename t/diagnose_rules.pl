@@ -591,14 +591,24 @@ my %waits = (
 	client_addr => "'127.0.0.1'",
 	le => q{'{0.005,0.01,0.025,0.05,0.1,0.25,0.5,1.0,+Inf}'},
 	count => 700);
+my %connecting = (%waits, metric => "'connect'", count => 2, sum => 0.4);
+
 group(%proxied);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
+add('h', %connecting);
 @found = expect(
 	'hidden path',
-	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms: a proxy may hide the path, or the client asks on a schedule$/,
+	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting 200 ms: a proxy may hide the path$/,
 	'a proxy');
 near($found[0]{lost_sessions},
-	0, 'a proxy, outside transactions: lost_sessions is 0');
+	56 / 60, 'a proxy: lost_sessions is the waits');
+group(%proxied);
+add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
+add('h', %connecting, sum => 0.02);
+healthy('a client that pauses, and connects without a pause');
+group(%proxied);
+add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
+healthy('a client that pauses, and has long been connected');
 group(%proxied, transactions => 100, in_xact_wait_time => 50000);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 @found = expect('hidden path', undef, 'a proxy, in transactions');

@@ -476,7 +476,7 @@ sub findings
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
 		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
-			  /^(no problem found|not visible|hidden path|too many connections)$/
+			  /^(no problem found|not visible|too many connections)$/
 		  ) or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')
 		  if !defined $row->{advice}

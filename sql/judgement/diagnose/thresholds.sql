@@ -55,6 +55,7 @@ SELECT 250::float8 AS min_lost,
 	   20::float8 AS proxy_wait,
 	   500::float8 AS proxy_wait_max,
 	   0.9::float8 AS proxy_tight,
+	   1.5::float8 AS proxy_connect,
 	   10::float8 AS slow_request,
 	   0.5::float8 AS server_share,
 	   5::float8 AS away_request,
@@ -114,6 +115,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: outside transactions, connecting takes at least this many times the mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';

@@ -1,16 +1,15 @@
 
 -- A round trip of a few microseconds, and waits of tens of milliseconds that are all
 -- alike: a proxy or pooler on the server's host, with a path behind it.  A client that
--- asks on a schedule looks the same outside transactions, so there nothing counts as
--- lost.  Inside, the path is not the thinking of a client that is idle in transaction,
--- unless a session has thought for much longer.
+-- asks on a schedule looks the same outside transactions, but it connects faster: SCRAM
+-- takes two round trips.  Inside, the path is not the thinking
+-- of a client that is idle in transaction, unless a session has thought for much longer.
  UNION ALL
-SELECT a.n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
-	   CASE WHEN in_xact THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
-	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s: a proxy may hide the path%s',
+SELECT a.n, 'hidden path', 'client', least(a.client_time, wait * a.requests), NULL,
+	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000),
-			  CASE WHEN NOT in_xact THEN ', or the client asks on a schedule' END),
+			  CASE WHEN NOT in_xact THEN ', and connecting ' || pgnetlat_time_text(connecting) END),
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL
   FROM (SELECT g.*, in_xact,
@@ -26,9 +25,14 @@ SELECT a.n, 'hidden path', CASE WHEN in_xact THEN 'client' ELSE 'none' END,
 	 WHERE metric = 'wait' AND h.datid = g.datid AND h.usesysid = g.usesysid AND h.application_name = g.application_name
 	   AND h.client_addr IS NOT DISTINCT FROM g.client_addr AND le[i + 2]::float8 * 1000 > wait
 	 ORDER BY tight DESC LIMIT 1) w
+  LEFT JOIN LATERAL (
+	SELECT 1000 * sum / nullif(count, 0) AS connecting FROM h
+	 WHERE metric = 'connect' AND h.datid = g.datid AND h.usesysid = g.usesysid AND h.application_name = g.application_name
+	   AND h.client_addr IS NOT DISTINCT FROM g.client_addr) s ON NOT in_xact
   JOIN accounts a
 	ON a.n = g.n
 	   OR in_xact AND a.kind = 'session' AND a.datid = g.datid AND a.usesysid = g.usesysid
 		  AND a.application_name = g.application_name AND a.client_addr IS NOT DISTINCT FROM g.client_addr
 		  AND a.think <= 2 * wait * a.req
  WHERE wait BETWEEN proxy_wait AND proxy_wait_max AND tight >= proxy_tight AND low > 0.005
+   AND (in_xact OR connecting >= proxy_connect * wait)
