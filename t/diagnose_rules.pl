@@ -801,10 +801,11 @@ group(
 	retransmits => 390,
 	packets_sent => 12000,
 	packets_received => 3800,
-	bytes_received => 64000);
+	bytes_received => 64000,
+	bytes_sent => 15e6);
 expect(
 	'lossy path',
-	qr/responses took 44 s longer than the path, requests about 2933 ms$/,
+	qr/responses took 44 s longer than the path, requests about 2933 ms; 15 MB went at 0\.25 MB\/s$/,
 	'a path that loses packets of large responses');
 group(
 	%lossy,
@@ -816,21 +817,61 @@ group(
 	bytes_sent => 22e6,
 	retransmits => 260,
 	packets_sent => 15166);
-@found = expect('lossy path', undef, 'a slow link that drops packets');
+@found = expect(
+	'lossy path',
+	qr/; 22 MB went at 1\.00 MB\/s$/,
+	'a slow link that drops packets');
 like(
 	$found[0]{advice},
-	qr/  A slow link drops what large results queue up/,
-	'a slow link that drops packets: the advice is to send less, too');
+	qr/^If clients with small results lose no packets .*: send less .*  If they do, have the path examined/,
+	'a slow link that drops packets: the advice tells which it is');
+
+# measured with pages of 20 kB, over 2 Mbit/s and 50 ms, and over 10 Mbit/s and 20 ms
+my %narrow = (
+	rtt => 50.58,
+	requests => 89,
+	exec_time => 24,
+	send_time => 10,
+	network_time => 11892,
+	client_time => 254,
+	packets_sent => 1323,
+	bytes_sent => 1770420);
+group(%narrow);
+expect(
+	'narrow path',
+	qr/^the network limited sending for 7\.39 of 11\.9 s; 1\.77 MB went at 0\.24 MB\/s$/,
+	'large results over a slow link');
+group(%narrow, requests => 700, rtt => 5);
+healthy('short results over a path whose length varies');
+group(
+	rtt => 20.18,
+	requests => 200,
+	exec_time => 49,
+	send_time => 11,
+	network_time => 11679,
+	client_time => 425,
+	retransmits => 60,
+	packets_sent => 3048,
+	packets_received => 1730,
+	bytes_received => 10637,
+	bytes_sent => 4003518);
+@found = expect('lossy path', undef,
+	'a slow link that drops packets of results that fit into buffers');
+like($found[0]{advice}, qr/send less/,
+	'a slow link that drops packets of results that fit into buffers: the advice is to send less'
+);
 group(
 	rtt => 100,
 	requests => 50,
 	exec_time => 100,
 	send_time => 20000,
 	send_blocked_time => 20000,
-	bytes_sent => 20e6);
+	bytes_sent => 20e6,
+	retransmits => 40,
+	packets_sent => 14000);
 expect(
 	'narrow path',
-	qr/^the network limited sending for 20 of 20\.1 s; 20 MB went at 1 MB\/s$/,
+	qr/^the network limited sending for 20 of 20\.1 s; 20 MB went at 1 MB\/s; 40 of 14000 packets were sent again$/,
 	'a narrow path');
 group(
 	rtt => 0.1,

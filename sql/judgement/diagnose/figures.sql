@@ -186,7 +186,8 @@ WITH
 		 CROSS JOIN LATERAL (
 			SELECT greatest(least(in_xact_wait_time - network_time * inside, client_time), 0) AS think,
 				   CASE WHEN path > 0 THEN least(network_time, round_trips * path) ELSE network_time END AS trips_all,
-				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond) y),
+				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond,
+				   packets_sent > first_window * requests AS large) y),
 
 	-- What lost packets cost.  The server does not see the loss of a client's own
 	-- packets: as many are assumed to be lost, each for as long, if the client was silent

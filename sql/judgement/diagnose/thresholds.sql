@@ -36,6 +36,7 @@ SELECT 250::float8 AS min_lost,
 	   0.01::float8 AS loss_rate,
 	   10::float8 AS min_retransmits,
 	   0.25::float8 AS loss_share,
+	   10::float8 AS first_window,
 	   13e6::float8 AS fast_path,
 	   8e6::float8 AS fast_client,
 	   0.3::float8 AS stream_share,
@@ -80,7 +81,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests say nothing 
 COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is on the same machine';
 COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip within one zone of a cloud, which moving the application would bring';
 COMMENT ON COLUMN pgnetlat_thresholds.chatty_trips IS 'chatty: round trips per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: time of round trips per transaction; repeated statement: per burst';
+COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: time of round trips per transaction; repeated statement: per burst; narrow path: time of a large response beyond its round trip';
 COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: round trips'' part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.trips_kept IS 'round trips of a transaction whose statements travel together: one for them, one for COMMIT';
 COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'with more round trips per statement than this, most are assumed to fetch further rows';
@@ -96,6 +97,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.loop_most IS 'repeated statement: at most 
 COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
+COMMENT ON COLUMN pgnetlat_thresholds.first_window IS 'lossy path, narrow path: packets that TCP sends at once; longer responses can fill a link';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second of a better path';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
 COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
