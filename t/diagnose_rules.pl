@@ -555,6 +555,66 @@ expect(
 	qr/^the client thinks 2\.88 of/,
 	'a loop of one connection');
 
+# each has locked a row, thought, and waits for the next one: the last holds up all
+sub chain
+{
+	my ($sessions) = @_;
+	my %link = (
+		application_name => 'chain',
+		requests => 2,
+		transactions => 0,
+		exec_time => 20100,
+		exec_lock_time => 20000,
+		client_time => 3000,
+		in_xact_wait_time => 3000);
+
+	session(
+		%link,
+		pid => 500 + $_,
+		state => 'executing',
+		blocked_by => 500) foreach 1 .. $sessions;
+	session(
+		%link,
+		pid => 500,
+		exec_time => 100,
+		exec_lock_time => 0,
+		client_time => 23000,
+		in_xact_wait_time => 23000,
+		state => 'waiting in transaction',
+		age => 20,
+		blocking_time => 20000 * $sessions);
+	group(
+		%link,
+		sessions => 1 + $sessions,
+		requests => 2 * $sessions,
+		exec_time => 20100 * $sessions,
+		exec_lock_time => 20000 * $sessions,
+		client_time => 23000 + 3000 * $sessions,
+		in_xact_wait_time => 23000 + 3000 * $sessions);
+	return;
+}
+chain(300);
+@found = expect(
+	'holds up others',
+	qr/^others waited 6000 s for its locks/,
+	'a chain of lock waits');
+is($found[0]{pid}, 500, 'a chain of lock waits: the first one is its root');
+is(scalar(@found), 2, 'a chain of lock waits: all others have one finding')
+  or diag(explain([ @found[ 0 .. 3 ] ]));
+like(
+	$found[1]{evidence},
+	qr/^300 sessions, most of all pid 501: its client thinks for 3 of 23\.1 s /,
+	'a chain of lock waits: that finding has their number');
+is("$found[1]{subject_kind} $found[1]{subject}",
+	'client chain', 'a chain of lock waits: that finding is about the group');
+near($found[1]{lost_sessions},
+	300 * 3 / 60, 'a chain of lock waits: lost_sessions is a sum');
+chain(3);
+@found = found();
+is( join(' ', map { $_->{pid} // 'none' } @found),
+	'500 501 502 503',
+	'a short chain of lock waits: each session has a finding');
+
 # healthy ones
 group(requests => 1500, exec_time => 500, client_time => 59400);
 healthy('an insert each 40 ms');

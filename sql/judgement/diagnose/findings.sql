@@ -24,6 +24,21 @@
 		  FROM found f JOIN verdicts USING (verdict) JOIN subjects s USING (n) CROSS JOIN pgnetlat_thresholds CROSS JOIN me
 		 WHERE of_time IN ('none', 'last') OR lost >= min_lost AND lost >= min_lost_sessions * window_time),
 
+	-- What many sessions have in common is the group's, even if the group as a whole has no
+	-- such finding.
+	summed AS (
+		SELECT * FROM ranked WHERE place = 1
+		 UNION ALL
+		SELECT min(n), verdict, of_time, sum(lost), sum(saving),
+			   format('%s sessions, most of all pid %s: %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
+					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
+			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
+			   application_name, client_addr, sum(time), precedence, 1
+		  FROM ranked CROSS JOIN pgnetlat_thresholds
+		 WHERE place = 1 AND verdict <> 'holds up others'
+		 GROUP BY verdict, of_time, precedence, queryid, datid, usesysid, application_name, client_addr, sessions_named
+		HAVING bool_and(kind = 'session') AND count(*) > sessions_named),
+
 	-- A loss that is nearly all one session's is the session's, otherwise the group's.
 	-- If nothing was found, say so.
 	chosen AS (
@@ -32,9 +47,8 @@
 			   max(lost) FILTER (WHERE kind = 'session') OVER same AS of_session,
 			   sum(lost) FILTER (WHERE kind = 'session') OVER same_time AS of_sessions,
 			   count(*) OVER () AS number
-		  FROM ranked r
-		 WHERE place = 1
-		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict),
+		  FROM summed r
+		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict, queryid),
 			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time))
 SELECT f.kind,
 	   CASE f.kind WHEN 'server' THEN 'server' WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)

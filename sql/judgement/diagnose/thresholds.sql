@@ -71,7 +71,8 @@ SELECT 250::float8 AS min_lost,
 	   2::float8 AS starved_request,
 	   0.4::float8 AS starved_share,
 	   4::float8 AS starved_client,
-	   0.9::float8 AS one_session;
+	   0.9::float8 AS one_session,
+	   3::float8 AS sessions_named;
 
 COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_diagnose(); times in milliseconds';
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
@@ -133,6 +134,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without 
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted, and of all time that is not idle if it is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
 COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
+COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'if more sessions of a client group have the same finding, it is about the group';
 
 GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
 
