@@ -605,10 +605,13 @@ like(
 	$found[1]{evidence},
 	qr/^300 sessions, most of all pid 501: its client thinks for 3 of 23\.1 s /,
 	'a chain of lock waits: that finding has their number');
-is("$found[1]{subject_kind} $found[1]{subject}",
-	'client chain', 'a chain of lock waits: that finding is about the group');
-near($found[1]{lost_sessions},
-	300 * 3 / 60, 'a chain of lock waits: lost_sessions is a sum');
+is( "$found[1]{subject_kind} $found[1]{subject}",
+	'client chain',
+	'a chain of lock waits: that finding is about the group');
+near(
+	$found[1]{lost_sessions},
+	300 * 3 / 60,
+	'a chain of lock waits: lost_sessions is a sum');
 chain(3);
 @found = found();
 is( join(' ', map { $_->{pid} // 'none' } @found),
@@ -660,8 +663,8 @@ add('h', %connecting);
 	'hidden path',
 	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting 200 ms: a proxy may hide the path$/,
 	'a proxy');
-near($found[0]{lost_sessions},
-	56 / 60, 'a proxy: lost_sessions is the waits');
+near($found[0]{lost_sessions}, 56 / 60,
+	'a proxy: lost_sessions is the waits');
 group(%proxied);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 add('h', %connecting, sum => 0.02);
@@ -917,7 +920,9 @@ group(
 	bytes_sent => 4003518);
 @found = expect('lossy path', undef,
 	'a slow link that drops packets of results that fit into buffers');
-like($found[0]{advice}, qr/send less/,
+like(
+	$found[0]{advice},
+	qr/send less/,
 	'a slow link that drops packets of results that fit into buffers: the advice is to send less'
 );
 group(

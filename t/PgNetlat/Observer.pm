@@ -476,8 +476,8 @@ sub findings
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
 		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
-			  /^(no problem found|not visible|too many connections)$/
-		  ) or $row->{lost_sessions} < 0;
+			  /^(no problem found|not visible|too many connections)$/)
+		  or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')
 		  if !defined $row->{advice}
 		  and $row->{verdict} ne 'no problem found';
