@@ -103,7 +103,7 @@ pgnetlat_statements(PG_FUNCTION_ARGS)
 	int			count;
 
 	accumulate_all();
-	entries = statements_copy_window(length, &count);
+	entries = statements_copy(length, &count);
 	for (int i = 0; i < count; i++)
 	{
 		if (length == 0 || OidIsValid(entries[i].key.userid))
@@ -222,7 +222,7 @@ pgnetlat_clients(PG_FUNCTION_ARGS)
 	int			count;
 
 	accumulate_all();
-	entries = clients_copy_window(length, &count);
+	entries = clients_copy(length, &count);
 	for (int i = 0; i < count; i++)
 		client_row(&row, &entries[i], length > 0, 0);
 	if (length == 0)
@@ -363,7 +363,7 @@ pgnetlat_histogram(PG_FUNCTION_ARGS)
 	le_array = PointerGetDatum(construct_array(les, HISTOGRAM_BUCKETS, TEXTOID, -1, false,
 											   TYPALIGN_INT));
 	accumulate_all();
-	groups = clients_copy(&count);
+	groups = clients_copy(0, &count);
 	per_group = AllocSetContextCreate(CurrentMemoryContext, "pgnetlat histograms",
 									  ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(per_group);

@@ -71,7 +71,7 @@ pgnetlat_blockers(PG_FUNCTION_ARGS)
 	BlockerEntry *entries;
 	int			count;
 
-	entries = blockers_copy_window(length, &count);
+	entries = blockers_copy(length, &count);
 	for (int i = 0; i < count; i++)
 		blocker_row(&row, &entries[i], length > 0);
 	return (Datum) 0;

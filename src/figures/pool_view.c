@@ -95,7 +95,7 @@ pgnetlat_pools(PG_FUNCTION_ARGS)
 	int			count;
 
 	sampler_get_status(&sampler);
-	pools = pools_copy_window(length, &count);
+	pools = pools_copy(length, &count);
 	for (int i = 0; i < count; i++)
 		pool_row(&row, &pools[i], sampler.pid != 0, length > 0);
 	return (Datum) 0;

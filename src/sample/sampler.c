@@ -40,8 +40,6 @@
 #endif
 
 #include "active_sessions.h"
-#include "blockers.h"
-#include "clients.h"
 #include "compat.h"
 #include "accumulate.h"
 #include "segment.h"
@@ -59,9 +57,9 @@
 #include "sample_sessions.h"
 #include "sampler.h"
 #include "session_slot.h"
-#include "statements.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "table.h"
 #include "tcop/tcopprot.h"
 #include "tcpinfo.h"
 #include "utils/guc.h"
@@ -163,10 +161,7 @@ take_snapshots_if_due(const Tick *tick)
 		count++;
 	}
 	snapshots_keep_apart(&status->schedule, count * SNAPSHOT_EACH_NS);
-	clients_take_snapshots(due);
-	pools_take_snapshots(due);
-	statements_take_snapshots(due);
-	blockers_take_snapshots(due);
+	tables_take_snapshots(due);
 }
 
 static void

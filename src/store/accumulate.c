@@ -25,15 +25,14 @@
 #include "postgres.h"
 
 #include "accumulate.h"
-#include "blockers.h"
 #include "client_key.h"
-#include "failed_connections.h"
 #include "history.h"
 #include "locks.h"
 #include "miscadmin.h"
 #include "pools.h"
 #include "recorder.h"
 #include "segment.h"
+#include "table.h"
 #include "utils/timestamp.h"
 
 /* What has been accumulated of a session; protected by its accumulation lock. */
@@ -51,10 +50,6 @@ typedef struct Accumulated
 } Accumulated;
 
 static Accumulated *states = NULL;
-
-/* The group of this session. */
-static ClientKey my_key;
-static ClientPooler my_pooler;
 
 Size
 accumulate_shmem_size(void)
@@ -188,9 +183,7 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 	state->tcp = observation->tcp_counters;
 
 	accumulate_into_group(state, observation, tally, &gain, &tcp, ends, now);
-	history_add(state->key.datid, &gain, &tcp);
-	if (state->connect.connections > 0)
-		history_add_connect(state->key.datid, &state->connect);
+	history_add(state->key.datid, &gain, &tcp, &state->connect);
 	memset(&state->connect, 0, sizeof(state->connect));
 }
 
@@ -258,23 +251,14 @@ accumulate_and_observe(int slot, SlotObservation *observation)
 	return found;
 }
 
-/* The same without an observation. */
-void
-accumulate_session(int slot)
-{
-	SlotObservation observation;
-
-	(void) accumulate_and_observe(slot, &observation);
-}
-
-/*
- * Accumulate all sessions, before the tables are read or snapshots are taken.
- */
+/* Accumulate all sessions, before the tables are read or an interval ends. */
 void
 accumulate_all(void)
 {
+	SlotObservation observation;
+
 	for (int i = 0; i < slot_count(); i++)
-		accumulate_session(i);
+		(void) accumulate_and_observe(i, &observation);
 }
 
 /*
@@ -285,16 +269,18 @@ void
 accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 {
 	Accumulated *state = &states[slot];
+	ClientKey	key;
+	ClientPooler pooler;
 
-	client_key_of_session(&my_key, &my_pooler);
+	client_key_of_session(&key, &pooler);
 	accumulate_begin(slot);
 	memset(state, 0, sizeof(*state));
-	state->key = my_key;
-	state->pooler = my_pooler;
+	state->key = key;
+	state->pooler = pooler;
 	state->generation = slot_generation();
 	state->connect = *connect;
 	state->session = session;
-	pools_join(slot, session, my_key.datid, my_key.userid);
+	pools_join(slot, session, key.datid, key.userid);
 	accumulate_end(slot);
 }
 
@@ -308,22 +294,24 @@ accumulate_rename(int slot)
 	Accumulated *state = &states[slot];
 	SlotObservation observation;
 	ClientEntry *group;
+	ClientKey	key;
+	ClientPooler pooler;
 
-	client_key_of_session(&my_key, &my_pooler);
+	client_key_of_session(&key, &pooler);
 	accumulate_begin(slot);
-	if (memcmp(&my_key, &state->key, sizeof(my_key)) != 0 &&
+	if (memcmp(&key, &state->key, sizeof(key)) != 0 &&
 		accumulate_locked(slot, false, &observation))
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
 		group = clients_acquire(&state->key, &state->member, now);
-		state->key = my_key;
+		state->key = key;
 		group = move_to_group(state, group, now);
-		if (my_pooler.known)
-			group->pooler = my_pooler;
+		if (pooler.known)
+			group->pooler = pooler;
 		clients_release(&state->member);
 	}
-	state->pooler = my_pooler;
+	state->pooler = pooler;
 	accumulate_end(slot);
 }
 
@@ -367,12 +355,9 @@ accumulate_reset(void)
 		memset(&states[i].connect, 0, sizeof(states[i].connect));
 		states[i].generation = slot_generation();
 	}
-	clients_reset();
-	statements_reset();
-	history_reset(timestamp);
-	blockers_reset();
+	tables_clear();
 	pools_reset();
-	failed_connections_reset();
+	history_reset(timestamp);
 	locks_release(LOCK_RESET, 0);
 	return timestamp;
 }

@@ -34,7 +34,6 @@ extern void accumulate_own_statements(void);
 extern void accumulate_end(int slot);
 
 /* Functions for any process */
-extern void accumulate_session(int slot);
 extern bool accumulate_and_observe(int slot, SlotObservation *observation);
 extern void accumulate_all(void);
 extern TimestampTz accumulate_reset(void);

@@ -147,12 +147,6 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 	table_unlock(&table, hash);
 }
 
-void
-blockers_reset(void)
-{
-	table_clear(&table);
-}
-
 /* Put back a saved entry; false if it is damaged. */
 bool
 blockers_restore(const BlockerEntry *saved)
@@ -170,19 +164,12 @@ blockers_restore(const BlockerEntry *saved)
 	return true;
 }
 
-/* Keep a snapshot of all holders. */
-void
-blockers_take_snapshots(SnapshotLevels levels)
-{
-	table_take_snapshots(&table, levels);
-}
-
 /*
  * A palloc'd copy of all entries over a window: see table_copy().  The evicted
  * row, if there is one, is the last.
  */
-BlockerEntry *
-blockers_copy_window(int64 length, int *count)
+void *
+blockers_copy(int64 length, int *count)
 {
 	BlockerEntry *copies = table_copy(&table, length, count);
 
@@ -192,13 +179,6 @@ blockers_copy_window(int64 length, int *count)
 			copies[i].sessions = 0;
 	}
 	return copies;
-}
-
-/* The same of everything counted. */
-BlockerEntry *
-blockers_copy(int *count)
-{
-	return blockers_copy_window(0, count);
 }
 
 void

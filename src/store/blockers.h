@@ -66,13 +66,8 @@ extern void blockers_begin_pass(void);
 extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 						 uint32 generation);
 
-extern void blockers_reset(void);
 extern void blockers_counts(int64 *entries, int64 *evicted);
-extern BlockerEntry *blockers_copy(int *count);
 extern bool blockers_restore(const BlockerEntry *saved);
-
-/* Windows: what was counted since a snapshot */
-extern void blockers_take_snapshots(SnapshotLevels levels);
-extern BlockerEntry *blockers_copy_window(int64 length, int *count);
+extern void *blockers_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

@@ -108,12 +108,6 @@ clients_shmem_init(void)
 }
 
 void
-clients_reset(void)
-{
-	table_clear(&table);
-}
-
-void
 clients_counts(int64 *entries, int64 *evicted)
 {
 	*entries = table_entries(&table);
@@ -296,19 +290,12 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
  * ---------------------------------------------------------------------------
  */
 
-/* Keep a snapshot of all groups, after all sessions have been accumulated. */
-void
-clients_take_snapshots(SnapshotLevels levels)
-{
-	table_take_snapshots(&table, levels);
-}
-
 /*
  * A palloc'd copy of all entries over a window: see table_copy().  Histograms
  * are not limited to the window.
  */
-ClientEntry *
-clients_copy_window(int64 length, int *count)
+void *
+clients_copy(int64 length, int *count)
 {
 	ClientEntry *copies = table_copy(&table, length, count);
 
@@ -316,11 +303,4 @@ clients_copy_window(int64 length, int *count)
 	for (int i = 0; i < *count; i++)
 		ledger_totals_fit(&copies[i].counters.totals);
 	return copies;
-}
-
-/* The same of everything counted. */
-ClientEntry *
-clients_copy(int *count)
-{
-	return clients_copy_window(0, count);
 }

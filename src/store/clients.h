@@ -123,8 +123,6 @@ clients_limit_idle(ClientCounters *counters)
 	counters->totals.idle = Min(counters->totals.idle, PG_INT64_MAX / 2);
 }
 
-extern void clients_reset(void);
-
 /* Selects groups; zero or NULL matches anything. */
 typedef struct ClientPattern
 {
@@ -137,11 +135,7 @@ typedef struct ClientPattern
 
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
-extern ClientEntry *clients_copy(int *count);
 extern bool clients_restore(const ClientEntry *saved);
-
-/* Windows: what was counted since a snapshot */
-extern void clients_take_snapshots(SnapshotLevels levels);
-extern ClientEntry *clients_copy_window(int64 length, int *count);
+extern void *clients_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_CLIENTS_H */

@@ -91,9 +91,3 @@ failed_connections_copy(int *count)
 {
 	return table_copy(&table, 0, count);
 }
-
-void
-failed_connections_reset(void)
-{
-	table_clear(&table);
-}

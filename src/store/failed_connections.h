@@ -46,6 +46,5 @@ extern void failed_connections_shmem_init(void);
 extern void failed_connections_count(const char *database, const char *role,
 									 const ClientKey *address);
 extern FailedConnections *failed_connections_copy(int *count);
-extern void failed_connections_reset(void);
 
 #endif							/* PGNETLAT_FAILED_CONNECTIONS_H */

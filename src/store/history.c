@@ -77,11 +77,10 @@ row_for(Oid datid)
 	return &rows[i];
 }
 
-/*
- * Add to the interval in progress.
- */
+/* Add to the interval in progress. */
 void
-history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
+history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp,
+			const ConnectTotals *connect)
 {
 	HistoryRow *row;
 
@@ -90,19 +89,6 @@ history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp)
 	ledger_totals_add(&row->totals, totals);
 	row->retransmits += tcp->retransmits;
 	row->bytes_received += tcp->bytes_received;
-	locks_release(LOCK_HISTORY, 0);
-}
-
-/*
- * Add what connections have cost to the interval in progress.
- */
-void
-history_add_connect(Oid datid, const ConnectTotals *connect)
-{
-	HistoryRow *row;
-
-	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);
-	row = row_for(datid);
 	row->connections += connect->connections;
 	row->connect += connect->time;
 	locks_release(LOCK_HISTORY, 0);

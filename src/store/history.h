@@ -45,8 +45,8 @@ typedef struct HistoryInterval
 extern Size history_shmem_size(void);
 extern void history_shmem_init(void);
 
-extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp);
-extern void history_add_connect(Oid datid, const ConnectTotals *connect);
+extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp,
+						const ConnectTotals *connect);
 extern bool history_is_due(TimestampTz now);
 extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);

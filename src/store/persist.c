@@ -91,12 +91,12 @@ persist_remove_file(void)
 }
 
 static void *
-copy_history(int *count)
+copy_history(int64 length, int *count)
 {
 	return history_copy(GetCurrentTimestamp(), count);
 }
 
-typedef void *(*CopyFunction) (int *count); /* palloc'd */
+typedef void *(*CopyFunction) (int64 length, int *count);	/* palloc'd */
 typedef bool (*RestoreFunction) (const void *saved);	/* false: damaged */
 
 /* What is saved, in the order of the file. */
@@ -106,11 +106,11 @@ static const struct
 	CopyFunction copy;
 	RestoreFunction restore;
 }			sections[NUM_SECTIONS] = {
-	{sizeof(StatementEntry), (CopyFunction) statements_copy, (RestoreFunction) statements_restore},
-	{sizeof(ClientEntry), (CopyFunction) clients_copy, (RestoreFunction) clients_restore},
+	{sizeof(StatementEntry), statements_copy, (RestoreFunction) statements_restore},
+	{sizeof(ClientEntry), clients_copy, (RestoreFunction) clients_restore},
 	{sizeof(HistoryInterval), copy_history, (RestoreFunction) history_restore},
-	{sizeof(BlockerEntry), (CopyFunction) blockers_copy, (RestoreFunction) blockers_restore},
-	{sizeof(Pool), (CopyFunction) pools_copy, (RestoreFunction) pools_restore},
+	{sizeof(BlockerEntry), blockers_copy, (RestoreFunction) blockers_restore},
+	{sizeof(Pool), pools_copy, (RestoreFunction) pools_restore},
 };
 
 /* Make the header of this server's files. */
@@ -147,7 +147,7 @@ write_file(FILE *file)
 	for (int i = 0; written && i < NUM_SECTIONS; i++)
 	{
 		int			count;
-		void	   *entries = sections[i].copy(&count);
+		void	   *entries = sections[i].copy(0, &count);
 		int64		saved = count;
 
 		written = write_chunk(file, &saved, sizeof(saved), &crc) &&

@@ -177,11 +177,10 @@ pools_leave(int slot)
 	member->session = 0;
 }
 
-/* Forget what was counted, but not the sessions and whether they are busy. */
+/* The table has been cleared: enter the sessions again, and whether they are busy. */
 void
 pools_reset(void)
 {
-	table_clear(&table);
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (members[i].session != 0)
@@ -245,12 +244,6 @@ pools_tick(int64 before)
 	booked_to = Max(booked_to, before);
 }
 
-void
-pools_take_snapshots(SnapshotLevels levels)
-{
-	table_take_snapshots(&table, levels);
-}
-
 /* ---------------------------------------------------------------------------
  * Reading
  * ---------------------------------------------------------------------------
@@ -261,8 +254,8 @@ pools_take_snapshots(SnapshotLevels levels)
  * not limited to the window, except busy_max, which comes from the
  * distribution.
  */
-Pool *
-pools_copy_window(int64 length, int *count)
+void *
+pools_copy(int64 length, int *count)
 {
 	Pool	   *copies = table_copy(&table, length, count);
 
@@ -270,13 +263,6 @@ pools_copy_window(int64 length, int *count)
 		copies[i].busy_max = Max(concurrency_quantile(&copies[i].counters.distribution, 1000,
 													  copies[i].busy_max), 0);
 	return copies;
-}
-
-/* The same of everything counted. */
-Pool *
-pools_copy(int *count)
-{
-	return pools_copy_window(0, count);
 }
 
 /* Put back a saved pool, without sessions; false if it is damaged. */

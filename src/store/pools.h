@@ -62,11 +62,9 @@ extern void pools_reset(void);
 /* Functions for the sampler */
 extern void pools_tick(int64 before);
 extern bool pools_saw_busy(int slot);
-extern void pools_take_snapshots(SnapshotLevels levels);
 
 /* Functions for readers */
-extern Pool *pools_copy_window(int64 length, int *count);
-extern Pool *pools_copy(int *count);
+extern void *pools_copy(int64 length, int *count);
 extern bool pools_restore(const Pool *saved);
 
 #endif							/* PGNETLAT_POOLS_H */

@@ -3,10 +3,10 @@
  * recorder.h
  *	  The flight recorder: a ring with each session's latest records.
  *
- * It is for pgnetlat_recent() only; nothing is counted from it.  It has one
- * writer, the session, which overwrites its oldest record, and any number of
- * readers.  The session builds a record in the ring itself, and then pushes
- * it.
+ * It is for pgnetlat_recent(), and tells the sampler which statement a session
+ * executes.  It has one writer, the session, which overwrites its oldest
+ * record, and any number of readers.  The session builds a record in the ring
+ * itself, and then pushes it.
  *
  * Readers take no lock: head tells them what is complete, and what may be
  * being overwritten.  While head is n, the session builds record n, in place

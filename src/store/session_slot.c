@@ -186,8 +186,8 @@ slot_detach(SessionSlot *slot)
  * Apply the latest reset to what is published: by the session, in a write
  * section, or in a private copy.
  */
-static void
-apply_reset(SlotPublished *published)
+void
+slot_apply_reset(SlotPublished *published)
 {
 	SlotControl control;
 	uint32		changecount;
@@ -203,12 +203,6 @@ apply_reset(SlotPublished *published)
 		control.reset_timestamp :
 		clock_to_timestamp(published->clock_offset, published->ledger.counted_from);
 	published->generation = control.generation;
-}
-
-void
-slot_apply_reset(SessionSlot *slot)
-{
-	apply_reset(&slot->published);
 }
 
 /*
@@ -380,7 +374,7 @@ look_at(SessionSlot *slot, Look *look)
 	} while (!seqlock_read_valid(&slot->lock, changecount) && seqlock_try_again(&attempts));
 	if (published->generation != slot_control->generation)
 	{
-		apply_reset(published);
+		slot_apply_reset(published);
 		copy_sampled(slot, published, &look->sampled);
 	}
 	note_last_tick(look, changecount, last_tick);

@@ -218,7 +218,7 @@ extern uint64 slot_open(SessionSlot *slot, const ConnectTotals *connect);
 extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
 extern void slot_detach(SessionSlot *slot);
-extern void slot_apply_reset(SessionSlot *slot);
+extern void slot_apply_reset(SlotPublished *published);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
 extern int64 slot_added_exec(SessionSlot *slot, uint64 record);
 extern int64 slot_run_queue_base(SessionSlot *slot);
@@ -286,7 +286,7 @@ slot_write_begin(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
 	if (unlikely(!slot_reset_is_applied(slot)))
-		slot_apply_reset(slot);
+		slot_apply_reset(&slot->published);
 }
 
 static inline void

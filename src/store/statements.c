@@ -79,12 +79,6 @@ statements_shmem_init(void)
 }
 
 void
-statements_reset(void)
-{
-	table_clear(&table);
-}
-
-void
 statements_counts(int64 *entries, int64 *evicted)
 {
 	*entries = table_entries(&table);
@@ -226,27 +220,11 @@ statements_restore(const StatementEntry *saved)
  */
 
 /*
- * Keep a snapshot of all statements, after all sessions have been accumulated.
- */
-void
-statements_take_snapshots(SnapshotLevels levels)
-{
-	table_take_snapshots(&table, levels);
-}
-
-/*
  * A palloc'd copy of all entries over a window: see table_copy().  The evicted
  * row, whose key is all zero, is the last if there is one.
  */
-StatementEntry *
-statements_copy_window(int64 length, int *count)
+void *
+statements_copy(int64 length, int *count)
 {
 	return table_copy(&table, length, count);
-}
-
-/* The same of everything counted. */
-StatementEntry *
-statements_copy(int *count)
-{
-	return statements_copy_window(0, count);
 }

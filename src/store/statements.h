@@ -75,14 +75,9 @@ extern void statements_shmem_init(void);
 extern void statements_accumulate(const CountedStatement *counted, int count, Oid dbid);
 extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 								   uint32 generation);
-extern void statements_reset(void);
 extern void statements_counts(int64 *entries, int64 *evicted);
-extern StatementEntry *statements_copy(int *count);
 extern bool statements_restore(const StatementEntry *saved);
-
-/* Windows: what was counted since a snapshot */
-extern void statements_take_snapshots(SnapshotLevels levels);
-extern StatementEntry *statements_copy_window(int64 length, int *count);
+extern void *statements_copy(int64 length, int *count);
 
 static inline void
 statements_totals_add(StatementTotals *sum, const StatementTotals *term)

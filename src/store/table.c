@@ -30,6 +30,8 @@
 /* Size of a partition's entry in ShmemIndex, which must have room for all. */
 #define SHMEM_INDEX_ENTRY	128
 
+static Table *all_tables = NULL;
+
 /* The number of partitions, and so of locks, of a table. */
 int
 table_partitions(int capacity)
@@ -127,6 +129,12 @@ init_partition(const TableSpec *spec, int number, int capacity)
 void
 table_shmem_init(Table *table, const TableSpec *spec, int capacity)
 {
+	/* not if shared memory is made again, after a crash */
+	if (table->spec == NULL)
+	{
+		table->next = all_tables;
+		all_tables = table;
+	}
 	table->spec = spec;
 	table->partitions = table_partitions(capacity);
 	table->partition_capacity = partition_capacity(capacity);
@@ -333,8 +341,8 @@ table_restore(Table *table, const void *saved, bool is_evicted)
  */
 
 /* Forget all entries and evicted rows. */
-void
-table_clear(Table *table)
+static void
+clear(Table *table)
 {
 	for (int i = 0; i < table->partitions; i++)
 	{
@@ -348,6 +356,13 @@ table_clear(Table *table)
 		begin_own(table, i);
 		locks_release(table->spec->lock, i);
 	}
+}
+
+void
+tables_clear(void)
+{
+	for (Table *table = all_tables; table; table = table->next)
+		clear(table);
 }
 
 int64
@@ -424,8 +439,8 @@ take_snapshot(const TableSpec *spec, const SnapshotTimes *times, void *entry,
 }
 
 /* Keep a snapshot of all counters, as of now. */
-void
-table_take_snapshots(const Table *table, SnapshotLevels levels)
+static void
+take_snapshots(const Table *table, SnapshotLevels levels)
 {
 	for (int i = 0; i < table->partitions; i++)
 	{
@@ -441,6 +456,16 @@ table_take_snapshots(const Table *table, SnapshotLevels levels)
 			take_snapshot(table->spec, times, row_get(table, i, row), levels);
 		snapshots_date(times, levels, clock_now());
 		locks_release(table->spec->lock, i);
+	}
+}
+
+void
+tables_take_snapshots(SnapshotLevels levels)
+{
+	for (Table *table = all_tables; table; table = table->next)
+	{
+		if (table->spec->counters_size > 0)
+			take_snapshots(table, levels);
 	}
 }
 

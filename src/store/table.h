@@ -13,6 +13,9 @@
  * longer than it takes to scan a partition, some five hundred entries.
  * Nothing that is done under such a lock allocates or raises an error.
  *
+ * Hashes do not fill partitions evenly: if no entry may be evicted, the first
+ * one without room comes when the table is some nine tenths full.
+ *
  * The table is copied partition by partition.  Entries never change their
  * partition, so a copy has no row twice, and each partition's sums are as of
  * one moment.  (A copy made during a reset may show one partition as before
@@ -99,6 +102,7 @@ typedef struct Table
 	HTAB	  **entries;		/* one per partition */
 	char	   *own;			/* a TablePartition per partition, with its
 								 * evicted rows */
+	struct Table *next;			/* of all tables */
 } Table;
 
 extern int	table_partitions(int capacity);
@@ -144,12 +148,14 @@ extern void *table_enter(Table *table, uint32 hash, const void *key, TimestampTz
 
 /* Functions for callers that hold no lock of the table */
 extern void table_restore(Table *table, const void *saved, bool is_evicted);
-extern void table_clear(Table *table);
 extern int64 table_entries(const Table *table);
 extern int64 table_evicted(const Table *table);
-extern void table_take_snapshots(const Table *table, SnapshotLevels levels);
 extern void table_forget(const Table *table, void *entry);
 extern void table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *arg);
 extern void *table_copy(const Table *table, int64 length, int *count);
+
+/* Functions for all tables */
+extern void tables_clear(void);
+extern void tables_take_snapshots(SnapshotLevels levels);
 
 #endif							/* PGNETLAT_TABLE_H */

@@ -324,7 +324,7 @@ test_reset(void)
 	set_up();
 	for (int i = 0; i < KEYS; i++)
 		add(i, false);
-	table_clear(&table);
+	tables_clear();
 	added = 0;
 	CHECK_EQUAL(table_entries(&table), 0, "the number of entries after a reset");
 	CHECK_EQUAL(table_evicted(&table), 0, "the number of evictions after a reset");
@@ -346,7 +346,7 @@ test_windows(void)
 	set_up();
 	for (int i = 0; i < KEYS; i++)
 		add(i, false);
-	table_take_snapshots(&table, 1);
+	tables_take_snapshots(1);
 	CHECK_EQUAL(sum_of_window(1, &count), 0, "the sum of a window without additions");
 	for (int i = KEYS - 1; i >= 0; i -= 2)
 		add(i, false);

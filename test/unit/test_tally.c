@@ -229,9 +229,9 @@ forget_expected(void)
 
 /* As session_slot.c does. */
 void
-slot_apply_reset(SessionSlot *own)
+slot_apply_reset(SlotPublished *published)
 {
-	own->published.generation = slot_control->generation;
+	published->generation = slot_control->generation;
 	server_step();
 	forget_expected();
 }
@@ -405,7 +405,7 @@ reset(void)
 	locks_acquire(LOCK_RESET, 0, LW_EXCLUSIVE);
 	slot_control->generation++;
 	server_step();
-	statements_reset();
+	tables_clear();
 	taken_requests = taken_waits = taken_networks = 0;
 	locks_release(LOCK_RESET, 0);
 	resets++;
@@ -467,7 +467,7 @@ check_sums(void)
 	CHECK(tally_take(0, &tally), "the tally can be taken");
 	CHECK(!tally_take(0, &tally), "the tally can be taken only once");
 	add_tally(&tally);
-	entries = statements_copy(&count);
+	entries = statements_copy(0, &count);
 	memset(found, 0, sizeof(found));
 	for (int i = 0; i < count; i++)
 	{
