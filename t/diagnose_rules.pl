@@ -665,13 +665,19 @@ add('h', %connecting);
 	'a proxy');
 near($found[0]{lost_sessions}, 56 / 60,
 	'a proxy: lost_sessions is the waits');
-group(%proxied);
-add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
-add('h', %connecting, sum => 0.02);
-healthy('a client that pauses, and connects without a pause');
-group(%proxied);
-add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
-healthy('a client that pauses, and has long been connected');
+
+foreach my $sum (undef, 0.02)
+{
+	group(%proxied);
+	add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
+	add('h', %connecting, sum => $sum) if defined $sum;
+	@found = expect(
+		'hidden path',
+		qr/a proxy may hide the path, or the client asks on a schedule$/,
+		'a proxy or a schedule');
+	near($found[0]{lost_sessions},
+		0, 'a proxy or a schedule: lost_sessions is 0');
+}
 group(%proxied, transactions => 100, in_xact_wait_time => 50000);
 add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 @found = expect('hidden path', undef, 'a proxy, in transactions');

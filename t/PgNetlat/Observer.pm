@@ -477,6 +477,7 @@ sub findings
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
 		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
 			  /^(no problem found|not visible|too many connections)$/)
+		  && $row->{verdict} ne 'hidden path'
 		  or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')
 		  if !defined $row->{advice}

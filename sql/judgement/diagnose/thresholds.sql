@@ -118,7 +118,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: outside transactions, connecting takes at least this many times the mean wait';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: connecting takes at least this many times the mean wait, so the waits outside transactions are the path''s, too';
 COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';

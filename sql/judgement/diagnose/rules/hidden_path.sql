@@ -1,15 +1,18 @@
 
 -- A round trip of a few microseconds, and waits of tens of milliseconds that are all
 -- alike: a proxy or pooler on the server's host, with a path behind it.  A client that
--- asks on a schedule looks the same outside transactions, but it connects faster: SCRAM
--- takes two round trips.  Inside, the path is not the thinking
--- of a client that is idle in transaction, unless a session has thought for much longer.
+-- asks on a schedule looks the same outside transactions, so there nothing counts as
+-- lost, unless connecting takes long as well: SCRAM takes two round trips.  Inside, the
+-- path is not the thinking of a client that is idle in transaction, unless a session has
+-- thought for much longer.
  UNION ALL
-SELECT a.n, 'hidden path', 'client', least(a.client_time, wait * a.requests), NULL,
-	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path',
+SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'client' ELSE 'none' END,
+	   CASE WHEN in_xact OR slow THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
+	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path%s',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000),
-			  CASE WHEN NOT in_xact THEN ', and connecting ' || pgnetlat_time_text(connecting) END),
+			  CASE WHEN slow THEN ', and connecting ' || pgnetlat_time_text(connecting) END,
+			  CASE WHEN NOT (in_xact OR slow) THEN ', or the client asks on a schedule' END),
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL
   FROM (SELECT g.*, in_xact,
@@ -29,10 +32,10 @@ SELECT a.n, 'hidden path', 'client', least(a.client_time, wait * a.requests), NU
 	SELECT 1000 * sum / nullif(count, 0) AS connecting FROM h
 	 WHERE metric = 'connect' AND h.datid = g.datid AND h.usesysid = g.usesysid AND h.application_name = g.application_name
 	   AND h.client_addr IS NOT DISTINCT FROM g.client_addr) s ON NOT in_xact
+ CROSS JOIN LATERAL (SELECT coalesce(connecting >= proxy_connect * wait, false) AS slow) y
   JOIN accounts a
 	ON a.n = g.n
 	   OR in_xact AND a.kind = 'session' AND a.datid = g.datid AND a.usesysid = g.usesysid
 		  AND a.application_name = g.application_name AND a.client_addr IS NOT DISTINCT FROM g.client_addr
 		  AND a.think <= 2 * wait * a.req
  WHERE wait BETWEEN proxy_wait AND proxy_wait_max AND tight >= proxy_tight AND low > 0.005
-   AND (in_xact OR connecting >= proxy_connect * wait)
