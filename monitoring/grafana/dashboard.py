@@ -226,7 +226,7 @@ def what_now(board):
         'short',
         [(or_none(f'sum by (datname, usename, application_name, client_addr) (pgnetlat_holder_{metric}{{{ANY_HOLDER}}})',
                   'application_name', 'nobody'), '') for metric in ('blocked_sessions', 'client_wait_seconds')],
-        [('sessions that wait', 'short'), ('waits for its client', 's')], width=12, height=7)
+        [('sessions that wait', 'short'), ('waits for its client', 's')], width=15, height=7)
     board.with_panel(link(holders, 'datname', TO_DATABASE))
     board.with_panel(graph(
         'Sessions held up',
@@ -234,7 +234,7 @@ def what_now(board):
         'suffix: sessions',
         [(or_none('sum by (holder) (label_join(pgnetlat_holder_blocked_sessions'
                   f'{{{ANY_HOLDER}}}, "holder", "@", "application_name", "client_addr"))', 'holder', 'nobody'),
-          '{{holder}}')], width=12, height=7))
+          '{{holder}}')], width=9, height=7))
     board.with_panel(graph(
         'Time lost, by verdict',
         'What pgnetlat_diagnose() found, over time.',

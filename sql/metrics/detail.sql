@@ -157,7 +157,8 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'co
 -- Texts whose constants pg_stat_statements has replaced.  It keeps other statements as
 -- they came, passwords included: utility statements (before PostgreSQL 16, SELECT INTO
 -- too), and what it had evicted before the statement ended.  So a text with a string in
--- it, or with a number of three digits, stays here.
+-- it, or with a number of three digits, stays here.  BEGIN and COMMIT cost round trips as
+-- others do, and have nothing to replace.
 CREATE VIEW pgnetlat_metrics_query AS
 SELECT s.datname, s.usename, s.queryid,
 	   pgnetlat_query_start(t.query) AS query,
@@ -167,8 +168,9 @@ SELECT s.datname, s.usename, s.queryid,
   JOIN pg_catalog.pg_roles r ON r.rolname::text = s.usename,
 	   LATERAL (SELECT pgnetlat_query_text(r.oid, d.oid, s.queryid::bigint) AS query OFFSET 0) t
  WHERE s.members = '' AND s.queryid <> 'none' AND
-	   t.query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]' AND
-	   t.query !~ '''|[$][^0-9]|[^$[:alnum:]_][0-9]{3}';
+	   (t.query ~* '^(begin|start|commit|end|rollback)[a-z ,]*$' OR
+		t.query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]' AND
+		t.query !~ '''|[$][^0-9]|[^$[:alnum:]_][0-9]{3}');
 
 COMMENT ON VIEW pgnetlat_metrics_query IS 'collector pgnetlat_statements; at most 20 rows: their texts, where pg_stat_statements has them';
 COMMENT ON COLUMN pgnetlat_metrics_query.datname IS 'label';
