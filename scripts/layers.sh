@@ -10,36 +10,8 @@
 # are to be there the next time.
 
 cache=${PGNETLAT_MAJORS_DIR:-/var/cache/pgnetlat-majors}
-source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-
-die()
-{
-	echo "$(basename "$0"): $*" >&2
-	exit 1
-}
-
-# need COMMAND PACKAGE: installs the package when the command is missing.
-need()
-{
-	command -v "$1" >/dev/null && return
-	apt-get update -qq
-	apt-get install -qq -y --no-install-recommends "$2" >/dev/null
-}
-
-# host_packages PACKAGE...: installs those that are missing.
-host_packages()
-{
-	local missing=() package
-
-	for package in "$@"; do
-		[[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
-			missing+=("$package")
-	done
-	(( ${#missing[@]} > 0 )) || return 0
-	echo "$(basename "$0"): installing packages: ${missing[*]}" >&2
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
-}
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source_dir=$root
 
 # Sets "codename" of this machine's release and "uri" of the mirror it comes from.
 find_mirror()
@@ -138,7 +110,7 @@ release_root()
 		return
 	fi
 	echo "$(basename "$0"): fetching a minimal $name (once, less than a minute)" >&2
-	need mmdebstrap mmdebstrap
+	need_packages mmdebstrap
 	rm -rf "$release"
 	mmdebstrap --mode=root --variant=apt --format=directory \
 		--architectures="$architecture" --skip=check/qemu \

@@ -22,6 +22,12 @@ die()
 	exit 1
 }
 
+# show_help: the comment at the beginning of the script.
+show_help()
+{
+	sed -n '3,/^$/s/^# \{0,1\}//p' "$0"
+}
+
 # as_root COMMAND...: as it is for root, through sudo for others.
 as_root()
 {

@@ -59,7 +59,7 @@ sub data { return decode_json(answer($_[0], 'pgnetlat_report_data()')); }
 
 $observer->poll(
 	sub {
-		grep { ($_->{state} // '') eq 'executing' }
+		grep { defined $_->{blocked_by} }
 		  @{ data('monitor')->{waiting} // [] };
 	});
 

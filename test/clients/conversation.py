@@ -580,7 +580,7 @@ class Conversation:
                 self._copied = following
                 if first:
                     waited = self.arrival(following.start + 1) > self.departure(position)
-                    self._note_copy_turn(following, waited, position)
+                    self._note_copy_turn(following, waited)
                 first = False
             elif self.spoken[self._said:] and self.spoken[self._said].kind == "E":
                 break               # the server gave up in the middle
@@ -589,7 +589,7 @@ class Conversation:
                 break
         return True
 
-    def _note_copy_turn(self, message, waited, position):
+    def _note_copy_turn(self, message, waited):
         fresh, self._fresh = self._fresh, False
         self._note_wait(message, waited)
         self._fresh = fresh

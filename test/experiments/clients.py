@@ -1,7 +1,8 @@
 """Real drivers on the path: loads.py is run, and pgnetlat is asked about it."""
 
 import pathlib
-import time
+
+from harness import poll
 
 import drivers
 
@@ -26,8 +27,7 @@ def run(lab, load, variant, size):
     lab.admin.query("SELECT pgnetlat_reset()")
     output = lab.run("tun", [*drivers.PYTHON.command(HERE / "loads.py"), load, variant, size],
                      environment={"PGUSER": role})
-    while lab.admin.query(f"SELECT FROM pgnetlat_sessions WHERE usename = '{role}'"):
-        time.sleep(0.01)
+    poll.until(lambda: not lab.admin.query(f"SELECT FROM pgnetlat_sessions WHERE usename = '{role}'"), "its sessions end")
     return float(output)
 
 

@@ -168,12 +168,14 @@ def begin(start):
 
 
 def main():
-    options = program.parser(__doc__, "keep")
-    options.add_argument("--nearer", action="store_true")
-    options.add_argument("--readme", type=pathlib.Path)
-    options.add_argument("--report", type=pathlib.Path)
-    options.add_argument("--picture", type=pathlib.Path)
-    options = options.parse_args()
+    parser = program.parser(__doc__, "keep")
+    parser.add_argument("--nearer", action="store_true")
+    parser.add_argument("--readme", type=pathlib.Path)
+    parser.add_argument("--report", type=pathlib.Path)
+    parser.add_argument("--picture", type=pathlib.Path)
+    options = parser.parse_args()
+    if options.picture and not options.report:
+        parser.error("--picture goes with --report")
     with laboratory() as (server, start, lab):
         prepare(server)
         begin(start)

@@ -6,7 +6,7 @@ while it waits: the truth is the time since its last packet.
 
 import time
 
-from harness import pgclient
+from harness import pgclient, poll
 
 import measure
 from measure import NS_PER_MS, Measurement
@@ -133,8 +133,8 @@ def held_up(lab, results, count):
     holder.query("BEGIN")
     holder.query("SELECT pg_advisory_xact_lock(1)")
     victim.send(pgclient.query("SELECT pg_advisory_lock(1)"))
-    while not lab.admin.query("SELECT 1 FROM pgnetlat_blockers WHERE application_name = 'round trips'"):
-        time.sleep(0.01)
+    poll.until(lambda: lab.admin.query("SELECT 1 FROM pgnetlat_blockers WHERE application_name = 'round trips'"),
+               "the holder is known", interval=0.01)
     for _ in range(count):
         holder.query("SELECT 1")
     holder.query("COMMIT")
