@@ -408,7 +408,9 @@ SKIP:
 foreach my $tcp (0, 1)
 {
 	my $how = $tcp ? 'TCP' : 'its socket';
-	my $rtt;
+
+	# of the whole path
+	my $rtt_of = sub { $_[0]->{client_rtt} + ($_[0]->{rtt} // 0) };
 
 	$pooled = PgNetlat::Client->connect(
 		$node,
@@ -420,11 +422,11 @@ foreach my $tcp (0, 1)
 			my $now = $observer->account($pooled->pid);
 			return $now if $now->{client_rtt} || !$on_linux;
 		});
-	$rtt = $account->{client_rtt};
   SKIP:
 	{
 		skip 'this kernel does not report it', 3 unless $on_linux;
-		cmp_ok($rtt, '>', 0, "a pooler over $how: client_rtt is known");
+		cmp_ok($account->{client_rtt},
+			'>', 0, "a pooler over $how: client_rtt is known");
 
 		# until the session has heard of it as well
 		$pooled->run('BEGIN');
@@ -433,9 +435,7 @@ foreach my $tcp (0, 1)
 					my $one = gain_of_pause($pooled, 'SELECT 1');
 					my $now = $observer->account($pooled->pid);
 
-					return
-					  abs($one->{network_time} - $rtt - ($now->{rtt} // 0)) <
-					  1e-6;
+					return abs($one->{network_time} - $rtt_of->($now)) < 1e-6;
 				}),
 			"a pooler over $how: network_time is of the whole path");
 		$before = $observer->settled($pooled);
@@ -448,8 +448,7 @@ foreach my $tcp (0, 1)
 		$gain = delta($before, $account);
 
 		# the kernel's minimum may have become less meanwhile
-		my ($most, $least) =
-		  map { 10 * ($rtt + ($_->{rtt} // 0)) } $before, $account;
+		my ($most, $least) = map { 10 * $rtt_of->($_) } $before, $account;
 		ok( (         $gain->{network_time} >= $least - 1e-5
 				  and $gain->{network_time} <= $most + 1e-5),
 			"a pooler over $how: the round trip counts once for each turn"

@@ -108,6 +108,9 @@ def check_files(report):
     report.check('all metrics in rules and panels exist', sorted(used - NAMES))
     report.check('no metric has a process ID as a label', [name for name, _, labels in all_metrics() if 'pid' in labels])
     report.check('the dashboard keeps to its conventions', list(dashboard_problems(dashboard, shown)))
+    constant, per_database = generate.series([view for view in VIEWS.values() if view.collector == 'pgnetlat'])
+    report.check('at most 60 series of a server, and 30 of a database, by default',
+                 None if constant <= 60 and per_database <= 30 else f'{constant} and {per_database}')
     opt_in = {f'{view.key}_' for view in VIEWS.values() if view.collector != 'pgnetlat'}
     report.check('no panel that is in sight needs an opt-in collector',
                  [panel['title'] for panel in dashboard['panels'] for target in panel.get('targets') or []
