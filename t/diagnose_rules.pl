@@ -176,6 +176,11 @@ is(scalar(@found), 1, 'no figures: there is one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
 	'no problem found: 0 requests',
 	'no figures: the row says that there is no problem');
+group(requests => 1, exec_time => 60);
+expect(
+	'no problem found',
+	qr/^1 request: server 100 %, network 0 %, client 0 %$/,
+	'one request');
 
 # ---------------------------------------------------------------------------
 # Locks: one finding
@@ -1329,6 +1334,16 @@ like(
 	$found[0]{advice},
 	qr/^GRANT pg_read_all_stats TO plain/,
 	'a role that may see nothing: the advice names pg_read_all_stats');
+
+$observer->run(
+	'TRUNCATE figures.s',
+	'UPDATE figures.c SET requests = NULL',
+	'SET ROLE plain');
+@found = $observer->rows('SELECT * FROM figures.diagnose()');
+$observer->run('RESET ROLE');
+is( join('; ', map { "$_->{verdict}: $_->{evidence}" } @found),
+	'not visible: sessions that have ended are hidden from plain, and what was wrong with them',
+	'a role that may not see sessions that have ended: the row says so');
 
 # ---------------------------------------------------------------------------
 # Other roles' operators
