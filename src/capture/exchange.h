@@ -77,6 +77,7 @@ typedef struct OwnSession
 	uint32		clock_steps;	/* steps of the wall clock dealt with */
 	int64		client_rtt;		/* between a pooler and its client; 0: not
 								 * known */
+	int64		window_closed;	/* by the client, and not booked on a send yet */
 	LedgerTotals before;		/* the account before what is not plain ... */
 	uint64		before_number;	/* ... in the exchange with this number */
 } OwnSession;

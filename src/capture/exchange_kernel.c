@@ -18,6 +18,9 @@
  */
 #define DRAIN_CHECK_BYTES			16384
 
+/* The longest tick in which the kernel counts. */
+#define KERNEL_TICK_NS				(10 * NS_PER_MS)
+
 /*
  * A client's kernel delays an acknowledgement by less than this (Linux: 40
  * ms).  The first retransmission for lack of one comes after 200 ms.
@@ -211,18 +214,23 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 
 /*
  * How long was the send that has ended blocked by the client, as far as the
- * kernel knows?  It is asked only if sending took long.
+ * kernel knows?  It is asked only if sending took long.  Since it counts in
+ * ticks, which may be longer than the send, what is too much is left to those
+ * that follow.
  */
 int64
 exchange_blocked_by_client(int64 now, TcpInfo *info)
 {
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
+	int64		client;
 
 	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
 		before->measured_at == 0 || !exchange_ask_kernel(now, info))
 		return 0;
-	return info->rwnd_limited - before->rwnd_limited;
+	client = info->rwnd_limited - before->rwnd_limited + my_session.window_closed;
+	my_session.window_closed = Min(Max(client - (now - ledger->since), 0), KERNEL_TICK_NS);
+	return client;
 }
 
 /* How many bytes the kernel has received from the client; -1 if not known. */
