@@ -149,8 +149,9 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 
 /* Put back a saved entry; false if it is damaged. */
 bool
-blockers_restore(const BlockerEntry *saved)
+blockers_restore(const void *content)
 {
+	const BlockerEntry *saved = content;
 	BlockerEntry entry = *saved;
 
 	if (!persist_is_text(saved->key.client.application_name) ||

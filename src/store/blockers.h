@@ -67,7 +67,7 @@ extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int6
 						 uint32 generation);
 
 extern void blockers_counts(int64 *entries, int64 *evicted);
-extern bool blockers_restore(const BlockerEntry *saved);
+extern bool blockers_restore(const void *content);
 extern void *blockers_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

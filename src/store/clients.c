@@ -200,8 +200,9 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 
 /* Put back a saved entry, without sessions; false if it is damaged. */
 bool
-clients_restore(const ClientEntry *saved)
+clients_restore(const void *content)
 {
+	const ClientEntry *saved = content;
 	const ClientCounters *counters = &saved->counters;
 	ClientEntry entry = *saved;
 

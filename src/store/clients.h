@@ -63,7 +63,7 @@ typedef struct ClientLive
 typedef struct ClientEntry
 {
 	ClientKey	key;			/* must be first */
-	bool		is_evicted;		/* evicted row; its key has only datid */
+	uint8		is_evicted;		/* evicted row; its key has only datid */
 	double		usage;			/* aging number of exchanges, for eviction */
 	TimestampTz since;
 	ClientPooler pooler;		/* latest seen */
@@ -135,7 +135,7 @@ typedef struct ClientPattern
 
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
-extern bool clients_restore(const ClientEntry *saved);
+extern bool clients_restore(const void *content);
 extern void *clients_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_CLIENTS_H */

@@ -185,8 +185,9 @@ history_copy(TimestampTz now, int *count)
  * damaged.
  */
 bool
-history_restore(const HistoryInterval *interval)
+history_restore(const void *content)
 {
+	const HistoryInterval *interval = content;
 	TimestampTz start;
 
 	if (!persist_are_figures(&interval->start, interval->rows))

@@ -27,7 +27,7 @@
 typedef struct HistoryRow
 {
 	Oid			datid;			/* InvalidOid: overflow row */
-	bool		used;
+	uint8		used;
 	LedgerTotals totals;
 	int64		retransmits;
 	int64		bytes_received;
@@ -52,6 +52,6 @@ extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
 extern HistoryInterval *history_copy(TimestampTz now, int *count);
-extern bool history_restore(const HistoryInterval *interval);
+extern bool history_restore(const void *content);
 
 #endif							/* PGNETLAT_HISTORY_H */

@@ -97,7 +97,7 @@ copy_history(int64 length, int *count)
 }
 
 typedef void *(*CopyFunction) (int64 length, int *count);	/* palloc'd */
-typedef bool (*RestoreFunction) (const void *saved);	/* false: damaged */
+typedef bool (*RestoreFunction) (const void *content);	/* false: damaged */
 
 /* What is saved, in the order of the file. */
 static const struct
@@ -106,11 +106,11 @@ static const struct
 	CopyFunction copy;
 	RestoreFunction restore;
 }			sections[NUM_SECTIONS] = {
-	{sizeof(StatementEntry), statements_copy, (RestoreFunction) statements_restore},
-	{sizeof(ClientEntry), clients_copy, (RestoreFunction) clients_restore},
-	{sizeof(HistoryInterval), copy_history, (RestoreFunction) history_restore},
-	{sizeof(BlockerEntry), blockers_copy, (RestoreFunction) blockers_restore},
-	{sizeof(Pool), pools_copy, (RestoreFunction) pools_restore},
+	{sizeof(StatementEntry), statements_copy, statements_restore},
+	{sizeof(ClientEntry), clients_copy, clients_restore},
+	{sizeof(HistoryInterval), copy_history, history_restore},
+	{sizeof(BlockerEntry), blockers_copy, blockers_restore},
+	{sizeof(Pool), pools_copy, pools_restore},
 };
 
 /* Make the header of this server's files. */

@@ -267,8 +267,9 @@ pools_copy(int64 length, int *count)
 
 /* Put back a saved pool, without sessions; false if it is damaged. */
 bool
-pools_restore(const Pool *saved)
+pools_restore(const void *content)
 {
+	const Pool *saved = content;
 	Pool		pool = *saved;
 
 	if (!persist_are_figures(&saved->since, saved + 1))

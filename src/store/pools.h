@@ -38,7 +38,7 @@ typedef struct Pool
 	Oid			datid;			/* the key, with userid; zero: all sessions
 								 * ... */
 	Oid			userid;
-	bool		is_evicted;		/* ... or the evicted row */
+	uint8		is_evicted;		/* ... or the evicted row */
 	double		usage;			/* when its latest session left, for eviction */
 	TimestampTz since;
 	int64		sessions;		/* now */
@@ -65,6 +65,6 @@ extern bool pools_saw_busy(int slot);
 
 /* Functions for readers */
 extern void *pools_copy(int64 length, int *count);
-extern bool pools_restore(const Pool *saved);
+extern bool pools_restore(const void *content);
 
 #endif							/* PGNETLAT_POOLS_H */

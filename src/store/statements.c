@@ -201,8 +201,9 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 
 /* Put back a saved entry; false if it is damaged. */
 bool
-statements_restore(const StatementEntry *saved)
+statements_restore(const void *content)
 {
+	const StatementEntry *saved = content;
 	static const StatementKey none;
 	const StatementTotals *totals = &saved->counters.totals;
 
