@@ -516,6 +516,12 @@ expect(
 	'lock contention',
 	qr/, 7 of 8 ms per transaction$/,
 	'lock contention: most of the time of short transactions');
+contending(2.5);
+expect(
+	'lock contention',
+	qr/, 2\.50 of 3\.50 ms per transaction$/,
+	'lock contention: most of the time of transactions of a few milliseconds'
+);
 contending(1);
 healthy('a little contention');
 
@@ -554,6 +560,11 @@ group(%short);
 	'client-bound',
 	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms$/,
 	'a client that thinks less, all the time');
+like(
+	$found[0]{advice},
+	qr/move its work outside the transaction/,
+	'a client that thinks less, all the time: the advice is to move work out'
+);
 group(requests => 20000, exec_time => 2000, client_time => 57500);
 expect(
 	'client-bound',

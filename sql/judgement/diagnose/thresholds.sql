@@ -63,6 +63,7 @@ SELECT 250::float8 AS min_lost,
 	   0.3::float8 AS away_share,
 	   60000::float8 AS long_statement,
 	   20::float8 AS lock_xact,
+	   2::float8 AS short_lock_xact,
 	   0.2::float8 AS lock_share,
 	   0.05::float8 AS holder_sessions,
 	   0.7::float8 AS one_holder,
@@ -125,6 +126,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, if they are most of the time';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what others lost, as a part of one session''s time, if no session waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group holds up others, it is the holder';

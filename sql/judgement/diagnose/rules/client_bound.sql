@@ -9,7 +9,9 @@ SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_t
 			  ELSE pgnetlat_time_text(busy / req, client_time / req) END,
 			  CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req)),
-	   'A faster server or network changes little: profile the application, or let several connections share its work.',
+	   concat('A faster server or network changes little: profile the application, or ',
+			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.'
+			  ELSE 'let several connections share its work.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working
 			   AND client_of_life >= think_life AND blocking < sure_think / 2 AS in_xact

@@ -17,4 +17,4 @@ SELECT n, 'lock contention', 'execution', lock_left, NULL,
   FROM (SELECT *, working - exec_lock_time AS rest FROM accounts LEFT JOIN deadlocked USING (datid)) a, pgnetlat_thresholds
  WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
 		-- or most of the transactions' time
-		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)
+		OR lock_left >= server_share * working AND lock_left >= short_lock_xact * xacts)
