@@ -465,7 +465,8 @@ cmp_ok($limit - $observer->client('keeper')->{idle_time},
 my $idle = PgNetlat::Client->connect($node, application_name => 'keeper');
 ok( $observer->poll(
 		sub {
-			$observer->account($idle->pid)->{idle_time} > 1100;
+			my $account = $observer->account($idle->pid);
+			return $account && $account->{idle_time} > 1100;
 		}),
 	'a session of the group is idle');
 cmp_ok(abs($limit - $observer->client('keeper')->{idle_time}),
