@@ -562,7 +562,7 @@ cmp_ok(
 	  $row->{read_to} -
 	  $closed - $looks_after +
 	  3 * AGE,
-	'deadlock: waits in its circle are not booked on who is left');
+	'deadlock: waits inside the circle are not booked on a survivor');
 cmp_ok($row->{blocked_time}, '>=', 300 - 1,
 	'deadlock: the wait after it is booked');
 $circle[1]->run('COMMIT');

@@ -382,7 +382,7 @@ is( join(' ',
 my ($hidden) = grep { $_->{verdict} eq 'not visible' } findings($plain);
 like(
 	$hidden->{evidence},
-	qr/^\d+ of \d+ sessions are hidden from plain/,
+	qr/^\d+ of \d+ sessions, and any problems they have, are hidden from plain/,
 	'a plain role sees how many sessions are hidden');
 like($hidden->{advice}, qr/pg_read_all_stats/,
 	'a plain role sees which role would show them');

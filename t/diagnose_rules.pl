@@ -403,7 +403,7 @@ add('databases', datid => 5, deadlocks => 3);
   expect('held up by others', undef, 'deadlocks beside another holder');
 like(
 	$found[0]{advice},
-	qr/^pg_stat_database counts 3 deadlocks since its last reset: if there are new ones, .*  pgnetlat_blockers/,
+	qr/^pg_stat_database counts 3 deadlocks since its last reset: if the number is still growing, .*  pgnetlat_blockers/,
 	'deadlocks beside another holder: the advice names them');
 group(%victims);
 add('b',
@@ -571,7 +571,7 @@ expect(
 	qr/^the client thinks 2\.88 of/,
 	'a loop of one connection');
 
-# each has locked a row, thought, and waits for the next one: the last holds up all
+# each has locked a row and thought, and now waits; pid 500 holds up all the others
 sub chain
 {
 	my ($sessions) = @_;
@@ -614,12 +614,12 @@ chain(300);
 	'holds up others',
 	qr/^others waited 6000 s for its locks/,
 	'a chain of lock waits');
-is($found[0]{pid}, 500, 'a chain of lock waits: the first one is its root');
+is($found[0]{pid}, 500, 'a chain of lock waits: the finding names the root');
 is(scalar(@found), 2, 'a chain of lock waits: all others have one finding')
   or diag(explain([ @found[ 0 .. 3 ] ]));
 like(
 	$found[1]{evidence},
-	qr/^300 sessions, most of all pid 501: its client thinks for 3 of 23\.1 s /,
+	qr/^300 sessions; in the worst one, pid 501, its client thinks for 3 of 23\.1 s /,
 	'a chain of lock waits: that finding has their number');
 is( "$found[1]{subject_kind} $found[1]{subject}",
 	'client chain',
@@ -677,7 +677,7 @@ add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 add('h', %connecting);
 @found = expect(
 	'hidden path',
-	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting 200 ms: a proxy may hide the path$/,
+	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting took 200 ms: a proxy may hide the path$/,
 	'a proxy');
 near($found[0]{lost_sessions}, 56 / 60,
 	'a proxy: lost_sessions is the waits');
@@ -908,7 +908,7 @@ group(
 	'a slow link that drops packets');
 like(
 	$found[0]{advice},
-	qr/^If clients with small results lose no packets .*: send less .*  If they do, have the path examined/,
+	qr/^Do clients with small results lose packets .* If not, .*: send less .*  If they do, have the path examined/,
 	'a slow link that drops packets: the advice tells which it is');
 
 # measured with pages of 20 kB, over 2 Mbit/s and 50 ms, and over 10 Mbit/s and 20 ms
@@ -1339,7 +1339,7 @@ $observer->run(
 $observer->run('RESET ROLE');
 is(scalar(@found), 1, 'a role that may see nothing: there is one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
-	'not visible: 3 of 3 sessions are hidden from plain, and what is wrong with them',
+	'not visible: 3 of 3 sessions, and any problems they have, are hidden from plain',
 	'a role that may see nothing: the row says how much is hidden');
 like(
 	$found[0]{advice},
@@ -1353,7 +1353,7 @@ $observer->run(
 @found = $observer->rows('SELECT * FROM figures.diagnose()');
 $observer->run('RESET ROLE');
 is( join('; ', map { "$_->{verdict}: $_->{evidence}" } @found),
-	'not visible: sessions that have ended are hidden from plain, and what was wrong with them',
+	'not visible: sessions that have ended, and any problems they had, are hidden from plain',
 	'a role that may not see sessions that have ended: the row says so');
 
 # ---------------------------------------------------------------------------

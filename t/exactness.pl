@@ -27,8 +27,8 @@ my ($node, $observer) =
   start_node('exactness', conf => "pgnetlat.idle_threshold = '1h'\n");
 $observer->run('CREATE UNLOGGED TABLE rows (id int)');
 
-# The number of rows tells which script a statement is from, and how often a
-# transaction of it executes that statement.
+# "rows" is what one execution returns or affects, and identifies the script that a
+# statement is from; "calls" is how often one transaction executes that statement.
 my @scripts = (
 	{
 		name => 'one',

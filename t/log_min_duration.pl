@@ -233,8 +233,8 @@ is( join('',
 next_line($client);
 $client->run('SET client_min_messages = error');
 
-# nor what would interrupt the writing of the line: a cancel request that comes
-# during COMMIT, which it shortens here, is pending until the client's next request
+# nor of an interrupt while the line is written.  A cancel request that arrives during
+# COMMIT only cuts commit_delay short, and stays pending when the line is written.
 $client->run(
 	q{SET pgnetlat.log_min_duration = '20ms'},
 	'SET commit_delay = 100000',
@@ -246,7 +246,7 @@ for (1 .. 5)
 	$client->cancel;
 	$client->until('Z');
 	is(eval { $client->value('SELECT 42') } // $@,
-		42, 'the client gets no message of an interrupted line');
+		42, 'a cancel request does not interrupt the writing of the line');
 }
 
 # ---------------------------------------------------------------------------

@@ -348,7 +348,7 @@ $pooled->finish;
 # How far away is the client?
 # ---------------------------------------------------------------------------
 
-# A pooler in this process: a connection to it over TCP of a client at this address.
+# This process plays the pooler: a TCP connection to it from a client at this address.
 sub pooler_connection
 {
 	my ($address) = @_;
@@ -471,7 +471,7 @@ SKIP:
 	my $honest = PgNetlat::Client->connect($node,
 		application_name => "far - 127.0.0.1:$port");
 
-	# each has asked several times by then
+	# after 20 rounds, each session has asked several times
 	my $rounds = 0;
 	ok( $observer->poll(
 			sub {
@@ -493,7 +493,7 @@ SKIP:
 	$_->finish foreach @liars, $honest;
 }
 
-# Others who do nothing but claim to have new clients leave it the room to ask.
+# Sessions that keep announcing new clients do not crowd out another one's question.
 SKIP:
 {
 	skip 'this kernel does not report it', 1 unless $on_linux;

@@ -42,7 +42,7 @@ sub checked
 		$previous = $row->{$column} // $previous;
 	}
 
-	# which a window does not have
+	# a window has no sessions_max
 	$observer->_complain($row, 'sessions exceed their maximum')
 	  if $row->{sessions} > ($row->{sessions_max} // $row->{sessions});
 	$observer->_complain($row, 'more are busy than are connected')

@@ -50,8 +50,8 @@ sub time_asleep
 ok( $observer->poll(sub { time_asleep() > 1000 * SLEEPERS }),
 	'long statements are added to their row while they run');
 
-# the reset comes before the sampler in the lock's queue; the Observer, which is the
-# last in the tick, has not just become idle
+# The reset must queue for the lock before the sampler does.  The Observer has been idle
+# for some ticks, so the sampler has no reason to wait at its slot, which may be the last.
 pause(3 * INTERVAL_MS);
 $first->put(query('SELECT hold_reset_lock(' . 5 * INTERVAL_MS . ')'));
 my $state = 'SELECT state FROM pg_stat_activity WHERE pid = ' . $first->pid;

@@ -494,7 +494,7 @@ sub changed
 # Where a client's name and the number of its sessions are.
 my ($name, $sessions) = (28, 136);
 
-# The most that there can be, almost.  No timestamp is as early as its negative.
+# Nearly the largest figure that is accepted.  Its negative is before any timestamp.
 my $most = (1 << 62) - 10**9;
 
 # An interval begins with its times; before "since", others have a key and "usage".
@@ -539,7 +539,7 @@ is( $observer->value(
 			'SELECT coalesce(sum(calls), 0) FROM pgnetlat_statements_last()'
 		  . ' WHERE queryid = 3'),
 	0,
-	'what is in the file twice is in no window');
+	'an entry that is in the file twice does not count in a window');
 
 # Everything that shows them, and anything that adds to them.
 my @shown = map { $_->{object} } $observer->rows(
@@ -562,19 +562,19 @@ is( $observer->value(
 		q{SELECT sessions FROM pgnetlat_clients WHERE application_name = 'keeper'}
 	),
 	1,
-	'sessions come from no file');
+	'the number of sessions is not taken from the file');
 $added->finish;
 $node->stop('fast');
 unlike(
 	server_log($node, $offset),
 	qr/TRAP:|was terminated/,
-	'nothing fails an assertion until the server is down');
+	'no assertion fails until the server is down');
 
 like(
 	complaint_about(
 		with_checksum(changed($good, $header_length - 8 => -$most))),
 	qr/^It is truncated or damaged/,
-	'a file with a reset at no valid time is not loaded');
+	'a file whose reset time is invalid is not loaded');
 
 write_file($good);
 $node->start;

@@ -288,7 +288,7 @@ ok( $observer->poll(
 		}),
 	'the sampler ticks again');
 
-# what it was seen doing before has lasted until then
+# what a session was last seen doing counts until the new sampler's first tick
 $account = delta($asleep, $observer->account($sleeper->pid));
 cmp_ok(
 	$account->{exec_other_time},

@@ -5,9 +5,9 @@
 -- first: so the twenty change when something has doubled, not at every scrape.  When
 -- they do, the sum of the others falls, which Prometheus would take for a reset; so
 -- the others' row has a label "members", computed from those that have a row of their
--- own and their "since", and becomes a new series instead.  It also does when one of
--- the twenty is evicted, and what that has counted joins the others.  An entry that
--- was evicted and comes back counts from zero: with another "since" it is another
+-- own and their "since", and becomes a new series instead.  The same happens
+-- when one of the twenty is evicted, which adds its counts to the others.  An entry
+-- that was evicted and comes back counts from zero: with another "since" it is another
 -- series.
 CREATE VIEW pgnetlat_metrics_client AS
 WITH entry AS (
@@ -154,11 +154,11 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.sent_bytes_total IS 'counter: Bytes
 COMMENT ON COLUMN pgnetlat_metrics_statement.repeats_total IS 'counter: Executions that repeat an earlier one of the same burst, where one statement would do.';
 COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'counter: Network time of these repetitions.';
 
--- Texts whose constants pg_stat_statements has replaced.  It keeps other statements as
--- they came, passwords included: utility statements (before PostgreSQL 16, SELECT INTO
--- too), and what it had evicted before the statement ended.  So a text with a string in
--- it, or with a number of three digits, stays here.  BEGIN and COMMIT cost round trips as
--- others do, and have nothing to replace.
+-- Texts without constants.  pg_stat_statements replaces those of most statements, but
+-- keeps others as they came, passwords included: utility statements (before PostgreSQL
+-- 16, SELECT INTO too), and what it had evicted before the statement ended.  So a text
+-- that contains a string, or a number of three digits or more, is not exported.  BEGIN,
+-- COMMIT and the like are: they cost round trips, too, and contain no constants.
 CREATE VIEW pgnetlat_metrics_query AS
 SELECT s.datname, s.usename, s.queryid,
 	   pgnetlat_query_start(t.query) AS query,
@@ -399,7 +399,7 @@ COMMENT ON COLUMN pgnetlat_metrics_replication.network_limited_seconds_total IS 
 COMMENT ON COLUMN pgnetlat_metrics_replication.receiver_limited_seconds_total IS 'counter: Time in which the receiver limited the walsenders.';
 COMMENT ON COLUMN pgnetlat_metrics_replication.buffer_limited_seconds_total IS 'counter: Time in which the send buffer limited the walsenders.';
 
--- Metrics are for those who may see all sessions; what is missing is for everybody.
+-- Metrics are for those who may see all sessions; why they are missing, for everybody.
 GRANT SELECT ON pgnetlat_metrics_exporter TO PUBLIC;
 GRANT SELECT ON pgnetlat_metrics_build, pgnetlat_metrics_health, pgnetlat_metrics_server, pgnetlat_metrics_connections,
 	pgnetlat_metrics_database, pgnetlat_metrics_holder, pgnetlat_metrics_pool, pgnetlat_metrics_finding,

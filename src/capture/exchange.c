@@ -600,7 +600,7 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	my_session.record_recv = 0;
 	exchange_set_state(STATE_IN_EXCHANGE | STATE_RECORDING, false);
 	exchange_set_state(STATE_IN_WAIT, true);
-	/* a reset may have come after "now" */
+	/* a reset may have come after "now": then the wait began before it */
 	if (terms.draining || !is_over || ledger->since < ledger->counted_from)
 		exchange_set_state(STATE_PLAIN, false);
 	if (!is_over)

@@ -18,7 +18,7 @@
  */
 #define DRAIN_CHECK_BYTES			16384
 
-/* The longest tick in which the kernel counts. */
+/* The kernel's clock tick at its longest (HZ = 100). */
 #define KERNEL_TICK_NS				(10 * NS_PER_MS)
 
 /*
@@ -214,8 +214,8 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 
 /*
  * How long was the send that has ended blocked by the client, as far as the
- * kernel knows?  It is asked only if sending took long.  Since it counts in
- * ticks, which may be longer than the send, what is too much is left to those
+ * kernel knows?  It is asked only if sending took long.  It counts in ticks,
+ * and one may be longer than the send: any excess is carried over to the sends
  * that follow.
  */
 int64

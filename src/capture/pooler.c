@@ -37,9 +37,9 @@
 /*
  * The sampler should have answered a question after ANSWER_TICKS times the
  * sample_interval.  If nothing is known then, it is asked again after a pause.
- * The next client may be asked for sooner, but not at once: there is room for
- * one question, and a session that only changes its name must leave it to
- * others.
+ * For a new client, the pause is cut to ASK_NEXT_NS at most, but not dropped:
+ * there is room for only one question, and a session that keeps changing its
+ * name must leave that room to others.
  */
 #define ANSWER_TICKS		2
 #define ASK_AGAIN_NS		NS_PER_S

@@ -19,9 +19,9 @@
  * major version on the same machine, which the header shows.  A foreign,
  * truncated or damaged file is logged and discarded.
  *
- * With a good checksum, figures are believed as far as they do no harm: an
- * entry with which a view could raise an error is left out, and the number of
- * such entries is logged.
+ * If the checksum is good, figures are not questioned, except that an entry
+ * that could make a view raise an error is left out.  The number of such
+ * entries is logged.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -192,7 +192,7 @@ persist_save(int code, Datum arg)
  * ---------------------------------------------------------------------------
  */
 
-/* The sum of all counts that have been loaded of a section. */
+/* The sum of all counts loaded so far from the current section. */
 static double counted;
 
 /* Are these NAMEDATALEN bytes a name that is valid in every encoding? */
@@ -203,8 +203,8 @@ persist_is_text(const char *text)
 }
 
 /*
- * Are these int64 fields figures to which more can be added?  If so, they are
- * valid timestamps as well.
+ * Are these int64 fields in the range of figures, with room to add more?  If
+ * so, they are valid timestamps as well.
  */
 bool
 persist_are_figures(const void *from, const void *to)
@@ -217,7 +217,10 @@ persist_are_figures(const void *from, const void *to)
 	return true;
 }
 
-/* Do these counts fit into the sums of all counts, which views show as bigint? */
+/*
+ * Add these counts to the section's sum: does it still fit into a bigint, as
+ * views show it?
+ */
 bool
 persist_are_counts(const void *from, const void *to)
 {

@@ -14,7 +14,7 @@ extern void persist_load(void);
 extern void persist_save(int code, Datum arg);
 extern void persist_remove_file(void);
 
-/* Functions for those that put back an entry: may it be used? */
+/* Checks for functions that restore a saved entry */
 extern bool persist_is_text(const char *text);
 extern bool persist_are_figures(const void *from, const void *to);
 extern bool persist_are_counts(const void *from, const void *to);

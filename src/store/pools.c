@@ -177,7 +177,7 @@ pools_leave(int slot)
 	member->session = 0;
 }
 
-/* The table has been cleared: enter the sessions again, and whether they are busy. */
+/* After the table was cleared: enter all sessions again, busy ones as busy. */
 void
 pools_reset(void)
 {

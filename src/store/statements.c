@@ -177,8 +177,9 @@ statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 
 /*
  * Add what was sampled of a statement, and "exec" of its execution in
- * progress, unless that was before the latest reset: a reset announces its
- * generation before it takes the lock.
+ * progress, unless it was sampled before the latest reset.  The check under
+ * the partition's lock suffices: a reset announces its generation before it
+ * takes that lock to clear the partition.
  */
 void
 statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,

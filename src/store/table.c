@@ -129,7 +129,7 @@ init_partition(const TableSpec *spec, int number, int capacity)
 void
 table_shmem_init(Table *table, const TableSpec *spec, int capacity)
 {
-	/* not if shared memory is made again, after a crash */
+	/* after a crash, shared memory is set up anew, but the list has the table */
 	if (table->spec == NULL)
 	{
 		table->next = all_tables;

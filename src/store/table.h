@@ -13,8 +13,8 @@
  * longer than it takes to scan a partition, some five hundred entries.
  * Nothing that is done under such a lock allocates or raises an error.
  *
- * Hashes do not fill partitions evenly: if no entry may be evicted, the first
- * one without room comes when the table is some nine tenths full.
+ * Hashes do not fill partitions evenly: if no entry may be evicted, a new one
+ * may find its partition full once the table is some nine tenths full.
  *
  * The table is copied partition by partition.  Entries never change their
  * partition, so a copy has no row twice, and each partition's sums are as of

@@ -141,7 +141,11 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 	ledger_totals_subtract(&observation->account.totals, &start.before.totals);
 	ledger_totals_fit(&observation->account.totals);
 	tcpstate_counters_subtract(&observation->tcp_counters, &start.before.tcp);
-	/* it is 0 if the sampler was stopped while it was writing */
+
+	/*
+	 * the fresh value is 0 if the sampler was stopped in the middle of a
+	 * write
+	 */
 	observation->held_up = Max(observation->held_up - start.before.held_up, 0);
 	observation->stats_since = start.since != 0 ? start.since :
 		clock_to_timestamp(observation->clock_offset, start.at);

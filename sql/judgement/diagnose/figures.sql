@@ -200,10 +200,10 @@ WITH
 			   pgnetlat_thresholds
 		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
 
-	-- A session that waits in a circle has no holder.  Databases do not count deadlocks by
-	-- window, but in one without such waits there were none.
+	-- A session that waits in a circle has no holder.  pg_stat_database has no count for the
+	-- window, but if nearly all lock waits of a database have holders, deadlocks cost nothing.
 	deadlocked AS MATERIALIZED (
-		SELECT datid, format('pg_stat_database counts %s since its last reset: if there are new ones, let all transactions lock rows in the same order; the server''s log has the statements.',
+		SELECT datid, format('pg_stat_database counts %s since its last reset: if the number is still growing, have all transactions lock rows in the same order; the server''s log has the statements.',
 							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks')) AS hint
 		  FROM databases d CROSS JOIN pgnetlat_thresholds
 		 WHERE deadlocks > 0

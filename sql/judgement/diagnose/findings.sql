@@ -30,7 +30,7 @@
 		SELECT * FROM ranked WHERE place = 1
 		 UNION ALL
 		SELECT min(n), verdict, of_time, sum(lost), sum(saving),
-			   format('%s sessions, most of all pid %s: %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
+			   format('%s sessions; in the worst one, pid %s, %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
 					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
 			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
 			   application_name, client_addr, sum(time), precedence, 1

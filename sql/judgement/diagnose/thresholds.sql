@@ -99,7 +99,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.loop_most IS 'repeated statement: at most 
 COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
-COMMENT ON COLUMN pgnetlat_thresholds.first_window IS 'lossy path, narrow path: packets that TCP sends at once; longer responses can fill a link';
+COMMENT ON COLUMN pgnetlat_thresholds.first_window IS 'lossy path, narrow path: packets that TCP sends before the first acknowledgement; longer responses can fill a link';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second of a better path';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
 COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
@@ -119,14 +119,14 @@ COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: connecting takes at least this many times the mean wait, so the waits outside transactions are the path''s, too';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: if connecting takes at least this many times the mean wait, waits outside transactions are put down to the path as well';
 COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, if they are most of the time';
+COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, where lock waits are most of the time';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what others lost, as a part of one session''s time, if no session waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group holds up others, it is the holder';
@@ -136,7 +136,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without 
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted, and of all time that is not idle if it is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
 COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
-COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'if more sessions of a client group have the same finding, it is about the group';
+COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'a finding that more sessions of a client group share than this is reported for the group';
 
 GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
 

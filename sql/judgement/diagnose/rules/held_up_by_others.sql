@@ -10,7 +10,7 @@ SELECT n, 'held up by others', 'execution', lock_left, NULL,
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
 			ELSE concat(CASE WHEN waits_for IS NULL THEN hint || '  ' END,
 						CASE WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
-							 THEN 'pgnetlat_blockers shows who held locks' ELSE 'log_lock_waits shows for whom' END,
+							 THEN 'pgnetlat_blockers shows who held locks' ELSE 'log_lock_waits logs who holds the lock' END,
 						'; lock_timeout limits how long this one waits.') END,
 	   NULL
   FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN pgnetlat_thresholds

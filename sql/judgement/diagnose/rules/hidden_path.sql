@@ -2,16 +2,16 @@
 -- A round trip of a few microseconds, and waits of tens of milliseconds that are all
 -- alike: a proxy or pooler on the server's host, with a path behind it.  A client that
 -- asks on a schedule looks the same outside transactions, so there nothing counts as
--- lost, unless connecting takes long as well: SCRAM takes two round trips.  Inside, the
--- path is not the thinking of a client that is idle in transaction, unless a session has
--- thought for much longer.
+-- lost, unless connecting takes long as well: SCRAM takes two round trips.  Inside, such
+-- waits are put down to the path, not to a client that is idle in transaction, except in
+-- sessions that waited much longer than the others.
  UNION ALL
 SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'client' ELSE 'none' END,
 	   CASE WHEN in_xact OR slow THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
 	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path%s',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text(low * 1000), pgnetlat_time_text(high * 1000),
-			  CASE WHEN slow THEN ', and connecting ' || pgnetlat_time_text(connecting) END,
+			  CASE WHEN slow THEN ', and connecting took ' || pgnetlat_time_text(connecting) END,
 			  CASE WHEN NOT (in_xact OR slow) THEN ', or the client asks on a schedule' END),
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL

@@ -1,7 +1,7 @@
 
 -- A path that loses packets, so that responses and requests take longer than a round
--- trip.  A full link drops packets, too: figures of one client group do not tell which
--- it is, unless all its responses are too short to fill one.
+-- trip.  A full link drops packets, too.  One client group's figures rule that out only
+-- if its responses are, on average, too short to fill a link.
  UNION ALL
 SELECT n, 'lossy path', 'sending', seen + unseen, seen + unseen,
 	   concat(format('%s of %s packets were sent again; responses took %s longer than the path%s', lossy.retransmits, lossy.packets_sent,
@@ -9,7 +9,7 @@ SELECT n, 'lossy path', 'sending', seen + unseen, seen + unseen,
 			  CASE WHEN large THEN format('; %s MB went at %s MB/s', pgnetlat_figure_text(bytes_sent / 1e6),
 										  pgnetlat_figure_text(bytes_sent / (seen + trips_all) / 1e3)) END),
 	   CASE WHEN large
-			THEN 'If clients with small results lose no packets on the same path, large ones fill a link, which then drops packets: send less (fewer columns and rows, aggregates), compress, or get more bandwidth.  If they do, have the path examined (cables, duplex, MTU).'
+			THEN 'Do clients with small results lose packets on this path, too?  If not, large results fill a link, which then drops packets: send less (fewer columns and rows, aggregates), compress, or get more bandwidth.  If they do, have the path examined (cables, duplex, MTU).'
 			ELSE 'Have the path examined (cables, duplex, overloaded links, MTU): retransmits of other client groups tell which part of it they share.' END,
 	   NULL
   FROM lossy JOIN accounts USING (n)

@@ -3,8 +3,8 @@
  UNION ALL
 SELECT 0, 'not visible', 'none', 0, NULL,
 	   CASE WHEN hidden > 0
-			THEN format('%s of %s sessions are hidden from %s, and what is wrong with them', hidden, number, current_user)
-			ELSE format('sessions that have ended are hidden from %s, and what was wrong with them', current_user) END,
+			THEN format('%s of %s sessions, and any problems they have, are hidden from %s', hidden, number, current_user)
+			ELSE format('sessions that have ended, and any problems they had, are hidden from %s', current_user) END,
 	   format('GRANT pg_read_all_stats TO %I, or ask as a role that has it.', current_user), NULL
   FROM (SELECT count(*) FILTER (WHERE requests IS NULL) AS hidden, count(*) AS number FROM s) x
  WHERE hidden > 0 OR EXISTS (SELECT FROM c WHERE requests IS NULL)
