@@ -467,7 +467,8 @@ sub error_of
 sub cancel
 {
 	my ($self) = @_;
-	my $other = bless { node => $self->{node}, tcp => $self->{tcp} },
+	my $other =
+	  bless { node => $self->{node}, tcp => $self->{tcp}, buffer => '' },
 	  ref $self;
 
 	$other->_open_socket;
