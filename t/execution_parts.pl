@@ -570,8 +570,8 @@ $client->put(query('SELECT * FROM t'));
 pause(500);
 $holder->run('COMMIT');
 $client->responses;
-my $untracked = delta($before,
-	$observer->settled($client->pid, $before->{requests} + 1));
+my $untracked =
+  delta($before, $observer->settled($client->pid, $before->{requests} + 1));
 $client->run('SET pgnetlat.track_statements = on', ($next) x 500);
 pause(500);
 is( statement_row($client, $next)->{exec_lock_time},
