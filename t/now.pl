@@ -277,9 +277,18 @@ like($out, qr/PgSleep; SELECT 1,/, 'white space becomes single blanks');
 # ---------------------------------------------------------------------------
 
 my $plain = client('plain', user => 'plain', dbname => 'utf8');
+my $number = () =
+  ($observer, $idle, $sleeper, $holder, $victim, $queued, @nasty);
+
+# those that have finished may not have ended yet
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				"SELECT count(*) FROM pgnetlat_sessions WHERE usename <> 'plain'"
+			) == $number;
+		}),
+	"there are $number sessions of other roles");
 my ($hidden, @others) = rows_of($plain);
-my $number = $observer->value(
-	"SELECT count(*) FROM pgnetlat_sessions WHERE usename <> 'plain'");
 is(scalar(@others), 0, 'other roles\' sessions are hidden');
 is($hidden->{pid}, undef, 'the row about hidden sessions has no pid');
 is( $hidden->{doing},
