@@ -30,7 +30,6 @@
 #include <pthread.h>
 
 #include "access/xact.h"
-#include "clients.h"
 #include "clock.h"
 #include "compat.h"
 #include "connecting.h"

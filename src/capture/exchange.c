@@ -14,14 +14,9 @@
 
 #include "accumulate.h"
 #include "active_sessions.h"
-#include "connecting.h"
 #include "exchange_internal.h"
-#include "persist.h"
-#include "port/pg_bitutils.h"
 #include "pooler.h"
 #include "request_log.h"
-#include "storage/ipc.h"
-#include "tcpinfo.h"
 #include "utils/backend_status.h"
 
 StaticAssertDecl(QUIET_AFTER_NS >= 2 * LONG_WAIT_NS,

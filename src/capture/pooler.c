@@ -18,7 +18,6 @@
 #include "clock.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "pooler.h"
 #include "pooler_clients.h"
 #include "session_slot.h"

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "connecting.h"
 #include "exchange.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"

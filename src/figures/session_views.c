@@ -9,9 +9,8 @@
  */
 #include "postgres.h"
 
-#include "clients.h"
+#include "client_key.h"
 #include "compat.h"
-#include "pgstat.h"
 #include "pooler_clients.h"
 #include "port/pg_bswap.h"
 #include "recorder.h"

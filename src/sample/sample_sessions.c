@@ -19,7 +19,6 @@
 #include "process.h"
 #include "recorder.h"
 #include "sample_sessions.h"
-#include "settings.h"
 #include "statements.h"
 #include "utils/memutils.h"
 #include "wait_events.h"

@@ -16,7 +16,7 @@
 #ifndef PGNETLAT_BLOCKERS_H
 #define PGNETLAT_BLOCKERS_H
 
-#include "clients.h"
+#include "client_key.h"
 #include "datatype/timestamp.h"
 
 /* Hashed as bytes: no padding, and everything unused is zero. */

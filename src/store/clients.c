@@ -16,11 +16,9 @@
 #include "postgres.h"
 
 #include "clients.h"
-#include "clock.h"
 #include "persist.h"
 #include "settings.h"
 #include "table.h"
-#include "utils/timestamp.h"
 
 StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAMEDATALEN,
 				 "ClientKey must not have padding: it is hashed as bytes");

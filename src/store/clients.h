@@ -21,7 +21,6 @@
 #include "connect_cost.h"
 #include "histogram.h"
 #include "ledger.h"
-#include "snapshots.h"
 #include "tcpinfo.h"
 
 typedef enum ClientMetric

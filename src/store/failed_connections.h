@@ -19,7 +19,7 @@
 #ifndef PGNETLAT_FAILED_CONNECTIONS_H
 #define PGNETLAT_FAILED_CONNECTIONS_H
 
-#include "clients.h"
+#include "client_key.h"
 #include "datatype/timestamp.h"
 
 typedef struct FailedKey

@@ -23,7 +23,6 @@
 
 #include "concurrency.h"
 #include "datatype/timestamp.h"
-#include "snapshots.h"
 
 /* What a pool has counted, in all or over a window: only int64 fields. */
 typedef struct PoolCounters

@@ -12,7 +12,6 @@
 #include "compat.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "segment.h"
 #include "session_slot.h"
 #include "utils/timestamp.h"

@@ -15,7 +15,6 @@
 
 #include "datatype/timestamp.h"
 #include "exec_split.h"
-#include "snapshots.h"
 
 /* Compared as bytes: no padding; see the assertion in statements.c. */
 typedef struct StatementKey
