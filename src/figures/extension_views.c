@@ -55,7 +55,7 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, "clients_max", pgnetlat_max_clients);
 	row_int64(&row, "clients_evicted", evicted);
 	row_int64(&row, "shared_memory_bytes", shmem_size());
-	row_timestamp(&row, "stats_reset", slot_reset_timestamp());
+	row_timestamp(&row, "stats_reset", slot_control->reset_timestamp);
 	blockers_counts(&entries, &evicted);
 	row_int64(&row, "blockers", entries);
 	row_int64(&row, "blockers_max", pgnetlat_max_blockers);

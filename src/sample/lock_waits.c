@@ -113,7 +113,7 @@ lock_waits_init(void)
 	holders = hash_create("pgnetlat holders", 64, &info, HASH_ELEM | HASH_BLOBS);
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgnetlat lock waits",
 										  ALLOCSET_DEFAULT_SIZES);
-	generation = slot_generation();
+	generation = slot_control->generation;
 	for (int i = 0; i < slot_count(); i++)
 		publish_blocker(i, slot_get(i)->sampled.session, SLOT_NOT_BLOCKED);
 	blockers_begin_pass();
@@ -565,7 +565,7 @@ apply_reset(void)
 	Holder	   *holder;
 	dlist_iter	iter;
 
-	generation = slot_generation();
+	generation = slot_control->generation;
 	unattributed = 0;
 	hash_seq_init(&scan, holders);
 	while ((holder = hash_seq_search(&scan)) != NULL)
@@ -596,7 +596,7 @@ lock_waits_tick(int64 now, int64 before, int64 clock_offset)
 	if (latest_tick < now - UNATTRIBUTED_NS)
 		unattributed = 0;
 	latest_tick = now;
-	if (generation != slot_generation())
+	if (generation != slot_control->generation)
 		apply_reset();
 	unknown = 0;
 	dlist_foreach_modify(iter, &waiting)

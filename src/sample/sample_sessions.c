@@ -663,7 +663,7 @@ sample_sessions_state(int index, uint64 session)
 void
 sample_sessions(Tick *tick)
 {
-	tick->generation = slot_generation();
+	tick->generation = slot_control->generation;
 	if (tick->now >= quiet_look_due)
 		look_at_quiet(tick);
 	tick->active = active_list(slots);

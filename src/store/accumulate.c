@@ -277,7 +277,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 	memset(state, 0, sizeof(*state));
 	state->key = key;
 	state->pooler = pooler;
-	state->generation = slot_generation();
+	state->generation = slot_control->generation;
 	state->connect = *connect;
 	state->session = session;
 	pools_join(slot, session, key.datid, key.userid);
@@ -353,7 +353,7 @@ accumulate_reset(void)
 		memset(&states[i].totals, 0, sizeof(states[i].totals));
 		memset(&states[i].tcp, 0, sizeof(states[i].tcp));
 		memset(&states[i].connect, 0, sizeof(states[i].connect));
-		states[i].generation = slot_generation();
+		states[i].generation = slot_control->generation;
 	}
 	tables_clear();
 	pools_reset();

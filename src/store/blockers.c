@@ -131,7 +131,7 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 	BlockerEntry *entry;
 
 	table_lock(&table, hash);
-	if (generation == slot_generation())
+	if (generation == slot_control->generation)
 	{
 		entry = table_find_or_add(&table, hash, key, now);
 		if (entry == NULL)

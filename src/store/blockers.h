@@ -35,7 +35,7 @@ typedef struct BlockerCounters
 {
 	/* snapshots are kept of these: see blockers.c */
 	int64		blocked;		/* at least the sum of its parts, which follow */
-	int64		exec;			/* first of BLOCKER_PARTS */
+	int64		exec;
 	int64		send;
 	int64		recv;
 	int64		network;
@@ -44,8 +44,6 @@ typedef struct BlockerCounters
 	int64		blocked_max;	/* longest wait of one session */
 	int64		sessions_max;	/* most sessions that waited at once */
 } BlockerCounters;
-
-#define BLOCKER_PARTS	5
 
 typedef struct BlockerEntry
 {

@@ -123,7 +123,7 @@ make_header(PersistHeader *header)
 	header->major = PG_VERSION_NUM / 100;
 	for (int i = 0; i < NUM_SECTIONS; i++)
 		header->entry_size[i] = sections[i].entry_size;
-	header->reset_timestamp = slot_reset_timestamp();
+	header->reset_timestamp = slot_control->reset_timestamp;
 }
 
 /* Write, and update the checksum. */
@@ -290,7 +290,7 @@ use_file(FILE *file)
 				 errmsg_plural("ignoring %d damaged entry in file \"%s\"",
 							   "ignoring %d damaged entries in file \"%s\"",
 							   ignored, ignored, PERSIST_FILE)));
-	slot_restore_reset_timestamp(header->reset_timestamp);
+	slot_control->reset_timestamp = header->reset_timestamp;
 	pfree(content);
 	return NULL;
 }

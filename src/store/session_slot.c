@@ -548,22 +548,3 @@ slot_announce_reset(int64 at, TimestampTz timestamp)
 	slot_control->generation++;
 	seqlock_write_end(&slot_control->reset_lock);
 }
-
-TimestampTz
-slot_reset_timestamp(void)
-{
-	return slot_control->reset_timestamp;
-}
-
-/* Restore the reset's timestamp along with saved statistics. */
-void
-slot_restore_reset_timestamp(TimestampTz timestamp)
-{
-	slot_control->reset_timestamp = timestamp;
-}
-
-uint32
-slot_generation(void)
-{
-	return slot_control->generation;
-}

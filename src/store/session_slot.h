@@ -234,11 +234,8 @@ extern SlotSampled *slot_sampled_begin(int index, uint64 session, uint32 generat
 extern void slot_sampled_end(int index);
 extern bool slot_request_began(int index, int64 *at);
 
-/* Functions for resets */
+/* Function for resets */
 extern void slot_announce_reset(int64 at, TimestampTz timestamp);
-extern TimestampTz slot_reset_timestamp(void);
-extern void slot_restore_reset_timestamp(TimestampTz timestamp);
-extern uint32 slot_generation(void);
 
 /* The latest reset, and what else all sessions read. */
 typedef struct SlotControl

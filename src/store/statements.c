@@ -189,7 +189,7 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 	StatementEntry *entry;
 
 	table_lock(&table, hash);
-	if (generation == slot_generation())
+	if (generation == slot_control->generation)
 	{
 		entry = table_enter(&table, hash, key, GetCurrentTimestamp());
 		entry->counters.totals.exec += exec;

@@ -210,7 +210,7 @@ tally_take(int slot, Tally *taken)
 		copy_tally(&tallies[slot], taken);
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;
-		if (taken->generation != slot_generation())
+		if (taken->generation != slot_control->generation)
 			return false;
 		if (!pg_atomic_compare_exchange_u32(&source->tally_state, &state, TALLY_PROPOSED))
 			return false;

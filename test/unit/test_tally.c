@@ -196,12 +196,6 @@ slot_get(int index)
 	return slot;
 }
 
-uint32
-slot_generation(void)
-{
-	return slot_control->generation;
-}
-
 /* ---------------------------------------------------------------------------
  * What was counted, and where it is
  * ---------------------------------------------------------------------------
