@@ -43,15 +43,6 @@ static const char *const metric_names[NUM_METRICS] = {
 };
 
 static void
-row_statement_parts(RowBuilder *row, const StatementCounters *counters)
-{
-	LedgerTotals totals = {.exec = counters->totals.exec};
-
-	memcpy(totals.exec_part, counters->exec_part, sizeof(totals.exec_part));
-	row_exec_parts(row, &totals);
-}
-
-static void
 statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 {
 	const StatementTotals *totals = &entry->counters.totals;
@@ -75,7 +66,7 @@ statement_row(RowBuilder *row, const StatementEntry *entry, bool is_window)
 		row_int64(row, "repeats", totals->repeats);
 		row_ms(row, "repeat_network_time", totals->repeat_network);
 		row_timestamp(row, "stats_since", entry->since);
-		row_statement_parts(row, &entry->counters);
+		row_exec_parts(row, totals->exec, entry->counters.exec_part);
 		if (is_window)
 			row_null_last(row, NUM_EXEC_PARTS + 1);
 		row_window_time(row, entry->since);
@@ -158,7 +149,7 @@ client_account(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 
 	row_int64(row, "packets_received", counters->tcp.packets_received);
 	row_timestamp(row, "stats_since", entry->since);
 	row_run_queue(row, totals);
-	row_exec_parts(row, totals);
+	row_exec_parts(row, totals->exec, totals->exec_part);
 	row_int64(row, "connections", counters->connect.connections);
 	row_int64(row, "failed_connections", failed);
 	if (is_window)
@@ -392,7 +383,7 @@ history_row(RowBuilder *row, const HistoryInterval *interval, const HistoryRow *
 		row_int64(row, "bytes_sent", totals->bytes_sent);
 		row_int64(row, "bytes_received", values->bytes_received);
 		row_run_queue(row, totals);
-		row_exec_parts(row, totals);
+		row_exec_parts(row, totals->exec, totals->exec_part);
 		row_int64(row, "connections", values->connections);
 		row_ms(row, "connect_time", values->connect);
 	}

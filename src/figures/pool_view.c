@@ -22,15 +22,6 @@
 #include "sampler.h"
 #include "utils/lsyscache.h"
 
-/* A level; NULL if not known. */
-static void
-row_level(RowBuilder *row, const char *column, int64 level)
-{
-	row_int64(row, column, level);
-	if (level < 0)
-		row_null_last(row, 1);
-}
-
 /* The columns from the distribution, which evicted pools don't have. */
 static void
 pool_levels(RowBuilder *row, const Pool *pool)
@@ -45,7 +36,7 @@ pool_levels(RowBuilder *row, const Pool *pool)
 	for (size_t i = 0; i < lengthof(columns); i++)
 	{
 		level = concurrency_quantile(&counters->distribution, per_mille[i], (int) pool->busy_max);
-		row_level(row, columns[i], level);
+		row_int64(row, columns[i], level);
 	}
 	row_int64(row, "busy_max", pool->busy_max);
 	/* enough for 99.9 % of the time, and at least 1 */
@@ -60,15 +51,16 @@ pool_row(RowBuilder *row, const Pool *pool, bool is_sampled, bool is_window)
 	row_oid(row, "datid", pool->datid);
 	row_name(row, "datname", pool->is_evicted ? "(evicted)" : get_database_name(pool->datid));
 	row_oid(row, "usesysid", pool->userid);
-	row_name(row, "usename", OidIsValid(pool->userid) ?
-			 GetUserNameFromId(pool->userid, true) : NULL);
+	row_name(row, "usename", GetUserNameFromId(pool->userid, true));
 	row_int64(row, "sessions", pool->sessions);
 	if (rows_may_see(pool->userid))
 	{
 		row_int64(row, "sessions_max", pool->sessions_max);
 		if (is_window)
 			row_null_last(row, 1);
-		row_level(row, "busy", is_sampled ? pool->busy : -1);
+		row_int64(row, "busy", pool->busy);
+		if (!is_sampled)
+			row_null_last(row, 1);
 		pool_levels(row, pool);
 		row_timestamp(row, "stats_since", pool->since);
 		row_window_time(row, pool->since);

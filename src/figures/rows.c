@@ -166,15 +166,6 @@ row_null_rest(RowBuilder *row)
 }
 
 void
-row_char(RowBuilder *row, const char *column, char value)
-{
-	if (value == '\0')
-		row_null(row, column);
-	else
-		row_datum(row, column, CharGetDatum(value));
-}
-
-void
 row_int32(RowBuilder *row, const char *column, int32 value)
 {
 	row_datum(row, column, Int32GetDatum(value));
@@ -297,19 +288,17 @@ row_shares(RowBuilder *row, const LedgerTotals *totals)
 		row_null_last(row, 3);
 }
 
-/*
- * exec_cpu_time to exec_unsampled_time: the parts of exec_time.
- */
+/* exec_cpu_time to exec_unsampled_time: the parts of exec_time. */
 void
-row_exec_parts(RowBuilder *row, const LedgerTotals *totals)
+row_exec_parts(RowBuilder *row, int64 exec, const int64 *part)
 {
-	row_ms(row, "exec_cpu_time", totals->exec_part[EXEC_CPU]);
-	row_ms(row, "exec_io_time", totals->exec_part[EXEC_IO]);
-	row_ms(row, "exec_lock_time", totals->exec_part[EXEC_LOCK]);
-	row_ms(row, "exec_replication_time", totals->exec_part[EXEC_REPLICATION]);
-	row_ms(row, "exec_remote_time", totals->exec_part[EXEC_REMOTE]);
-	row_ms(row, "exec_other_time", totals->exec_part[EXEC_OTHER]);
-	row_ms(row, "exec_unsampled_time", ledger_exec_unsampled(totals));
+	row_ms(row, "exec_cpu_time", part[EXEC_CPU]);
+	row_ms(row, "exec_io_time", part[EXEC_IO]);
+	row_ms(row, "exec_lock_time", part[EXEC_LOCK]);
+	row_ms(row, "exec_replication_time", part[EXEC_REPLICATION]);
+	row_ms(row, "exec_remote_time", part[EXEC_REMOTE]);
+	row_ms(row, "exec_other_time", part[EXEC_OTHER]);
+	row_ms(row, "exec_unsampled_time", exec - exec_parts_sum(part));
 }
 
 /*

@@ -40,7 +40,6 @@ extern void row_datum(RowBuilder *row, const char *column, Datum value);
 extern void row_null(RowBuilder *row, const char *column);
 extern void row_null_last(RowBuilder *row, int columns);
 extern void row_null_rest(RowBuilder *row);
-extern void row_char(RowBuilder *row, const char *column, char value);
 extern void row_int32(RowBuilder *row, const char *column, int32 value);
 extern void row_int64(RowBuilder *row, const char *column, int64 value);
 extern void row_float8(RowBuilder *row, const char *column, double value);
@@ -53,7 +52,7 @@ extern void row_rtt(RowBuilder *row, const char *column, int64 nanoseconds);	/* 
 extern void row_window_time(RowBuilder *row, TimestampTz since);
 extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
 extern void row_database_and_role(RowBuilder *row, Oid datid, Oid role);
-extern void row_exec_parts(RowBuilder *row, const LedgerTotals *totals);
+extern void row_exec_parts(RowBuilder *row, int64 exec, const int64 *part);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);
 
 extern bool rows_may_see(Oid role);

@@ -20,7 +20,7 @@
 #include "wait_events.h"
 #include "windows.h"
 
-static const char *const state_names[LEDGER_NUM_STATES] = {
+static const char *const state_names[] = {
 	[LEDGER_STATE_DISABLED] = "disabled",
 	[LEDGER_STATE_EXECUTING] = "executing",
 	[LEDGER_STATE_SENDING] = "sending",
@@ -88,6 +88,7 @@ static void
 session_connection(RowBuilder *row, const SlotObservation *observation)
 {
 	const TcpCounters *counters = &observation->tcp_counters;
+	const LedgerTotals *totals = &observation->account.totals;
 	bool		known = observation->tcp.measured_at != 0;
 
 	row_rtt(row, "rtt", known ? observation->tcp.rtt : 0);
@@ -96,17 +97,17 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 	row_int64(row, "retransmits", counters->retransmits);
 	if (!known)
 		row_null_last(row, 3);
-	row_int64(row, "bytes_sent", observation->account.totals.bytes_sent);
+	row_int64(row, "bytes_sent", totals->bytes_sent);
 	row_int64(row, "bytes_received", counters->bytes_received);
 	row_int64(row, "packets_sent", counters->packets_sent);
 	row_int64(row, "packets_received", counters->packets_received);
 	if (!known)
 		row_null_last(row, 3);
-	row_ms(row, "run_queue_time", observation->account.totals.run_queue);
-	row_ms(row, "run_queue_wait_time", observation->account.totals.run_queue_wait);
+	row_ms(row, "run_queue_time", totals->run_queue);
+	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
 	if (!observation->run_queue_known)
 		row_null_last(row, 2);
-	row_exec_parts(row, &observation->account.totals);
+	row_exec_parts(row, totals->exec, totals->exec_part);
 }
 
 /* The columns about lock waits, the cost of the connection, and the pooler. */
@@ -302,7 +303,9 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 	row_int64(row, "statements", exchange->statements);
 	row_int64(row, "rows", exchange->rows);
 	row_int64(row, "bytes_sent", exchange->bytes);
-	row_char(row, "xact_status", exchange->xact_status);
+	row_datum(row, "xact_status", CharGetDatum(exchange->xact_status));
+	if (exchange->xact_status == '\0')
+		row_null_last(row, 1);
 	row_int64(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
 	row_emit(row);
 }

@@ -517,13 +517,6 @@ ledger_client_part(const LedgerTotals *totals)
 	return totals->client - totals->run_queue_wait + totals->recv + totals->send_client;
 }
 
-/* Execution that no sample has seen. */
-int64_t
-ledger_exec_unsampled(const LedgerTotals *totals)
-{
-	return totals->exec - exec_parts_sum(totals->exec_part);
-}
-
 #define TOTALS_FIELDS	(sizeof(LedgerTotals) / sizeof(int64_t))
 
 void

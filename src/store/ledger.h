@@ -72,8 +72,6 @@ ledger_state_is_busy(LedgerState state)
 		state == LEDGER_STATE_RECEIVING || state == LEDGER_STATE_WAITING_IN_XACT;
 }
 
-#define LEDGER_NUM_STATES	(LEDGER_STATE_IDLE + 1)
-
 /*
  * Handing bytes to the socket is a system call, which is the server's work.
  * If it takes longer than this, it was blocked, unless there was so little to
@@ -232,7 +230,6 @@ extern int64_t ledger_busy_total(const LedgerTotals *totals);
 extern int64_t ledger_server_part(const LedgerTotals *totals);
 extern int64_t ledger_network_part(const LedgerTotals *totals);
 extern int64_t ledger_client_part(const LedgerTotals *totals);
-extern int64_t ledger_exec_unsampled(const LedgerTotals *totals);
 extern void ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term);
 extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term);
 extern void ledger_totals_fit(LedgerTotals *difference);
