@@ -90,14 +90,6 @@ statements_counts(int64 *entries, int64 *evicted)
  * ---------------------------------------------------------------------------
  */
 
-static bool
-is_zero(const StatementTotals *totals)
-{
-	static const StatementTotals zero;
-
-	return totals->calls == 0 && memcmp(totals, &zero, sizeof(zero)) == 0;
-}
-
 /*
  * Book samples that came before their execution, if that has been added by
  * now.
@@ -120,25 +112,25 @@ book_early(StatementEntry *entry)
 #define BATCH_LISTS		16
 
 /*
- * Add what a session has counted of up to STATEMENTS_BATCH statements in a
- * database, normally with each partition locked once.
+ * Add a tally's statements, all in one database, normally with each partition
+ * locked once.
  */
 void
 statements_accumulate(const CountedStatement *counted, int count, Oid dbid)
 {
-	StatementKey keys[STATEMENTS_BATCH];
-	uint32		hashes[STATEMENTS_BATCH];
-	int			next[STATEMENTS_BATCH];
+	StatementKey keys[TALLY_STATEMENTS];
+	uint32		hashes[TALLY_STATEMENTS];
+	int			next[TALLY_STATEMENTS];
 	int			first[BATCH_LISTS];
 	TimestampTz now = GetCurrentTimestamp();
 
-	Assert(count <= STATEMENTS_BATCH);
+	Assert(count <= TALLY_STATEMENTS);
 	memset(first, -1, sizeof(first));
 	for (int i = 0; i < count; i++)
 	{
 		int		   *list;
 
-		if (is_zero(&counted[i].totals))
+		if (!statements_has_counted(&counted[i]))
 			continue;
 		keys[i].userid = counted[i].userid;
 		keys[i].dbid = dbid;

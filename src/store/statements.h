@@ -65,8 +65,8 @@ typedef struct CountedStatement
 	StatementTotals totals;
 } CountedStatement;
 
-/* The most statements that one call can add. */
-#define STATEMENTS_BATCH	64
+/* The most statements that a tally can have. */
+#define TALLY_STATEMENTS	32
 
 extern Size statements_shmem_size(void);
 extern void statements_shmem_init(void);
@@ -83,6 +83,16 @@ statements_totals_add(StatementTotals *sum, const StatementTotals *term)
 {
 	for (size_t i = 0; i < sizeof(*sum) / sizeof(int64); i++)
 		((int64 *) sum)[i] += ((const int64 *) term)[i];
+}
+
+/* Has anything been counted?  The other fields are parts of these. */
+static inline bool
+statements_has_counted(const CountedStatement *statement)
+{
+	const StatementTotals *totals = &statement->totals;
+
+	return (totals->calls | totals->rows | totals->exec | totals->send | totals->recv |
+			totals->network | totals->client | totals->bytes) != 0;
 }
 
 #endif							/* PGNETLAT_STATEMENTS_H */

@@ -96,15 +96,6 @@ tally_settle(SessionSlot *slot)
 	return false;
 }
 
-static bool
-has_counted(const CountedStatement *statement)
-{
-	const StatementTotals *totals = &statement->totals;
-
-	return (totals->calls | totals->rows | totals->exec | totals->send | totals->recv |
-			totals->network | totals->client | totals->bytes) != 0;
-}
-
 /* The head of a statement's chain. */
 static CountedStatement **
 chain_of(uint64 queryid)
@@ -136,7 +127,7 @@ free_place(void)
 		if (my_tally.next_free == TALLY_STATEMENTS)
 			return NULL;
 		place = &tally->statements[my_tally.next_free++];
-	} while (has_counted(place));
+	} while (statements_has_counted(place));
 	chain = chain_of(place->queryid);
 	while (*chain != place)
 		chain = next_of(*chain);

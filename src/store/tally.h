@@ -50,9 +50,6 @@
 #include "session_slot.h"
 #include "statements.h"
 
-/* The most statements that a tally can have. */
-#define TALLY_STATEMENTS		32
-
 typedef struct TallyHistogram
 {
 	int64		sum;
