@@ -37,13 +37,13 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
+#include "session_slot.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "tcpinfo.h"
 #include "utils/timeout.h"
-
-#define MSG_AUTHENTICATION			'R'
+#include "wire_input.h"
 
 /* Clients ask for two kinds of encryption, once each. */
 #define MAX_ENCRYPTION_REQUESTS		2
@@ -179,23 +179,13 @@ tls_round_trips(void)
  * ---------------------------------------------------------------------------
  */
 
-static bool
-gss_is_in_use(void)
-{
-#ifdef ENABLE_GSS
-	return MyProcPort->gss && MyProcPort->gss->enc;
-#else
-	return false;
-#endif
-}
-
 /* The round trips before the start-up packet, without TCP's handshake. */
 static int
-encryption_round_trips(void)
+encryption_round_trips(SessionTransport transport)
 {
-	if (MyProcPort->ssl_in_use)
+	if (transport == TRANSPORT_TLS)
 		return tls_round_trips();
-	return gss_is_in_use() ? 2 : encryption_requests();
+	return transport == TRANSPORT_GSS ? 2 : encryption_requests();
 }
 
 /* Exit callback, while the process still has its PGPROC. */
@@ -215,16 +205,18 @@ exit_while_connecting(int code, Datum arg)
 static void
 note_first_message(void)
 {
+	SessionTransport transport = slot_my_transport();
+
 	connecting.noted = true;
 	before_shmem_exit(exit_while_connecting, (Datum) 0);
-	connecting.encrypted = MyProcPort->ssl_in_use || gss_is_in_use();
+	connecting.encrypted = transport == TRANSPORT_TLS || transport == TRANSPORT_GSS;
 
 	/*
 	 * authentication starts that timer; a statement may start it again later
 	 */
 	connecting.auth_began = get_timeout_start_time(STATEMENT_TIMEOUT);
-	if (MyProcPort->raddr.addr.ss_family != AF_UNIX)
-		connecting.round_trips = 1 + encryption_round_trips();
+	if (transport != TRANSPORT_UNIX)
+		connecting.round_trips = 1 + encryption_round_trips(transport);
 }
 
 /*

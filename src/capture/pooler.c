@@ -15,6 +15,7 @@
 
 #include <unistd.h>
 
+#include "client_key.h"
 #include "clock.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
@@ -58,15 +59,13 @@ typedef struct Pooler
 
 static Pooler pooler;
 
+/* Read the client's address from application_name. */
 static void
-read_name(PoolerClient *client)
+read_name(void)
 {
-	const char *name = application_name ? application_name : "";
+	ClientKey	key = {0};
 
-	memset(client, 0, sizeof(*client));
-	if (pgnetlat_pooler_suffix)
-		(void) pooler_suffix_read(name, strnlen(name, NAMEDATALEN - 1), NAMEDATALEN - 1,
-								  client);
+	clients_set_name(&key, application_name ? application_name : "", NULL, &pooler.client);
 }
 
 /* The session begins. */
@@ -75,7 +74,7 @@ pooler_attach(void)
 {
 	memset(&pooler, 0, sizeof(pooler));
 	pooler.owner = OWNER_UNKNOWN;
-	read_name(&pooler.client);
+	read_name();
 }
 
 /* Must each exchange be looked at, and each wait? */
@@ -133,7 +132,7 @@ pooler_ends_exchange(bool renamed, bool in_block)
 	PoolerClient before = pooler.client;
 
 	if (renamed)
-		read_name(&pooler.client);
+		read_name();
 	if (in_block || (before.poolers == 0 && pooler.client.poolers == 0 && !pooler.released))
 		return false;
 	if (pooler_suffix_same(&before, &pooler.client))

@@ -49,12 +49,10 @@ wire_next_in_buffer(void)
 static CompatTristate
 library_has_more(void)
 {
-#ifdef ENABLE_GSS
-	if (MyProcPort->gss && MyProcPort->gss->enc)
-		return COMPAT_UNKNOWN;
-#endif
-	if (!MyProcPort->ssl_in_use)
-		return COMPAT_NO;
+	SessionTransport transport = my_session.slot->published.transport;
+
+	if (transport != TRANSPORT_TLS)
+		return transport == TRANSPORT_GSS ? COMPAT_UNKNOWN : COMPAT_NO;
 #if defined(USE_OPENSSL) && defined(__ELF__)
 	if (SSL_pending != NULL)
 		return SSL_pending(MyProcPort->ssl) > 0 ? COMPAT_YES : COMPAT_NO;

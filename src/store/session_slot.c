@@ -86,8 +86,8 @@ slot_my_index(void)
 }
 
 /* How this process's client is connected. */
-static SessionTransport
-my_transport(void)
+SessionTransport
+slot_my_transport(void)
 {
 	if (MyProcPort->raddr.addr.ss_family == AF_UNIX)
 		return TRANSPORT_UNIX;
@@ -119,7 +119,7 @@ slot_attach(void)
 	fresh.pid = MyProcPid;
 	fresh.datid = MyDatabaseId;
 	fresh.userid = MyBEEntry->st_userid;
-	fresh.transport = my_transport();
+	fresh.transport = slot_my_transport();
 	if (fresh.transport != TRANSPORT_UNIX)
 		tcpinfo_endpoints(MyProcPort->sock, &MyProcPort->laddr.addr,
 						  &MyProcPort->raddr.addr, &fresh.endpoints);

@@ -217,6 +217,7 @@ extern SessionSlot *slot_attach(void);
 extern uint64 slot_open(SessionSlot *slot, const ConnectTotals *connect);
 extern void slot_close(SessionSlot *slot);
 extern int	slot_my_index(void);
+extern SessionTransport slot_my_transport(void);
 extern void slot_detach(SessionSlot *slot);
 extern void slot_apply_reset(SlotPublished *published);
 extern bool slot_sampled_of_exchange(SessionSlot *slot, LedgerSampled *sampled);
