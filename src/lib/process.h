@@ -4,8 +4,6 @@
  *	  Asks the kernel what its scheduler counts for a process, and how many
  *	  processors this server may use.
  *
- * Only this file and tcpinfo.h know of differences between operating systems.
- *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------

@@ -23,9 +23,8 @@
 bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
-int			pgnetlat_idle_threshold = 1000;
-int64		pgnetlat_idle_threshold_ns = 1000 * NS_PER_MS;
-int64		pgnetlat_log_limit = PG_INT64_MAX;
+int64		pgnetlat_idle_threshold_ns;
+int64		pgnetlat_log_limit;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_pools = 100;
 int			pgnetlat_max_clients = 500;
@@ -43,7 +42,8 @@ bool		pgnetlat_track_statements = true;
 bool		pgnetlat_housekeeping = true;
 bool		pgnetlat_names_changed = false;
 
-/* as set by the user, in milliseconds; see pgnetlat_log_limit */
+/* as set by the user, in milliseconds; the assign hooks convert them */
+static int	idle_threshold = 1000;
 static int	log_min_duration = -1;
 
 static void
@@ -52,7 +52,6 @@ assign_enabled(bool newval, void *extra)
 	pgnetlat_housekeeping = true;
 }
 
-/* Converts the unit here rather than in the hot path. */
 static void
 assign_idle_threshold(int newval, void *extra)
 {
@@ -87,10 +86,7 @@ static const struct config_enum_entry pooler_modes[] = {
 	{NULL, 0, false}
 };
 
-/*
- * A boolean, an integer, an enum or a string.  The initial value of its
- * variable is the default.
- */
+/* A boolean, an integer, an enum or a string. */
 typedef struct Setting
 {
 	const char *name;
@@ -139,7 +135,7 @@ static const Setting settings[] = {
 		.name = "pgnetlat.idle_threshold",
 		.short_desc = "Sets the time after which a session that waits outside a transaction counts as idle.",
 		.context = PGC_SUSET,
-		.number = &pgnetlat_idle_threshold,
+		.number = &idle_threshold,
 		.min = 0,
 		.max = INT_MAX,
 		.unit = GUC_UNIT_MS,

@@ -35,9 +35,8 @@ typedef enum PoolerMode
 extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
-extern int	pgnetlat_idle_threshold;	/* milliseconds */
-extern int64 pgnetlat_idle_threshold_ns;	/* the same */
-extern int64 pgnetlat_log_limit;	/* nanoseconds; PG_INT64_MAX: off */
+extern int64 pgnetlat_idle_threshold_ns;	/* nanoseconds, like the next */
+extern int64 pgnetlat_log_limit;	/* PG_INT64_MAX: off */
 extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_pools;
 extern int	pgnetlat_max_clients;

@@ -3,7 +3,6 @@
  * tcpinfo.h
  *	  Asks the kernel about TCP connections.
  *
- * Only this file and process.h know of differences between operating systems.
  * Where the kernel does not say, the functions return false, and everything
  * that depends on them is NULL.  tcpstate.h says what the replies mean.
  *
