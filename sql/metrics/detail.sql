@@ -242,74 +242,8 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_recv_seconds_total IS 'cou
 COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_network_seconds_total IS 'counter: Part of blocked: meanwhile the holder waited for the network.';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'counter: Part of blocked: meanwhile the holder waited for its client.';
 
--- For exporters that know histograms: arrays.
-CREATE VIEW pgnetlat_metrics_distribution AS
-WITH part AS (
-	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
-		   pg_catalog.sum(bucket)::bigint AS bucket,
-		   pg_catalog.sum(sum::numeric)::float8 AS sum,
-		   pg_catalog.sum(count)::bigint AS count
-	  FROM pgnetlat_histogram
-	 WHERE coalesce(application_name, '') = '' OR
-		   application_name <> pg_catalog.current_setting('application_name')
-	 GROUP BY 1, 2, 3)
-SELECT datname,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'request' AND le <> '+Inf') AS request_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'request' AND le <> '+Inf') AS request_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'request' AND le = '+Inf'), 0::float8) AS request_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'request' AND le = '+Inf'), 0::bigint) AS request_seconds_count,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'wait' AND le <> '+Inf') AS wait_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'wait' AND le <> '+Inf') AS wait_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'wait' AND le = '+Inf'), 0::float8) AS wait_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'wait' AND le = '+Inf'), 0::bigint) AS wait_seconds_count,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'network' AND le <> '+Inf') AS wait_network_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'network' AND le <> '+Inf') AS wait_network_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'network' AND le = '+Inf'), 0::float8) AS wait_network_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'network' AND le = '+Inf'), 0::bigint) AS wait_network_seconds_count,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'client' AND le <> '+Inf') AS wait_client_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'client' AND le <> '+Inf') AS wait_client_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'client' AND le = '+Inf'), 0::float8) AS wait_client_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'client' AND le = '+Inf'), 0::bigint) AS wait_client_seconds_count,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'rtt' AND le <> '+Inf') AS rtt_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'rtt' AND le <> '+Inf') AS rtt_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'rtt' AND le = '+Inf'), 0::float8) AS rtt_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'rtt' AND le = '+Inf'), 0::bigint) AS rtt_seconds_count,
-	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE metric = 'connect' AND le <> '+Inf') AS connect_seconds,
-	   pg_catalog.array_agg(bucket ORDER BY le::float8) FILTER (WHERE metric = 'connect' AND le <> '+Inf') AS connect_seconds_bucket,
-	   coalesce(pg_catalog.max(sum) FILTER (WHERE metric = 'connect' AND le = '+Inf'), 0::float8) AS connect_seconds_sum,
-	   coalesce(pg_catalog.max(count) FILTER (WHERE metric = 'connect' AND le = '+Inf'), 0::bigint) AS connect_seconds_count
-  FROM part
- GROUP BY datname;
-
-COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Time that each request took: execution, sending and receiving.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests, less idle ones: network and client.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: The network''s part of each of these waits.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: The client''s part of each of these waits.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip time of the connections, whenever it was measured.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Time that each connection took to set up.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
-COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
-
--- For exporters that know counters only: the same names, a row for each bucket.  Sums
--- and counts are in the row of the last bucket.
+-- Histograms for exporters that know counters only: a row for each bucket.  Sums and
+-- counts are in the row of the last bucket.
 CREATE VIEW pgnetlat_metrics_bucket AS
 WITH part AS (
 	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
@@ -364,6 +298,63 @@ COMMENT ON COLUMN pgnetlat_metrics_bucket.rtt_seconds_count IS 'counter: Round-t
 COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_bucket IS 'counter: Time that each connection took to set up.';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_sum IS 'counter: Time that each connection took to set up.';
 COMMENT ON COLUMN pgnetlat_metrics_bucket.connect_seconds_count IS 'counter: Time that each connection took to set up.';
+
+-- The same for exporters that know histograms: arrays, under the same names.
+CREATE VIEW pgnetlat_metrics_distribution AS
+SELECT datname,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS request_seconds,
+	   pg_catalog.array_agg(request_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS request_seconds_bucket,
+	   coalesce(pg_catalog.max(request_seconds_sum), 0::float8) AS request_seconds_sum,
+	   coalesce(pg_catalog.max(request_seconds_count), 0::bigint) AS request_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_seconds,
+	   pg_catalog.array_agg(wait_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_seconds_bucket,
+	   coalesce(pg_catalog.max(wait_seconds_sum), 0::float8) AS wait_seconds_sum,
+	   coalesce(pg_catalog.max(wait_seconds_count), 0::bigint) AS wait_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_network_seconds,
+	   pg_catalog.array_agg(wait_network_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_network_seconds_bucket,
+	   coalesce(pg_catalog.max(wait_network_seconds_sum), 0::float8) AS wait_network_seconds_sum,
+	   coalesce(pg_catalog.max(wait_network_seconds_count), 0::bigint) AS wait_network_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_client_seconds,
+	   pg_catalog.array_agg(wait_client_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS wait_client_seconds_bucket,
+	   coalesce(pg_catalog.max(wait_client_seconds_sum), 0::float8) AS wait_client_seconds_sum,
+	   coalesce(pg_catalog.max(wait_client_seconds_count), 0::bigint) AS wait_client_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS rtt_seconds,
+	   pg_catalog.array_agg(rtt_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS rtt_seconds_bucket,
+	   coalesce(pg_catalog.max(rtt_seconds_sum), 0::float8) AS rtt_seconds_sum,
+	   coalesce(pg_catalog.max(rtt_seconds_count), 0::bigint) AS rtt_seconds_count,
+	   pg_catalog.array_agg(le::float8 ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS connect_seconds,
+	   pg_catalog.array_agg(connect_seconds_bucket ORDER BY le::float8) FILTER (WHERE le <> '+Inf') AS connect_seconds_bucket,
+	   coalesce(pg_catalog.max(connect_seconds_sum), 0::float8) AS connect_seconds_sum,
+	   coalesce(pg_catalog.max(connect_seconds_count), 0::bigint) AS connect_seconds_count
+  FROM pgnetlat_metrics_bucket
+ GROUP BY datname;
+
+COMMENT ON VIEW pgnetlat_metrics_distribution IS 'collector pgnetlat_histograms; 1 row per database: distributions';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.datname IS 'label';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds IS 'histogram: Time that each request took: execution, sending and receiving.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.request_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds IS 'histogram: Waits between requests, less idle ones: network and client.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds IS 'histogram: The network''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_network_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds IS 'histogram: The client''s part of each of these waits.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.wait_client_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds IS 'histogram: Round-trip time of the connections, whenever it was measured.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.rtt_seconds_count IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds IS 'histogram: Time that each connection took to set up.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_bucket IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_sum IS 'part: of the histogram.';
+COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: of the histogram.';
 
 -- Over Unix-domain sockets there are no figures.
 CREATE VIEW pgnetlat_metrics_replication AS

@@ -50,7 +50,7 @@ WITH
 	-- its clients, their single calls follow each other like those of a loop, and many
 	-- count as repeats: then there are far more bursts than calls of the parent.
 	repeated AS MATERIALIZED (
-		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, bursts, trip, driver,
+		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, trip, driver,
 			   parent, server, wait, trip < min_rtt AS hidden, wait < min_rtt AS pooled,
 			   CASE WHEN trip < min_rtt THEN st.repeats * (server + wait)
 			   ELSE repeat_network_time + st.repeats * driver END AS lost
@@ -101,7 +101,7 @@ WITH
 		SELECT 'client' AS kind, NULL::integer AS pid, datid, datname, usesysid, usename, application_name, client_addr,
 			   sessions, ended_sessions, requests, statements, transactions, round_trips, total_time, exec_time,
 			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
-			   idle_time + pending_time AS idle, rtt, retransmits, packets_sent, packets_received, bytes_sent,
+			   rtt, retransmits, packets_sent, packets_received, bytes_sent,
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
@@ -113,7 +113,7 @@ WITH
 		SELECT 'session', s.pid, datid, datname, usesysid, usename, application_name, client_addr,
 			   1, 0, requests, statements, transactions, round_trips, total_time, exec_time,
 			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
-			   idle_time + pending_time, rtt, retransmits, packets_sent, packets_received, bytes_sent,
+			   rtt, retransmits, packets_sent, packets_received, bytes_sent,
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,

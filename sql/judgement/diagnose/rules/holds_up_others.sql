@@ -42,5 +42,5 @@ SELECT n, 'holds up others', 'others', blocking,
 	  FROM b
 	 WHERE b.datid = a.datid AND b.usesysid = a.usesysid AND b.application_name = a.application_name
 	   AND b.client_addr IS NOT DISTINCT FROM a.client_addr) held
- WHERE a.kind IN ('session', 'client') AND NOT contends
+ WHERE NOT contends
    AND (blocking >= holder_sessions * (SELECT window_time FROM me) OR blocking > 0 AND w.sessions > 0)
