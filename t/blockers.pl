@@ -36,15 +36,7 @@ $observer->run(
 	'CREATE TABLE t (i int PRIMARY KEY, v int)',
 	'INSERT INTO t SELECT i, 0 FROM generate_series(1, 10) i');
 
-sub client
-{
-	my ($name, %options) = @_;
-
-	return PgNetlat::Client->connect(
-		$node,
-		application_name => $name,
-		%options);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 # Has a client run a query that waits for a lock.  Notes a time before and after
 # the wait began.

@@ -26,12 +26,7 @@ my $max = 10;
 my ($node, $observer) =
   start_node('full_blockers', conf => "pgnetlat.max_blockers = $max");
 
-sub client
-{
-	my ($name) = @_;
-
-	return PgNetlat::Client->connect($node, application_name => $name);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 # A holder with a session that waits for it, and when that was seen.
 sub block

@@ -28,12 +28,7 @@ my ($node, $observer) = start_node('many_waits',
 	  . 'max_prepared_transactions = '
 	  . MANY);
 
-sub client
-{
-	my ($name) = @_;
-
-	return PgNetlat::Client->connect($node, application_name => $name);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 # Waits until this many sessions are known to wait for this process.
 sub all_wait_for

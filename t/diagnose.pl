@@ -26,15 +26,7 @@ $observer->run(
 	  $$ DECLARE ends timestamptz := clock_timestamp() + seconds * interval '1 s';
 	  BEGIN WHILE clock_timestamp() < ends LOOP END LOOP; END $$});
 
-sub client
-{
-	my ($name, %options) = @_;
-
-	return PgNetlat::Client->connect(
-		$node,
-		application_name => $name,
-		%options);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 sub findings { return $observer->findings(@_); }
 

@@ -104,15 +104,7 @@ sub next_line
 	return line_of($client, ++$count{ $client->pid });
 }
 
-sub client
-{
-	my ($name, %options) = @_;
-
-	return PgNetlat::Client->connect(
-		$node,
-		application_name => $name,
-		%options);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 # ---------------------------------------------------------------------------
 # Off

@@ -38,15 +38,7 @@ $observer->run(
 	'CREATE ROLE other LOGIN',
 	"CREATE ROLE \"$wide_role\" LOGIN");
 
-sub client
-{
-	my ($name, %options) = @_;
-
-	return PgNetlat::Client->connect(
-		$node,
-		application_name => $name,
-		%options);
-}
+sub client { return PgNetlat::Client->named($node, @_); }
 
 # The rows, checked, in their order; and by process ID.
 sub rows_of

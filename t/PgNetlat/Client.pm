@@ -114,6 +114,14 @@ sub connect
 	return $class->begin_connecting($node, %options)->be_ready;
 }
 
+# The same with this application_name.
+sub named
+{
+	my ($class, $node, $name, %options) = @_;
+
+	return $class->connect($node, application_name => $name, %options);
+}
+
 # The same in two steps: what the client sends ...
 sub begin_connecting
 {
