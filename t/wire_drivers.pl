@@ -633,6 +633,20 @@ foreach my $tcp (0, 1)
 		},
 		tcp => $tcp);
 
+	# the server has left the wait to core by then
+	gain(
+		"COPY that the client aborts late$over",
+		{ requests => 1, statements => 0, round_trips => 2 },
+		sub {
+			my ($client) = @_;
+			$client->put(query('COPY items (id) FROM STDIN'));
+			$client->until('G');
+			pause(1300);
+			$client->put(copy_fail('changed my mind'));
+			$client->until('Z');
+		},
+		tcp => $tcp);
+
 	# what the extended protocol sends behind its Execute is skipped
 	my %behind = (
 		'Sync' => sync(),

@@ -30,6 +30,7 @@ $observer->run(
 	'CREATE TABLE large AS SELECT g AS id, g::text AS note
 	 FROM generate_series(1, 20000) g',
 	'CREATE TABLE slow_to_commit (id int)',
+	'CREATE TABLE unique_late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)',
 	'CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow_to_commit
 	 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_trigger()'
 );
@@ -486,6 +487,53 @@ at_least($gain->{in_xact_wait_time},
 	$paused, 'Sync alone after Flush: the pause is a wait in a transaction');
 at_least($gain->{exec_time}, 500,
 	'Sync alone after Flush: the commit is execution');
+
+# Nothing runs before the error that could be noticed: no query, no planner.
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? 'TCP' : 'Unix socket';
+
+	gain(
+		"Sync alone after Flush, which cannot commit, $over",
+		{
+			requests => 6,
+			statements => 3,
+			transactions => 3,
+			round_trips => 6
+		},
+		sub {
+			my ($client) = @_;
+			for (1 .. 3)
+			{
+				$client->put(
+					parse('', 'INSERT INTO unique_late VALUES (1), (1)'),
+					bind_('', ''),
+					execute(''), flush());
+				$client->until('C');
+				$client->put(sync());
+				ok( (grep { $_->{type} eq 'E' } $client->until('Z')),
+					"Sync alone after Flush, which cannot commit, $over: it fails"
+				);
+			}
+		},
+		tcp => $tcp);
+
+	# core looks for the timeout when it has read the next message
+	gain(
+		"statement_timeout between Parse and Bind, $over",
+		{ requests => 2, statements => 0, round_trips => 2 },
+		sub {
+			my ($client) = @_;
+			$client->put(parse('', 'SELECT 1'), describe('S', ''), flush());
+			$client->until('T');
+			pause(700);
+			$client->put(bind_('', ''), execute(''), sync());
+			ok( (grep { $_->{type} eq 'E' } $client->until('Z')),
+				"statement_timeout between Parse and Bind, $over: it fails");
+		},
+		tcp => $tcp,
+		options => '-c statement_timeout=500');
+}
 
 # ---------------------------------------------------------------------------
 # Errors and notices

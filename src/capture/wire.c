@@ -118,7 +118,7 @@ request_was_read(TimestampTz stamp)
 
 /* A message during a wait, without a new timestamp. */
 static void
-message_in_wait(char type)
+message_in_wait(char type, const char *body)
 {
 	switch (type)
 	{
@@ -127,7 +127,8 @@ message_in_wait(char type)
 		case MSG_PARAMETER_STATUS:
 			break;				/* sent of its own accord */
 		case MSG_ERROR:
-			exchange_begin(clock_now(), false); /* the session is about to end */
+			/* Sync cannot commit, say, unless the session is about to end */
+			exchange_begin(clock_now(), wire.flush_wait && is_error(body));
 			break;
 		case MSG_READY_FOR_QUERY:
 			exchange_begin(clock_now(), true);	/* Sync without work */
@@ -238,7 +239,7 @@ note_message(char type, const char *body)
 			exchange_note_parameter();
 			return;
 		case MSG_ERROR:
-			wire.raised = strcmp(error_field(body, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
+			wire.raised = is_error(body);
 			return;
 		case MSG_NOTIFICATION:
 			exchange_note_notification();
@@ -323,7 +324,7 @@ end_wait_for_sync(int64 now)
 /*
  * Count the turn of a COPY whose first data had not come when we left the wait
  * to core.  Core sends its next message either because data has come, or
- * because it has not waited at all, or was cancelled or terminated.
+ * because it has not waited at all, or was terminated.
  */
 static void
 count_late_turn(int type, const char *body)
@@ -332,7 +333,7 @@ count_late_turn(int type, const char *body)
 		return;
 	wire.invited = false;
 	if (received_since_asked(clock_now()) > 0 &&
-		(type != MSG_ERROR || strncmp(error_field(body, PG_DIAG_SQLSTATE), "57", 2) != 0))
+		(type != MSG_ERROR || is_error(body)))
 		exchange_count_turn();
 }
 
@@ -350,7 +351,7 @@ special_message(int type, const char *body, size_t length)
 		if (exchange_request_was_read(stamp))
 			exchange_begin_request(stamp);
 		else
-			message_in_wait(type);
+			message_in_wait(type, body);
 	}
 	if (exchange_state(STATE_IN_EXCHANGE))
 	{

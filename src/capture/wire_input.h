@@ -61,6 +61,13 @@ error_field(const char *body, char field)
 	return "";
 }
 
+/* Does it leave the session alive? */
+static inline bool
+is_error(const char *body)
+{
+	return strcmp(error_field(body, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
+}
+
 /* Is this COPY data or its end, which core skips outside COPY? */
 static inline bool
 is_copied(int type)

@@ -525,6 +525,9 @@ class Conversation:
     def _sync(self, message):
         self._skipping = False
         answer = self._next_answer()
+        if answer is not None and answer.kind == "E":       # cannot commit
+            self._error(answer)
+            answer = self._next_answer()
         if answer is not None:
             self._ready(answer)
 

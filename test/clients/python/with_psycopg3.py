@@ -125,6 +125,19 @@ def pipeline_error(role):
 
 
 @case
+def pipeline_cannot_commit(role):
+    """What is fetched is asked for with Flush; the constraint is checked at Sync.  psycopg cannot go on after that."""
+    for _ in range(3):
+        try:
+            with connect(role) as c:
+                c.execute("CREATE TEMPORARY TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+                with c.pipeline():
+                    c.execute("INSERT INTO late VALUES (1), (1) RETURNING id").fetchone()
+        except psycopg.Error:
+            pass
+
+
+@case
 def copy_in(role):
     with connect(role) as c:
         for i in range(10):
