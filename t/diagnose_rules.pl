@@ -540,7 +540,7 @@ group(%thinks);
 session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 @found = expect(
 	'idle in transaction',
-	qr/^its client thinks for 2000 of \d+ ms of each transaction; .*; now for 3\.\d s$/,
+	qr/^its client thinks for 2000 of \d+ ms of each transaction, which holds locks that nobody waits for; now for 3\.\d s$/,
 	'a client that thinks');
 is($found[0]{pid}, 7,
 	'a client that thinks: the finding is about one session');
@@ -558,12 +558,25 @@ my %short = (
 group(%short);
 @found = expect(
 	'client-bound',
-	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms$/,
+	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms; nobody waits for its locks$/,
 	'a client that thinks less, all the time');
 like(
 	$found[0]{advice},
 	qr/move its work outside the transaction/,
 	'a client that thinks less, all the time: the advice is to move work out'
+);
+like(
+	$found[0]{advice},
+	qr/A job of a queue may stay inside if it is short and nobody waits for its locks/,
+	'a client that thinks less, all the time: the advice is about queues, too'
+);
+group(%short);
+session(%short, pid => 7, blocking_time => 2000);
+@found = grep { $_->{verdict} eq 'client-bound' } found();
+like(
+	$found[0]{evidence},
+	qr/the server takes 0\.50 ms$/,
+	'a client for which others wait: the evidence does not say that nobody waits'
 );
 group(requests => 20000, exec_time => 2000, client_time => 57500);
 expect(

@@ -4,13 +4,14 @@
  UNION ALL
 SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
 	   CASE WHEN in_xact THEN a.think END,
-	   format('the client thinks %s per request%s, the server takes %s',
+	   format('the client thinks %s per request%s, the server takes %s%s',
 			  CASE WHEN in_xact THEN pgnetlat_time_text(working / req, a.think / req)
 			  ELSE pgnetlat_time_text(busy / req, client_time / req) END,
 			  CASE WHEN in_xact THEN ' in transactions' END,
-			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req)),
+			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req),
+			  CASE WHEN in_xact AND blocking = 0 THEN '; nobody waits for its locks' END),
 	   concat('A faster server or network changes little: profile the application, or ',
-			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.'
+			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  A job of a queue may stay inside if it is short and nobody waits for its locks: until it ends, VACUUM cannot remove rows that others delete.'
 			  ELSE 'let several connections share its work.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working
