@@ -1289,6 +1289,46 @@ expect(
 	'starved',
 	qr/without a processor for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
 	'too few processors for short requests');
+
+# measured with TPC-B by 8 clients, beside 8 other programs that compute, and with
+# transactions of five requests before all other programs, in real-time priority
+my %tpcb_starved = (
+	requests => 313584,
+	transactions => 44799,
+	exec_time => 16532,
+	exec_cpu_time => 8786,
+	exec_lock_time => 6897,
+	exec_unsampled_time => 113,
+	send_time => 3723,
+	network_time => 1634,
+	client_time => 74640,
+	in_xact_wait_time => 64900,
+	run_queue_time => 35389,
+	run_queue_wait_time => 32689,
+	rtt => 0.006,
+	sessions => 8);
+group(%tpcb_starved);
+expect(
+	'starved',
+	qr/without a processor for 35\.4 of 41\.6 s, 0\.11 of 0\.13 ms per request$/,
+	'too few processors for short requests of transactions');
+group(%tpcb_starved, client_time => 140000);
+healthy('short requests of transactions that lack a fifth of their time');
+group(
+	requests => 489036,
+	transactions => 97807,
+	exec_time => 8152,
+	exec_cpu_time => 4012,
+	exec_unsampled_time => 3041,
+	send_time => 2681,
+	network_time => 2456,
+	client_time => 23071,
+	in_xact_wait_time => 20260,
+	run_queue_time => 15024,
+	run_queue_wait_time => 13172,
+	rtt => 0.006,
+	sessions => 8);
+healthy('clients without pauses, which take processors from one another');
 group(
 	requests => 49000,
 	rtt => 0.5,

@@ -1,7 +1,8 @@
 
 -- Ready to run, but without a processor: the whole server, or else single client groups.
 -- Waits for locks, disks and the like are not part of the time for which a processor was
--- wanted.  Many short requests may lack little each, but most of their time.
+-- wanted.  Many short requests may lack little each, but much of their time; the least of
+-- it is what clients without pauses take from one another.
  UNION ALL
 SELECT n, 'starved', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
@@ -11,7 +12,8 @@ SELECT n, 'starved', 'processors', lost, lost,
   FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
 		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0
 					   AND CASE WHEN requests < min_served THEN lost >= 1000
-								ELSE lost >= least(starved_request * requests, starved_share * busy) END AS applies
+								ELSE lost >= least(starved_request * requests,
+												   greatest(short_starved_request * requests, starved_busy * busy)) END AS applies
 				  FROM (SELECT n, least(run_queue_time, wanted) AS lost, wanted, requests, busy
 						  FROM accounts
 						 CROSS JOIN LATERAL (SELECT exec_cpu_time + exec_unsampled_time + run_queue_wait_time AS wanted) w
