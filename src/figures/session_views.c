@@ -51,7 +51,7 @@ session_user_of(const SlotObservation *observation, SessionUser *user)
 	char		name[NAMEDATALEN];
 
 	slot_application_name(observation, name);
-	clients_set_connection(&user->key, &observation->endpoints);
+	clients_set_connection(&user->key, &observation->published.endpoints);
 	clients_set_name(&user->key, name, &user->pooler, &user->client);
 }
 
@@ -63,7 +63,7 @@ static void
 session_port(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
 	int			port = user->pooler.known ? user->client.port :
-		pg_ntoh16(observation->endpoints.remote_port);
+		pg_ntoh16(observation->published.endpoints.remote_port);
 
 	row_int32(row, "client_port", user->key.family == 0 ? -1 : port);
 	if (user->key.family != 0 && port == 0)
@@ -76,11 +76,11 @@ session_state(RowBuilder *row, const SlotObservation *observation, const Session
 {
 	row_address(row, "client_addr", user->key.family, user->key.address);
 	session_port(row, observation, user);
-	row_timestamp(row, "backend_start", observation->backend_start);
-	row_text(row, "transport", transport_names[observation->transport]);
+	row_timestamp(row, "backend_start", observation->published.backend_start);
+	row_text(row, "transport", transport_names[observation->published.transport]);
 	row_text(row, "state", state_names[observation->account.state]);
-	row_timestamp(row, "state_change", clock_to_timestamp(observation->clock_offset, observation->account.state_since));
-	row_timestamp(row, "stats_since", observation->stats_since);
+	row_timestamp(row, "state_change", clock_to_timestamp(observation->published.clock_offset, observation->account.state_since));
+	row_timestamp(row, "stats_since", observation->published.stats_since);
 }
 
 /* What the kernel says about the connection; NULL where it says nothing. */
@@ -89,11 +89,11 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 {
 	const TcpCounters *counters = &observation->tcp_counters;
 	const LedgerTotals *totals = &observation->account.totals;
-	bool		known = observation->tcp.measured_at != 0;
+	bool		known = observation->published.tcp.measured_at != 0;
 
-	row_rtt(row, "rtt", known ? observation->tcp.rtt : 0);
-	row_ms(row, "srtt", observation->tcp.srtt);
-	row_timestamp(row, "rtt_at", clock_to_timestamp(observation->clock_offset, observation->tcp.measured_at));
+	row_rtt(row, "rtt", known ? observation->published.tcp.rtt : 0);
+	row_ms(row, "srtt", observation->published.tcp.srtt);
+	row_timestamp(row, "rtt_at", clock_to_timestamp(observation->published.clock_offset, observation->published.tcp.measured_at));
 	row_int64(row, "retransmits", counters->retransmits);
 	if (!known)
 		row_null_last(row, 3);
@@ -105,7 +105,7 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 		row_null_last(row, 3);
 	row_ms(row, "run_queue_time", totals->run_queue);
 	row_ms(row, "run_queue_wait_time", totals->run_queue_wait);
-	if (!observation->run_queue_known)
+	if (!observation->published.run_queue_known)
 		row_null_last(row, 2);
 	row_exec_parts(row, totals->exec, totals->exec_part);
 }
@@ -114,7 +114,7 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 static void
 session_surroundings(RowBuilder *row, const SlotObservation *observation, const SessionUser *user)
 {
-	const ConnectTotals *cost = &observation->connect;
+	const ConnectTotals *cost = &observation->published.connect;
 
 	row_ms(row, "blocking_time", observation->held_up);
 	row_int32(row, "blocked_by", observation->blocked_by);
@@ -127,8 +127,8 @@ session_surroundings(RowBuilder *row, const SlotObservation *observation, const 
 	if (cost->connections == 0)
 		row_null_last(row, 4);
 	row_int64(row, "pooler_requests", observation->account.totals.pooler_requests);
-	row_rtt(row, "client_rtt", pooler_clients_rtt(observation->userid, observation->pooler_owner,
-												  &user->client, &observation->endpoints,
+	row_rtt(row, "client_rtt", pooler_clients_rtt(observation->published.userid, observation->published.pooler_owner,
+												  &user->client, &observation->published.endpoints,
 												  clock_now(), NULL));
 	row_address(row, "pooler_addr", user->pooler.family, user->pooler.address);
 }
@@ -145,10 +145,10 @@ session_row(RowBuilder *row, const SlotObservation *observation)
 	SessionUser user;
 
 	session_user_of(observation, &user);
-	row_int32(row, "pid", observation->pid);
-	row_database_and_role(row, observation->datid, observation->userid);
+	row_int32(row, "pid", observation->published.pid);
+	row_database_and_role(row, observation->published.datid, observation->published.userid);
 	row_text(row, "application_name", user.key.application_name);
-	if (rows_may_see(observation->userid))
+	if (rows_may_see(observation->published.userid))
 	{
 		session_state(row, observation, &user);
 		row_account(row, &account->totals, &account->pending);
@@ -177,7 +177,7 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < slot_count(); i++)
 	{
-		if (windows_observe(i, length, &observation) && !observation.closed)
+		if (windows_observe(i, length, &observation) && !observation.published.closed)
 			session_row(&row, &observation);
 	}
 	return (Datum) 0;
@@ -221,12 +221,12 @@ pgnetlat_waits(PG_FUNCTION_ARGS)
 	{
 		int			count;
 
-		if (!slot_observe(i, &observation) || !rows_may_see(observation.userid))
+		if (!slot_observe(i, &observation) || !rows_may_see(observation.published.userid))
 			continue;
 		count = wait_events_copy(i, &observation, samples);
 		for (int j = 0; j < count; j++)
 		{
-			row_int32(&row, "pid", observation.pid);
+			row_int32(&row, "pid", observation.published.pid);
 			if (samples[j].other)
 				row_null(&row, "state");
 			else
@@ -331,19 +331,19 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 
 	rows_begin(fcinfo, &row);
 	slot = slot_find_pid(pid);
-	if (slot < 0 || !slot_observe(slot, &observation) || observation.pid != pid ||
-		!rows_may_see(observation.userid))
+	if (slot < 0 || !slot_observe(slot, &observation) || observation.published.pid != pid ||
+		!rows_may_see(observation.published.userid))
 		return (Datum) 0;
 
 	records = recorder_copy(slot, &count);
 
 	/* another role's session may have taken the slot meanwhile */
-	if (!slot_observe(slot, &after) || after.session != observation.session)
+	if (!slot_observe(slot, &after) || after.published.session != observation.published.session)
 		return (Datum) 0;
 	for (const FlightRecord *next = records;
 		 (used = next_exchange(next, count, &exchange)) > 0;
 		 next += used, count -= used)
-		recent_row(&row, &exchange, observation.clock_offset);
+		recent_row(&row, &exchange, observation.published.clock_offset);
 	return (Datum) 0;
 }
 

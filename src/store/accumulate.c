@@ -154,8 +154,8 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	clients_set_pending(group, &state->member, pending);
 	if (unlikely(state->member.in_evicted) && clients_have_room(&state->key, &state->member, now))
 		group = move_to_group(state, group, now);
-	if (observation->tcp.rtt > 0)
-		group->counters.rtt = observation->tcp.rtt;
+	if (observation->published.tcp.rtt > 0)
+		group->counters.rtt = observation->published.tcp.rtt;
 	if (unlikely(state->pooler.known))
 		group->pooler = state->pooler;
 	if (ends)
@@ -172,11 +172,11 @@ accumulate_account(Accumulated *state, const SlotObservation *observation,
 	LedgerTotals gain;
 	TcpCounters tcp = observation->tcp_counters;
 
-	if (state->generation != observation->generation)
+	if (state->generation != observation->published.generation)
 	{
 		memset(&state->totals, 0, sizeof(state->totals));
 		memset(&state->tcp, 0, sizeof(state->tcp));
-		state->generation = observation->generation;
+		state->generation = observation->published.generation;
 	}
 	ledger_totals_gain(&state->totals, &observation->account.totals, &gain);
 	tcpstate_counters_subtract(&tcp, &state->tcp);

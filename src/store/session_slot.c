@@ -420,32 +420,17 @@ account_of(Look *look, LedgerAccount *account)
 	totals->run_queue += Max(Min(unbooked, whole - totals->run_queue), 0);
 }
 
-/* Fill in the kernel's counters and the rest. */
+/* Fill in everything but the account. */
 static void
 fill_observation(const Look *look, SlotObservation *observation)
 {
-	const SlotPublished *copy = &look->published;
+	SlotPublished *copy = &observation->published;
 
-	observation->session = copy->session;
-	observation->pid = copy->pid;
-	observation->datid = copy->datid;
-	observation->userid = copy->userid;
-	observation->transport = copy->transport;
-	observation->endpoints = copy->endpoints;
-	observation->pooler_owner = copy->pooler_owner;
-	observation->status = copy->status;
-	observation->backend_start = copy->backend_start;
-	observation->stats_since = copy->stats_since;
-	observation->closed = copy->closed;
-	observation->generation = copy->generation;
-	observation->clock_offset = copy->clock_offset;
-	observation->observed_at = look->now;
-	observation->run_queue_known = copy->run_queue_known;
-	observation->connect = copy->connect;
-	observation->tcp = copy->tcp;
+	*copy = look->published;
 	if (look->sampled.tcp_session == copy->session)
-		tcpstate_latest(&observation->tcp, &look->sampled.tcp);
-	observation->tcp_counters = observation->tcp.counters;
+		tcpstate_latest(&copy->tcp, &look->sampled.tcp);
+	observation->observed_at = look->now;
+	observation->tcp_counters = copy->tcp.counters;
 	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
 	observation->doing_until = look->doing_until;
 	observation->blocked_by = look->sampled.blocked_by;
@@ -474,7 +459,7 @@ slot_application_name(const SlotObservation *observation, char *name)
 {
 	CoreStatus	status;
 
-	if (!copy_core_status(observation->status, observation->pid, &status))
+	if (!copy_core_status(observation->published.status, observation->published.pid, &status))
 		status.application_name[0] = '\0';
 	strlcpy(name, status.application_name, NAMEDATALEN);
 }

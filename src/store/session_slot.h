@@ -156,26 +156,11 @@ typedef enum TallyState
 /* A session as seen at one moment. */
 typedef struct SlotObservation
 {
-	uint64		session;
-	int			pid;
-	Oid			datid;
-	Oid			userid;
-	SessionTransport transport;
-	TcpEndpoints endpoints;
-	uint32		pooler_owner;
-	PgBackendStatus *status;
-	TimestampTz backend_start;
-	TimestampTz stats_since;
-	bool		closed;
-	uint32		generation;
-	int64		clock_offset;
+	SlotPublished published;	/* with the later of both measurements of the
+								 * connection, and all resets applied */
 	int64		observed_at;
-	LedgerAccount account;
-	TcpInfo		tcp;
+	LedgerAccount account;		/* its run_queue is valid if run_queue_known */
 	TcpCounters tcp_counters;	/* since connected or reset */
-	bool		run_queue_known;	/* else the account's run_queue is not
-									 * valid */
-	ConnectTotals connect;
 	int64		doing_until;	/* end of what the sampler has seen it doing */
 	int			blocked_by;		/* as in SlotSampled */
 	int64		held_up;

@@ -221,8 +221,8 @@ wait_events_copy(int slot, const SlotObservation *observation, WaitSample *sampl
 		sampled.session = 0;
 	} while (seqlock_try_again(&attempts));
 
-	if (sampled.session != observation->session ||
-		sampled.generation != observation->generation || sampled.doing.from == 0)
+	if (sampled.session != observation->published.session ||
+		sampled.generation != observation->published.generation || sampled.doing.from == 0)
 		return 0;
 	return add_doing(samples, sampled.waits_since == reset_at ? sampled.waits_used : 0,
 					 &sampled.doing, Max(sampled.doing.from, reset_at),

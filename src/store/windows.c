@@ -79,12 +79,13 @@ acquire(int slot, const SlotObservation *observation)
 	SessionSnapshots *own = &sessions[slot];
 
 	locks_acquire(LOCK_WINDOWS, 0, LW_EXCLUSIVE);
-	if (own->session != observation->session || own->generation != observation->generation)
+	if (own->session != observation->published.session ||
+		own->generation != observation->published.generation)
 	{
 		memset(&own->times, 0, sizeof(own->times));
 		own->reset.at = 0;
-		own->session = observation->session;
-		own->generation = observation->generation;
+		own->session = observation->published.session;
+		own->generation = observation->published.generation;
 	}
 	return own;
 }
@@ -135,8 +136,8 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 
 	if (!slot_observe(slot, observation))
 		return false;
-	if (start.at == 0 || session != observation->session ||
-		generation != observation->generation)
+	if (start.at == 0 || session != observation->published.session ||
+		generation != observation->published.generation)
 		return true;
 	ledger_totals_subtract(&observation->account.totals, &start.before.totals);
 	ledger_totals_fit(&observation->account.totals);
@@ -147,8 +148,8 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 	 * write
 	 */
 	observation->held_up = Max(observation->held_up - start.before.held_up, 0);
-	observation->stats_since = start.since != 0 ? start.since :
-		clock_to_timestamp(observation->clock_offset, start.at);
+	observation->published.stats_since = start.since != 0 ? start.since :
+		clock_to_timestamp(observation->published.clock_offset, start.at);
 	return true;
 }
 
@@ -164,11 +165,12 @@ windows_reset(int slot, int pid, TimestampTz *since)
 	SlotObservation observation;
 
 	/* without a lock, since observing a stopped session takes a while */
-	if (!slot_observe(slot, &observation) || observation.pid != pid || observation.closed)
+	if (!slot_observe(slot, &observation) || observation.published.pid != pid ||
+		observation.published.closed)
 		return false;
 	own = acquire(slot, &observation);
 	own->reset.at = moment_of(&observation);
-	own->reset.since = *since = clock_to_timestamp(observation.clock_offset, own->reset.at);
+	own->reset.since = *since = clock_to_timestamp(observation.published.clock_offset, own->reset.at);
 	account_of(&own->reset.before, &observation);
 	wait_events_reset(slot);
 	locks_release(LOCK_WINDOWS, 0);
