@@ -138,7 +138,10 @@ private_postgres()
 compiler_flags()
 {
 	case "${CC:-}" in
-		*clang*) echo "-Wno-ignored-optimization-argument -Wno-unknown-warning-option -Wno-ignored-attributes" ;;
+		*clang*)
+			echo "-Wno-ignored-optimization-argument -Wno-unknown-warning-option" \
+				"-Wno-ignored-attributes -Wno-unused-command-line-argument"
+			;;
 	esac
 }
 

@@ -15,8 +15,8 @@
  * as what that reader wrote.
  *
  * Other barriers are where something is handed over without a change count
- * (recorder.[ch], pooler_clients.c), and where each of two processes must see
- * what the other one has just done (tally.c, active_sessions.h,
+ * (recorder.[ch], pooler_clients.c, last_tick), and where each of two processes
+ * must see what the other one has just done (tally.c, active_sessions.[ch],
  * sample_sessions.c).
  *
  * Copyright (c) 2026, the pgnetlat authors
