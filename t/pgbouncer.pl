@@ -396,6 +396,22 @@ sub lazy_loading
 	return;
 }
 
+# Why a loop may look like many clients, or like one that thinks; nothing if it must not: no
+# driver needs 5 ms between two statements, and to think for 0.1 s ends a burst.
+sub too_busy
+{
+	my ($row) = $observer->rows(
+		q{SELECT (SELECT min((network_time + client_time) / calls)
+					FROM (SELECT * FROM pgnetlat_statements ORDER BY calls DESC LIMIT 2) s) AS wait,
+				 (SELECT sum(count - bucket) FROM pgnetlat_histogram WHERE metric = 'client' AND le::float8 =
+						 (SELECT max(le::float8) FROM pgnetlat_histogram WHERE le::float8 <= 0.1)) AS stalls}
+	);
+
+	return if $row->{wait} < 4 and $row->{stalls} < 4;
+	return
+	  "too busy: $row->{wait} ms pass between two statements, $row->{stalls} times more than 0.1 s";
+}
+
 foreach my $names (0, 1)
 {
 	my $how = $names ? 'with names' : 'without names';
@@ -407,12 +423,13 @@ foreach my $names (0, 1)
 	# so that the connection is known to be handed on
 	$_->run('SELECT 1') foreach @client;
 
-	# a busy machine may make it look like many
-	my @found;
+	my (@found, $calm, $busy);
 	for (1 .. 5)
 	{
 		@found = repeated_statements(sub { lazy_loading($client[0]) });
 		last if @found;
+		$busy = too_busy();
+		$calm ||= !$busy;
 	}
 	if ($names)
 	{
@@ -423,12 +440,16 @@ foreach my $names (0, 1)
 	}
 	else
 	{
-		is(scalar(@found), 1,
-			"a loop of one client, $how: it is a repeated statement");
-		like(
-			$found[0]{evidence},
-			qr/ repeat an earlier one, for the rows of statement .* i = /,
-			"a loop of one client, $how: the evidence has the statement");
+	  SKIP:
+		{
+			skip $busy, 2 if !@found and !$calm;
+			is(scalar(@found), 1,
+				"a loop of one client, $how: it is a repeated statement");
+			like(
+				$found[0]{evidence},
+				qr/ repeat an earlier one, for the rows of statement .* i = /,
+				"a loop of one client, $how: the evidence has the statement");
+		}
 	}
 
 	# one list for 20 items, in any order
