@@ -549,6 +549,34 @@ like(
 	qr/^Move application work outside the transaction/,
 	'a client that thinks: the advice is to move work out');
 
+# half of a pool's connections were given back in a transaction
+my %leak = (
+	application_name => 'leak',
+	requests => 90,
+	transactions => 30,
+	client_time => 60000,
+	in_xact_wait_time => 200);
+my %leaked = (
+	%leak,
+	requests => 0,
+	transactions => 0,
+	in_xact_wait_time => 60000,
+	state => 'waiting in transaction',
+	age => 75);
+session(%leak, pid => 30 + $_)   foreach 1 .. 4;
+session(%leaked, pid => 40 + $_) foreach 1 .. 4;
+group(
+	%leak,
+	sessions => 8,
+	requests => 360,
+	transactions => 120,
+	client_time => 480000,
+	in_xact_wait_time => 240800);
+expect(
+	'idle in transaction',
+	qr/^its client thinks for 2007 of .*; the longest now for 7\d s$/,
+	'transactions that a pool has leaked');
+
 my %short = (
 	requests => 2000,
 	transactions => 1000,

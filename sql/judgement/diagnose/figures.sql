@@ -128,6 +128,7 @@ WITH
 			   ELSE greatest(sum(o.blocking_time) OVER same, ended.blocking, 0) END AS blocking,
 			   coalesce(sum(o.blocking_time) OVER same, max(ended.blocking) OVER same) AS group_blocking,
 			   max(o.blocking_time) OVER same AS blocking_most,
+			   max(o.state_age) FILTER (WHERE state = 'waiting in transaction') OVER same AS xact_age,
 			   CASE kind WHEN 'session' THEN o.blocked_by ELSE min(o.blocked_by) OVER same END AS waits_for,
 			   max(exec_lock_time) FILTER (WHERE kind = 'client') OVER same AS group_lock,
 			   greatest(max(network_time / nullif(total_time, 0)) OVER same, 0) AS network_of_life,

@@ -1,11 +1,12 @@
 
--- A client that thinks in its transactions, while they hold locks and a snapshot.  A long
+-- A client that thinks in its transactions, while they hold locks.  A long
 -- wait in progress is a pause, whatever came before.
  UNION ALL
 SELECT n, 'idle in transaction', 'client', a.think, a.think,
 	   concat('its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),
 			  ' of each transaction, which holds locks', CASE WHEN blocking = 0 THEN ' that nobody waits for' END,
-			  CASE state WHEN 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
+			  CASE WHEN kind = 'client' THEN '; the longest now for ' || nullif(pgnetlat_age(xact_age), '')
+				   WHEN state = 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
 	   'Move application work outside the transaction: before BEGIN or after COMMIT.  A queue''s worker can claim its job in a transaction of its own.  idle_in_transaction_session_timeout ends transactions that are forgotten.',
 	   NULL
   FROM accounts a, pgnetlat_thresholds t
