@@ -349,15 +349,19 @@ SKIP:
 	ok(defined $account->{rtt_at}, 'rtt_at is known');
 }
 
-# pgnetlat.rtt_interval = -1: it is not asked for anything, not even behind a
-# large response or a long wait
+# pgnetlat.rtt_interval = -1: it is not asked for anything, not even by the sampler
+# about a session that is blocked in sending
 my $unasked = PgNetlat::Client->connect(
 	$node,
 	tcp => 1,
 	receive_buffer => 16384,
 	options => '-c pgnetlat.rtt_interval=-1');
-$unasked->put(query(q{SELECT repeat('x', 300000)}));
-pause(100);
+$unasked->put(
+	query(q{SELECT repeat('x', 1000000) FROM generate_series(1, 20)}));
+ok( $observer->await(
+		$unasked->pid,
+		sub { $_->{state} eq 'sending' and $_->{send_time} >= 200 }),
+	'with rtt_interval = -1, a session is blocked in sending');
 $unasked->responses;
 $unasked->run('SELECT 1');
 is($observer->account($unasked->pid)->{rtt_at},

@@ -54,7 +54,8 @@ sample_connections_begin_tick(const Tick *tick)
 
 /*
  * Ask the kernel about a session that is blocked in sending, or whose last
- * response is still leaving the kernel.
+ * response is still leaving the kernel.  One that never asks itself
+ * (pgnetlat.rtt_interval is -1) is left alone.
  */
 void
 sample_connection(int index, const SlotPublished *view, Tick *tick)
@@ -67,7 +68,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 	int64		closed;
 	LedgerSampled *ledger;
 
-	if (view->endpoints.family == 0 || number++ % turns != turn)
+	if (view->endpoints.family == 0 || before->measured_at == 0 || number++ % turns != turn)
 		return;
 	if (sampled->tcp_session == view->session)
 		tcpstate_latest(&known, &sampled->tcp);
@@ -88,12 +89,12 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 	sampled->tcp = info;
 	sampled->tcp_session = view->session;
 	closed = Max(info.rwnd_limited - before->rwnd_limited, 0);
-	if (before->measured_at != 0 && view->ledger.phase == LEDGER_SENDING)
+	if (view->ledger.phase == LEDGER_SENDING)
 	{
 		ledger->send_client = closed;
 		ledger->send_began = view->ledger.since;
 	}
-	else if (before->measured_at != 0 && info.unsent == 0)
+	else if (info.unsent == 0)
 	{
 		ledger->drained = true;
 		ledger->drain.total = Max(info.busy - before->busy, 0);
