@@ -91,8 +91,9 @@ statements_has_counted(const CountedStatement *statement)
 {
 	const StatementTotals *totals = &statement->totals;
 
-	return (totals->calls | totals->rows | totals->exec | totals->send | totals->recv |
-			totals->network | totals->client | totals->bytes) != 0;
+	return likely(totals->calls != 0) ||
+		(totals->rows | totals->exec | totals->send | totals->recv |
+		 totals->network | totals->client | totals->bytes) != 0;
 }
 
 #endif							/* PGNETLAT_STATEMENTS_H */
