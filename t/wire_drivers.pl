@@ -633,6 +633,31 @@ foreach my $tcp (0, 1)
 		},
 		tcp => $tcp);
 
+	# the rest of the data comes while the transaction is being aborted
+	gain(
+		"COPY that fails slowly$over",
+		{ requests => 20, pipelined => 0, round_trips => 25 },
+		sub {
+			my ($client) = @_;
+			for (1 .. 5)
+			{
+				$client->run('BEGIN',
+					q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE 'CREATE TABLE fleeting' || i || '()'; END LOOP; END$$}
+				);
+				$client->put(query('COPY items (id) FROM STDIN'));
+				$client->until('G');
+				pause(10);
+				$client->put(copy_data("no number
+"));
+				$client->put(copy_data("1
+")) for 1 .. 400;
+				$client->put(copy_done());
+				$client->until('Z');
+				$client->run('ROLLBACK');
+			}
+		},
+		tcp => $tcp);
+
 	# the server has left the wait to core by then
 	gain(
 		"COPY that the client aborts late$over",

@@ -95,8 +95,7 @@ typedef struct Wire
 	bool		skipping;		/* core skips messages up to Sync, in a turn */
 	bool		invited;		/* core waits for the client's first data */
 	long		times_blocked;	/* as that wait, or the one for Sync, began */
-	int64		asked_at;		/* when the client was asked for data or Sync
-								 * ... */
+	int64		asked_at;		/* client was asked for data or Sync ... */
 	int64		received;		/* ... and bytes received by then */
 	bool		copied;			/* the exchange has asked for COPY data */
 } Wire;
@@ -307,7 +306,8 @@ received_since_asked(int64 now)
  * End the turn that has begun after an error: another message is about to be
  * sent at "now".  If nothing was received in between, or too soon for an
  * answer, the client had sent Sync before, and it was not a turn.  Nor was it
- * if much was received: the client was still sending the request.
+ * if much was received, or anything behind a COPY for which core did not wait:
+ * the client was still sending the request.
  */
 static void
 end_wait_for_sync(int64 now)
@@ -315,6 +315,8 @@ end_wait_for_sync(int64 now)
 	int64		received = received_since_asked(now);
 
 	wire.skipping = false;
+	if (wire.copied && process_times_blocked() == wire.times_blocked)
+		received = 0;
 	if (received > 0 && 2 * (now - wire.asked_at) >= my_ledger()->turn_rtt)
 		exchange_end_turn(now, received <= ANSWER_BYTES);
 	else
@@ -323,8 +325,7 @@ end_wait_for_sync(int64 now)
 
 /*
  * Count the turn of a COPY whose first data had not come when we left the wait
- * to core.  Core sends its next message either because data has come, or
- * because it has not waited at all, or was terminated.
+ * to core, unless core has not waited at all, or the session is about to end.
  */
 static void
 count_late_turn(int type, const char *body)
@@ -332,8 +333,7 @@ count_late_turn(int type, const char *body)
 	if (type == MSG_NOTICE)
 		return;
 	wire.invited = false;
-	if (received_since_asked(clock_now()) > 0 &&
-		(type != MSG_ERROR || is_error(body)))
+	if (received_since_asked(clock_now()) > 0 && (type != MSG_ERROR || is_error(body)))
 		exchange_count_turn();
 }
 
