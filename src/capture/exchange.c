@@ -568,7 +568,8 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	terms = exchange_next_wait(pipelined, xact_status);
 	began = ledger->since;
 	client = exchange_blocked_by_client(now, &info);
-	terms.draining = exchange_response_drains(now, bytes, &info);
+	terms.draining = exchange_response_drains(now, bytes, ledger->wait.pipelined && !pipelined,
+											  &info);
 	if (exchange_state(STATE_COUNTS))
 		(void) exchange_find_statement();
 	exchange_write_begin();

@@ -29,7 +29,7 @@ extern bool exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain)
 extern const LedgerDrain *exchange_best_drain(const LedgerDrain *measured);
 extern bool exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain);
 extern int64 exchange_blocked_by_client(int64 now, TcpInfo *info);
-extern bool exchange_response_drains(int64 now, int64 bytes, TcpInfo *info);
+extern bool exchange_response_drains(int64 now, int64 bytes, bool last, TcpInfo *info);
 
 /* exchange.c */
 extern bool exchange_may_be_plain(void);

@@ -242,10 +242,13 @@ exchange_bytes_received(int64 now)
 	return exchange_ask_kernel(now, &info) ? info.counters.bytes_received : -1;
 }
 
-/* Will the kernel go on sending the response in the wait that begins? */
+/*
+ * Will the kernel go on sending the response in the wait that begins?  If it is
+ * "last" of several that were pipelined, an earlier one may be long.
+ */
 bool
-exchange_response_drains(int64 now, int64 bytes, TcpInfo *info)
+exchange_response_drains(int64 now, int64 bytes, bool last, TcpInfo *info)
 {
-	return my_session.response_bytes + bytes > DRAIN_CHECK_BYTES && is_tcp() &&
+	return (last || my_session.response_bytes + bytes > DRAIN_CHECK_BYTES) && is_tcp() &&
 		tcpinfo_unsent(MyProcPort->sock) > DRAIN_CHECK_BYTES && exchange_ask_kernel(now, info);
 }

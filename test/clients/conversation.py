@@ -282,7 +282,7 @@ class Conversation:
     def _replay(self):
         self._said, self._position = 0, self.ready
         self._turns = 0
-        self._began = self.ready        # where the response to this request begins
+        self._began = self.ready        # where the response begins, with those before it that nobody waited for
         self._read = 0
         self._skipping = False          # after an error, until Sync
         self._status = "I"
@@ -328,7 +328,8 @@ class Conversation:
             self._note_wait(message, waited)
             self._touched, self._executed, self._closing = None, False, False
             self._prepared = set()
-            self._began = message.before
+            if waited:          # or earlier responses may not have left yet
+                self._began = message.before
         elif self._flushed:
             self.flushes += 1
         else:
