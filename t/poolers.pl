@@ -438,21 +438,29 @@ foreach my $tcp (0, 1)
 					return abs($one->{network_time} - $rtt_of->($now)) < 1e-6;
 				}),
 			"a pooler over $how: network_time is of the whole path");
-		$before = $observer->settled($pooled);
-		for (1 .. 10)
-		{
-			pause(2);
-			$pooled->run('SELECT 1');
-		}
-		$account = $observer->settled($pooled);
-		$gain = delta($before, $account);
 
-		# the kernel's minimum may have become less meanwhile
-		my ($most, $least) = map { 10 * $rtt_of->($_) } $before, $account;
-		ok( (         $gain->{network_time} >= $least - 1e-5
-				  and $gain->{network_time} <= $most + 1e-5),
+		# a backend that gets no processor may see a wait shorter than its path
+		my @seen;
+		ok( $observer->poll(
+				sub {
+					$before = $observer->settled($pooled);
+					for (1 .. 10)
+					{
+						pause(2);
+						$pooled->run('SELECT 1');
+					}
+					$account = $observer->settled($pooled);
+					$gain = delta($before, $account);
+
+					# the kernel's minimum may have become less meanwhile
+					@seen = (
+						$gain->{network_time},
+						map { 10 * $rtt_of->($_) } $before, $account);
+					return $seen[0] >= $seen[2] - 1e-5
+					  && $seen[0] <= $seen[1] + 1e-5;
+				}),
 			"a pooler over $how: the round trip counts once for each turn"
-		) or diag("$gain->{network_time}, not $least to $most");
+		) or diag("$seen[0], not $seen[2] to $seen[1]");
 	}
 	$pooled->finish;
 }

@@ -533,6 +533,8 @@ table_copy(const Table *table, int64 length, int *count)
 	char	   *buffer = palloc(spec->entry_size);
 
 	*count = 0;
+	/* a reset, which clears one partition after the other, must wait */
+	locks_acquire(LOCK_RESET, 0, LW_SHARED);
 	for (int i = 0; i < table->partitions; i++)
 	{
 		Size		needed;
@@ -544,12 +546,13 @@ table_copy(const Table *table, int64 length, int *count)
 		locks_release(spec->lock, i);
 		if (unlikely(needed > room))
 		{
-			/* entries were added, but nothing may be allocated under a lock */
+			/* entries were added; nobody must wait for memory to be allocated */
 			room = needed + needed / 4 + ROOM_TO_SPARE;
 			copies = repalloc_huge(copies, mul_size(room, spec->entry_size));
 			i--;
 		}
 	}
+	locks_release(LOCK_RESET, 0);
 	for (int row = 0; row < spec->evicted_rows; row++)
 	{
 		if (*since_of(spec, rows + row * spec->entry_size) != 0)
