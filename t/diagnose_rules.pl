@@ -595,7 +595,7 @@ like(
 );
 like(
 	$found[0]{advice},
-	qr/A job of a queue may stay inside if it is short and nobody waits for its locks/,
+	qr/A queue's worker may do a short job inside it if nobody waits for its locks/,
 	'a client that thinks less, all the time: the advice is about queues, too'
 );
 group(%short);

@@ -11,7 +11,7 @@ SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_t
 			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req),
 			  CASE WHEN in_xact AND blocking = 0 THEN '; nobody waits for its locks' END),
 	   concat('A faster server or network changes little: profile the application, or ',
-			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  A job of a queue may stay inside if it is short and nobody waits for its locks: until it ends, VACUUM cannot remove rows that others delete.'
+			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  A queue''s worker may do a short job inside it if nobody waits for its locks, but until it ends, VACUUM cannot remove rows that others delete.'
 			  ELSE 'let several connections share its work.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working

@@ -1,8 +1,8 @@
 
 -- Ready to run, but without a processor: the whole server, or else single client groups.
 -- Waits for locks, disks and the like are not part of the time for which a processor was
--- wanted.  Many short requests may lack little each, but much of their time; the least of
--- it is what clients without pauses take from one another.
+-- wanted.  Short requests may lack little each, but much of the time.  If they lack next to
+-- nothing, they are clients without pauses, which take turns on the processors.
  UNION ALL
 SELECT n, 'starved', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
