@@ -647,14 +647,8 @@ foreach my $tcp (0, 1)
 				$client->put(query('COPY items (id) FROM STDIN'));
 				$client->until('G');
 				pause(10);
-				$client->put(
-					copy_data(
-						"no number
-"));
-				$client->put(
-					copy_data(
-						"1
-")) for 1 .. 400;
+				$client->put(copy_data("no number\n"));
+				$client->put(copy_data("1\n")) for 1 .. 400;
 				$client->put(copy_done());
 				$client->until('Z');
 				$client->run('ROLLBACK');

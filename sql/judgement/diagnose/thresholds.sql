@@ -136,8 +136,8 @@ COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of the lo
 COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be booked on its holder yet';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
-COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: the same of requests that lack less than starved_request, if starved_busy is exceeded';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time that is not idle, if requests lack less than starved_request';
+COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time without a processor per request, where starved_busy is less than starved_request';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time that is not idle, where it is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
 COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
 COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'a finding that more sessions of a client group share than this is reported for the group';
