@@ -59,7 +59,7 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
 	$(addprefix judgement/diagnose/, thresholds.sql figures.sql \
-		$(addprefix rules/, $(addsuffix .sql, holds_up_others held_up_by_others lock_contention hidden_path \
+		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked lock_contention hidden_path \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
 			reconnects client_bound long_statement server_bound starved too_many_connections not_visible \
 			no_problem_found)) findings.sql) \

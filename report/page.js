@@ -43,8 +43,8 @@
 
   // What each verdict says of its subject.
   const SAYS = {
-    'holds up others': 'holds locks that others wait for',
-    'held up by others': 'waits for locks that others hold',
+    'blocks others': 'holds locks that others wait for',
+    'blocked': 'waits for locks that others hold',
     'lock contention': 'has sessions that wait for each other\u2019s locks',
     'hidden path': 'may have a network path behind a proxy that the server cannot see',
     'idle in transaction': 'leaves its transactions open while the application does something else',
@@ -68,6 +68,9 @@
   const sentence = (f) => `${f.subject} ${SAYS[f.verdict] ?? `: ${f.verdict}`}`;
   const subjectText = (f) => f.subject.replace(/^server$/, 'The server');
   const problems = data.findings.filter((f) => !isFine(f));
+  // How bad a finding is: what it is called, and its colour.
+  const TAG = { outage: 'bad', loss: 'warn' };
+  const severityTag = (f) => (f.severity === null ? null : el('span', { class: `tag ${TAG[f.severity] ?? ''}` }, f.severity));
   const busy = report.busy_time / elapsed;
 
   function summary() {
@@ -78,6 +81,9 @@
       const more = problems.length - 1;
       headline.textContent = sentence({ ...first, subject: subjectText(first) })
         + (lost > 0 ? `: that costs the time of ${sessions(lost)} of ${sessions(Math.max(busy, lost))} busy sessions.` : '.');
+      const dearest = problems.reduce((a, b) => (b.lost_sessions > a.lost_sessions ? b : a));
+      if (dearest !== first) headline.textContent += ` The most expensive: ${sentence(dearest)}, ${inSessions(dearest.lost_sessions)}.`;
+      headline.closest('section').classList.add(first.severity ?? 'unsure');
       cost.textContent = (saving > 0 ? `${lost > 0 && saving >= 0.95 * lost ? 'Nearly all of that' : `The time of ${sessions(saving)} sessions`} could be saved. ` : '')
         + (more > 0 ? `${count(more, 'more finding', 'more findings')} below.` : 'There is no other finding.');
     } else {
@@ -127,7 +133,7 @@
     const meter = (kind, value) => el('span', { class: `meter ${kind}`, 'aria-hidden': 'true' }, el('i', { css: { width: `${Math.min(100 * value / most, 100)}%` } }));
     byId('findings').append(...data.findings.map((f) => el('li', {},
       el('div', {},
-        el('h3', {}, subjectText(f), ' ', el('span', { class: isFine(f) ? 'tag' : 'tag bad' }, f.verdict)),
+        el('h3', {}, subjectText(f), ' ', el('span', { class: `tag ${TAG[f.severity] ?? ''}` }, f.verdict), ' ', severityTag(f)),
         el('p', { class: 'evidence' }, f.evidence),
         f.advice ? el('p', {}, el('strong', {}, 'Next step: '), f.advice) : null),
       isFine(f) ? null : el('dl', {},
@@ -219,7 +225,7 @@
     }
     const size = (node) => 1 + node.children.reduce((t, child) => t + size(child), 0);
     roots.sort((a, b) => size(b) - size(a));
-    const waits = roots.map((r) => `${r.title} holds up ${size(r) - 1}`).join('; ');
+    const waits = roots.map((r) => `${r.title} blocks ${size(r) - 1}`).join('; ');
     place.append(el('p', { class: 'lead' }, 'At this moment: on the left, who holds the lock; to the right, who waits for it, and who waits behind them.'));
     trees(place, roots, waits);
     place.append(el('details', {}, el('summary', {}, 'The same as a table'),
@@ -230,7 +236,7 @@
   function now() {
     if (data.now.length === 0) return;
     byId('now').append(el('details', {}, el('summary', {}, `All sessions that were not idle at this moment: ${data.now.filter((n) => n.pid !== null).length}`),
-      table('Sessions that were not idle, those that hold up others first', [['Client', ''], ['pid', 'n'], ['state', ''], ['requests/s', 'n'], ['round trip', 'n'], ['doing', 'text']],
+      table('Sessions that were not idle, those that block others first', [['Client', ''], ['pid', 'n'], ['state', ''], ['requests/s', 'n'], ['round trip', 'n'], ['doing', 'text']],
         data.now.map((n) => [n.client ?? '', n.pid ?? '', n.state ?? '', n.pid === null ? '' : figure(n.rate), n.pid === null ? '' : duration(n.rtt), n.doing]))));
   }
 

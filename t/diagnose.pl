@@ -102,7 +102,7 @@ begin();
 my @victim = map { client('waits') } 1 .. 2;
 $_->put(query('UPDATE t SET v = 2 WHERE i = 1')) foreach @victim;
 $row = expect_first(
-	'holds up others',
+	'blocks others',
 	'others wait for its locks',
 	sub {
 		$_->{evidence} =~
@@ -174,7 +174,7 @@ my @brief = $observer->rows(
 	q{SELECT * FROM pgnetlat_diagnose('1 s') WHERE application_name = 'brief'}
 );
 is( $brief[0]{verdict},
-	'holds up others',
+	'blocks others',
 	'holders that come and go: the finding is about them')
   or diag(
 	explain([ $observer->rows(q{SELECT * FROM pgnetlat_diagnose('1 s')}) ]));
@@ -187,7 +187,7 @@ $victim[1]->finish;
 $holder->run(q{PREPARE TRANSACTION 'held'});
 begin();
 $row = expect_first(
-	'held up by others',
+	'blocked',
 	'a prepared transaction holds a lock',
 	sub { $_->{evidence} =~ /a prepared transaction$/ });
 is($row->{pid}, $victim[0]->pid,
@@ -250,7 +250,7 @@ for (1 .. 40)
 	$holder->run('COMMIT');
 	$_->responses foreach @waiter;
 }
-$row = expect_first('holds up others', 'many short lock waits');
+$row = expect_first('blocks others', 'many short lock waits');
 is($row->{pid}, $holder->pid,
 	'many short lock waits: the finding is about the holder');
 is(scalar(grep { $_->{verdict} eq 'server-bound' } findings()),

@@ -234,7 +234,7 @@ sub incident
 }
 incident();
 @found = expect(
-	'holds up others',
+	'blocks others',
 	qr/^others waited 108 s for its locks, mostly while its client was thinking; 2 sessions wait now: shop; idle in transaction for 4\d s; its last statement: UPDATE t SET v = 1$/,
 	'a holder that thinks');
 is(scalar(@found), 1, 'a holder that thinks: the only finding')
@@ -300,7 +300,7 @@ beginning(300, 101, 1500);
 is( join(' ',
 		map  { $_->{verdict} }
 		grep { $_->{application_name} eq 'shop' } found()),
-	'held up by others',
+	'blocked',
 	'a lock wait that has long had another holder: the waiting sessions have a finding'
 );
 
@@ -309,7 +309,7 @@ $observer->run(
 	q{UPDATE figures.activity SET query = 'CREATE INDEX ON t (v)' WHERE pid = 201}
 );
 @found = expect(
-	'holds up others',
+	'blocks others',
 	qr/2 sessions wait now: shop/,
 	'a pile-up behind DDL');
 like(
@@ -324,7 +324,7 @@ session(
 	blocking_time => 42000,
 	query => 'COMMIT');
 session(%victims, pid => 201);
-@found = expect('holds up others', undef, 'a holder that has committed');
+@found = expect('blocks others', undef, 'a holder that has committed');
 unlike($found[0]{advice}, qr/pg_terminate_backend/,
 	'a holder that has committed: the advice has no command to end it');
 
@@ -344,7 +344,7 @@ add('b',
 	blocked_time => 54000,
 	blocked_by_client_time => 54000);
 @found = expect(
-	'holds up others',
+	'blocks others',
 	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,
 	'a holder that has ended');
 unlike($found[0]{advice}, qr/pg_terminate_backend/,
@@ -356,7 +356,7 @@ is(scalar(@found), 1, 'a holder that has ended: the only finding')
 session(%holder, blocking_time => 42000);
 session(%victims, pid => 201);
 add('databases', datid => 5, deadlocks => 1);
-@found = expect('holds up others', undef, 'deadlocks');
+@found = expect('blocks others', undef, 'deadlocks');
 unlike($found[0]{advice}, qr/deadlock/,
 	'deadlocks: the advice about a holder does not name them');
 
@@ -364,7 +364,7 @@ unlike($found[0]{advice}, qr/deadlock/,
 group(%victims);
 session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 @found = expect(
-	'held up by others',
+	'blocked',
 	qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/,
 	'a prepared transaction');
 like($found[0]{advice}, qr/pg_prepared_xacts/,
@@ -379,7 +379,7 @@ group(
 session(%victims, pid => $_, state => 'executing', blocked_by => 0)
   foreach 201, 202;
 @found = expect(
-	'held up by others',
+	'blocked',
 	qr/^waited 108 of 111 s for locks; now blocked by a prepared transaction$/,
 	'a prepared transaction, for which several wait');
 like($found[0]{advice}, qr/pg_prepared_xacts/,
@@ -387,20 +387,19 @@ like($found[0]{advice}, qr/pg_prepared_xacts/,
 );
 group(%victims);
 add('databases', datid => 5, deadlocks => 3);
-@found = expect('held up by others', undef, 'deadlocks alone');
+@found = expect('blocked', undef, 'deadlocks alone');
 like(
 	$found[0]{advice},
 	qr/^pg_stat_database counts 3 deadlocks .*  log_lock_waits/,
 	'deadlocks alone: the advice names them');
 group(%victims);
-@found = expect('held up by others', undef, 'a holder that is not known');
+@found = expect('blocked', undef, 'a holder that is not known');
 unlike($found[0]{advice}, qr/pgnetlat_blockers/,
 	'a holder that is not known: the advice does not name pgnetlat_blockers');
 group(%victims);
 add('b', datid => 5, application_name => "'other'", blocked_time => 100);
 add('databases', datid => 5, deadlocks => 3);
-@found =
-  expect('held up by others', undef, 'deadlocks beside another holder');
+@found = expect('blocked', undef, 'deadlocks beside another holder');
 like(
 	$found[0]{advice},
 	qr/^pg_stat_database counts 3 deadlocks since its last reset: if the number is still growing, .*  pgnetlat_blockers/,
@@ -412,8 +411,7 @@ add('b',
 	backend_type => "'prepared transaction'",
 	blocked_time => 53000);
 add('databases', datid => 5, deadlocks => 3);
-@found =
-  expect('held up by others', undef, 'waits with a holder, old deadlocks');
+@found = expect('blocked', undef, 'waits with a holder, old deadlocks');
 unlike($found[0]{advice}, qr/deadlock/,
 	'waits with a holder, old deadlocks: the advice does not name deadlocks');
 
@@ -612,7 +610,7 @@ expect(
 	qr/^the client thinks 2\.88 of/,
 	'a loop of one connection');
 
-# each has locked a row and thought, and now waits; pid 500 holds up all the others
+# each has locked a row and thought, and now waits; pid 500 blocks all the others
 sub chain
 {
 	my ($sessions) = @_;
@@ -652,7 +650,7 @@ sub chain
 }
 chain(300);
 @found = expect(
-	'holds up others',
+	'blocks others',
 	qr/^others waited 6000 s for its locks/,
 	'a chain of lock waits');
 is($found[0]{pid}, 500, 'a chain of lock waits: the finding names the root');

@@ -17,7 +17,7 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $width = 110;
+my $width = 120;
 my $node = new_node('now',
 	conf =>
 	  "max_prepared_transactions = 1\ntrack_activity_query_size = 4096");
@@ -107,13 +107,13 @@ is($row->{client}, 'billing@127.0.0.1',
 	'a holder: the client is application and address');
 like(
 	$row->{state},
-	qr/^in xact \d+(\.\d)? (s|min)$/,
+	qr/^idle in transaction \d+(\.\d)? (s|min)$/,
 	'a holder: the state has its duration');
 ok( $observer->poll(
 		sub {
-			row_of($holder->pid)->{doing} =~ /^holds up 2; after UPDATE t SE/;
+			row_of($holder->pid)->{doing} =~ /^blocks 2; after UPDATE t SE/;
 		}),
-	'a holder: it shows how many it holds up, and its last query');
+	'a holder: it shows how many it blocks, and its last query');
 ok( $observer->poll(
 		sub {
 			row_of($holder->pid)->{bar} eq '........';
@@ -132,7 +132,7 @@ like(
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{doing} =~
-			  /^blocked by @{[ $holder->pid ]}: in xact( (\d+|\d\.\d) (s|min))?; /;
+			  /^blocked by @{[ $holder->pid ]}: idle( (\d+|\d\.\d) (s|min))?; /;
 		}),
 	'a waiting session: it shows what blocks it, and what that does');
 ($row) = grep { $_->{pid} == $victim->pid }
@@ -143,7 +143,7 @@ like(
 	'a waiting session: a wide terminal gets all of that and its query');
 my @cut = grep {
 	$_->{doing} !~
-	  /^blocked by @{[ $holder->pid ]}(: in xact( (\d+|\d\.\d) (s|min))?)?(;|$)/
+	  /^blocked by @{[ $holder->pid ]}(: idle( (\d+|\d\.\d) (s|min))?)?(;|$)/
 } $observer->rows(
 	'SELECT width, doing FROM generate_series(70, 120) AS width, pgnetlat_now(width) WHERE pid = '
 	  . $victim->pid);

@@ -203,7 +203,7 @@ sub hidden_but_seen
 			AND key <> ALL ('{$columns}')") // '';
 }
 
-# somebody holds up others
+# somebody blocks others
 my $waiting = PgNetlat::Client->connect($node, user => 'owner');
 $subject->run('SELECT pg_advisory_lock(1)');
 $waiting->put(query('SELECT pg_advisory_lock(1)'));
@@ -214,7 +214,7 @@ ok( $observer->poll(
 				  WHERE usename = 'owner' AND queryid IS NOT NULL AND blocked_time > 0}
 			);
 		}),
-	'a role holds up another session');
+	'a role blocks another session');
 foreach my $name (sort keys %session)
 {
 	my $may = $name ne 'plain';

@@ -29,7 +29,7 @@ $observer->run(
 	'GRANT USAGE ON SCHEMA elsewhere TO PUBLIC',
 	'ALTER EXTENSION pgnetlat SET SCHEMA elsewhere');
 
-# Somebody holds up somebody, and both have names to be afraid of.
+# Somebody blocks somebody, and both have names to be afraid of.
 my ($holder, $waiter) = map {
 	PgNetlat::Client->connect(
 		$node,

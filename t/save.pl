@@ -35,13 +35,13 @@ sub run_statements
 	return $observer->ended($name);
 }
 
-# Lets a session of this name hold up another one.
+# Lets a session of this name block another one.
 sub hold_up
 {
 	my ($name) = @_;
 	my ($holder, $victim) =
 	  map { PgNetlat::Client->connect($node, application_name => $_) } $name,
-	  'held up';
+	  'blocked';
 
 	$holder->run('SELECT pg_advisory_lock(1)');
 	$victim->put(query('SELECT pg_advisory_lock(1)'));

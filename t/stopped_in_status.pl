@@ -34,7 +34,7 @@ my $pid = $holder->pid;
 
 END { kill('CONT', $pid) if $pid; }
 
-# it holds up somebody, so that the worker wants to know who it is
+# it blocks somebody, so that the worker wants to know who it is
 $holder->run('BEGIN', 'SELECT pg_advisory_xact_lock(1)');
 $victim->run('SELECT 1');
 $holder->put(query('SELECT stop_in_status()'));

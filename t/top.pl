@@ -43,12 +43,12 @@ like(
 	'a refresh begins by clearing the screen');
 like(
 	$top,
-	qr/\e\[1;91m.*holds a lock.*holds up 1/,
-	'a session that holds up others is bright');
+	qr/\e\[1;91m.*holds a lock.*blocks 1/,
+	'a session that blocks others is bright');
 like(
 	$top,
 	qr/\e\[31m.*waits for it.*\e\[41m!+.*blocked by/,
-	'a session that is held up is red, and so is that part of its bar');
+	'a session that is blocked is red, and so is that part of its bar');
 like($top, qr/^ *"\$user", public$/m, 'the search path is restored');
 
 $holder->run('COMMIT');

@@ -43,7 +43,7 @@ END { kill('CONT', $stopped) if $stopped; }
 
 # Runs a statement whose commit waits until it is released.  What is shown of it
 # at once, what within the next second, and what afterwards.
-sub held_up
+sub blocked
 {
 	my ($name, $sql, $release) = @_;
 	my $before = $observer->settled($client->pid, 0);
@@ -83,7 +83,7 @@ sub held_up
 		$now->{doing},
 		qr/^waiting for a standby; INSERT/,
 		"$name: pgnetlat_now still says so");
-	like($now->{bar}, qr/!/, "$name: pgnetlat_now shows it as held up");
+	like($now->{bar}, qr/!/, "$name: pgnetlat_now shows it as blocked");
 
 	$at_least = now() - $waits_since;
 	$release->();
@@ -110,7 +110,7 @@ sub held_up
 $stopped =
   $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill('STOP', $stopped) or die "it cannot be stopped: $!";
-held_up(
+blocked(
 	'stopped',
 	'INSERT INTO t VALUES (2)',
 	sub { kill('CONT', $stopped); });
@@ -125,7 +125,7 @@ $standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 $standby->poll_query_until('postgres',
 	q{SELECT pg_get_wal_replay_pause_state() = 'paused'})
   or die 'replay is not paused';
-held_up(
+blocked(
 	'paused',
 	'INSERT INTO t VALUES (3)',
 	sub { $standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()'); }

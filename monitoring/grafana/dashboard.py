@@ -5,7 +5,7 @@
   dashboard.py --check    write nothing; fail if it is not what would be written
 
 Needs what requirements.txt says.  The rows follow the order in which somebody
-asks: what is wrong, and who holds up others; is it the network, the client or
+asks: what is wrong, and who blocks others; is it the network, the client or
 the server; since when; can the figures be trusted.  Rows that need an opt-in
 collector come after that and are folded, so that nothing empty is in sight.
 Panels read the exporters' metrics, not the recording rules, so that the
@@ -220,7 +220,7 @@ def what_now(board):
         [('lost', 'suffix: sessions')], width=18, height=6)
     board.with_panel(link(findings, 'datname', TO_DATABASE))
     holders = listing(
-        'Who holds up others now',
+        'Who blocks others now',
         'Holders of locks that others wait for at this moment, and how long the holder itself has been waiting for its '
         'client inside the transaction.',
         'short',
@@ -229,7 +229,7 @@ def what_now(board):
         [('sessions that wait', 'short'), ('waits for its client', 's')], width=15, height=7)
     board.with_panel(link(holders, 'datname', TO_DATABASE))
     board.with_panel(graph(
-        'Sessions held up',
+        'Sessions blocked',
         'Sessions that wait for locks, by who holds them.',
         'suffix: sessions',
         [(or_none('sum by (holder) (label_join(pgnetlat_holder_blocked_sessions'
@@ -403,11 +403,11 @@ def who(board):
          narrowed('datname', 'usename', panel='Statements'))]))
 
 
-def held_up(board):
+def blocked(board):
     by = ' by (datname, usename, application_name, client_addr, backend_type, queryid)'
-    board.with_row(folded('Who held up others? (collector pgnetlat_blockers)'))
+    board.with_row(folded('Who blocked others? (collector pgnetlat_blockers)'))
     board.with_panel(listing(
-        'Who held up others',
+        'Who blocked others',
         'Sessions that waited for the locks of each client group, on average, by what the holder was doing: it waited for '
         'its client, waited for round trips, or executed; and its latest statement. Needs the collector '
         'pgnetlat_blockers.',
@@ -416,7 +416,7 @@ def held_up(board):
          (seconds('blocked_by_client blocked_by_recv', 'blocker', CLIENT, by), ''),
          (seconds('blocked_by_network blocked_by_send', 'blocker', CLIENT, by), ''),
          (seconds('blocked_by_exec', 'blocker', CLIENT, by), '')],
-        [('held up', 'suffix: sessions'), ('its client', 'suffix: sessions'), ('network', 'suffix: sessions'),
+        [('blocked', 'suffix: sessions'), ('its client', 'suffix: sessions'), ('network', 'suffix: sessions'),
          ('executes', 'suffix: sessions')]))
 
 
@@ -572,7 +572,7 @@ def build():
              .annotation(builders.AnnotationQuery().name('Alerts').datasource(SOURCE).enable(True).hide(False)
                          .icon_color('red')
                          .expr(f'ALERTS{{alertstate="firing", alertname=~"Pgnetlat.*", {SERVER}}}')))
-    for row in (what_now, is_it, since, trust, who, held_up, which, distributions, replication):
+    for row in (what_now, is_it, since, trust, who, blocked, which, distributions, replication):
         row(board)
     dashboard = board.build()
     for place, panel in enumerate(dashboard.panels, start=1):

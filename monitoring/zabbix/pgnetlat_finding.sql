@@ -1,1 +1,1 @@
-SELECT verdict, subject, datname, lost_sessions FROM public.pgnetlat_metrics_finding;
+SELECT severity, verdict, subject, datname, lost_sessions FROM public.pgnetlat_metrics_finding;

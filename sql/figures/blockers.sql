@@ -28,13 +28,13 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 100;
 
 COMMENT ON FUNCTION pgnetlat_blockers() IS
-	'who held up others with locks: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
+	'who blocked others with locks: by database, role, application, address, type of process and statement; times in milliseconds; all but the holder''s identity is NULL where the caller may not see it';
 
 CREATE VIEW pgnetlat_blockers AS
 SELECT * FROM pgnetlat_blockers();
 
 COMMENT ON VIEW pgnetlat_blockers IS
-	'who held up others with locks, after which statement, and what the holder was doing';
+	'who blocked others with locks, after which statement, and what the holder was doing';
 COMMENT ON COLUMN pgnetlat_blockers.datid IS 'OID of the holder''s database; NULL if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_blockers.usesysid IS 'OID of the holder''s role; NULL if it has none';

@@ -93,13 +93,13 @@ COMMENT ON FUNCTION pgnetlat_clip_wide(text, integer) IS 'internal: the beginnin
 COMMENT ON FUNCTION pgnetlat_clip(text, integer) IS 'internal: the same without the number, faster for ASCII';
 COMMENT ON FUNCTION pgnetlat_columns(text) IS 'internal: number of terminal columns that a text takes';
 
--- Sessions that are not idle, the costliest first: those that hold up others, by how
+-- Sessions that are not idle, the costliest first: those that block others, by how
 -- long these have waited, then those that are stuck themselves, then the rest.
 --
 -- The sessions and pg_stat_activity are each read once.  The last column gets the
 -- room that the others leave: psql puts 20 characters between the seven columns.
 CREATE FUNCTION pgnetlat_now(
-	IN width integer DEFAULT 110,
+	IN width integer DEFAULT 120,
 	OUT pid integer,
 	OUT client text,
 	OUT state text,
@@ -115,13 +115,13 @@ BEGIN ATOMIC
 			   pgnetlat_one_line(n.name) AS name,
 			   CASE WHEN length(host(s.client_addr)) > 15 THEN '@~' || "right"(host(s.client_addr), 14)
 					ELSE coalesce('@' || host(s.client_addr), '') END AS address,
-			   CASE s.state WHEN 'waiting in transaction' THEN 'in xact' ELSE s.state END ||
+			   CASE s.state WHEN 'waiting in transaction' THEN 'idle in transaction' ELSE s.state END ||
 			   coalesce(' ' || nullif(pgnetlat_age(i.age), ''), '') AS in_state,
 			   1000 * s.requests / nullif(s.window_time, 0) AS rate,
 			   s.send_time, s.send_client_time,
 			   s.total_time - s.idle_time - s.pending_time AS busy,
 			   s.exec_time + s.send_time - s.send_blocked_time + coalesce(s.run_queue_wait_time, 0) AS server,
-			   s.exec_lock_time + s.exec_replication_time + s.exec_remote_time AS held_up,
+			   s.exec_lock_time + s.exec_replication_time + s.exec_remote_time AS blocked,
 			   coalesce(s.run_queue_time, 0) AS queued,
 			   s.network_time + s.send_blocked_time - s.send_client_time AS network
 		  FROM pgnetlat_sessions_last('10 s') s,
@@ -135,7 +135,7 @@ BEGIN ATOMIC
 			   coalesce(nullif(pgnetlat_one_line(a.query), ''), 'queryid ' || a.query_id, '') AS query
 		  FROM pg_stat_activity a),
 	active AS MATERIALIZED (
-		SELECT s.*, a.wait_event_type, a.wait_event, a.xact_age, a.query, h.sessions AS holds_up, h.age AS holds_up_age,
+		SELECT s.*, a.wait_event_type, a.wait_event, a.xact_age, a.query, h.sessions AS blocks, h.age AS blocks_age,
 			   s.age >= 1000 AND (s.state IN ('waiting in transaction', 'sending', 'receiving') OR
 								  s.state = 'executing' AND a.wait_event_type IS NOT DISTINCT FROM 'Lock') AS stuck,
 			   row_number() OVER (PARTITION BY s.blocked_by IS NULL AND a.wait_event_type = 'Lock' ORDER BY s.age DESC) AS number
@@ -148,14 +148,14 @@ BEGIN ATOMIC
 		SELECT s.*, pgnetlat_clip(s.name, r.columns) || s.address AS client,
 			   CASE WHEN s.rate >= 9.95 THEN round(s.rate) ELSE round(s.rate::numeric, 1)::double precision END AS per_second,
 			   CASE WHEN s.rtt >= 9.95 THEN round(s.rtt::numeric, 1) ELSE round(s.rtt::numeric, 2) END::double precision AS round_trip,
-			   repeat('#', b.works) || repeat('!', b.held_up - b.works) || repeat('+', b.server - b.held_up) ||
+			   repeat('#', b.works) || repeat('!', b.blocked - b.works) || repeat('+', b.server - b.blocked) ||
 			   repeat('=', b.network - b.server) || repeat('.', 8 - b.network) AS bar
 		  FROM active s
-		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 110) / CASE WHEN pgnetlat_now.width < 110 THEN 2 ELSE 4 END,
+		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 120) / CASE WHEN pgnetlat_now.width < 120 THEN 2 ELSE 4 END,
 											 16) - length(s.address) AS columns OFFSET 0) r
 		  -- where the bar's parts end; time without a processor is not work
-		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.held_up - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
-									round(8 * least(greatest(s.server - s.queued, s.held_up), s.server) / nullif(s.busy, 0))::integer AS held_up,
+		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.blocked - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
+									round(8 * least(greatest(s.server - s.queued, s.blocked), s.server) / nullif(s.busy, 0))::integer AS blocked,
 									round(8 * s.server / nullif(s.busy, 0))::integer AS server,
 									round(8 * (s.server + s.network) / nullif(s.busy, 0))::integer AS network) b
 			ON s.busy > 0),
@@ -166,11 +166,11 @@ BEGIN ATOMIC
 		  FROM shown s)
 	SELECT l.pid, l.client, l.in_state, l.per_second, l.round_trip, l.bar, pgnetlat_clip(l.line, l.columns)
 	  FROM (
-	SELECT s.pid, s.client, s.in_state, s.per_second, s.round_trip, s.bar, s.holds_up_age, s.stuck, s.age,
+	SELECT s.pid, s.client, s.in_state, s.per_second, s.round_trip, s.bar, s.blocks_age, s.stuck, s.age,
 		   -- a figure or a unit that does not fit is left out, not cut
 		   CASE WHEN length(lead.text) - 2 <= r.columns THEN lead.text || s.query
 				ELSE regexp_replace("left"(lead.text, r.columns + 1),
-									'(;|[:;]?( of| for| xact| in xact| in)? +([0-9.]+ )?[^ ;]*)$', '') END AS line,
+									'(;|[:;]?( of| for| xact| idle)? +([0-9.]+ )?[^ ;]*)$', '') END AS line,
 		   r.columns
 	  FROM shown s
 	 CROSS JOIN room r
@@ -181,7 +181,7 @@ BEGIN ATOMIC
 			WHEN s.blocked_by > 0 THEN
 				'blocked by ' || s.blocked_by ||
 				CASE WHEN holder.hidden OR holder.pid IS NULL THEN coalesce(' ' || a.backend_type, '')
-					 WHEN r.columns < 60 THEN ': ' || holder.in_state
+					 WHEN r.columns < 60 THEN ': ' || replace(holder.in_state, 'idle in transaction', 'idle')
 					 ELSE ' ' || "left"(holder.name, 20) || holder.address || ': ' ||
 						  CASE holder.state WHEN 'waiting in transaction' THEN 'idle in transaction' ELSE holder.state END ||
 						  coalesce(' for ' || nullif(pgnetlat_age(holder.age), ''), '') ||
@@ -195,12 +195,12 @@ BEGIN ATOMIC
 							  ELSE '' END
 					FROM (SELECT pg_blocking_pids(s.pid) AS pids OFFSET 0) p)
 			ELSE '' END ||
-			CASE WHEN s.holds_up > 0 THEN 'holds up ' || s.holds_up || '; ' ELSE '' END ||
+			CASE WHEN s.blocks > 0 THEN 'blocks ' || s.blocks || '; ' ELSE '' END ||
 			CASE WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
 				 THEN 'client not reading: ' || pgnetlat_age(s.send_client_time) || ' of ' || pgnetlat_age(s.send_time) || '; '
 				 WHEN s.state <> 'executing' OR s.blocked_by IS NOT NULL THEN ''
 				 WHEN s.wait_event IS NULL
-				 THEN CASE WHEN s.queued > s.server / 2 AND s.queued >= 500 THEN 'waiting for a processor; ' ELSE '' END
+				 THEN CASE WHEN s.queued > s.server / 2 AND s.queued >= 500 THEN 'waiting for a CPU; ' ELSE '' END
 				 WHEN s.wait_event IN ('SyncRep', 'WaitForStandbyConfirmation') THEN 'waiting for a standby; '
 				 WHEN s.wait_event_type = 'Extension' AND (s.wait_event = 'Extension' OR s.wait_event ~ 'Fdw|FDW|^Dblink')
 				 THEN 'waiting for another server; '
@@ -217,7 +217,7 @@ BEGIN ATOMIC
 	 WHERE s.hidden
 	HAVING count(*) > 0
 	OFFSET 0) l
-	 ORDER BY l.pid IS NULL, l.holds_up_age DESC NULLS LAST, l.stuck DESC, l.age DESC, l.pid;
+	 ORDER BY l.pid IS NULL, l.blocks_age DESC NULLS LAST, l.stuck DESC, l.age DESC, l.pid;
 END;
 
 COMMENT ON FUNCTION pgnetlat_now(integer) IS
@@ -227,13 +227,13 @@ CREATE VIEW pgnetlat_now AS
 SELECT * FROM pgnetlat_now();
 
 COMMENT ON VIEW pgnetlat_now IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 110 columns wide in psql, pgnetlat_now(160) more';
+	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 120 columns wide in psql, pgnetlat_now(160) more';
 COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend; NULL in the row that says how many sessions the caller may not see';
 COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that is empty, and the address';
-COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and since when; in xact: waiting in transaction';
+COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and since when; waiting in transaction is called idle in transaction, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time that was neither idle nor pending went, in eighths: # server working, ! server waiting for a lock, a standby or another server, + server waiting for a processor, = network, . client; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one and what that is doing, the number of sessions that this one holds up, the age of its transaction, its wait event, and the beginning of its current or latest query';
+COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time that was neither idle nor pending went, in eighths: # server working, ! server waiting for a lock, a standby or another server, + server waiting for a CPU, = network, . client; NULL if there was none';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one and what that is doing, the number of sessions that this one blocks, the age of its transaction, its wait event, and the beginning of its current or latest query';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;

@@ -225,7 +225,7 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
   FROM ranked
  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 
-COMMENT ON VIEW pgnetlat_metrics_blocker IS 'collector pgnetlat_blockers; at most 21 rows: the 20 clients and statements that held up others most, and the others';
+COMMENT ON VIEW pgnetlat_metrics_blocker IS 'collector pgnetlat_blockers; at most 21 rows: the 20 clients and statements that blocked others most, and the others';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.usename IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_blocker.application_name IS 'label';

@@ -275,18 +275,20 @@ COMMENT ON COLUMN pgnetlat_metrics_pool.needed IS 'gauge: Server connections wit
 
 -- Sessions of one client are one subject: their process IDs are no labels.
 CREATE VIEW pgnetlat_metrics_finding AS
-SELECT f.verdict,
+SELECT f.severity,
+	   f.verdict,
 	   pg_catalog.regexp_replace(f.subject, ', pid [0-9]+$', '') AS subject,
 	   CASE WHEN f.datid IS NULL THEN '(all)' ELSE coalesce(f.datname::text, 'oid:' || f.datid::text) END AS datname,
 	   pg_catalog.sum(greatest(f.lost_sessions, 0::float8)) AS lost_sessions
   FROM pgnetlat_diagnose() f
  WHERE f.verdict <> 'no problem found' AND f.verdict <> 'not visible' AND
 	   (coalesce(f.application_name, '') = '' OR f.application_name <> pg_catalog.current_setting('application_name'))
- GROUP BY 1, 2, 3
- ORDER BY 4 DESC, 1, 2, 3
+ GROUP BY 1, 2, 3, 4
+ ORDER BY pg_catalog.array_position(ARRAY['outage', 'loss', 'note'], f.severity), 5 DESC, 2, 3, 4
  LIMIT 10;
 
-COMMENT ON VIEW pgnetlat_metrics_finding IS 'collector pgnetlat; at most 10 rows: what pgnetlat_diagnose() finds of the last minute, the costliest first';
+COMMENT ON VIEW pgnetlat_metrics_finding IS 'collector pgnetlat; at most 10 rows: what pgnetlat_diagnose() finds of the last minute, the worst first';
+COMMENT ON COLUMN pgnetlat_metrics_finding.severity IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.verdict IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.subject IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.datname IS 'label';

@@ -204,7 +204,7 @@ describe_process(Holder *holder)
 	set_key(holder, &key);
 }
 
-/* The part for which a session holds up others at this tick. */
+/* The part for which a session blocks others at this tick. */
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {

@@ -67,7 +67,7 @@ APPLICATIONS = [
 # Name, query, and the text before its result.
 QUESTIONS = [
     ("now", "SELECT * FROM pgnetlat_now",
-     "What is happening now?  (bar: # server, ! held up, + without a processor, = network, . client)"),
+     "What is happening now?  (bar: # server, ! blocked, + without a processor, = network, . client)"),
     ("diagnose", """
 SELECT verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, advice
   FROM pgnetlat_diagnose('20 s') LIMIT 3""",
@@ -76,7 +76,7 @@ SELECT verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, adv
 SELECT application_name, blocked_sessions AS blocked, round(blocked_time / 1000) AS seconds,
        round(blocked_by_exec_time / 1000) AS executing, round(blocked_by_client_time / 1000) AS thinking
   FROM pgnetlat_blockers WHERE blocked_time > 1000""",
-     "Who holds up whom, and what is the holder doing?"),
+     "Who blocks whom, and what is the holder doing?"),
     ("what_if", """
 SELECT application_name, round(throughput::numeric, 1) AS throughput,
        round(predicted_throughput::numeric, 1) AS predicted,

@@ -1,6 +1,7 @@
 
 CREATE FUNCTION pgnetlat_diagnose(
 	IN duration interval DEFAULT '1 min',
+	OUT severity text,                         -- outage: sessions are stopped now, or a group gets nothing done; loss; note: worth knowing; NULL if there is no problem
 	OUT subject_kind text,                     -- session, client, statement or server
 	OUT subject text,                          -- the client, session or statement, in words
 	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
@@ -213,15 +214,16 @@ WITH
 
 	-- Sessions that are waiting for a lock, by its holder.
 	waiting AS MATERIALIZED (
-		SELECT blocked_by, count(*)::float8 AS sessions, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,
+		SELECT blocked_by, count(*)::float8 AS sessions,
+			   max(extract(epoch FROM me.now - s.state_change)::float8 * 1000) AS age, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,
 			   bool_or(pgnetlat_legible(query) ~* '^\s*(create|alter|drop|truncate|reindex|cluster|vacuum|lock|refresh)\s') AS ddl,
 			   bool_or(pgnetlat_legible(query) ~* '^\s*create\s+(unique\s+)?index\s+(?!concurrently)') AS creates_index
-		  FROM s JOIN activity USING (pid)
+		  FROM s JOIN activity USING (pid) CROSS JOIN me
 		 WHERE blocked_by IS NOT NULL
 		 GROUP BY blocked_by),
 
-	-- What the rules find: the kind of time, so that none is counted twice, how much of
-	-- it was lost in the window, and how much the cure would save.
-	found (n, verdict, of_time, lost, saving, evidence, advice, queryid) AS (
-		SELECT NULL::bigint, NULL::text, NULL::text, NULL::float8, NULL::float8, NULL::text, NULL::text, NULL::bigint
+	-- What the rules find: how bad it is, the kind of time, so that none is counted twice,
+	-- how much of it was lost in the window, and how much the cure would save.
+	found (n, verdict, severity, of_time, lost, saving, evidence, advice, queryid) AS (
+		SELECT NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::float8, NULL::float8, NULL::text, NULL::text, NULL::bigint
 		 WHERE false

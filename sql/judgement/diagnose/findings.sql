@@ -3,7 +3,7 @@
 	-- In order of precedence, among findings that cost the same or the same kind of time.
 	verdicts AS (
 		SELECT * FROM unnest(ARRAY[
-			'holds up others', 'held up by others', 'lock contention', 'hidden path', 'idle in transaction',
+			'blocks others', 'blocked', 'lock contention', 'hidden path', 'idle in transaction',
 			'repeated statement', 'lossy path', 'narrow path', 'slow reader', 'slow loader', 'chatty', 'network-bound',
 			'reconnects', 'client-bound', 'long statement', 'server-bound', 'starved', 'too many connections',
 			'not visible', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),
@@ -29,13 +29,13 @@
 	summed AS (
 		SELECT * FROM ranked WHERE place = 1
 		 UNION ALL
-		SELECT min(n), verdict, of_time, sum(lost), sum(saving),
+		SELECT min(n), verdict, (array_agg(severity ORDER BY array_position(ARRAY['outage', 'loss', 'note'], severity)))[1], of_time, sum(lost), sum(saving),
 			   format('%s sessions; in the worst one, pid %s, %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
 					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
 			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
 			   application_name, client_addr, sum(time), precedence, 1
 		  FROM ranked CROSS JOIN pgnetlat_thresholds
-		 WHERE place = 1 AND verdict <> 'holds up others'
+		 WHERE place = 1 AND verdict <> 'blocks others'
 		 GROUP BY verdict, of_time, precedence, queryid, datid, usesysid, application_name, client_addr, sessions_named
 		HAVING bool_and(kind = 'session') AND count(*) > sessions_named),
 
@@ -50,7 +50,8 @@
 		  FROM summed r
 		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict, queryid),
 			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time))
-SELECT f.kind,
+SELECT f.severity,
+	   f.kind,
 	   CASE f.kind WHEN 'server' THEN 'server' WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
 	   ELSE concat(coalesce(nullif(f.application_name, ''), f.usename), '@' || host(f.client_addr), ', pid ' || f.pid) END,
 	   f.verdict,
@@ -59,7 +60,7 @@ SELECT f.kind,
 	   f.advice,
 	   coalesce(f.lost / nullif(window_time, 0), 0),
 	   f.saving / nullif(window_time, 0),
-	   CASE WHEN f.verdict <> 'holds up others' AND f.time > 0 AND f.saving IS NOT NULL THEN least(f.saving / f.time, 1) END,
+	   CASE WHEN f.verdict <> 'blocks others' AND f.time > 0 AND f.saving IS NOT NULL THEN least(f.saving / f.time, 1) END,
 	   f.pid, f.queryid, f.usesysid, u.rolname, f.datid, d.datname, f.application_name, f.client_addr
   FROM chosen f
  CROSS JOIN me
@@ -76,8 +77,8 @@ SELECT f.kind,
 	   WHEN 'client' THEN coalesce(of_session < one_session * f.lost, true)
 						  AND (of_session IS NOT NULL OR coalesce(of_sessions < f.lost / 2, true))
 	   ELSE f.of_time <> 'last' OR number = 1 END
- ORDER BY f.lost DESC, precedence, f.pid;
+ ORDER BY array_position(ARRAY['outage', 'loss', 'note'], f.severity), f.lost DESC, precedence, f.pid;
 END;
 
 COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
-	'what is wrong, the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so';
+	'what is wrong, outages first, then losses, then what is worth knowing, each the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so';

@@ -62,6 +62,7 @@ SELECT 250::float8 AS min_lost,
 	   5::float8 AS away_request,
 	   0.3::float8 AS away_share,
 	   60000::float8 AS long_statement,
+	   5000::float8 AS stopped,
 	   20::float8 AS lock_xact,
 	   2::float8 AS short_lock_xact,
 	   0.2::float8 AS lock_share,
@@ -127,11 +128,12 @@ COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O,
 COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
-COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'held up by others, lock contention: lock waits per transaction';
+COMMENT ON COLUMN pgnetlat_thresholds.stopped IS 'outage: time for which a session has been blocked, or has got nothing done';
+COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'blocked, lock contention: lock waits per transaction';
 COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, where lock waits are most of the time';
-COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'held up by others, lock contention: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'holds up others: what others lost, as a part of one session''s time, if no session waits now';
-COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group holds up others, it is the holder';
+COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'blocked, lock contention: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'blocks others: what others lost, as a part of one session''s time, if no session waits now';
+COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group blocks others, it is the holder';
 COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of the lock waits has a known holder, holders explain them all';
 COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be booked on its holder yet';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';

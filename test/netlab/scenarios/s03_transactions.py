@@ -28,7 +28,7 @@ def run(lab, results, short):
                 long_waits(lab, results, factor, inside, 3 if short else 10)
         open_wait(lab, results, True, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
         open_wait(lab, results, False, (0.1, 0.5) if short else (0.1, 0.5, 2, 5))
-    held_up(lab, results, 10 if short else 40)
+    blocked(lab, results, 10 if short else 40)
 
 
 def transactions(lab, results, count):
@@ -123,7 +123,7 @@ def open_wait(lab, results, inside, moments):
                     goal="0.1 % of the wall clock", required=True, fails_at=0.001 * wall + 0.3 + doubt)
 
 
-def held_up(lab, results, count):
+def blocked(lab, results, count):
     """Blame: the time that others wait for a transaction of many round trips is the network's."""
     rtt = 0.05
     lab.path(rtt)

@@ -2,7 +2,7 @@
 -- Many round trips for a transaction.  Fetching further rows is not extra work, but other
 -- statements are: they still take their time when they travel together.
  UNION ALL
-SELECT n, 'chatty', 'trips', lost,
+SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost,
 	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / xact_trips, 0) END,
 	   format('%s per transaction x %s = %s%s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), pgnetlat_time_text(working / xacts, trips / xacts),

@@ -2,7 +2,7 @@
 -- A client that keeps its transactions waiting, or a single connection in a loop that is
 -- mostly the client's; but not a client that asks now and then, or on a schedule.
  UNION ALL
-SELECT n, 'client-bound', 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
+SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
 	   CASE WHEN in_xact THEN a.think END,
 	   format('the client thinks %s per request%s, the server takes %s%s',
 			  CASE WHEN in_xact THEN pgnetlat_time_text(working / req, a.think / req)

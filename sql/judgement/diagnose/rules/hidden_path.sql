@@ -6,7 +6,7 @@
 -- waits are put down to the path, not to a client that is idle in transaction, except in
 -- sessions that waited much longer than the others.
  UNION ALL
-SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'client' ELSE 'none' END,
+SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'loss' ELSE 'note' END, CASE WHEN in_xact OR slow THEN 'client' ELSE 'none' END,
 	   CASE WHEN in_xact OR slow THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
 	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path%s',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,

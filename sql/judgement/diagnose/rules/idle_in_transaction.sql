@@ -2,7 +2,7 @@
 -- A client that thinks in its transactions, while they hold locks.  A long
 -- wait in progress is a pause, whatever came before.
  UNION ALL
-SELECT n, 'idle in transaction', 'client', a.think, a.think,
+SELECT n, 'idle in transaction', 'loss', 'client', a.think, a.think,
 	   concat('its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),
 			  ' of each transaction, which holds locks', CASE WHEN blocking = 0 THEN ' that nobody waits for' END,
 			  CASE WHEN kind = 'client' THEN '; the longest now for ' || nullif(pgnetlat_age(xact_age), '')

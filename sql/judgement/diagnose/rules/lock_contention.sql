@@ -2,7 +2,7 @@
 -- Sessions of one group that wait for one another: many short waits, for the
 -- same rows.
  UNION ALL
-SELECT n, 'lock contention', 'execution', lock_left, NULL,
+SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
 	   format('its sessions waited %s for one another''s locks, %s per transaction',
 			  pgnetlat_time_text(working, exec_lock_time),
 			  pgnetlat_time_text(working / xacts, exec_lock_time / xacts)),

@@ -2,7 +2,7 @@
 -- A statement that has been executing for minutes, without waiting for others or
 -- sleeping.
  UNION ALL
-SELECT n, 'long statement', 'execution', executed, NULL,
+SELECT n, 'long statement', 'note', 'execution', executed, NULL,
 	   concat('has been executing for ', pgnetlat_age(state_age), CASE WHEN exec_cpu_time >= 0.8 * executed THEN ', mostly on CPU'
 			  WHEN exec_io_time >= 0.5 * executed THEN ', mostly waiting for I/O' END),
 	   format('EXPLAIN it; pg_stat_progress_* shows how far maintenance commands are.  To stop it: SELECT pg_cancel_backend(%s).', a.pid),

@@ -3,7 +3,7 @@
 -- trip.  A full link drops packets, too.  One client group's figures rule that out only
 -- if its responses are, on average, too short to fill a link.
  UNION ALL
-SELECT n, 'lossy path', 'sending', seen + unseen, seen + unseen,
+SELECT n, 'lossy path', 'loss', 'sending', seen + unseen, seen + unseen,
 	   concat(format('%s of %s packets were sent again; responses took %s longer than the path%s', lossy.retransmits, lossy.packets_sent,
 					 pgnetlat_time_text(seen), ', requests about ' || pgnetlat_time_text(nullif(unseen, 0))),
 			  CASE WHEN large THEN format('; %s MB went at %s MB/s', pgnetlat_figure_text(bytes_sent / 1e6),

@@ -2,7 +2,7 @@
 -- A path that limits what is sent over it: sending is blocked, or large responses take
 -- much longer than the round trip.
  UNION ALL
-SELECT n, 'narrow path', 'sending', lost, greatest(lost - bytes_sent * 1000 / fast_path, 0),
+SELECT n, 'narrow path', 'loss', 'sending', lost, greatest(lost - bytes_sent * 1000 / fast_path, 0),
 	   concat(format('the network limited sending for %s; %s MB went at %s MB/s', pgnetlat_time_text(working, lost),
 					 pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / lost / 1e3)),
 			  CASE WHEN retransmits >= min_retransmits

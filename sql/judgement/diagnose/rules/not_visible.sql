@@ -1,7 +1,7 @@
 
 -- Tells a caller who may not see all sessions.
  UNION ALL
-SELECT 0, 'not visible', 'none', 0, NULL,
+SELECT 0, 'not visible', 'note', 'none', 0, NULL,
 	   CASE WHEN hidden > 0
 			THEN format('%s of %s sessions, and any problems they have, are hidden from %s', hidden, number, current_user)
 			ELSE format('sessions that have ended, and any problems they had, are hidden from %s', current_user) END,

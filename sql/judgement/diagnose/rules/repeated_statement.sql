@@ -3,7 +3,7 @@
 -- Where the round trip ends at a pooler on the server's host, the way beyond is part of
 -- the waits, and so is the client's own work: what is saved is not known.
  UNION ALL
-SELECT n, 'repeated statement', 'trips', lost, CASE WHEN NOT hidden THEN lost END,
+SELECT n, 'repeated statement', 'loss', 'trips', lost, CASE WHEN NOT hidden THEN lost END,
 	   CASE WHEN hidden
 			THEN format('%s of %s executions repeat an earlier one, for the rows of statement %s: %s of server and %s each = %s',
 						repeats, calls, parent, pgnetlat_time_text(server),

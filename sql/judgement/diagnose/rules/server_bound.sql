@@ -2,7 +2,7 @@
 -- The server takes long for requests.  Says what for; lock waits belong to other rules.
  UNION ALL
 (SELECT DISTINCT ON (n)
-	   n, 'server-bound', 'execution', part,
+	   n, 'server-bound', 'loss', 'execution', part,
 	   CASE WHEN cause IN ('CPU', 'I/O') THEN part / 2 WHEN cause = 'replication' THEN part END,
 	   format('%s: %s per request', cause, pgnetlat_time_text(working / req, part / req)), advice, NULL
   FROM accounts, pgnetlat_thresholds

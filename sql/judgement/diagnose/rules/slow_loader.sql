@@ -1,7 +1,7 @@
 
 -- A client that is slow to send what it loads.
  UNION ALL
-SELECT n, 'slow loader', 'receiving', recv_time, recv_time,
+SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
 	   concat('waited ', pgnetlat_time_text(working, recv_time), ' for more data of a request, as in COPY FROM STDIN',
 			  CASE WHEN bytes_received > 0
 			  THEN format('; %s MB came at %s MB/s', pgnetlat_figure_text(bytes_received / 1e6),

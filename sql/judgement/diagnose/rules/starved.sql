@@ -4,7 +4,7 @@
 -- wanted.  Short requests may lack little each, but much of the time.  If they lack next to
 -- nothing, they are clients without pauses, which take turns on the processors.
  UNION ALL
-SELECT n, 'starved', 'processors', lost, lost,
+SELECT n, 'starved', 'loss', 'processors', lost, lost,
 	   format('ready to run, but without a processor for %s%s', pgnetlat_time_text(wanted, lost),
 			  ', ' || pgnetlat_time_text(wanted / nullif(requests, 0), lost / nullif(requests, 0)) || ' per request'),
 	   'The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors.',

@@ -1,7 +1,7 @@
 
 -- Connections are nearly used up, and most of them are not needed.
  UNION ALL
-SELECT 0, 'too many connections', 'none', 0, NULL,
+SELECT 0, 'too many connections', 'loss', 'none', 0, NULL,
 	   format('%s of %s connections are held; a pool of %s would have served them for 99.9 %% of the time without a wait',
 			  sessions, max_connections, greatest(pool_size, 1)),
 	   'Put a pooler in front of the server, in transaction mode (pgnetlat_pools has the size of each pool), or make the applications'' pools smaller.',

@@ -2,7 +2,7 @@
 -- Lock waits whose holder has no finding: it has ended, is a prepared transaction, or is
 -- hidden from the caller.
  UNION ALL
-SELECT n, 'held up by others', 'execution', lock_left, NULL,
+SELECT n, 'blocked', CASE WHEN a.blocked_by IS NOT NULL AND state_age >= stopped THEN 'outage' ELSE 'loss' END, 'execution', lock_left, NULL,
 	   concat('waited ', pgnetlat_time_text(working, exec_lock_time), ' for locks',
 			  CASE WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
 				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),

@@ -2,7 +2,7 @@
 -- A session that holds locks for which others wait, or its client group if several do.
 -- What the others lost is counted only here.
  UNION ALL
-SELECT n, 'holds up others', 'others', blocking,
+SELECT n, 'blocks others', CASE WHEN w.age >= stopped THEN 'outage' ELSE 'loss' END, 'others', blocking,
 	   blocking * avoidable / nullif(avoidable + executing, 0),
 	   concat('others waited ', pgnetlat_time_text(blocking), ' for its locks',
 			  ', mostly while ' || CASE greatest(client, executing, network, send, recv)
