@@ -1,0 +1,189 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+=pod
+
+=head1 NAME
+
+PgNetlat::Figures - the rules of pgnetlat_diagnose(), over figures that a test makes up
+
+=cut
+
+package PgNetlat::Figures;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use FindBin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT =
+  qw(use_figures add group session statement found expect healthy near);
+
+my $observer;
+
+# The function's own text, with tables in place of the figures.
+my %figures = (
+	c => 'pgnetlat_clients_last()',
+	s => 'pgnetlat_sessions_last()',
+	st => 'pgnetlat_statements_last()',
+	p => 'pgnetlat_pools_last()',
+	b => 'pgnetlat_blockers_last()',
+	h => 'pgnetlat_histogram()',
+	activity => 'pg_stat_activity',
+	databases => 'pg_stat_database');
+
+# Makes figures.diagnose(), and the tables that it reads.
+sub use_figures
+{
+	($observer) = @_;
+	my $folder = "$FindBin::RealBin/../sql/judgement/diagnose";
+	my ($rules) =
+	  slurp_file("$FindBin::RealBin/../Makefile") =~
+	  /addsuffix \.sql, (.*?)\)/s;
+	my $body = join '',
+	  map { slurp_file("$folder/$_.sql") } 'figures',
+	  (map { "rules/$_" } grep { /^\w+$/ } split ' ', $rules), 'findings';
+
+	foreach my $name (sort keys %figures)
+	{
+		$body =~
+		  s/^(\t\Q$name\E AS .*)\(SELECT \* FROM \S+\)(\)?,)$/$1(SELECT * FROM figures.$name)$2/m
+		  or $body =~
+		  s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT \* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
+		  or die "no $name";
+	}
+	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;
+	$body =~ s/^COMMENT.*//ms;
+
+	$observer->run('CREATE SCHEMA figures');
+	foreach my $name (sort keys %figures)
+	{
+		$observer->run(
+			"CREATE TABLE figures.$name AS SELECT * FROM $figures{$name} LIMIT 0"
+		);
+		my @numbers = map { $_->{attname} } $observer->rows(
+			"SELECT attname FROM pg_attribute WHERE attrelid = 'figures.$name'::regclass AND attnum > 0
+				AND atttypid IN ('float8'::regtype, 'int8'::regtype) AND attname NOT IN ('rtt', 'queryid', 'query_id')"
+		);
+		$observer->run("ALTER TABLE figures.$name "
+			  . join(', ', map { "ALTER $_ SET DEFAULT 0" } @numbers))
+		  if $name ne 'activity';
+	}
+	$observer->run($body);
+	return;
+}
+
+# Rows of a table, each a hash of columns.
+sub add
+{
+	my ($table, %row) = @_;
+	my @columns = sort keys %row;
+
+	$observer->run(
+		sprintf 'INSERT INTO figures.%s (%s) VALUES (%s)',
+		$table,
+		join(', ', @columns),
+		join(', ', map { defined $_ ? $_ : 'NULL' } @row{@columns}));
+	return;
+}
+
+sub literal { return "'" . ($_[0] =~ s/'/''/gr) . "'"; }
+
+# A minute of a client group, called "app" if it has no other name.
+sub complete
+{
+	my (%row) = @_;
+
+	$row{$_} //= 0
+	  foreach
+	  qw(exec_time send_time recv_time network_time client_time idle_time);
+	$row{total_time} //=
+	  $row{exec_time} +
+	  $row{send_time} +
+	  $row{recv_time} +
+	  $row{network_time} +
+	  $row{client_time} +
+	  $row{idle_time};
+	$row{statements}   //= $row{requests} // 0;
+	$row{transactions} //= $row{requests} // 0;
+	$row{round_trips}  //= $row{requests} // 0;
+	return (
+		datid => 5,
+		usesysid => 10,
+		usename => "'postgres'",
+		window_time => 60000,
+		%row,
+		application_name => literal($row{application_name} // 'app'));
+}
+
+sub group { add('c', sessions => 1, complete(@_)); return; }
+
+sub session
+{
+	my (%row) = complete(@_);
+
+	$row{state} = literal($row{state} // 'waiting');
+	my $age = delete $row{age} // 0;
+	my $query = delete $row{query};
+	my %seen = (
+		pid => $row{pid},
+		map    { $_ => delete $row{$_} }
+		  grep { exists $row{$_} } qw(query_id wait_event));
+	add('s', state_change => "clock_timestamp() - interval '$age s'", %row);
+	add('activity', %seen,
+		datid => 5,
+		usesysid => 10,
+		query => literal($query // ''));
+	return;
+}
+
+sub statement
+{
+	add('st',
+		dbid => 5,
+		userid => 10,
+		queryid => 42,
+		window_time => 60000,
+		@_);
+	return;
+}
+
+# The findings, the most expensive first.  Empties the tables.
+sub found
+{
+	my @found = $observer->rows('SELECT * FROM figures.diagnose()');
+
+	$observer->run('TRUNCATE ' . join ', ',
+		map { "figures.$_" } keys %figures);
+	return @found;
+}
+
+sub expect
+{
+	my ($verdict, $evidence, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @found = found();
+
+	is($found[0]{verdict}, $verdict, "$name: the first finding is $verdict")
+	  or diag(explain(\@found));
+	like($found[0]{evidence}, $evidence, "$name: the evidence is right")
+	  if defined $evidence;
+	return @found;
+}
+
+sub healthy { return expect('no problem found', undef, @_); }
+
+sub near
+{
+	my ($got, $expected, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	cmp_ok(abs(($got // -1) - $expected), '<', 0.01 * $expected + 1e-9, $name)
+	  or diag($got);
+	return;
+}
+
+1;
