@@ -24,7 +24,7 @@ my $library = backend_library()
 my ($node, $observer) = start_node('reset_in_tick',
 	conf => 'pgnetlat.sample_interval = ' . INTERVAL_MS . 'ms');
 $observer->run(
-	"CREATE FUNCTION hold_reset_lock(int) RETURNS void LANGUAGE c AS '$library'"
+	"CREATE FUNCTION hold_reset_lock(int, bigint) RETURNS void LANGUAGE c AS '$library'"
 );
 
 # The sampler waits for the lock when it finds that a session has become busy, and
@@ -53,7 +53,11 @@ ok( $observer->poll(sub { time_asleep() > 1000 * SLEEPERS }),
 # The reset must queue for the lock before the sampler does.  The Observer has been idle
 # for some ticks, so the sampler has no reason to wait at its slot, which may be the last.
 pause(3 * INTERVAL_MS);
-$first->put(query('SELECT hold_reset_lock(' . 5 * INTERVAL_MS . ')'));
+my $hold_ms = 5 * INTERVAL_MS;
+$first->put(
+	query(
+		"SELECT hold_reset_lock($hold_ms, shared_memory_bytes) FROM pgnetlat_info"
+	));
 my $state = 'SELECT state FROM pg_stat_activity WHERE pid = ' . $first->pid;
 $observer->poll(sub { $observer->value($state) eq 'active' });
 $last->put(query('SELECT pgnetlat_reset()'));

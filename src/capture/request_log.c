@@ -22,7 +22,6 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "request_log.h"
-#include "segment.h"
 #include "utils/builtins.h"
 
 /* Lines per second, of a session and of the server. */
@@ -50,9 +49,9 @@ request_log_shmem_size(void)
 }
 
 void
-request_log_shmem_init(void)
+request_log_shmem_attach(void *memory, bool is_new)
 {
-	server_lines = segment_create("pgnetlat request log", request_log_shmem_size());
+	server_lines = memory;
 }
 
 /*

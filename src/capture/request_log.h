@@ -28,7 +28,7 @@ typedef struct RequestLine
 } RequestLine;
 
 extern Size request_log_shmem_size(void);
-extern void request_log_shmem_init(void);
+extern void request_log_shmem_attach(void *memory, bool is_new);
 
 extern void request_log_write(int64 now, const RequestLine *line);
 

@@ -25,7 +25,6 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"
-#include "utils/hsearch.h"
 #include "utils/wait_event.h"
 
 /* 17 renamed PGPROC's number, and pq_buffer_has_data() became a count. */
@@ -199,14 +198,20 @@ compat_backend_status(void)
 #endif
 }
 
-/* 19 dropped the initial size of a shared hash table. */
-static inline HTAB *
-compat_shmem_hash(const char *name, long entries, HASHCTL *info, int flags)
+/*
+ * The number of a kind of lightweight locks, which is "tranche" unless that is
+ * zero.  Before 19, each process has to say what its name is.
+ */
+static inline int
+compat_lock_tranche(int tranche, const char *name)
 {
 #if PG_VERSION_NUM >= 190000
-	return ShmemInitHash(name, entries, info, flags);
+	return tranche != 0 ? tranche : LWLockNewTrancheId(name);
 #else
-	return ShmemInitHash(name, entries, entries, info, flags);
+	if (tranche == 0)
+		tranche = LWLockNewTrancheId();
+	LWLockRegisterTranche(tranche, name);
+	return tranche;
 #endif
 }
 

@@ -9,7 +9,9 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "locks.h"
+#include "storage/shmem.h"
 
 /* As in pg_stat_activity.wait_event. */
 static const char *const names[LOCK_KINDS] = {
@@ -26,16 +28,28 @@ static const char *const names[LOCK_KINDS] = {
 
 LWLockPadded *locks_of_kind[LOCK_KINDS];
 
-void
-locks_request(const int counts[LOCK_KINDS])
+Size
+locks_shmem_size(const int counts[LOCK_KINDS])
 {
+	Size		size = 0;
+
 	for (int i = 0; i < LOCK_KINDS; i++)
-		RequestNamedLWLockTranche(names[i], counts[i]);
+		size = add_size(size, mul_size(counts[i], sizeof(LWLockPadded)));
+	return size;
 }
 
 void
-locks_shmem_init(void)
+locks_shmem_attach(void *memory, const int counts[LOCK_KINDS], int tranches[LOCK_KINDS],
+				   bool is_new)
 {
+	LWLockPadded *lock = memory;
+
 	for (int i = 0; i < LOCK_KINDS; i++)
-		locks_of_kind[i] = GetNamedLWLockTranche(names[i]);
+	{
+		tranches[i] = compat_lock_tranche(tranches[i], names[i]);
+		locks_of_kind[i] = lock;
+		for (int j = 0; is_new && j < counts[i]; j++)
+			LWLockInitialize(&lock[j].lock, tranches[i]);
+		lock += counts[i];
+	}
 }

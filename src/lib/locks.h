@@ -34,9 +34,13 @@ typedef enum PgnetlatLock
 /* Sessions share the locks for accumulating them. */
 #define LOCK_ACCUMULATE_PARTITIONS	64
 
-/* "counts" has the number of locks of each kind, fixed at server start. */
-extern void locks_request(const int counts[LOCK_KINDS]);
-extern void locks_shmem_init(void);
+/*
+ * "counts" has the number of locks of each kind.  "tranches" has core's numbers
+ * of the kinds: those that are zero are set.
+ */
+extern Size locks_shmem_size(const int counts[LOCK_KINDS]);
+extern void locks_shmem_attach(void *memory, const int counts[LOCK_KINDS],
+							   int tranches[LOCK_KINDS], bool is_new);
 
 #pragma GCC visibility push(hidden)
 extern LWLockPadded *locks_of_kind[LOCK_KINDS];

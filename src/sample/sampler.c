@@ -42,7 +42,6 @@
 #include "active_sessions.h"
 #include "compat.h"
 #include "accumulate.h"
-#include "segment.h"
 #include "settings.h"
 #include "history.h"
 #include "lock_waits.h"
@@ -95,9 +94,9 @@ sampler_shmem_size(void)
 }
 
 void
-sampler_shmem_init(void)
+sampler_shmem_attach(void *memory, bool is_new)
 {
-	status = segment_create("pgnetlat sampler", sampler_shmem_size());
+	status = memory;
 }
 
 void

@@ -26,7 +26,7 @@ typedef struct SamplerStatus
 } SamplerStatus;
 
 extern Size sampler_shmem_size(void);
-extern void sampler_shmem_init(void);
+extern void sampler_shmem_attach(void *memory, bool is_new);
 extern void sampler_register(void);
 extern void sampler_get_status(SamplerStatus *copy);
 

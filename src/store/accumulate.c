@@ -31,7 +31,6 @@
 #include "miscadmin.h"
 #include "pools.h"
 #include "recorder.h"
-#include "segment.h"
 #include "table.h"
 #include "utils/timestamp.h"
 
@@ -58,9 +57,9 @@ accumulate_shmem_size(void)
 }
 
 void
-accumulate_shmem_init(void)
+accumulate_shmem_attach(void *memory, bool is_new)
 {
-	states = segment_create("pgnetlat accumulated", accumulate_shmem_size());
+	states = memory;
 }
 
 /*

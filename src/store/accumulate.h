@@ -23,7 +23,7 @@
 #include "tally.h"
 
 extern Size accumulate_shmem_size(void);
-extern void accumulate_shmem_init(void);
+extern void accumulate_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
 extern void accumulate_attach(int slot, uint64 session, const ConnectTotals *connect);

@@ -20,7 +20,6 @@
 #include "active_sessions.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "segment.h"
 #include "session_slot.h"
 #include "storage/latch.h"
 
@@ -49,10 +48,12 @@ active_shmem_size(void)
 }
 
 void
-active_shmem_init(void)
+active_shmem_attach(void *memory, bool is_new)
 {
-	shared = segment_create("pgnetlat active sessions", active_shmem_size());
+	shared = memory;
 	active_words = shared->words;
+	if (!is_new)
+		return;
 	pg_atomic_init_u32(&shared->asleep, 0);
 	for (int i = 0; i < word_count(); i++)
 		pg_atomic_init_u64(&active_words[i], 0);

@@ -55,7 +55,7 @@ active_is(int slot)
 }
 
 extern Size active_shmem_size(void);
-extern void active_shmem_init(void);
+extern void active_shmem_attach(void *memory, bool is_new);
 extern void active_enter(int slot);
 extern void active_leave(int slot);
 

@@ -20,7 +20,6 @@
 
 #include "blockers.h"
 #include "persist.h"
-#include "segment.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "table.h"
@@ -81,7 +80,6 @@ add_entry(void *to, const void *from)
 }
 
 static const TableSpec spec = {
-	.name = "pgnetlat blockers",
 	.lock = LOCK_BLOCKERS,
 	.key_size = sizeof(BlockerKey),
 	.entry_size = sizeof(BlockerEntry),
@@ -99,15 +97,17 @@ static Table table;
 Size
 blockers_shmem_size(void)
 {
-	return add_size(MAXALIGN(sizeof(uint64)), table_shmem_size(&spec, pgnetlat_max_blockers));
+	return add_size(PG_CACHE_LINE_SIZE, table_shmem_size(&spec, pgnetlat_max_blockers));
 }
 
 void
-blockers_shmem_init(void)
+blockers_shmem_attach(void *memory, bool is_new)
 {
-	current_pass = segment_create("pgnetlat blockers pass", sizeof(uint64));
-	*current_pass = 2;
-	table_shmem_init(&table, &spec, pgnetlat_max_blockers);
+	current_pass = memory;
+	if (is_new)
+		*current_pass = 2;
+	table_shmem_attach(&table, &spec, pgnetlat_max_blockers,
+					   (char *) memory + PG_CACHE_LINE_SIZE, is_new);
 }
 
 /* Begin a pass: nobody waits for any holder until it is added. */

@@ -57,7 +57,7 @@ typedef struct BlockerEntry
 } BlockerEntry;
 
 extern Size blockers_shmem_size(void);
-extern void blockers_shmem_init(void);
+extern void blockers_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the sampler */
 extern void blockers_begin_pass(void);

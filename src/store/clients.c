@@ -76,7 +76,6 @@ begin_evicted(void *row, const void *entry)
 }
 
 static const TableSpec spec = {
-	.name = "pgnetlat clients",
 	.lock = LOCK_CLIENTS,
 	.key_size = sizeof(ClientKey),
 	.entry_size = sizeof(ClientEntry),
@@ -100,9 +99,9 @@ clients_shmem_size(void)
 }
 
 void
-clients_shmem_init(void)
+clients_shmem_attach(void *memory, bool is_new)
 {
-	table_shmem_init(&table, &spec, pgnetlat_max_clients);
+	table_shmem_attach(&table, &spec, pgnetlat_max_clients, memory, is_new);
 }
 
 void
@@ -118,34 +117,42 @@ clients_counts(int64 *entries, int64 *evicted)
  */
 
 /* Join the group of a key, and leave its partition locked. */
-static void
+static ClientEntry *
 join(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
 	uint32		hash = table_hash(&table, key);
+	ClientEntry *entry;
 
 	table_lock(&table, hash);
 	member->joined = true;
 	member->hash = hash;
-	member->entry = table_find_or_add(&table, hash, key, now);
-	member->in_evicted = member->entry == NULL;
+	entry = table_find_or_add(&table, hash, key, now);
+	member->in_evicted = entry == NULL;
 	if (member->in_evicted)
-		member->entry = table_evicted_row(&table, hash, key, now);
-	member->entry->live.sessions++;
+		entry = table_evicted_row(&table, hash, key, now);
+	member->entry = table_place_of(&table, entry);
+	entry->live.sessions++;
+	return entry;
 }
 
 ClientEntry *
 clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
+	ClientEntry *entry;
+
 	if (likely(member->joined))
+	{
 		table_lock(&table, member->hash);
+		entry = table_at(&table, member->entry);
+	}
 	else
 	{
-		join(key, member, now);
+		entry = join(key, member, now);
 		if (member->in_evicted)
 			table_count_evicted(&table, member->hash);
 	}
-	Assert(member->entry->live.sessions > 0);
-	return member->entry;
+	Assert(entry->live.sessions > 0);
+	return entry;
 }
 
 void
@@ -162,9 +169,10 @@ void
 clients_leave(ClientMember *member)
 {
 	uint32		hash = member->hash;
+	ClientEntry *entry = table_at(&table, member->entry);
 
 	Assert(member->joined && member->pending == 0);
-	member->entry->live.sessions--;
+	entry->live.sessions--;
 	memset(member, 0, sizeof(*member));
 	table_unlock(&table, hash);
 }
@@ -188,12 +196,13 @@ ClientEntry *
 clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
 	bool		had_no_room = member->in_evicted;
+	ClientEntry *entry;
 
 	clients_leave(member);
-	join(key, member, now);
+	entry = join(key, member, now);
 	if (member->in_evicted && !had_no_room)
 		table_count_evicted(&table, member->hash);
-	return member->entry;
+	return entry;
 }
 
 /* Put back a saved entry, without sessions; false if it is damaged. */

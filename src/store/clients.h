@@ -72,7 +72,7 @@ typedef struct ClientEntry
 
 /*
  * A live session's membership in its group; all zero if it is in none yet.  A
- * group with live sessions is never moved, so its address is kept here.
+ * group with live sessions is never moved, so its place is kept here.
  */
 typedef struct ClientMember
 {
@@ -80,12 +80,12 @@ typedef struct ClientMember
 	bool		in_evicted;		/* there was no room for the group: this is
 								 * its database's evicted row */
 	uint32		hash;			/* of the key with which the session joined */
-	ClientEntry *entry;
+	Size		entry;			/* see table_at() */
 	int64		pending;		/* its part of the group's pending time */
 } ClientMember;
 
 extern Size clients_shmem_size(void);
-extern void clients_shmem_init(void);
+extern void clients_shmem_attach(void *memory, bool is_new);
 
 /*
  * Lock the entry of a live session, which joins its group if it has not yet,

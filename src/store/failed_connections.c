@@ -31,7 +31,6 @@ add_entry(void *to, const void *from)
 }
 
 static const TableSpec spec = {
-	.name = "pgnetlat failed connections",
 	.lock = LOCK_FAILED_CONNECTIONS,
 	.key_size = sizeof(FailedKey),
 	.entry_size = sizeof(FailedConnections),
@@ -50,9 +49,9 @@ failed_connections_shmem_size(void)
 }
 
 void
-failed_connections_shmem_init(void)
+failed_connections_shmem_attach(void *memory, bool is_new)
 {
-	table_shmem_init(&table, &spec, MAX_FAILED_CONNECTIONS);
+	table_shmem_attach(&table, &spec, MAX_FAILED_CONNECTIONS, memory, is_new);
 }
 
 /*

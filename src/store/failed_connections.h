@@ -41,7 +41,7 @@ typedef struct FailedConnections
 } FailedConnections;
 
 extern Size failed_connections_shmem_size(void);
-extern void failed_connections_shmem_init(void);
+extern void failed_connections_shmem_attach(void *memory, bool is_new);
 
 extern void failed_connections_count(const char *database, const char *role,
 									 const ClientKey *address);

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "segment.h"
 #include "settings.h"
 #include "history.h"
 #include "locks.h"
@@ -53,10 +52,11 @@ interval_begin(int64 number, TimestampTz start)
 }
 
 void
-history_shmem_init(void)
+history_shmem_attach(void *memory, bool is_new)
 {
-	shared = segment_create("pgnetlat history", history_shmem_size());
-	interval_begin(0, GetCurrentTimestamp());
+	shared = memory;
+	if (is_new)
+		interval_begin(0, GetCurrentTimestamp());
 }
 
 /*

@@ -43,7 +43,7 @@ typedef struct HistoryInterval
 } HistoryInterval;
 
 extern Size history_shmem_size(void);
-extern void history_shmem_init(void);
+extern void history_shmem_attach(void *memory, bool is_new);
 
 extern void history_add(Oid datid, const LedgerTotals *totals, const TcpCounters *tcp,
 						const ConnectTotals *connect);

@@ -25,7 +25,6 @@
 #include "pooler_clients.h"
 #include "port/pg_bswap.h"
 #include "postmaster/postmaster.h"
-#include "segment.h"
 #include "seqlock.h"
 
 /*
@@ -83,10 +82,11 @@ pooler_clients_shmem_size(void)
 }
 
 void
-pooler_clients_shmem_init(void)
+pooler_clients_shmem_attach(void *memory, bool is_new)
 {
-	shared = segment_create("pgnetlat pooler clients", pooler_clients_shmem_size());
-	pg_atomic_init_u32(&shared->state, QUESTION_NONE);
+	shared = memory;
+	if (is_new)
+		pg_atomic_init_u32(&shared->state, QUESTION_NONE);
 }
 
 static Trip *

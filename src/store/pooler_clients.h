@@ -40,7 +40,7 @@ typedef struct PoolerQuestion
 } PoolerQuestion;
 
 extern Size pooler_clients_shmem_size(void);
-extern void pooler_clients_shmem_init(void);
+extern void pooler_clients_shmem_attach(void *memory, bool is_new);
 
 /* Functions for any process */
 extern int64 pooler_clients_rtt(Oid role, uint32 owner, const PoolerClient *client,

@@ -17,7 +17,6 @@
 #include "clock.h"
 #include "persist.h"
 #include "pools.h"
-#include "segment.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "table.h"
@@ -29,7 +28,7 @@ StaticAssertDecl(offsetof(Pool, userid) == sizeof(Oid), "a pool's key must not h
 typedef struct PoolPlace
 {
 	uint32		hash;			/* of the pool's key */
-	Pool	   *pool;
+	Size		pool;			/* see table_at() */
 } PoolPlace;
 
 /* The session in a slot; protected by its accumulation lock. */
@@ -74,7 +73,6 @@ begin_evicted(void *row, const void *entry)
 }
 
 static const TableSpec spec = {
-	.name = "pgnetlat pools",
 	.lock = LOCK_POOLS,
 	.key_size = 2 * sizeof(Oid),
 	.entry_size = sizeof(Pool),
@@ -93,7 +91,7 @@ static Table table;
 static Size
 members_size(void)
 {
-	return mul_size(slot_count(), sizeof(PoolMember));
+	return CACHELINEALIGN(mul_size(slot_count(), sizeof(PoolMember)));
 }
 
 /* One more entry is for all sessions. */
@@ -104,10 +102,11 @@ pools_shmem_size(void)
 }
 
 void
-pools_shmem_init(void)
+pools_shmem_attach(void *memory, bool is_new)
 {
-	members = segment_create("pgnetlat pool members", members_size());
-	table_shmem_init(&table, &spec, pgnetlat_max_pools + 1);
+	members = memory;
+	table_shmem_attach(&table, &spec, pgnetlat_max_pools + 1, (char *) memory + members_size(),
+					   is_new);
 }
 
 /* ---------------------------------------------------------------------------
@@ -132,7 +131,7 @@ change_pools(const PoolMember *member, int sessions, int busy)
 	for (size_t i = 0; i < lengthof(member->places); i++)
 	{
 		table_lock(&table, member->places[i].hash);
-		change(member->places[i].pool, sessions, busy);
+		change(table_at(&table, member->places[i].pool), sessions, busy);
 		table_unlock(&table, member->places[i].hash);
 	}
 }
@@ -146,11 +145,13 @@ enter_pools(PoolMember *member)
 	for (size_t i = 0; i < lengthof(member->places); i++)
 	{
 		PoolPlace  *place = &member->places[i];
+		Pool	   *pool;
 
 		place->hash = table_hash(&table, keys[i]);
 		table_lock(&table, place->hash);
-		place->pool = table_enter(&table, place->hash, keys[i], GetCurrentTimestamp());
-		change(place->pool, 1, member->busy);
+		pool = table_enter(&table, place->hash, keys[i], GetCurrentTimestamp());
+		place->pool = table_place_of(&table, pool);
+		change(pool, 1, member->busy);
 		table_unlock(&table, place->hash);
 	}
 }

@@ -48,7 +48,7 @@ typedef struct Pool
 } Pool;
 
 extern Size pools_shmem_size(void);
-extern void pools_shmem_init(void);
+extern void pools_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the holder of the session's accumulation lock */
 extern void pools_join(int slot, uint64 session, Oid datid, Oid userid);

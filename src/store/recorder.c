@@ -13,7 +13,6 @@
  */
 #include "postgres.h"
 
-#include "segment.h"
 #include "settings.h"
 #include "recorder.h"
 #include "session_slot.h"
@@ -54,10 +53,10 @@ recorder_shmem_size(void)
 }
 
 void
-recorder_shmem_init(void)
+recorder_shmem_attach(void *memory, bool is_new)
 {
-	recorders = segment_create("pgnetlat recorders", recorder_shmem_size());
-	for (int i = 0; i < slot_count(); i++)
+	recorders = memory;
+	for (int i = 0; is_new && i < slot_count(); i++)
 		pg_atomic_init_u64(&recorder_get(i)->first, 0);
 }
 

@@ -78,7 +78,7 @@ typedef struct RecorderWriter
 } RecorderWriter;
 
 extern Size recorder_shmem_size(void);
-extern void recorder_shmem_init(void);
+extern void recorder_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
 extern void recorder_attach(int slot, RecorderWriter *writer);

@@ -12,7 +12,6 @@
 #include "compat.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
-#include "segment.h"
 #include "session_slot.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -55,17 +54,17 @@ slot_count(void)
 Size
 slot_shmem_size(void)
 {
-	return add_size(CACHELINEALIGN(sizeof(SlotControl)) + PG_CACHE_LINE_SIZE,
+	return add_size(CACHELINEALIGN(sizeof(SlotControl)),
 					mul_size(slot_count(), sizeof(SessionSlot)));
 }
 
 void
-slot_shmem_init(void)
+slot_shmem_attach(void *memory, bool is_new)
 {
-	char	   *base = segment_create("pgnetlat sessions", slot_shmem_size());
-
-	slot_control = (SlotControl *) CACHELINEALIGN(base);
-	slots = (SessionSlot *) ((char *) slot_control + CACHELINEALIGN(sizeof(SlotControl)));
+	slot_control = memory;
+	slots = (SessionSlot *) ((char *) memory + CACHELINEALIGN(sizeof(SlotControl)));
+	if (!is_new)
+		return;
 	pg_atomic_init_u64(&slot_control->sessions, 0);
 	slot_control->reset_at = clock_now();
 	slot_control->reset_timestamp = GetCurrentTimestamp();

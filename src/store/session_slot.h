@@ -194,7 +194,7 @@ slot_waits_for_lock(uint32 wait_event)
 
 /* Functions for shared_memory.c */
 extern Size slot_shmem_size(void);
-extern void slot_shmem_init(void);
+extern void slot_shmem_attach(void *memory, bool is_new);
 extern int	slot_count(void);
 
 /* Functions for the session itself */

@@ -45,13 +45,12 @@ hash_key(const StatementKey *key)
 }
 
 static uint32
-hash_statement(const void *key, Size size)
+hash_statement(const void *key)
 {
 	return hash_key(key);
 }
 
 static const TableSpec spec = {
-	.name = "pgnetlat statements",
 	.lock = LOCK_STATEMENTS,
 	.key_size = sizeof(StatementKey),
 	.entry_size = sizeof(StatementEntry),
@@ -73,9 +72,9 @@ statements_shmem_size(void)
 }
 
 void
-statements_shmem_init(void)
+statements_shmem_attach(void *memory, bool is_new)
 {
-	table_shmem_init(&table, &spec, pgnetlat_max_statements);
+	table_shmem_attach(&table, &spec, pgnetlat_max_statements, memory, is_new);
 }
 
 void

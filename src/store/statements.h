@@ -69,7 +69,7 @@ typedef struct CountedStatement
 #define TALLY_STATEMENTS	32
 
 extern Size statements_shmem_size(void);
-extern void statements_shmem_init(void);
+extern void statements_shmem_attach(void *memory, bool is_new);
 
 extern void statements_accumulate(const CountedStatement *counted, int count, Oid dbid);
 extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,

@@ -10,8 +10,6 @@
 #include "postgres.h"
 
 #include "clock.h"
-#include "compat.h"
-#include "segment.h"
 #include "table.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -27,8 +25,8 @@
 /* Room in a copy for entries that are added while it is made. */
 #define ROOM_TO_SPARE		16
 
-/* Size of a partition's entry in ShmemIndex, which must have room for all. */
-#define SHMEM_INDEX_ENTRY	128
+/* In the link of an entry that is not in use, but has been. */
+#define IS_FREE				((uint32) 1 << 31)
 
 static Table *all_tables = NULL;
 
@@ -37,12 +35,6 @@ int
 table_partitions(int capacity)
 {
 	return Max((capacity + PARTITION_ENTRIES / 2) / PARTITION_ENTRIES, 1);
-}
-
-static int
-partition_capacity(int capacity)
-{
-	return capacity / table_partitions(capacity);
 }
 
 /* The size of an entry with the snapshots of its counters. */
@@ -70,81 +62,109 @@ since_of(const TableSpec *spec, const void *entry)
 	return (TimestampTz *) ((char *) entry + spec->since_offset);
 }
 
-static Size
-own_size(const TableSpec *spec)
+/*
+ * A partition consists of its header, the links of its chains and entries, its
+ * evicted rows, and its entries.
+ */
+static void
+lay_out(Table *table, const TableSpec *spec, int capacity)
 {
-	return CACHELINEALIGN(MAXALIGN(sizeof(TablePartition)) +
-						  spec->evicted_rows * whole_size(spec));
+	table->spec = spec;
+	table->partitions = table_partitions(capacity);
+	table->partition_capacity = capacity / table->partitions;
+	table->chains = 1;
+	while (table->chains < (uint32) table->partition_capacity)
+		table->chains *= 2;
+	table->distance = whole_size(spec);
+	table->rows_offset = MAXALIGN(sizeof(TablePartition)) +
+		MAXALIGN((table->chains + table->partition_capacity) * sizeof(uint32));
+	table->entries_offset = table->rows_offset + spec->evicted_rows * table->distance;
+	table->partition_size =
+		CACHELINEALIGN(table->entries_offset + table->partition_capacity * table->distance);
 }
 
 Size
 table_shmem_size(const TableSpec *spec, int capacity)
 {
-	Size		size = hash_estimate_size(partition_capacity(capacity), whole_size(spec));
+	Table		table;
 
-	size = add_size(size, own_size(spec) + SHMEM_INDEX_ENTRY);
-	return mul_size(table_partitions(capacity), size);
+	lay_out(&table, spec, capacity);
+	return mul_size(table.partitions, table.partition_size);
 }
 
 static TablePartition *
 partition_get(const Table *table, int number)
 {
-	return (TablePartition *) (table->own + number * own_size(table->spec));
+	return (TablePartition *) (table->memory + number * table->partition_size);
 }
 
 /* One of a partition's evicted rows. */
 static void *
 row_get(const Table *table, int number, int row)
 {
-	return (char *) partition_get(table, number) + MAXALIGN(sizeof(TablePartition)) +
-		row * whole_size(table->spec);
+	return (char *) partition_get(table, number) + table->rows_offset +
+		row * table->distance;
+}
+
+/*
+ * The links of a partition: first those that begin its chains, then one for
+ * each entry, to the next one of its chain.  A link is an entry's number plus
+ * one; zero ends a chain.
+ */
+static uint32 *
+links_get(const Table *table, int number)
+{
+	return (uint32 *) ((char *) partition_get(table, number) + MAXALIGN(sizeof(TablePartition)));
+}
+
+static void *
+linked_entry(const Table *table, int number, uint32 link)
+{
+	return (char *) partition_get(table, number) + table->entries_offset +
+		(link - 1) * table->distance;
+}
+
+/*
+ * The next entry that is in use after the one of this link, which is updated;
+ * begin with zero.  NULL if there is none.
+ */
+static void *
+next_entry(const Table *table, int number, uint32 *link)
+{
+	const uint32 *next = links_get(table, number) + table->chains;
+
+	while (*link < partition_get(table, number)->ever_used)
+	{
+		if ((next[(*link)++] & IS_FREE) == 0)
+			return linked_entry(table, number, *link);
+	}
+	return NULL;
 }
 
 /* Nothing has been counted, and all snapshots are as of now. */
 static void
-begin_own(const Table *table, int number)
+begin_partition(const Table *table, int number)
 {
 	TablePartition *partition = partition_get(table, number);
 
-	memset(partition, 0, own_size(table->spec));
+	memset(partition, 0, table->entries_offset);
 	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
 		partition->times.at[i] = clock_now();
 }
 
-static HTAB *
-init_partition(const TableSpec *spec, int number, int capacity)
-{
-	char		name[NAMEDATALEN];
-	HASHCTL		info = {
-		.keysize = spec->key_size,
-		.entrysize = whole_size(spec),
-		.hash = spec->hash
-	};
-
-	snprintf(name, sizeof(name), "%s %d", spec->name, number);
-	return compat_shmem_hash(name, capacity, &info, HASH_ELEM | HASH_FIXED_SIZE |
-							 (spec->hash ? HASH_FUNCTION : HASH_BLOBS));
-}
-
 void
-table_shmem_init(Table *table, const TableSpec *spec, int capacity)
+table_shmem_attach(Table *table, const TableSpec *spec, int capacity, void *memory, bool is_new)
 {
-	/* after a crash, shared memory is set up anew, but the list has the table */
+	/* memory may be set up anew, but then the list has the table */
 	if (table->spec == NULL)
 	{
 		table->next = all_tables;
 		all_tables = table;
 	}
-	table->spec = spec;
-	table->partitions = table_partitions(capacity);
-	table->partition_capacity = partition_capacity(capacity);
-	table->own = segment_create(spec->name, mul_size(table->partitions, own_size(spec)));
-	table->entries = MemoryContextAlloc(TopMemoryContext, table->partitions * sizeof(HTAB *));
-	for (int i = 0; i < table->partitions; i++)
-	{
-		table->entries[i] = init_partition(spec, i, table->partition_capacity);
-		begin_own(table, i);
-	}
+	lay_out(table, spec, capacity);
+	table->memory = memory;
+	for (int i = 0; is_new && i < table->partitions; i++)
+		begin_partition(table, i);
 }
 
 /* ---------------------------------------------------------------------------
@@ -176,6 +196,25 @@ add_counters(int64 *sum, const int64 *term, Size size)
 		sum[i] += term[i];
 }
 
+/* Take an entry out of its chain; it is free. */
+static void
+remove_entry(const Table *table, int number, const void *entry)
+{
+	TablePartition *partition = partition_get(table, number);
+	uint32	   *links = links_get(table, number);
+	uint32	   *next = links + table->chains;
+	uint32	   *link = &links[table_hash(table, entry) & (table->chains - 1)];
+	uint32		removed;
+
+	while (linked_entry(table, number, *link) != entry)
+		link = &next[*link - 1];
+	removed = *link;
+	*link = next[removed - 1];
+	next[removed - 1] = partition->first_free | IS_FREE;
+	partition->first_free = removed;
+	partition->entries--;
+}
+
 /*
  * Evict the least used entries of a partition, and age the others' usage.
  * Returns false if none may be evicted.
@@ -184,16 +223,14 @@ static bool
 evict_some(Table *table, int number)
 {
 	const TableSpec *spec = table->spec;
-	HTAB	   *entries = table->entries[number];
 	char	   *least[EVICTED_AT_ONCE]; /* the least used first */
 	int			wanted = table->partition_capacity / EVICTED_FRACTION;
 	int			found = 0;
-	HASH_SEQ_STATUS scan;
+	uint32		link = 0;
 	char	   *entry;
 
 	wanted = Max(Min(wanted, EVICTED_AT_ONCE), 1);
-	hash_seq_init(&scan, entries);
-	while ((entry = hash_seq_search(&scan)) != NULL)
+	while ((entry = next_entry(table, number, &link)) != NULL)
 	{
 		double	   *usage = (double *) (entry + spec->usage_offset);
 		int			place;
@@ -213,12 +250,12 @@ evict_some(Table *table, int number)
 	}
 	for (int i = 0; i < found; i++)
 	{
-		void	   *row = choose_row(spec, row_get(table, number, 0), whole_size(spec), least[i]);
+		void	   *row = choose_row(spec, row_get(table, number, 0), table->distance, least[i]);
 
 		spec->add(row, least[i]);
 		add_counters(snapshot_of(spec, row, 0), snapshot_of(spec, least[i], 0),
 					 (Size) SNAPSHOTS_KEPT * spec->counters_size);
-		(void) hash_search(entries, least[i], HASH_REMOVE, NULL);
+		remove_entry(table, number, least[i]);
 	}
 	partition_get(table, number)->evicted += found;
 	return found > 0;
@@ -227,8 +264,18 @@ evict_some(Table *table, int number)
 static inline void *
 find_entry(const Table *table, uint32 hash, const void *key)
 {
-	return hash_search_with_hash_value(table->entries[table_partition_of(table, hash)],
-									   key, hash, HASH_FIND, NULL);
+	int			number = table_partition_of(table, hash);
+	const uint32 *links = links_get(table, number);
+	const uint32 *next = links + table->chains;
+
+	for (uint32 link = links[hash & (table->chains - 1)]; link != 0; link = next[link - 1])
+	{
+		void	   *entry = linked_entry(table, number, link);
+
+		if (memcmp(entry, key, table->spec->key_size) == 0)
+			return entry;
+	}
+	return NULL;
 }
 
 /* Make a new entry: see table_find_or_add(). */
@@ -236,17 +283,27 @@ static pg_noinline void *
 add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 {
 	int			number = table_partition_of(table, hash);
-	HTAB	   *entries = table->entries[number];
-	Size		key_size = table->spec->key_size;
+	TablePartition *partition = partition_get(table, number);
+	uint32	   *links = links_get(table, number);
+	uint32	   *next = links + table->chains;
+	uint32	   *first = &links[hash & (table->chains - 1)];
+	uint32		link;
 	char	   *entry;
 
-	if (hash_get_num_entries(entries) >= table->partition_capacity &&
-		!evict_some(table, number))
+	if (partition->entries >= table->partition_capacity && !evict_some(table, number))
 		return NULL;
-	entry = hash_search_with_hash_value(entries, key, hash, HASH_ENTER_NULL, NULL);
-	if (entry == NULL)
-		return NULL;
-	memset(entry + key_size, 0, whole_size(table->spec) - key_size);
+	partition->entries++;
+	link = partition->first_free;
+	if (link != 0)
+		partition->first_free = next[link - 1] & ~IS_FREE;
+	else
+		link = ++partition->ever_used;
+	next[link - 1] = *first;
+	*first = link;
+
+	entry = linked_entry(table, number, link);
+	memset(entry, 0, table->distance);
+	memcpy(entry, key, table->spec->key_size);
 	*since_of(table->spec, entry) = now;
 	return entry;
 }
@@ -271,7 +328,7 @@ void *
 table_evicted_row(const Table *table, uint32 hash, const void *entry, TimestampTz now)
 {
 	void	   *row = choose_row(table->spec, row_get(table, table_partition_of(table, hash), 0),
-								 whole_size(table->spec), entry);
+								 table->distance, entry);
 
 	if (*since_of(table->spec, row) == 0)
 		*since_of(table->spec, row) = now;
@@ -346,14 +403,8 @@ clear(Table *table)
 {
 	for (int i = 0; i < table->partitions; i++)
 	{
-		HASH_SEQ_STATUS scan;
-		void	   *entry;
-
 		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
-		hash_seq_init(&scan, table->entries[i]);
-		while ((entry = hash_seq_search(&scan)) != NULL)
-			(void) hash_search(table->entries[i], entry, HASH_REMOVE, NULL);
-		begin_own(table, i);
+		begin_partition(table, i);
 		locks_release(table->spec->lock, i);
 	}
 }
@@ -371,7 +422,7 @@ table_entries(const Table *table)
 	int64		count = 0;
 
 	for (int i = 0; i < table->partitions; i++)
-		count += hash_get_num_entries(table->entries[i]);
+		count += *(volatile int *) &partition_get(table, i)->entries;
 	return count;
 }
 
@@ -399,12 +450,11 @@ table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *ar
 {
 	for (int i = 0; i < table->partitions; i++)
 	{
-		HASH_SEQ_STATUS scan;
+		uint32		link = 0;
 		void	   *entry;
 
 		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
-		hash_seq_init(&scan, table->entries[i]);
-		while ((entry = hash_seq_search(&scan)) != NULL)
+		while ((entry = next_entry(table, i, &link)) != NULL)
 			visit(entry, arg);
 		for (int row = 0; row < table->spec->evicted_rows; row++)
 		{
@@ -445,12 +495,11 @@ take_snapshots(const Table *table, SnapshotLevels levels)
 	for (int i = 0; i < table->partitions; i++)
 	{
 		SnapshotTimes *times = &partition_get(table, i)->times;
-		HASH_SEQ_STATUS scan;
+		uint32		link = 0;
 		void	   *entry;
 
 		locks_acquire(table->spec->lock, i, LW_EXCLUSIVE);
-		hash_seq_init(&scan, table->entries[i]);
-		while ((entry = hash_seq_search(&scan)) != NULL)
+		while ((entry = next_entry(table, i, &link)) != NULL)
 			take_snapshot(table->spec, times, entry, levels);
 		for (int row = 0; row < table->spec->evicted_rows; row++)
 			take_snapshot(table->spec, times, row_get(table, i, row), levels);
@@ -498,11 +547,10 @@ copy_partition(const Table *table, int number, int64 length, char *copies, int *
 	int			place = length > 0 ? snapshots_begin_window(times, now - length) : -1;
 	TimestampTz begin = place >= 0 ?
 		GetCurrentTimestamp() - (now - times->at[place]) / NS_PER_US : 0;
-	HASH_SEQ_STATUS scan;
+	uint32		link = 0;
 	void	   *entry;
 
-	hash_seq_init(&scan, table->entries[number]);
-	while ((entry = hash_seq_search(&scan)) != NULL)
+	while ((entry = next_entry(table, number, &link)) != NULL)
 		copy_entry(spec, copies + (Size) (*count)++ * spec->entry_size, entry, place, begin);
 	for (int row = 0; row < spec->evicted_rows; row++)
 	{
@@ -540,7 +588,7 @@ table_copy(const Table *table, int64 length, int *count)
 		Size		needed;
 
 		locks_acquire(spec->lock, i, LW_SHARED);
-		needed = *count + hash_get_num_entries(table->entries[i]) + spec->evicted_rows;
+		needed = *count + partition_get(table, i)->entries + spec->evicted_rows;
 		if (likely(needed <= room))
 			copy_partition(table, i, length, copies, count, rows, buffer);
 		locks_release(spec->lock, i);

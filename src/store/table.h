@@ -3,8 +3,8 @@
  * table.h
  *	  Bounded, partitioned hash tables in shared memory.
  *
- * A table consists of partitions.  Each is a dynahash table of fixed size with
- * its own lightweight lock.  The hash of an entry's key determines its
+ * A table consists of partitions.  Each is a hash table of fixed size with its
+ * own lightweight lock.  The hash of an entry's key determines its
  * partition.  When a partition is full, its least used entries are evicted for
  * a new one: what they have counted is added to an evicted row in the
  * partition, so that sums over all rows never fall.
@@ -44,14 +44,13 @@
 #ifndef PGNETLAT_TABLE_H
 #define PGNETLAT_TABLE_H
 
+#include "common/hashfn.h"
 #include "datatype/timestamp.h"
 #include "locks.h"
 #include "snapshots.h"
-#include "utils/hsearch.h"
 
 typedef struct TableSpec
 {
-	const char *name;			/* name of its shared memory */
 	PgnetlatLock lock;			/* kind of its partitions' locks */
 	Size		key_size;
 	Size		entry_size;		/* size of an entry, its key included */
@@ -64,7 +63,7 @@ typedef struct TableSpec
 	int			evicted_rows;	/* evicted rows of each partition */
 
 	/* Hashes a key.  NULL: hash its bytes. */
-	HashValueFunc hash;
+	uint32		(*hash) (const void *key);
 
 	/* May an entry be evicted?  NULL: always. */
 	bool		(*may_go) (const void *entry);
@@ -86,43 +85,65 @@ typedef struct TableSpec
 	void		(*begin_row) (void *row, const void *entry);
 } TableSpec;
 
-/* Protected by its lock, and followed by its evicted rows. */
+/* The header of a partition, protected by its lock; see lay_out(). */
 typedef struct TablePartition
 {
 	int64		evicted;		/* entries evicted, or without room */
+	int			entries;		/* in use */
+	uint32		ever_used;		/* entries that are in use, or have been */
+	uint32		first_free;		/* link of an entry that is not in use any
+								 * more, which links the next one */
 	SnapshotTimes times;
 } TablePartition;
 
-/* A process's handle, set up by table_shmem_init(). */
+/* A process's handle, set up by table_shmem_attach(). */
 typedef struct Table
 {
 	const TableSpec *spec;
 	int			partitions;
 	int			partition_capacity; /* entries per partition */
-	HTAB	  **entries;		/* one per partition */
-	char	   *own;			/* a TablePartition per partition, with its
-								 * evicted rows */
+	uint32		chains;			/* per partition; a power of two */
+	Size		distance;		/* between entries */
+	Size		rows_offset;	/* of the evicted rows in a partition */
+	Size		entries_offset;
+	Size		partition_size;
+	char	   *memory;
 	struct Table *next;			/* of all tables */
 } Table;
 
 extern int	table_partitions(int capacity);
 extern Size table_shmem_size(const TableSpec *spec, int capacity);
-extern void table_shmem_init(Table *table, const TableSpec *spec, int capacity);
+extern void table_shmem_attach(Table *table, const TableSpec *spec, int capacity, void *memory,
+							   bool is_new);
 
 static inline uint32
 table_hash(const Table *table, const void *key)
 {
-	return get_hash_value(table->entries[0], key);
+	return table->spec->hash ? table->spec->hash(key) :
+		hash_bytes(key, (int) table->spec->key_size);
 }
 
-/*
- * Dynahash chooses buckets by the lower bits of a hash, so this uses the upper
- * ones.
- */
+/* Chains are chosen by the lower bits of a hash, so this uses the upper ones. */
 static inline int
 table_partition_of(const Table *table, uint32 hash)
 {
 	return (int) (((uint64) hash * table->partitions) >> 32);
+}
+
+/*
+ * What stands for an entry or evicted row in shared memory, which processes may
+ * see at different addresses; and the way back.
+ */
+static inline Size
+table_place_of(const Table *table, const void *entry)
+{
+	return (const char *) entry - table->memory;
+}
+
+static inline void *
+table_at(const Table *table, Size place)
+{
+	return table->memory + place;
 }
 
 /* Lock the partition of a hash exclusively. */

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "segment.h"
 #include "tally.h"
 
 OwnTally	my_tally;
@@ -26,9 +25,9 @@ tally_shmem_size(void)
 }
 
 void
-tally_shmem_init(void)
+tally_shmem_attach(void *memory, bool is_new)
 {
-	tallies = segment_create("pgnetlat tallies", tally_shmem_size());
+	tallies = memory;
 }
 
 /* ---------------------------------------------------------------------------

@@ -89,7 +89,7 @@ extern OwnTally my_tally;
 #pragma GCC visibility pop
 
 extern Size tally_shmem_size(void);
-extern void tally_shmem_init(void);
+extern void tally_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
 extern void tally_attach(int slot);

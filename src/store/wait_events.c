@@ -14,7 +14,6 @@
 
 #include "compat.h"
 #include "port/atomics.h"
-#include "segment.h"
 #include "session_slot.h"
 #include "utils/memutils.h"
 #include "wait_events.h"
@@ -35,10 +34,10 @@ wait_events_shmem_size(void)
 }
 
 void
-wait_events_shmem_init(void)
+wait_events_shmem_attach(void *memory, bool is_new)
 {
-	profiles = segment_create("pgnetlat waits", wait_events_shmem_size());
-	for (int i = 0; i < slot_count(); i++)
+	profiles = memory;
+	for (int i = 0; is_new && i < slot_count(); i++)
 		pg_atomic_init_u64(&profiles[i].reset_at, 0);
 }
 

@@ -29,7 +29,7 @@ typedef struct WaitSample
 } WaitSample;
 
 extern Size wait_events_shmem_size(void);
-extern void wait_events_shmem_init(void);
+extern void wait_events_shmem_attach(void *memory, bool is_new);
 extern const char *wait_event_name(uint32 event);
 extern ExecPart wait_event_part(uint32 event);
 extern void wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval);

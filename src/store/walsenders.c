@@ -18,7 +18,6 @@
 #include "miscadmin.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
-#include "segment.h"
 #include "storage/spin.h"
 #include "walsenders.h"
 
@@ -37,10 +36,10 @@ walsenders_shmem_size(void)
 }
 
 void
-walsenders_shmem_init(void)
+walsenders_shmem_attach(void *memory, bool is_new)
 {
-	entries = segment_create("pgnetlat walsenders", walsenders_shmem_size());
-	for (int i = 0; i < max_wal_senders; i++)
+	entries = memory;
+	for (int i = 0; is_new && i < max_wal_senders; i++)
 		SpinLockInit(&entries[i].mutex);
 }
 

@@ -26,7 +26,7 @@ typedef struct WalsenderSocket
 } WalsenderSocket;
 
 extern Size walsenders_shmem_size(void);
-extern void walsenders_shmem_init(void);
+extern void walsenders_shmem_attach(void *memory, bool is_new);
 
 extern void walsenders_register(void);
 extern WalsenderSocket *walsenders_all(int *count);

@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "locks.h"
-#include "segment.h"
 #include "wait_events.h"
 #include "windows.h"
 
@@ -49,9 +48,9 @@ windows_shmem_size(void)
 }
 
 void
-windows_shmem_init(void)
+windows_shmem_attach(void *memory, bool is_new)
 {
-	sessions = segment_create("pgnetlat windows", windows_shmem_size());
+	sessions = memory;
 }
 
 static void

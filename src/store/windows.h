@@ -26,7 +26,7 @@
 #include "snapshots.h"
 
 extern Size windows_shmem_size(void);
-extern void windows_shmem_init(void);
+extern void windows_shmem_attach(void *memory, bool is_new);
 
 /* Function for the sampler */
 extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);

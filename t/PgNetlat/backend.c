@@ -11,7 +11,9 @@
 #include "fmgr.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
+#include "storage/shmem.h"
 #include "utils/backend_status.h"
+#include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
 
@@ -37,16 +39,22 @@ stop_in_status(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Holds the lock that keeps resets out, for so many milliseconds. */
+/*
+ * Holds the lock that keeps resets out, for so many milliseconds.  Our shared
+ * memory, of so many bytes, begins with the locks.
+ */
 PG_FUNCTION_INFO_V1(hold_reset_lock);
 
 Datum
 hold_reset_lock(PG_FUNCTION_ARGS)
 {
-	LWLock	   *lock = &GetNamedLWLockTranche("pgnetlat_reset")->lock;
+	bool		found;
+	LWLockPadded *lock = ShmemInitStruct("pgnetlat", PG_GETARG_INT64(1), &found);
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	while (strcmp(GetLWLockIdentifier(PG_WAIT_LWLOCK, lock->lock.tranche), "pgnetlat_reset") != 0)
+		lock++;
+	LWLockAcquire(&lock->lock, LW_EXCLUSIVE);
 	pg_usleep(1000L * PG_GETARG_INT32(0));
-	LWLockRelease(lock);
+	LWLockRelease(&lock->lock);
 	PG_RETURN_VOID();
 }

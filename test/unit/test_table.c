@@ -21,13 +21,6 @@ LWLockPadded *locks_of_kind[LOCK_KINDS] = {[LOCK_RESET] = &reset_lock};
 static void (*between_locks) (void) = NULL;
 static int	locks_held = 0;
 
-void *
-ShmemInitStruct(const char *name, Size size, bool *found)
-{
-	*found = false;
-	return calloc(1, size);
-}
-
 TimestampTz
 GetCurrentTimestamp(void)
 {
@@ -111,7 +104,6 @@ begin_row(void *row, const void *entry)
 }
 
 static const TableSpec spec = {
-	.name = "numbers",
 	.lock = LOCK_STATEMENTS,
 	.key_size = sizeof(uint64),
 	.entry_size = sizeof(Entry),
@@ -127,6 +119,7 @@ static const TableSpec spec = {
 };
 
 static Table table;
+static void *memory;
 static int64 added;				/* added since the latest reset */
 
 static void
@@ -134,7 +127,9 @@ set_up_with(int capacity)
 {
 	free(locks_of_kind[LOCK_STATEMENTS]);
 	locks_of_kind[LOCK_STATEMENTS] = calloc(table_partitions(capacity), sizeof(LWLockPadded));
-	table_shmem_init(&table, &spec, capacity);
+	free(memory);
+	memory = calloc(1, table_shmem_size(&spec, capacity));
+	table_shmem_attach(&table, &spec, capacity, memory, true);
 	added = 0;
 	between_locks = NULL;
 	srand(1);
@@ -392,9 +387,44 @@ test_restored(void)
 	CHECK_EQUAL(sum_of_window(1, &count), 0, "the sum of a window after two restores of an entry");
 }
 
+/*
+ * Another process sees the table at another address; entries and evicted rows
+ * have the same places there.
+ */
+static void
+test_elsewhere(void)
+{
+	Size		size = table_shmem_size(&spec, CAPACITY);
+	void	   *elsewhere = malloc(size);
+	uint64		key = KEYS;
+	uint32		hash;
+	Size		place;
+	int			count;
+
+	set_up();
+	for (int i = 0; i < KEYS; i++)
+		add(i, false);
+	hash = table_hash(&table, &key);
+	table_lock(&table, hash);
+	place = table_place_of(&table, table_find_or_add(&table, hash, &key, 42));
+	table_unlock(&table, hash);
+
+	memcpy(elsewhere, memory, size);
+	memset(memory, 0xFF, size);
+	free(memory);
+	memory = elsewhere;
+	table_shmem_attach(&table, &spec, CAPACITY, memory, false);
+	CHECK_EQUAL(((Entry *) table_at(&table, place))->key, key, "the key at an entry's place");
+	CHECK_EQUAL(sum_of_copy(&count), added, "the sum of a copy at another address");
+	for (int i = 0; i < 5 * KEYS; i++)
+		add(rand() % KEYS, false);
+	CHECK_EQUAL(sum_of_copy(&count), added, "the sum after evictions there");
+}
+
 int
 main(void)
 {
+	test_elsewhere();
 	test_windows();
 	test_restored();
 	test_limit();

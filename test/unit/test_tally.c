@@ -132,13 +132,6 @@ SlotControl *slot_control = NULL;
 
 static SessionSlot *slot = NULL;
 
-void *
-ShmemInitStruct(const char *name, Size size, bool *found)
-{
-	*found = false;
-	return calloc(1, size);
-}
-
 TimestampTz
 GetCurrentTimestamp(void)
 {
@@ -512,6 +505,8 @@ static void
 begin(void)
 {
 	static SlotControl control;
+	static void *tallies;
+	static void *table;
 
 	memset(&control, 0, sizeof(control));
 	slot_control = &control;
@@ -523,8 +518,12 @@ begin(void)
 		free(locks_of_kind[kind]);
 		locks_of_kind[kind] = calloc(64, sizeof(LWLockPadded));
 	}
-	tally_shmem_init();
-	statements_shmem_init();
+	free(tallies);
+	tallies = calloc(1, tally_shmem_size());
+	tally_shmem_attach(tallies, true);
+	free(table);
+	table = calloc(1, statements_shmem_size());
+	statements_shmem_attach(table, true);
 	tally_attach(0);
 	forget_expected();
 	taken_requests = taken_waits = taken_networks = 0;

@@ -55,7 +55,4 @@ typedef int pgsocket;
 #define add_size(a, b)			((a) + (b))
 #define mul_size(a, b)			((a) * (b))
 
-/* utils/hsearch.h has the parts of compat.h that are used */
-#define PGNETLAT_COMPAT_H
-
 #endif
