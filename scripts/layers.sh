@@ -93,13 +93,14 @@ inside_layer()
 		DEBIAN_FRONTEND=noninteractive PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin "$@"
 }
 
-# release_root: makes a minimal root directory of this machine's release, once;
-# sets "release".
+# release_root [CODENAME]: makes a minimal root directory of this machine's release,
+# or of another one that its mirror has, once; sets "release".
 release_root()
 {
-	local architecture name lock
+	local architecture name lock codename uri
 
 	find_mirror
+	codename=${1:-$codename}
 	architecture=$(dpkg --print-architecture)
 	name=$codename-$architecture
 	release=$cache/$name

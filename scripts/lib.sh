@@ -39,14 +39,15 @@ as_root()
 	fi
 }
 
-# need_packages PACKAGE...: installs those that are missing.
+# need_packages PACKAGE...: installs those that are missing, unless another provides them.
 need_packages()
 {
-	local missing=() package
+	local missing=() package installed
 
+	installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}, ${Provides}\n' |
+		sed -n 's/ ([^)]*)//g; s/,//g; s/^installed \(.*\)/ \1 /p')
 	for package in "$@"; do
-		[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
-			missing+=("$package")
+		[[ $installed = *" $package "* ]] || missing+=("$package")
 	done
 	[ ${#missing[@]} -eq 0 ] && return
 
@@ -90,13 +91,29 @@ make_work_folder()
 	[ "$(id -un)" = "$run_user" ] || chown "$run_user" "$work"
 }
 
+# Sets "major" to that of the PostgreSQL that apt offers: the distribution's own, or
+# the newest of PGDG's archive where that is among apt's sources.
+find_major()
+{
+	local _
+
+	for _ in 1 2; do
+		major=$({ LC_ALL=C apt-cache depends postgresql 2>/dev/null || true; } |
+			sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1)
+		[ -z "$major" ] || return 0
+		# a fresh machine has not read its sources yet
+		as_root apt-get update -qq
+	done
+	die "apt offers no PostgreSQL; set PG_CONFIG"
+}
+
 # The PostgreSQL to use: PG_CONFIG, or Debian's.
 find_pg_config()
 {
 	local candidate
 
 	if [ -z "${PG_CONFIG:-}" ]; then
-		for candidate in /usr/lib/postgresql/*/bin/pg_config; do
+		for candidate in /usr/lib/postgresql/${major:-*}/bin/pg_config; do
 			[ -x "$candidate" ] && PG_CONFIG=$candidate
 		done
 	fi
