@@ -74,20 +74,38 @@ pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT)
 	cat $(srcdir)/sql/header.sql $(SCRIPT_PARTS) | sed $(call include_file,$(firstword $(REPORT))) | \
 		sed $(foreach file,$(wordlist 2,9,$(REPORT)),$(call include_file,$(file))) >$@
 
-# The pages, in a folder of their own; packages, which have their own place for them, say PAGES=.
-PAGES = $(wildcard $(srcdir)/README.md $(srcdir)/doc/*.md $(srcdir)/doc/*.svg $(srcdir)/doc/*.tsv)
-pages_folder = $(DESTDIR)$(docdir)/extension/pgnetlat
+# The pages, and what exporters, Prometheus and Grafana read, as a tree like this one, so
+# that links from page to page lead somewhere.  A link to what only the source has becomes
+# plain text.  Packages say with pagesdir where they have them; none if it is empty.
+pagesdir ?= $(docdir)/extension/pgnetlat
+pages_tree = $(DESTDIR)$(pagesdir)
+PAGES = $(patsubst $(srcdir)/%,%,$(filter-out %.py %/requirements.txt, $(wildcard $(addprefix $(srcdir)/, \
+	README.md CHANGELOG.md $(addprefix doc/*., md svg png tsv) monitoring/README.md monitoring/generate \
+	monitoring/*/*.*))))
+only_in_source = (\.\./)*(CONTRIBUTING|containers|sql|src|test)
 
 install: install-pages
 install-pages:
-ifneq ($(strip $(PAGES)),)
-	$(MKDIR_P) '$(pages_folder)'
-	$(INSTALL_DATA) $(PAGES) '$(pages_folder)/'
+ifneq ($(pagesdir),)
+	@for page in $(PAGES); do \
+		to='$(pages_tree)'/$$page; \
+		$(MKDIR_P) "$$(dirname "$$to")" && \
+		case $$page in \
+			*.md) sed -E 's,\[([^]]*)\]\($(only_in_source)[^)]*\),\1,g' '$(srcdir)'/$$page >"$$to" && chmod 644 "$$to" ;; \
+			*/generate) $(INSTALL_SCRIPT) '$(srcdir)'/$$page "$$to" ;; \
+			*) $(INSTALL_DATA) '$(srcdir)'/$$page "$$to" ;; \
+		esac || exit 1; \
+	done
 endif
 
 uninstall: uninstall-pages
 uninstall-pages:
-	rm -rf '$(pages_folder)'
+ifneq ($(pagesdir),)
+	@if cd '$(pages_tree)' 2>/dev/null; then \
+		rm -f $(PAGES) && find . -depth -type d -exec rmdir {} \; 2>/dev/null; \
+		cd / && rmdir '$(pages_tree)' 2>/dev/null; \
+	fi; true
+endif
 
 .PHONY: install-pages uninstall-pages
 
