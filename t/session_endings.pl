@@ -414,6 +414,39 @@ ok( $observer->poll(
 		}),
 	'a connection for each statement: their other waits are known');
 
+# ---------------------------------------------------------------------------
+# A session that core ends because it has no place left for our callback
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	my $library = backend_library()
+	  or skip('there is no compiler, or no server headers', 2);
+	my $refused = 0;
+
+	foreach my $callbacks (1 .. 20)
+	{
+		my $client = eval {
+			PgNetlat::Client->connect($node,
+				options =>
+				  "-c backend.exit_callbacks=$callbacks -c session_preload_libraries=$library"
+			);
+		} or last;
+		my $error = eval { $client->error_of('SELECT 1') }
+		  // 'the connection is closed';
+		$refused++ if $error ne '';
+		$client->finish if $error eq '';
+	}
+	cmp_ok($refused, '>', 0, 'a session is refused a place for a callback');
+	ok( $observer->poll(
+			sub {
+				$observer->value(
+					'SELECT count(*) FROM pgnetlat_sessions WHERE pid NOT IN'
+					  . ' (SELECT pid FROM pg_stat_activity)') == 0;
+			}),
+		'it leaves no row');
+}
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -133,6 +133,7 @@ session_exit(int code, Datum arg)
 static void
 attach(int64 now)
 {
+	SessionSlot *slot;
 	uint64		session;
 	ConnectTotals cost;
 
@@ -141,9 +142,12 @@ attach(int64 now)
 		connecting_in_progress = false;
 		return;
 	}
-	my_session.slot = slot_attach();
-	if (my_session.slot == NULL)
+	slot = slot_attach();
+	if (slot == NULL)
 		return;
+	/* ends the session if there is no place left: it must not be seen yet */
+	before_shmem_exit(session_exit, (Datum) 0);
+	my_session.slot = slot;
 	my_session.index = slot_my_index();
 	recorder_attach(my_session.index, &my_session.recorder);
 	tally_attach(my_session.index);
@@ -158,7 +162,6 @@ attach(int64 now)
 		memset(&cost, 0, sizeof(cost));
 	active_enter(my_session.index);
 	accumulate_attach(my_session.index, session, &cost);
-	before_shmem_exit(session_exit, (Datum) 0);
 	/* the first session removes the file, in case there is no sampler */
 	if (session == 1)
 		persist_remove_file();

@@ -10,15 +10,38 @@
 
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/backend_status.h"
+#include "utils/guc.h"
 #include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
 
+extern PGDLLEXPORT void _PG_init(void);
 extern PGDLLEXPORT Datum stop_in_status(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum hold_reset_lock(PG_FUNCTION_ARGS);
+
+static int	exit_callbacks = 0;
+
+static void
+do_nothing(int code, Datum arg)
+{
+}
+
+/*
+ * Takes as many of core's places for callbacks before_shmem_exit() as backend.exit_callbacks
+ * says, when the library is loaded.
+ */
+void
+_PG_init(void)
+{
+	DefineCustomIntVariable("backend.exit_callbacks", "Sets how many callbacks to register.", NULL,
+							&exit_callbacks, 0, 0, 100, PGC_USERSET, 0, NULL, NULL, NULL);
+	for (int i = 0; i < exit_callbacks; i++)
+		before_shmem_exit(do_nothing, (Datum) 0);
+}
 
 /*
  * Stops where a debugger may: while the backend writes its status in shared memory,
