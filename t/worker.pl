@@ -300,6 +300,38 @@ $sleeper->cancel;
 $sleeper->until('Z');
 $sleeper->finish;
 
+# the new sampler does not book again what the previous one has booked
+my ($holder, $waiter) =
+  map { PgNetlat::Client->named($node, $_) } 'holder', 'waiter';
+
+sub blocked
+{
+	my ($row) = $observer->blockers(q{application_name = 'holder'});
+
+	return $row->{blocked_sessions} ? $row->{blocked_time} : 0;
+}
+$holder->run('SELECT pg_advisory_lock(1)');
+my $blocked_from = now();
+$waiter->put(query('SELECT pg_advisory_lock(1)'));
+ok($observer->poll(sub { blocked() > 1000 }), 'a lock wait is booked');
+foreach my $restart (1 .. 3)
+{
+	my $booked = blocked();
+
+	$old_sampler = $sampler;
+	$observer->run("SELECT pg_terminate_backend($sampler)");
+	$sampler = sampler_pid($old_sampler);
+	ok( $observer->poll(sub { blocked() > $booked + 100 }),
+		"after restart $restart of the sampler: it books the wait");
+}
+cmp_ok(
+	blocked(), '<=',
+	now() - $blocked_from,
+	'no more than the whole wait is booked');
+$holder->finish;
+$waiter->responses;
+$waiter->finish;
+
 # a change of its settings needs no restart
 $observer->run('ALTER SYSTEM SET pgnetlat.sample_interval = 1',
 	'SELECT pg_reload_conf()');

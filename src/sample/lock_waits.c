@@ -89,6 +89,7 @@ static int64 latest_tick = 0;	/* latest tick at which any session waited */
 static int64 next_round = 0;
 static int64 next_flush = 0;
 static uint32 generation = 0;	/* reset generation of what is not flushed */
+static int64 booked_before = 0; /* a previous sampler has booked up to here */
 static MemoryContext round_context = NULL;
 
 /* Publish in a session's slot for whom it waits. */
@@ -103,7 +104,10 @@ publish_blocker(int slot, uint64 session, int blocked_by)
 	slot_sampled_end(slot);
 }
 
-/* Start with no waits: what a previous sampler has published is void. */
+/*
+ * Start with no waits: what a previous sampler has published is void, but what
+ * it has booked is not.
+ */
 void
 lock_waits_init(void)
 {
@@ -114,6 +118,7 @@ lock_waits_init(void)
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgnetlat lock waits",
 										  ALLOCSET_DEFAULT_SIZES);
 	generation = slot_control->generation;
+	booked_before = slot_control->last_tick;
 	for (int i = 0; i < slot_count(); i++)
 		publish_blocker(i, slot_get(i)->sampled.session, SLOT_NOT_BLOCKED);
 	blockers_begin_pass();
@@ -386,7 +391,7 @@ go_on_waiting(LockWait *wait, int64 now, int64 before, int64 clock_offset)
 		wait->session = session;
 		wait->started = started;
 		wait->in_circle = false;
-		wait->booked = Max(began, slot_control->reset_at);
+		wait->booked = Max(began, Max(slot_control->reset_at, booked_before));
 	}
 	if (is_held(wait))
 		book_wait(wait, now);
