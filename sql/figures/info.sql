@@ -11,6 +11,7 @@ CREATE FUNCTION pgnetlat_info(
 	OUT sampler_ticks bigint,
 	OUT sampler_cpu_time double precision,
 	OUT sampler_errors bigint,
+	OUT sampler_last_error timestamptz,
 	OUT statements bigint,
 	OUT statements_max bigint,
 	OUT statements_evicted bigint,
@@ -38,10 +39,11 @@ COMMENT ON VIEW pgnetlat_info IS
 COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the sampler was started; NULL while it is down';
-COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler took its latest sample';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler last took a sample without an error';
 COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
 COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the sampler has used';
-COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the sampler since the server was started';
+COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the sampler since the server was started; one a minute is in the server''s log';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_error IS 'when the sampler last met an error: if this is later than sampler_last_tick, it fails';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_max IS 'maximum number of entries: pgnetlat.max_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';

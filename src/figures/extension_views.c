@@ -46,6 +46,7 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 	row_int64(&row, "sampler_ticks", sampler.ticks);
 	row_ms(&row, "sampler_cpu_time", sampler.cpu_time);
 	row_int64(&row, "sampler_errors", sampler.errors);
+	row_timestamp(&row, "sampler_last_error", sampler.last_error);
 	statements_counts(&entries, &evicted);
 	row_int64(&row, "statements", entries);
 	row_int64(&row, "statements_max", pgnetlat_max_statements);

@@ -40,6 +40,7 @@
  */
 #define ROUND_INTERVAL_NS		(250 * NS_PER_MS)
 #define ROUND_SHARE				1000
+#define RETRY_INTERVAL_NS		(10 * NS_PER_S) /* after an error */
 
 #define FLUSH_INTERVAL_NS		(250 * NS_PER_MS)
 
@@ -500,7 +501,7 @@ do_round(int64 now)
 	LockGraph  *graph;
 	dlist_iter	iter;
 
-	next_round = now + ROUND_INTERVAL_NS;	/* even after an error */
+	next_round = now + RETRY_INTERVAL_NS;
 	data = GetLockStatusData();
 	graph = build_graph(data);
 	dlist_foreach(iter, &waiting)
@@ -525,7 +526,7 @@ do_round(int64 now)
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(round_context);
 	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
-	next_round = Max(next_round, now + ROUND_SHARE * cpu_time);
+	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * cpu_time);
 }
 
 /* ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@ typedef struct Tick
 {
 	int64		now;
 	int64		before;			/* the previous tick, made or skipped */
+	bool		failed;			/* the previous tick has */
 	int64		interval;
 	uint32		generation;		/* reset generation */
 	int64		clock_offset;	/* see clock.h */

@@ -27,7 +27,7 @@
  *
  * Only samples are lost while the sampler is down.  It may be terminated at
  * any time: it exits with status 1, so that the postmaster restarts it.  It
- * survives errors.
+ * survives errors, all of which are counted, and one a minute is logged.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -84,6 +84,10 @@
  * them, each takes a microsecond or two.
  */
 #define SNAPSHOT_EACH_NS		(500 * NS_PER_US)
+
+/* After an error: until the next tick, and until another one is logged. */
+#define PAUSE_NS				NS_PER_S
+#define REPORT_NS				(60 * NS_PER_S)
 
 static SamplerStatus *status = NULL;
 
@@ -169,13 +173,15 @@ rotate_history_if_due(void)
 	history_rotate(now);
 }
 
-/* Do one tick.  An error costs only this tick. */
+/* Do one tick.  An error costs only this tick, and a pause. */
 static void
 tick_once(Tick *tick)
 {
+	static int64 report_due = 0;
 	MemoryContext context = CurrentMemoryContext;
 
 	tick->now = clock_now();
+	tick->failed = false;
 	PG_TRY();
 	{
 		if (clock_refresh_offset(&tick->clock_offset))
@@ -190,13 +196,21 @@ tick_once(Tick *tick)
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
-		EmitErrorReport();
+		if (tick->now >= report_due)
+		{
+			EmitErrorReport();
+			report_due = tick->now + REPORT_NS;
+		}
 		FlushErrorState();
 		LWLockReleaseAll();
+		tick->failed = true;
 		status->errors++;
+		status->last_error = GetCurrentTimestamp();
 	}
 	PG_END_TRY();
 	tick->before = tick->now;
+	if (tick->failed)
+		return;
 	status->ticks++;
 	status->last_tick = GetCurrentTimestamp();
 }
@@ -266,7 +280,7 @@ wait_for_next_tick(Tick *tick, int64 *due, uint32 wait_event)
 	int64		now = clock_now();
 	int64		sleep_until;
 
-	tick->interval = interval_for(tick->active);
+	tick->interval = tick->failed ? PAUSE_NS : interval_for(tick->active);
 	/* the interval has become shorter: begin a new grid */
 	if (*due > now + tick->interval)
 		*due = now + tick->interval;

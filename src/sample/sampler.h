@@ -19,6 +19,7 @@ typedef struct SamplerStatus
 	int			pid;			/* 0: not running */
 	TimestampTz started;
 	TimestampTz last_tick;
+	TimestampTz last_error;
 	int64		ticks;			/* since the server started, like the next two */
 	int64		errors;
 	int64		cpu_time;		/* ns */
