@@ -22,9 +22,6 @@
 #define EVICTED_AT_ONCE		32
 #define EVICTION_AGING		0.99	/* factor of usage at each eviction */
 
-/* Room in a copy for entries that are added while it is made. */
-#define ROOM_TO_SPARE		16
-
 /* In the link of an entry that is not in use, but has been. */
 #define IS_FREE				((uint32) 1 << 31)
 
@@ -575,30 +572,23 @@ void *
 table_copy(const Table *table, int64 length, int *count)
 {
 	const TableSpec *spec = table->spec;
-	Size		room = table_entries(table) + spec->evicted_rows + ROOM_TO_SPARE;
+	Size		room = (Size) table->partitions * table->partition_capacity + spec->evicted_rows;
 	char	   *copies = palloc_extended(mul_size(room, spec->entry_size), MCXT_ALLOC_HUGE);
 	char	   *rows = palloc0(spec->evicted_rows * spec->entry_size);
 	char	   *buffer = palloc(spec->entry_size);
 
+	/*
+	 * there is room for all that may come, since nothing allocates under a
+	 * lock
+	 */
 	*count = 0;
 	/* a reset, which clears one partition after the other, must wait */
 	locks_acquire(LOCK_RESET, 0, LW_SHARED);
 	for (int i = 0; i < table->partitions; i++)
 	{
-		Size		needed;
-
 		locks_acquire(spec->lock, i, LW_SHARED);
-		needed = *count + partition_get(table, i)->entries + spec->evicted_rows;
-		if (likely(needed <= room))
-			copy_partition(table, i, length, copies, count, rows, buffer);
+		copy_partition(table, i, length, copies, count, rows, buffer);
 		locks_release(spec->lock, i);
-		if (unlikely(needed > room))
-		{
-			/* entries were added; nobody must wait for memory to be allocated */
-			room = needed + needed / 4 + ROOM_TO_SPARE;
-			copies = repalloc_huge(copies, mul_size(room, spec->entry_size));
-			i--;
-		}
 	}
 	locks_release(LOCK_RESET, 0);
 	for (int row = 0; row < spec->evicted_rows; row++)

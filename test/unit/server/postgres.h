@@ -49,7 +49,6 @@ typedef int pgsocket;
 #define palloc0(size)			calloc(1, size)
 #define palloc(size)			malloc(size)
 #define pfree(pointer)			free(pointer)
-#define repalloc_huge(pointer, size)	realloc(pointer, size)
 #define MemoryContextAlloc(context, size)	malloc(size)
 #define snprintf				__builtin_snprintf
 #define add_size(a, b)			((a) + (b))
