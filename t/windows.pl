@@ -406,11 +406,31 @@ like(
 my $early_group = whole_group('early');
 $pool[0]->run(('SELECT 1') x 10);
 $observer->settled($pool[0]);
+my $sums =
+	'SELECT sum(requests) AS requests, sum(ended_sessions) AS ended_sessions,'
+  . ' sum(exec_time) AS exec_time, sum(bytes_sent) AS bytes_sent FROM pgnetlat_clients';
+my $observations =
+  q{SELECT sum(count) FROM pgnetlat_histogram WHERE le = '+Inf'};
+my ($before_reset) = $observer->rows($sums);
+my $observations_before = $observer->value($observations);
 is( $observer->value(
 		q{SELECT pgnetlat_reset_clients(datid, usesysid, application_name, client_addr)
 			FROM pgnetlat_clients WHERE application_name = 'pool'}),
 	1,
 	'reset of a group: one is reset');
+my ($after_reset) = $observer->rows($sums);
+cmp_ok($after_reset->{$_}, '>=', $before_reset->{$_},
+	"reset of a group: the sum of $_ does not fall")
+  foreach sort keys %$before_reset;
+cmp_ok($observer->value($observations),
+	'>=', $observations_before,
+	'reset of a group: the sums of histograms do not fall');
+is( $observer->value(
+		q{SELECT sum(requests) + sum(ended_sessions)
+			FROM pgnetlat_clients_last('15 min') WHERE application_name = '(evicted)'}
+	),
+	0,
+	'reset of a group: the evicted row has nothing of it in a window');
 $group = whole_group('pool');
 is($group->{$_}, 0, "reset of a group: $_ is 0")
   foreach qw(requests ended_sessions exec_time bytes_sent);

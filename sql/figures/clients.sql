@@ -72,7 +72,7 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ev
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the sessions, without a pooler''s suffix; (failed) in the rows of failed connections, (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the sessions, without a pooler''s suffix; (failed) in the rows of failed connections, (evicted) in a database''s row of what groups had counted before they were evicted or reset';
 COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, even behind a pooler that names them; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
@@ -178,7 +178,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
-	'discards what has been counted for the client groups that match all given arguments, and returns their number; NULL matches anything';
+	'lets the client groups that match all given arguments count from zero, and returns their number; NULL matches anything; what they have counted goes to their databases'' rows of evicted groups, so that sums over groups never fall';
 
 REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
 

@@ -238,10 +238,7 @@ typedef struct PatternReset
 {
 	const ClientPattern *pattern;
 	TimestampTz now;
-	int64		count;			/* groups that matched, without ... */
-	Oid			evicted[CLIENTS_EVICTED];	/* ... evicted rows of these
-											 * databases */
-	int			evicted_count;
+	int64		count;			/* groups that matched */
 } PatternReset;
 
 static bool
@@ -249,35 +246,35 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 {
 	const ClientKey *key = &entry->key;
 
-	return (!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
+	return !entry->is_evicted &&
+		(!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
 		(!OidIsValid(pattern->userid) || pattern->userid == key->userid) &&
 		(pattern->application_name == NULL ||
-		 (!entry->is_evicted && strcmp(pattern->application_name, key->application_name) == 0)) &&
+		 strcmp(pattern->application_name, key->application_name) == 0) &&
 		(pattern->family == 0 ||
 		 (pattern->family == key->family &&
 		  memcmp(pattern->address, key->address, sizeof(key->address)) == 0));
 }
 
-/* Reset a group that matches.  Its sessions stay, with their pending time. */
+/*
+ * Reset a group that matches.  Its sessions stay, with their pending time.
+ * The sums of its database, which exporters read, must not fall.
+ */
 static void
 reset_if_matching(void *visited, void *arg)
 {
 	ClientEntry *entry = visited;
 	PatternReset *reset = arg;
-	int			i = 0;
+	ClientEntry counted;
 
 	if (!matches(entry, reset->pattern))
 		return;
-	table_forget(&table, entry);
+	counted = *entry;
+	memset(&counted.live, 0, sizeof(counted.live));
+	table_forget(&table, entry, &counted, reset->now);
 	memset(&entry->counters, 0, sizeof(entry->counters));
 	entry->since = reset->now;
-	/* count a database's evicted rows once, although each partition has one */
-	while (entry->is_evicted && i < reset->evicted_count && reset->evicted[i] != entry->key.datid)
-		i++;
-	if (!entry->is_evicted)
-		reset->count++;
-	else if (i == reset->evicted_count && i < CLIENTS_EVICTED)
-		reset->evicted[reset->evicted_count++] = entry->key.datid;
+	reset->count++;
 }
 
 /*
@@ -290,7 +287,7 @@ clients_reset_matching(const ClientPattern *pattern, TimestampTz now)
 	PatternReset reset = {.pattern = pattern,.now = now};
 
 	table_visit(&table, reset_if_matching, &reset);
-	return reset.count + reset.evicted_count;
+	return reset.count;
 }
 
 /* ---------------------------------------------------------------------------

@@ -463,12 +463,21 @@ table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *ar
 	}
 }
 
-/* Set an entry's counters and their snapshots to zero. */
+/*
+ * Set an entry's counters and their snapshots to zero, for a visitor.  What it
+ * has counted goes to its evicted row, but not into any window, so that sums
+ * over all entries do not fall.  "counted" is a copy of the entry, with what
+ * the evicted row is to get.
+ */
 void
-table_forget(const Table *table, void *entry)
+table_forget(const Table *table, void *entry, const void *counted, TimestampTz now)
 {
 	const TableSpec *spec = table->spec;
+	void	   *row = table_evicted_row(table, table_hash(table, entry), entry, now);
 
+	spec->add(row, counted);
+	for (int i = 0; i < SNAPSHOTS_KEPT; i++)
+		add_counters(snapshot_of(spec, row, i), counters_of(spec, counted), spec->counters_size);
 	memset(counters_of(spec, entry), 0, spec->counters_size);
 	memset(snapshot_of(spec, entry, 0), 0, (Size) SNAPSHOTS_KEPT * spec->counters_size);
 }

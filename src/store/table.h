@@ -166,12 +166,12 @@ extern void *table_evicted_row(const Table *table, uint32 hash, const void *entr
 							   TimestampTz now);
 extern void table_count_evicted(Table *table, uint32 hash);
 extern void *table_enter(Table *table, uint32 hash, const void *key, TimestampTz now);
+extern void table_forget(const Table *table, void *entry, const void *counted, TimestampTz now);
 
 /* Functions for callers that hold no lock of the table */
 extern void table_restore(Table *table, const void *saved, bool is_evicted);
 extern int64 table_entries(const Table *table);
 extern int64 table_evicted(const Table *table);
-extern void table_forget(const Table *table, void *entry);
 extern void table_visit(const Table *table, void (*visit) (void *entry, void *arg), void *arg);
 extern void *table_copy(const Table *table, int64 length, int *count);
 
