@@ -148,6 +148,9 @@ my @cut = grep {
 	'SELECT width, doing FROM generate_series(70, 120) AS width, pgnetlat_now(width) WHERE pid = '
 	  . $victim->pid);
 is_deeply(\@cut, [], 'a waiting session: no width cuts a figure or a unit');
+is($observer->error_of("SELECT * FROM pgnetlat_now($_)"),
+	'', "a waiting session: a width of $_ is no error")
+  foreach -2147483648, -1, 0, 2147483647, 'NULL';
 ok( $observer->poll(
 		sub {
 			row_of($victim->pid)->{bar} eq '!!!!!!!!';

@@ -151,7 +151,7 @@ BEGIN ATOMIC
 			   repeat('#', b.works) || repeat('!', b.blocked - b.works) || repeat('+', b.server - b.blocked) ||
 			   repeat('=', b.network - b.server) || repeat('.', 8 - b.network) AS bar
 		  FROM active s
-		 CROSS JOIN LATERAL (SELECT greatest(24 + (pgnetlat_now.width - 120) / CASE WHEN pgnetlat_now.width < 120 THEN 2 ELSE 4 END,
+		 CROSS JOIN LATERAL (SELECT greatest(24 + (greatest(pgnetlat_now.width, 0) - 120) / CASE WHEN pgnetlat_now.width < 120 THEN 2 ELSE 4 END,
 											 16) - length(s.address) AS columns OFFSET 0) r
 		  -- where the bar's parts end; time without a processor is not work
 		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.blocked - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
@@ -160,7 +160,7 @@ BEGIN ATOMIC
 									round(8 * (s.server + s.network) / nullif(s.busy, 0))::integer AS network) b
 			ON s.busy > 0),
 	room AS MATERIALIZED (
-		SELECT greatest(pgnetlat_now.width - 20 - greatest(max(length(s.pid::text)), 3) - greatest(max(pgnetlat_columns(s.client)), 6) -
+		SELECT greatest(greatest(pgnetlat_now.width, 0) - 20 - greatest(max(length(s.pid::text)), 3) - greatest(max(pgnetlat_columns(s.client)), 6) -
 						greatest(max(length(s.in_state)), 5) - greatest(max(length(s.per_second::text)), 4) -
 						greatest(max(length(s.round_trip::text)), 3) - 8, 20)::integer AS columns
 		  FROM shown s)
