@@ -31,6 +31,18 @@ SELECT pg_describe_object(m.classid, m.objid, 0)
  WHERE m.deptype = 'e' AND m.classid IN ('pg_class'::regclass, 'pg_proc'::regclass)
    AND obj_description(m.objid, m.classid::regclass::name) IS NULL;
 
+-- no function needs all columns of a view of core: pg_upgrade may lead to a version without one
+WITH body AS MATERIALIZED (
+	SELECT m.objid::regprocedure AS function, pg_get_function_sqlbody(m.objid) AS text
+	  FROM pg_depend m
+	  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'pgnetlat'
+	 WHERE m.deptype = 'e' AND m.classid = 'pg_proc'::regclass)
+SELECT b.function, v.relname AS view
+  FROM body b
+  JOIN pg_class v ON v.relkind = 'v' AND v.relnamespace = 'pg_catalog'::regnamespace AND strpos(b.text, v.relname) > 0
+ WHERE NOT EXISTS (SELECT FROM pg_attribute a
+					WHERE a.attrelid = v.oid AND a.attnum > 0 AND strpos(b.text, a.attname) = 0);
+
 -- how the planner sees the functions
 SELECT p.proname AS function, provolatile, proparallel, procost, prorows
   FROM pg_depend m

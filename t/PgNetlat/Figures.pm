@@ -52,7 +52,7 @@ sub use_figures
 		$body =~
 		  s/^(\t\Q$name\E AS .*)\(SELECT \* FROM \S+\)(\)?,)$/$1(SELECT * FROM figures.$name)$2/m
 		  or $body =~
-		  s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT \* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
+		  s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
 		  or die "no $name";
 	}
 	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;

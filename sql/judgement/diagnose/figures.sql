@@ -29,8 +29,9 @@ WITH
 	p AS MATERIALIZED (SELECT * FROM pgnetlat_pools_last(duration)),
 	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers_last(duration)),
 	h AS (SELECT * FROM pgnetlat_histogram()),
-	activity AS MATERIALIZED (SELECT * FROM pg_stat_activity),
-	databases AS (SELECT * FROM pg_stat_database),
+	-- (all columns of core's views would have to be in the version to which pg_upgrade leads)
+	activity AS MATERIALIZED (SELECT pid, datid, usesysid, backend_type, xact_start, state, wait_event_type, wait_event, query_id, query FROM pg_stat_activity),
+	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
