@@ -913,7 +913,7 @@ sub loop
 loop('SELECT * FROM child WHERE parent = $1');
 @found = expect(
 	'repeated statement',
-	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
+	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s, by app: SELECT \* FROM child WHERE parent = \$1$/,
 	'N+1');
 is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
 is(scalar(@found), 1, 'N+1: the only finding')

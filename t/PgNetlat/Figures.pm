@@ -20,7 +20,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT =
-  qw(use_figures add group session statement found expect healthy near);
+  qw(use_figures add group session statement fill found expect healthy near);
 
 my $observer;
 
@@ -148,6 +148,50 @@ sub statement
 		queryid => 42,
 		window_time => 60000,
 		@_);
+	return;
+}
+
+# So many rows with random numbers, of which many are 0, and some enormous.
+sub fill
+{
+	my ($table, $rows) = @_;
+	my %type = map { $_->{attname} => $_->{type} } $observer->rows(
+		"SELECT attname, atttypid::regtype AS type FROM pg_attribute
+		  WHERE attrelid = 'figures.$table'::regclass AND attnum > 0");
+	my %known = (
+		n => 'i',
+		pid => '100 + i',
+		datid => '5 + i % 2',
+		dbid => '5',
+		usesysid => '10',
+		userid => '10',
+		queryid => 'i',
+		application_name => q('app' || i % 40),
+		state =>
+		  q((ARRAY['executing', 'sending', 'waiting', 'waiting in transaction'])[1 + i % 4]),
+		metric => q((ARRAY['wait', 'connect'])[1 + i % 2]),
+		le => q('{0.005,0.01,0.025,0.05,0.1,0.25,0.5,1.0,+Inf}'::text[]),
+		bucket => q('{0,0,0,1,9,9,9,9,9}'::bigint[]),
+		state_change => q(now() - random() * interval '1 h'),
+		blocked_by =>
+		  'CASE WHEN random() < 0.2 THEN (100 * random())::int END');
+	my $random =
+	  '(ARRAY[0, 0, 0, 1, 10, 50, 1000, 30000, 1e6, 1e12])[1 + 10 * random()]';
+	my @columns =
+	  grep {
+			 $known{$_}
+		  or $type{$_} =~ /^(double precision|bigint|integer)$/
+	  }
+	  sort keys %type;
+
+	$observer->run(
+		sprintf
+		  'INSERT INTO figures.%s (%s) SELECT %s FROM generate_series(1, %d) i',
+		$table,
+		join(', ', @columns),
+		join(', ',
+			map { $known{$_} // "least($random, 2e9)::$type{$_}" } @columns),
+		$rows);
 	return;
 }
 

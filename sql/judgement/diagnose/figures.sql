@@ -37,21 +37,27 @@ WITH
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
 			   coalesce((SELECT max(window_time) FROM c), 0) AS window_time),
 
-	-- Statements that the caller may see.
+	-- Statements that the caller may see.  "rank" is the place among those that repeat.
 	statements AS MATERIALIZED (
-		SELECT -row_number() OVER () AS n, st.*,
-			   exec_time + send_time + recv_time + network_time + client_time AS time,
+		SELECT -row_number() OVER () AS n, x.*,
 			   sum(network_time) OVER role AS role_network,
-			   row_number() OVER (role ORDER BY network_time DESC) AS place
-		  FROM st, me
-		 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))
+			   row_number() OVER (role ORDER BY network_time DESC) AS place,
+			   row_number() OVER (ORDER BY least(x.repeats, min_requests) DESC, time DESC) AS rank
+		  FROM (SELECT st.*, exec_time + send_time + recv_time + network_time + client_time AS time
+				  FROM st, me
+				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))) x,
+			   pgnetlat_thresholds
 		WINDOW role AS (PARTITION BY dbid, userid)),
+	parents AS MATERIALIZED (
+		SELECT dbid, userid, queryid, calls, rows, (network_time + client_time) / nullif(calls, 0) AS wait
+		  FROM statements, pgnetlat_thresholds
+		 WHERE calls > 0 AND rows >= loop_rows * calls),
 
 	-- Statements that clients run one by one (rules/repeated_statement.sql).  "parent" is
 	-- the statement for whose rows one is executed.  Through a pooler that does not name
 	-- its clients, their single calls follow each other like those of a loop, and many
 	-- count as repeats: then there are far more bursts than calls of the parent.
-	repeated AS MATERIALIZED (
+	looped AS MATERIALIZED (
 		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, trip, driver,
 			   parent, server, wait, trip < min_rtt AS hidden, wait < min_rtt AS pooled,
 			   CASE WHEN trip < min_rtt THEN st.repeats * (server + wait)
@@ -66,11 +72,10 @@ WITH
 		  LEFT JOIN LATERAL (
 			-- the last of a loop is followed by the client's other work, the parent is not
 			SELECT p.queryid AS parent, bursts BETWEEN loop_least * p.calls AND loop_most * p.calls AS in_full,
-				   least((st.network_time + st.client_time) / st.calls, (p.network_time + p.client_time) / p.calls) AS wait
-			  FROM statements p
-			 WHERE st.repeats >= min_requests AND st.time >= min_lost
+				   least((st.network_time + st.client_time) / nullif(st.calls, 0), p.wait) AS wait
+			  FROM parents p
+			 WHERE st.rank <= loops_sought AND st.repeats >= min_requests AND st.time >= min_lost
 			   AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
-			   AND p.rows >= loop_rows * p.calls AND p.calls > 0
 			   AND st.calls BETWEEN loop_least * p.rows AND loop_most * p.rows
 			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON true
 		  LEFT JOIN LATERAL (
@@ -93,9 +98,36 @@ WITH
 					   THEN in_full OR st.repeats >= t.repeats * bursts
 					   ELSE EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
 									   AND c.round_trips >= chatty_trips * greatest(c.transactions, 1)) END END),
+
+	-- An application's pool may give each execution another connection, or run commands of
+	-- its own in between, so that nothing repeats.  Then a statement that has much of its
+	-- role's network time is executed as often as another one has rows.
+	repeated AS MATERIALIZED (
+		SELECT *, false AS apart FROM looped
+		 UNION ALL
+		SELECT n, dbid, userid, st.queryid, calls, further, further * trip, time, trip, driver,
+			   parent, server, NULL, false, false, further * (trip + driver), true
+		  FROM statements st
+		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN LATERAL (SELECT p.queryid AS parent, st.calls - p.calls AS further
+							   FROM parents p
+							  WHERE st.network_time >= repeat_share * role_network AND st.calls >= paired_calls
+								AND st.rows >= loop_least * st.calls AND st.network_time >= min_rtt * st.calls
+								AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
+								AND abs(p.rows - st.calls) <= paired_rows * st.calls
+							  ORDER BY abs(p.rows - st.calls), p.queryid LIMIT 1) x
+		 CROSS JOIN LATERAL (SELECT network_time / nullif(calls, 0) AS trip, (time - network_time - client_time) / nullif(calls, 0) AS server) y
+		 CROSS JOIN LATERAL (SELECT least(server, trip, driver_time) AS driver) z
+		 WHERE NOT EXISTS (SELECT FROM looped l WHERE l.n = st.n)),
 	explained AS (
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
 		  FROM repeated GROUP BY dbid, userid),
+
+	-- The latest exchanges of the sessions with the most requests.
+	recent AS MATERIALIZED (
+		SELECT s.datid, s.usesysid, s.application_name, s.client_addr, r.queryid, r.wait_time, r.xact_status
+		  FROM (SELECT * FROM s WHERE requests > 0 ORDER BY requests DESC, s.pid LIMIT 50) s
+		 CROSS JOIN LATERAL pgnetlat_recent(s.pid) r),
 
 	-- Client groups and sessions.  A group's round trip is the shortest of its sessions',
 	-- since a busy session does not make the path longer.
@@ -154,7 +186,7 @@ WITH
 					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
 		  FROM grouped g, pgnetlat_thresholds),
 	locks AS MATERIALIZED (
-		SELECT CASE WHEN held + waiting * holder_lag >= locks_explained * waited THEN 0 ELSE 1 - held / waited END AS unexplained
+		SELECT CASE WHEN held + waiting * holder_lag >= locks_explained * waited THEN 0 ELSE 1 - held / nullif(waited, 0) END AS unexplained
 		  FROM (SELECT coalesce(sum(blocking) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS held,
 					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited,
 					   count(*) FILTER (WHERE kind = 'session' AND NOT contends

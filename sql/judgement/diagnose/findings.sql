@@ -57,10 +57,12 @@ SELECT f.severity,
 	   f.verdict,
 	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '; statement ' || f.queryid END,
 			  ': ' || pgnetlat_query_start(x.query)),
-	   f.advice,
+	   f.advice || CASE WHEN f.queryid IS NOT NULL AND x.query IS NULL
+				   THEN format('  To get the statement''s text: install pg_stat_statements, or catch it with SELECT query FROM pg_stat_activity WHERE query_id = %s.',
+							   f.queryid) ELSE '' END,
 	   coalesce(f.lost / nullif(window_time, 0), 0),
 	   f.saving / nullif(window_time, 0),
-	   CASE WHEN f.verdict <> 'blocks others' AND f.time > 0 AND f.saving IS NOT NULL THEN least(f.saving / f.time, 1) END,
+	   CASE WHEN f.verdict <> 'blocks others' AND f.saving IS NOT NULL THEN least(f.saving / nullif(f.time, 0), 1) END,
 	   f.pid, f.queryid, f.usesysid, u.rolname, f.datid, d.datname, f.application_name, f.client_addr
   FROM chosen f
  CROSS JOIN me

@@ -33,6 +33,10 @@ SELECT 250::float8 AS min_lost,
 	   5::float8 AS loop_rows,
 	   0.5::float8 AS loop_least,
 	   1.2::float8 AS loop_most,
+	   50::float8 AS loops_sought,
+	   20::float8 AS repeated_shown,
+	   200::float8 AS paired_calls,
+	   0.01::float8 AS paired_rows,
 	   0.01::float8 AS loss_rate,
 	   10::float8 AS min_retransmits,
 	   0.25::float8 AS loss_share,
@@ -99,6 +103,10 @@ COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a cli
 COMMENT ON COLUMN pgnetlat_thresholds.loop_rows IS 'repeated statement: rows per call of the statement for whose rows it is executed';
 COMMENT ON COLUMN pgnetlat_thresholds.loop_least IS 'repeated statement: at least this many executions per row, and bursts per call, of that statement';
 COMMENT ON COLUMN pgnetlat_thresholds.loop_most IS 'repeated statement: at most this many executions per row, and bursts per call, of that statement';
+COMMENT ON COLUMN pgnetlat_thresholds.loops_sought IS 'repeated statement: the statement for whose rows one is executed is looked for only for so many, the most expensive ones';
+COMMENT ON COLUMN pgnetlat_thresholds.repeated_shown IS 'repeated statement: at most so many findings, the most expensive ones';
+COMMENT ON COLUMN pgnetlat_thresholds.paired_calls IS 'repeated statement: executions, if none repeats but there are as many as another statement has rows';
+COMMENT ON COLUMN pgnetlat_thresholds.paired_rows IS 'repeated statement: their number differs from that of the rows by at most this part';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
 COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';

@@ -3,7 +3,7 @@
 -- statements are: they still take their time when they travel together.
  UNION ALL
 SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost,
-	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / xact_trips, 0) END,
+	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / nullif(xact_trips, 0), 0) END,
 	   format('%s per transaction x %s = %s%s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), pgnetlat_time_text(working / xacts, trips / xacts),
 			  CASE WHEN fetching THEN '; most fetch further rows' END),
@@ -11,7 +11,7 @@ SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost
 			WHEN fetching THEN 'Fetch more rows at a time: raise the fetch size (setFetchSize, itersize, prefetch), or read the result as a whole.'
 			ELSE 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
 	   queryid
-  FROM (SELECT a.*, top.queryid, trips / path / xacts AS xact_trips, f.fetching,
+  FROM (SELECT a.*, top.queryid, trips / nullif(path, 0) / xacts AS xact_trips, f.fetching,
 			   application_name ~ '^pg_(dump|restore)' AS is_dump,
 			   trips + CASE WHEN f.fetching THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
 		  FROM accounts a

@@ -16,7 +16,7 @@ SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'loss' ELSE 'note' END
 	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
 	   NULL
   FROM (SELECT g.*, in_xact,
-			   CASE WHEN in_xact THEN in_xact_wait_time / (req * inside) ELSE (network_time + client_time) / req END AS wait,
+			   CASE WHEN in_xact THEN in_xact_wait_time / nullif(req * inside, 0) ELSE (network_time + client_time) / req END AS wait,
 			   CASE WHEN in_xact THEN inside ELSE 1 END AS part
 		  FROM accounts g, pgnetlat_thresholds
 		 CROSS JOIN LATERAL (SELECT requests >= 3 * transactions AND in_xact_wait_time >= proxy_wait * req * inside AS in_xact) x

@@ -4,7 +4,7 @@
  UNION ALL
 SELECT n, 'narrow path', 'loss', 'sending', lost, greatest(lost - bytes_sent * 1000 / fast_path, 0),
 	   concat(format('the network limited sending for %s; %s MB went at %s MB/s', pgnetlat_time_text(working, lost),
-					 pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / lost / 1e3)),
+					 pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(lost, 0) / 1e3)),
 			  CASE WHEN retransmits >= min_retransmits
 			  THEN format('; %s of %s packets were sent again', retransmits, packets_sent) END),
 	   'Send less (fewer columns and rows, aggregates, COPY in binary), compress on the way, or get a path with more bandwidth.',

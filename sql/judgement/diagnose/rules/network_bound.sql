@@ -2,8 +2,8 @@
 -- Round trips are most of the time that is not idle.  That includes thinking outside
 -- transactions: a client that asks now and then loses nothing.
  UNION ALL
-SELECT a.n, 'network-bound', 'loss', 'trips', trips, trips * greatest(1 - near_rtt / path, 0),
-	   format('%s per transaction x %s = %s', pgnetlat_count_text(trips / path / xacts, 'round trip', 'round trips'),
+SELECT a.n, 'network-bound', 'loss', 'trips', trips, trips * greatest(1 - near_rtt / nullif(path, 0), 0),
+	   format('%s per transaction x %s = %s', pgnetlat_count_text(trips / nullif(path, 0) / xacts, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), pgnetlat_time_text(busy / xacts, trips / xacts)),
 	   'Run the application closer to the server (the saving is that of a path of 0.5 ms), or let statements of several transactions travel together.',
 	   NULL

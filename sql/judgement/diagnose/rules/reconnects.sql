@@ -2,9 +2,9 @@
 -- Clients that reconnect again and again.  Each time they wait for two round trips that
 -- the server does not see.
  UNION ALL
-SELECT n, 'reconnects', 'loss', 'connecting', connecting, connecting * ended_sessions / (ended_sessions + sessions),
+SELECT n, 'reconnects', 'loss', 'connecting', connecting, connecting * ended_sessions / nullif(ended_sessions + sessions, 0),
 	   format('%s connections of %s each = %s, for %s requests', a.connections,
-			  pgnetlat_time_text(connecting / a.connections), pgnetlat_time_text(busy + connecting, connecting), requests),
+			  pgnetlat_time_text(connecting / nullif(a.connections, 0)), pgnetlat_time_text(busy + connecting, connecting), requests),
 	   'Keep connections open: a pool in the application, or a pooler in front of the server.',
 	   NULL
   FROM (SELECT *, connect_time + 2 * coalesce(path, 0) * connections AS connecting FROM accounts) a, pgnetlat_thresholds t

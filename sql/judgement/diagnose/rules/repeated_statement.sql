@@ -4,13 +4,23 @@
 -- the waits, and so is the client's own work: what is saved is not known.
  UNION ALL
 SELECT n, 'repeated statement', 'loss', 'trips', lost, CASE WHEN NOT hidden THEN lost END,
-	   CASE WHEN hidden
+	   concat(CASE WHEN hidden
 			THEN format('%s of %s executions repeat an earlier one, for the rows of statement %s: %s of server and %s each = %s',
 						repeats, calls, parent, pgnetlat_time_text(server),
 						CASE WHEN pooled THEN 'a wait of the pool'
 						ELSE pgnetlat_time_text(wait) || ' of waiting for the client or its pooler' END, pgnetlat_time_text(time, lost))
-			ELSE format('%s of %s executions repeat an earlier one of the same burst: %s of round trip and %s of server and driver each = %s',
-						repeats, calls, pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END,
+			ELSE format('%s of %s executions %s: %s of round trip and %s of server and driver each = %s', repeats, calls,
+						CASE WHEN apart THEN format('could be one with statement %s, as many as that has rows', parent)
+						ELSE 'repeat an earlier one of the same burst' END,
+						pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END,
+			  ', by ' || applications),
 	   'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.',
 	   queryid
-  FROM repeated
+  FROM (SELECT * FROM repeated ORDER BY lost DESC, n LIMIT (SELECT repeated_shown FROM pgnetlat_thresholds)) r
+ -- Who has just executed it; else the group with nearly all round trips of the role.
+ CROSS JOIN LATERAL (
+	SELECT coalesce((SELECT string_agg(DISTINCT coalesce(nullif(application_name, ''), 'sessions without a name'), ', ')
+					   FROM recent WHERE datid = dbid AND usesysid = userid AND recent.queryid = r.queryid),
+					(SELECT min(nullif(application_name, ''))
+					   FROM accounts WHERE kind = 'client' AND datid = dbid AND usesysid = userid AND share >= one_session)) AS applications
+	  FROM pgnetlat_thresholds) a

@@ -5,7 +5,7 @@ SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
 	   concat('waited ', pgnetlat_time_text(working, recv_time), ' for more data of a request, as in COPY FROM STDIN',
 			  CASE WHEN bytes_received > 0
 			  THEN format('; %s MB came at %s MB/s', pgnetlat_figure_text(bytes_received / 1e6),
-						  pgnetlat_figure_text(bytes_received / recv_time / 1e3)) END),
+						  pgnetlat_figure_text(bytes_received / nullif(recv_time, 0) / 1e3)) END),
 	   'The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer.',
 	   NULL
   FROM accounts, pgnetlat_thresholds
