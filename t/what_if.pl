@@ -206,6 +206,96 @@ is_close(
 	1000 / 16.3,
 	'one session alone does not wait for locks', 0.06);
 
+# TPC-B by 16 clients on two processors, measured at 20 ms; at 0.6 ms, it was 1,920 a
+# second
+my %tpcb = (
+	transaction_time => 147,
+	busy_sessions => 16,
+	processors => 2,
+	statements => 7,
+	round_trips => 7,
+	rtt => 20,
+	network_time => 140,
+	in_xact_wait_time => 123,
+	client_time => 1.98,
+	cpu_time => 0.111,
+	io_time => 0.05,
+	other_time => 0.007,
+	lock_time => 3.2,
+	queue_time => 1.34);
+my $near = predict(\%tpcb, new_rtt => 0.6);
+is_close($near->{throughput}, 1920,
+	'nearer, until processors are the limit: throughput is predicted', 0.2);
+cmp_ok($near->{throughput_low},
+	'<', 1920,
+	'nearer, until processors are the limit: the lower bound holds');
+
+# 64 clients read one row each, measured at 10 ms; at 0.3 ms, it was 47,800 a second
+my %one_read = (
+	transaction_time => 10.3,
+	busy_sessions => 64,
+	processors => 2,
+	statements => 1,
+	round_trips => 1,
+	rtt => 10,
+	network_time => 10,
+	client_time => 0.17,
+	cpu_time => 0.01,
+	queue_time => 0.12);
+is_close(predict(\%one_read, new_rtt => 0.3)->{throughput},
+	47_800,
+	'short requests: to read them and to wake up takes a processor, too',
+	0.1);
+
+# Turns that are all of the processors' time do not get shorter with the path.
+my %turns = (
+	transaction_time => 25,
+	busy_sessions => 64,
+	processors => 2,
+	statements => 1,
+	round_trips => 1,
+	rtt => 20,
+	network_time => 20,
+	cpu_time => 0.5,
+	queue_time => 4.5);
+cmp_ok(predict(\%turns, new_rtt => 0.2)->{throughput},
+	'<=', 2 / 0.0005,
+	'no warmth is gained on demand where processors are the limit');
+
+# 50 kB over 20 ms; at 2 ms, it was 643 a second
+my %streams = (
+	transaction_time => 42.4,
+	busy_sessions => 4,
+	statements => 1,
+	round_trips => 1,
+	rtt => 20,
+	network_time => 39,
+	stream_time => 19,
+	client_time => 3,
+	cpu_time => 0.4);
+cmp_ok(predict(\%streams, new_rtt => 2)->{throughput_high},
+	'>', 643, 'the upper bound allows for streams that scale fully');
+
+# 4 sessions that do not wait for one another; 16 did 3,003 a second
+my $more = predict(
+	{
+		transaction_time => 5.41,
+		busy_sessions => 4,
+		processors => 2,
+		statements => 1,
+		round_trips => 1,
+		rtt => 5.04,
+		network_time => 5.05,
+		client_time => 0.207,
+		cpu_time => 0.104,
+		queue_time => 0.049
+	},
+	new_sessions => 16);
+cmp_ok($more->{throughput_low},
+	'<', 3003, 'more sessions: the lower bound holds');
+cmp_ok($more->{throughput_high},
+	'>', 3003, 'more sessions: the upper bound is above the prediction');
+
 # statements that share round trips
 my %batch = (
 	transaction_time => 225,

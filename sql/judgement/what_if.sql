@@ -3,55 +3,41 @@
 -- Predictions
 -- ---------------------------------------------------------------------------
 
--- The model.  A transaction consists of delays, in which sessions do not hinder
--- each other, and of two queues, for locks and for processors.  Sessions begin the
--- next transaction as soon as they can.
+-- The model: what a mean transaction would take, in seven steps.  doc/diagnose.md has
+-- the same formula for people, and report/model.js computes it on the page of
+-- pgnetlat_report(), with the same names; test/report compares them.
 --
---		network_time	round trips: in proportion to their number and their
---						length; it includes
---		stream_time		what large responses take beyond that: a window's worth
---						per round trip, where that is less than the path could
---						carry meanwhile
---		client_time		the client thinks
---		cpu_time		on processors; io_time: reading and writing files
---		held_up_time	waits for standbys and other servers; other_time:
---						anything else
---		lock_time		waits for locks
---		queue_time		waits for a processor
+-- Where the account leaves a time open, there are three answers: the likely one, and the
+-- shortest and the longest, which give the bounds.  The constants:
 --
--- The account shows how long the queues are, and so how much throughput each of
--- them would still admit: throughput ^ -3 is (delays / sessions) ^ -3 plus one such
--- term for each queue.  A closed network of queues gives this to within a few
--- percent, and it reproduces what was measured if nothing is changed.  A queue's
--- term is at most 1.25 times the time spent in it; the rest of a short queue is a
--- delay, since its own sessions did not cause it.  The term of the locks scales
--- with the time for which transactions hold them, and that of the processors with
--- the time on them; the number of processors is a hard limit.  A transaction's
--- statements take its locks, so the wait after COMMIT is not part of the time for
--- which they are held; nor is other_time, which is that of the waiters.
---
--- The bounds of the prediction come from what the account cannot tell:
---
---		locks			the time for which they are held changes likewise, or
---						not at all
---		streams			what large responses take beyond a round trip scales
---						with it, or depends on the bandwidth; the likely
---						prediction takes the former if it is a round trip or more
---		warmth			after a longer wait, caches are colder and processors
---						asleep: 0.035 + 0.08 * log10(1 + wait / 0.25) ms of each
---						turn of server and client, as measured; it may be none,
---						or six times as much on a busy machine.  Where the
---						processors are the limit, turns wait for them as well
---		held_up			what is waited for becomes faster with the server
---		beside			the client's turns need the server's processors
---		newcomers		additional sessions wait for each other; with fewer
---						sessions, none may wait
---
--- They are widened by a twentieth if a transaction takes e times as long or more,
--- and by less, in proportion to the logarithm, below that.
---
--- The page of pgnetlat_report() computes it, too, in report/model.js: test/report
--- compares them.
+--		warm, colder, warm_wait		a turn of server and client takes 0.035 + 0.08 *
+--						log10(1 + wait / 0.25) ms: 0.075, 0.146 and 0.214 ms were measured
+--						with one client at round trips of 0.5, 5 and 50 ms, since caches
+--						are colder, and CPUs asleep, after a longer wait
+--		doubt			this may make no difference, or six times as much: with many
+--						clients, or on a busy machine
+--		wakeup			what a round trip takes of a CPU to wake up and to read the
+--						request, which the account has as the client's time: 0.01 ms with
+--						64 clients, 0.02 to 0.05 with a few, by the kernel's account
+--		client_turn		what a client on the server's host takes of a CPU for a round
+--						trip, at most
+--		margin			the bounds are so much wider if the time, or the number of
+--						sessions, changes by a factor of e or more; by less in proportion
+--						to the logarithm
+CREATE FUNCTION pgnetlat_bound(
+	IN bound text,
+	IN likely double precision,
+	IN one double precision,
+	IN other double precision)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE bound WHEN 'slow' THEN greatest(one, other) WHEN 'fast' THEN least(one, other) ELSE likely END;
+END;
+
+COMMENT ON FUNCTION pgnetlat_bound IS
+	'what pgnetlat_predict() takes for a time that the account leaves open between two values: the likely one, the longer, or the shorter';
+
 CREATE FUNCTION pgnetlat_predict(
 	IN transaction_time double precision,
 	IN busy_sessions double precision,
@@ -79,104 +65,111 @@ CREATE FUNCTION pgnetlat_predict(
 RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
-	SELECT 1000 * s.to_sessions / max(x.throughput) FILTER (WHERE a.likely),
-		   max(x.throughput) FILTER (WHERE a.likely),
-		   min(x.least) * (1 - 0.05 * least(abs(ln(max(x.throughput) FILTER (WHERE a.likely) * transaction_time / (1000 * s.to_sessions))), 1)),
-		   max(x.most) * (1 + 0.05 * least(abs(ln(max(x.throughput) FILTER (WHERE a.likely) * transaction_time / (1000 * s.to_sessions))), 1))
-	  FROM (SELECT true, true, stream_time >= rtt, 1.0, false, false
-			 UNION ALL
-			SELECT false, l.yes, t.yes, w.degree, h.yes, b.yes
-			  FROM (VALUES (true), (false)) l(yes),
-				   (VALUES (true), (false)) t(yes),
-				   (VALUES (0.0), (6.0)) w(degree),
-				   (VALUES (true), (false)) h(yes),
-				   (VALUES (true), (false)) b(yes))
-		   a(likely, locks, streams, warmth, held_up, beside),
-		   -- the arguments; a transaction takes whole round trips, unless it is one
+	SELECT 1000 * asked.to_sessions / p.likely,
+		   p.likely,
+		   least(p.low, p.likely) * (1 - c.margin * least(p.change, 1)),
+		   greatest(p.high, p.likely) * (1 + c.margin * least(p.change, 1))
+	  FROM (VALUES (0.035, 0.08, 0.25, 6, 0.03, 0.1, 0.05)) c(warm, colder, warm_wait, doubt, wakeup, client_turn, margin),
+		   -- what is asked for: a transaction takes whole round trips, unless it is one
 		   -- statement and several share a round trip
-		   LATERAL (SELECT coalesce(rtt, 0) AS old_rtt,
-						   coalesce(new_rtt, rtt, 0) AS to_rtt,
+		   LATERAL (SELECT coalesce(new_rtt, rtt, 0) AS to_rtt,
 						   coalesce(new_speed, 1) AS to_speed,
 						   coalesce(new_sessions, busy_sessions) AS to_sessions,
 						   CASE WHEN new_batch > 1
 								THEN least(round_trips, CASE WHEN round_trips < 1.5 THEN statements / new_batch
 															 ELSE ceil(statements / new_batch - 1e-9) END)
-								ELSE round_trips END AS to_round_trips,
-						   transaction_time - network_time - client_time -
-						   cpu_time - io_time - lock_time - queue_time AS held_up_time,
-						   network_time - stream_time AS trip_time
-					OFFSET 0) s,
-		   -- what turns take longer because they come after a wait: for the path and the
-		   -- client, or for the other sessions' turns on the processors if that is longer
-		   LATERAL (SELECT coalesce(client_time / nullif(round_trips, 0), 0) AS client,
-						   CASE WHEN a.likely THEN cpu_time / processors ELSE 0 END AS others) waits_for,
-		   LATERAL (SELECT greatest(s.old_rtt + waits_for.client,
-									coalesce(busy_sessions * waits_for.others / nullif(round_trips, 0), 0)) AS old,
-						   greatest(s.to_rtt + waits_for.client,
-									coalesce(s.to_sessions * waits_for.others / nullif(s.to_round_trips, 0), 0)) AS new
-					) waited,
-		   LATERAL (SELECT round_trips * (0.035 + 0.08 * log(1 + waited.old / 0.25)) AS old,
-						   s.to_round_trips * (0.035 + 0.08 * log(1 + waited.new / 0.25)) AS new) turn,
-		   -- they cannot take less than nothing
-		   LATERAL (SELECT coalesce(1 - least(a.warmth * turn.old / nullif(cpu_time + client_time, 0),
-											  CASE WHEN turn.new < turn.old THEN 0.95 END) *
-									(1 - turn.new / nullif(turn.old, 0)), 1) AS work,
-						   greatest(s.trip_time - round_trips * s.old_rtt, 0) + s.to_round_trips * s.to_rtt AS trips,
-						   stream_time * CASE WHEN a.streams AND s.old_rtt > 0 THEN s.to_rtt / s.old_rtt ELSE 1 END AS streams,
-						   s.held_up_time / CASE WHEN a.held_up THEN s.to_speed ELSE 1 END AS held_up
-					OFFSET 0) n,
-		   -- how long a lock is held, which excludes the wait after COMMIT
-		   LATERAL (SELECT greatest(1 - 1 / nullif(round_trips, 0), 0) AS old,
-						   greatest(1 - 1 / nullif(s.to_round_trips, 0), 0) AS new,
-						   least(greatest(1 - 1 / nullif(round_trips, 0), 1 / nullif(round_trips, 0)), 1) AS server
-					) within,
-		   LATERAL (SELECT s.trip_time * within.old AS trips,
-						   least(s.trip_time * within.old, in_xact_wait_time) AS known) waits,
-		   LATERAL (SELECT within.server * (cpu_time + io_time + queue_time) + in_xact_wait_time +
-						   greatest(s.held_up_time - other_time, 0) AS old,
-						   within.server * n.work * (cpu_time + io_time + queue_time) / s.to_speed +
-						   n.work * (in_xact_wait_time - waits.known) +
-						   greatest(n.held_up - other_time, 0) +
-						   n.trips * within.new * coalesce(waits.known / nullif(waits.trips, 0), 1) AS new
-					) hold,
-		   -- without queues
-		   LATERAL (SELECT (transaction_time - queue_time - CASE WHEN a.locks THEN lock_time ELSE 0 END) AS old,
-						   n.trips + n.streams + n.work * (client_time + (cpu_time + io_time) / s.to_speed) +
-						   n.held_up + CASE WHEN a.locks THEN 0 ELSE lock_time END AS new,
-						   cpu_time + CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END AS demand,
-						   n.work * (cpu_time / s.to_speed +
-									 CASE WHEN a.beside THEN least(client_time, turn.old) ELSE 0 END) AS new_demand
-					OFFSET 0) delay,
-		   -- the throughput that the queues admit; the longer queue has the larger share
-		   LATERAL (SELECT least(coalesce(CASE WHEN a.locks THEN lock_time ELSE 0 END / nullif(transaction_time - delay.old, 0), 0), 1) AS lock,
-						   coalesce(greatest(hold.new, 0) / nullif(greatest(hold.old, 0), 0), 1) AS lock_change,
-						   coalesce(greatest(delay.new_demand, 0) / nullif(greatest(delay.demand, 0), 0), 1) AS processor_change,
-						   greatest(transaction_time ^ 3 - delay.old ^ 3, 0) AS cubes OFFSET 0) share,
-		   LATERAL (SELECT least(share.cubes * share.lock, (1.25 * greatest(hold.old + lock_time, 0)) ^ 3) AS lock,
-						   least(share.cubes * (1 - share.lock), (1.25 * greatest(cpu_time + queue_time, 0)) ^ 3) AS processor
-					OFFSET 0) queue,
-		   -- waiting that this does not explain; then 1 / throughput
-		   LATERAL (SELECT (greatest(transaction_time ^ 3 - queue.lock - queue.processor, 0) ^ (1 / 3.0) - delay.old) *
-						   (share.lock * share.lock_change + (1 - share.lock) * share.processor_change) AS new) extra,
-		   LATERAL (SELECT ((greatest(delay.new + extra.new, 0) / s.to_sessions) ^ 3 +
-							(queue.lock * share.lock_change ^ 3 + queue.processor * share.processor_change ^ 3) /
-							busy_sessions ^ 3) ^ (1 / 3.0) AS free,
-						   least(delay.demand / processors, transaction_time / busy_sessions) *
-						   share.processor_change AS processor
-					OFFSET 0) inverse,
-		   LATERAL (SELECT 1000 / nullif(greatest(inverse.free, inverse.processor), 0) AS throughput,
-						   1000 / nullif(greatest(CASE WHEN s.to_sessions < busy_sessions
-													   THEN delay.new / s.to_sessions
-													   ELSE inverse.free END, inverse.processor), 0) AS most,
-						   1000 / nullif(greatest(inverse.free, inverse.processor) +
-								   greatest(1 - busy_sessions / s.to_sessions, 0) * inverse.processor, 0) AS least
-					) x
-	 WHERE transaction_time > 0 AND busy_sessions > 0
-	   AND (new_rtt IS NULL OR (new_rtt >= 0 AND new_rtt <= 60000 AND rtt IS NOT NULL))
-	   AND (new_batch IS NULL OR (new_batch >= 1 AND new_batch <= 1000000 AND (new_batch = 1 OR statements > 0)))
-	   AND (new_speed IS NULL OR (new_speed >= 0.001 AND new_speed <= 1000))
-	   AND (new_sessions IS NULL OR (new_sessions >= 1 AND new_sessions <= 262143))
-	 GROUP BY s.to_sessions;
+								ELSE round_trips END AS to_trips
+					 WHERE transaction_time > 0 AND busy_sessions > 0
+					   AND (new_rtt IS NULL OR (new_rtt >= 0 AND new_rtt <= 60000 AND rtt IS NOT NULL))
+					   AND (new_batch IS NULL OR (new_batch >= 1 AND new_batch <= 1000000 AND (new_batch = 1 OR statements > 0)))
+					   AND (new_speed IS NULL OR (new_speed >= 0.001 AND new_speed <= 1000))
+					   AND (new_sessions IS NULL OR (new_sessions >= 1 AND new_sessions <= 262143))
+					OFFSET 0) asked,
+		   -- what is known; elsewhere_time: waits for standbys, other servers and the like
+		   LATERAL (SELECT coalesce(rtt, 0) AS from_rtt,
+						   network_time - stream_time AS trip_time,
+						   coalesce(client_time / nullif(round_trips, 0), 0) AS think_time,
+						   transaction_time - network_time - client_time - cpu_time - io_time -
+						   lock_time - queue_time AS elsewhere_time
+					OFFSET 0) today,
+		   LATERAL (
+	SELECT max(result.throughput) FILTER (WHERE bound = 'likely') AS likely,
+		   max(result.throughput) FILTER (WHERE bound = 'slow') AS low,
+		   max(result.throughput) FILTER (WHERE bound = 'fast') AS high,
+		   greatest(abs(ln(nullif(max(result.time) FILTER (WHERE bound = 'likely'), 0) / transaction_time)),
+					abs(ln(asked.to_sessions / busy_sessions))) AS change
+	  FROM (VALUES ('likely'), ('slow'), ('fast')) b(bound),
+		   -- 1. Round trips at their new length.  What large responses take beyond them is a
+		   -- window's worth per round trip, or depends on the bandwidth; the former is likely
+		   -- if it is a round trip or more.  At best, the client's time was the path's, too.
+		   LATERAL (SELECT greatest(today.trip_time - round_trips * today.from_rtt, 0) +
+						   asked.to_trips * asked.to_rtt AS new_trip_time,
+						   coalesce(asked.to_rtt / nullif(today.from_rtt, 0), 1) AS longer
+					OFFSET 0) path,
+		   LATERAL (SELECT stream_time * pgnetlat_bound(bound, CASE WHEN stream_time >= today.from_rtt THEN path.longer ELSE 1 END,
+														path.longer, 1) AS new_stream_time,
+						   client_time * CASE WHEN bound = 'fast' AND stream_time >= today.from_rtt / 2
+											  THEN least(path.longer, 1) ELSE 1 END AS new_client_time
+					OFFSET 0) large,
+		   -- 2. What turns of server and client take longer, as there are more or fewer of them,
+		   -- after longer or shorter waits.
+		   LATERAL (SELECT asked.to_trips * (c.warm + c.colder * log(1 + (asked.to_rtt + today.think_time) / c.warm_wait)) -
+						   round_trips * (c.warm + c.colder * log(1 + (today.from_rtt + today.think_time) / c.warm_wait))
+						   AS longer
+					OFFSET 0) turn,
+		   LATERAL (SELECT greatest(pgnetlat_bound(bound, turn.longer, turn.longer * c.doubt, 0),
+									-0.95 * (cpu_time + large.new_client_time)) AS longer,
+						   pgnetlat_bound(bound, today.elsewhere_time, today.elsewhere_time,
+										  today.elsewhere_time / asked.to_speed) AS new_elsewhere_time
+					OFFSET 0) turns,
+		   -- 3. A transaction alone, which waits for no other session.
+		   LATERAL (SELECT path.new_trip_time + large.new_stream_time + large.new_client_time + turns.longer +
+						   (cpu_time + io_time) / asked.to_speed + turns.new_elsewhere_time AS time
+					OFFSET 0) alone,
+		   -- 4. For how long it holds locks: the waits in it, of whose round trips the one after
+		   -- the last request is none, and the work of the server.
+		   LATERAL (SELECT today.trip_time * greatest(1 - 1 / nullif(round_trips, 0), 0) AS today,
+						   path.new_trip_time * greatest(1 - 1 / nullif(asked.to_trips, 0), 0) AS new
+					OFFSET 0) inside,
+		   LATERAL (SELECT in_xact_wait_time + cpu_time + io_time + queue_time +
+						   greatest(today.elsewhere_time - other_time, 0) AS today,
+						   in_xact_wait_time +
+						   least(in_xact_wait_time / nullif(inside.today, 0), 1) * (inside.new - inside.today) +
+						   turns.longer * greatest(1 - 1 / nullif(asked.to_trips, 0), 0) +
+						   (cpu_time + io_time + queue_time) / asked.to_speed +
+						   greatest(turns.new_elsewhere_time - other_time, 0) AS new
+					OFFSET 0) hold,
+		   LATERAL (SELECT coalesce(greatest(hold.new, 0) / nullif(hold.today, 0), 1) AS longer OFFSET 0) held,
+		   LATERAL (SELECT lock_time * pgnetlat_bound(bound, held.longer, held.longer, 1) AS new_lock_time,
+						   queue_time / asked.to_speed AS new_queue_time
+					OFFSET 0) each,
+		   -- 5. Waits for others take longer with what these do, with their number, and if they
+		   -- are there more often: at most as often as today, since that is what was measured.
+		   LATERAL (SELECT transaction_time / nullif(alone.time + each.new_lock_time + each.new_queue_time, 0) AS often,
+						   CASE WHEN bound <> 'fast' OR asked.to_sessions = busy_sessions THEN asked.to_sessions / busy_sessions
+								WHEN asked.to_sessions > busy_sessions THEN 1
+								ELSE 0 END AS many
+					OFFSET 0) meet,
+		   LATERAL (SELECT meet.many * (each.new_lock_time * least(meet.often * each.new_lock_time / nullif(lock_time, 0), 1) +
+										each.new_queue_time * least(meet.often / asked.to_speed, 1)) AS time
+					OFFSET 0) waits,
+		   -- 6. All sessions' turns on the CPUs, one after the other.  They gain nothing from shorter
+		   -- waits, and today they take no longer than a transaction.  At worst, the clients have
+		   -- theirs there, too, and additional sessions wait for each other.
+		   LATERAL (SELECT CASE bound WHEN 'fast' THEN 0 ELSE c.wakeup END AS wakeup,
+						   CASE bound WHEN 'slow' THEN least(client_time, round_trips * c.client_turn) ELSE 0 END AS client
+					OFFSET 0) beside,
+		   LATERAL (SELECT busy_sessions / processors * (cpu_time + round_trips * beside.wakeup + beside.client) AS today,
+						   asked.to_sessions / processors *
+						   ((cpu_time + asked.to_trips * beside.wakeup) / asked.to_speed + beside.client) AS new
+					OFFSET 0) processor,
+		   LATERAL (SELECT processor.new * least(transaction_time / nullif(processor.today, 0), 1) AS time OFFSET 0) busy,
+		   -- 7. The longer of both.
+		   LATERAL (SELECT greatest(alone.time + waits.time, busy.time, 0) +
+						   CASE bound WHEN 'slow' THEN greatest(1 - busy_sessions / asked.to_sessions, 0) * busy.time
+										ELSE 0 END AS time
+					OFFSET 0) total,
+		   LATERAL (SELECT total.time, 1000 * asked.to_sessions / nullif(total.time, 0) AS throughput) result) p;
 END;
 
 COMMENT ON FUNCTION pgnetlat_predict IS
