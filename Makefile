@@ -59,9 +59,9 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
 	$(addprefix judgement/diagnose/, thresholds.sql figures.sql \
-		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked lock_contention hidden_path \
+		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked commits_wait stalled lock_contention hidden_path \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
-			reconnects client_bound long_statement server_bound starved too_many_connections not_visible \
+			reconnects client_bound long_statement server_bound starved connections_fail too_many_connections not_visible \
 			no_problem_found)) findings.sql) \
 	report/page.sql report/data.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)

@@ -45,6 +45,8 @@
   const SAYS = {
     'blocks others': 'holds locks that others wait for',
     'blocked': 'waits for locks that others hold',
+    'commits wait': 'stands in COMMIT until a standby confirms',
+    'stalled': 'executes, but waits inside the server and gets nothing done',
     'lock contention': 'has sessions that wait for each other\u2019s locks',
     'hidden path': 'may have a network path behind a proxy that the server cannot see',
     'idle in transaction': 'leaves its transactions open while the application does something else',
@@ -60,6 +62,7 @@
     'long statement': 'has been running one statement for a long time',
     'server-bound': 'waits for the server to do its work',
     'starved': 'finds no free processor to run on',
+    'connections fail': 'refuses connections',
     'too many connections': 'has many more connections than are busy at once',
     'not visible': 'cannot be judged by this role, which may not see other sessions',
     'no problem found': 'has no problem that costs much',

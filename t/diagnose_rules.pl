@@ -1247,7 +1247,7 @@ group(
 add('p', sessions => 90, pool_size => 3, window_time => 60000);
 @found = expect(
 	'too many connections',
-	qr/^90 of 100 connections are held; a pool of 3 would/,
+	qr/^90 of 100 connections are held\.  A pool of 3 would/,
 	'connections that are not needed');
 
 # ---------------------------------------------------------------------------

@@ -9,7 +9,9 @@ CREATE FUNCTION pgnetlat_failed_connections(
 	OUT client_addr inet,
 	OUT failed_connections bigint,
 	OUT first_failed timestamptz,
-	OUT last_failed timestamptz)
+	OUT last_failed timestamptz,
+	OUT last_sqlstate text,
+	OUT failed_last_minute bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 10;
@@ -28,5 +30,7 @@ COMMENT ON COLUMN pgnetlat_failed_connections.client_addr IS 'address of the cli
 COMMENT ON COLUMN pgnetlat_failed_connections.failed_connections IS 'failed attempts: wrong password, rejected, no such database or role, too many connections, clients that disconnected';
 COMMENT ON COLUMN pgnetlat_failed_connections.first_failed IS 'when the first one failed';
 COMMENT ON COLUMN pgnetlat_failed_connections.last_failed IS 'when the latest one failed';
+COMMENT ON COLUMN pgnetlat_failed_connections.last_sqlstate IS 'SQLSTATE of the error with which the latest one was refused; NULL if the client disconnected';
+COMMENT ON COLUMN pgnetlat_failed_connections.failed_last_minute IS 'failed attempts of the last minute, right to ten seconds; 0 in the row of evicted entries';
 
 GRANT SELECT ON pgnetlat_failed_connections TO PUBLIC;

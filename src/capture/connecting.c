@@ -72,6 +72,11 @@ bool		connecting_in_progress = true;
 static Connecting connecting;
 static TlsHandshake handshake;
 
+static emit_log_hook_type prev_emit_log = NULL;
+
+/* The error that ends the connection; 0: none. */
+static int	fatal_sqlstate = 0;
+
 /* When the postmaster began to fork this process; 0: not known. */
 static int64 fork_began = 0;
 
@@ -188,6 +193,16 @@ encryption_round_trips(SessionTransport transport)
 	return transport == TRANSPORT_GSS ? 2 : encryption_requests();
 }
 
+/* The server logs why it refuses a connection. */
+static void
+note_log_entry(ErrorData * edata)
+{
+	if (connecting_in_progress && edata->elevel == FATAL)
+		fatal_sqlstate = edata->sqlerrcode;
+	if (prev_emit_log)
+		prev_emit_log(edata);
+}
+
 /* Exit callback, while the process still has its PGPROC. */
 static void
 exit_while_connecting(int code, Datum arg)
@@ -198,7 +213,8 @@ exit_while_connecting(int code, Datum arg)
 		return;
 	memset(&address, 0, sizeof(address));
 	clients_set_address(&address, &MyProcPort->raddr.addr);
-	failed_connections_count(MyProcPort->database_name, MyProcPort->user_name, &address);
+	failed_connections_count(MyProcPort->database_name, MyProcPort->user_name, &address,
+							 fatal_sqlstate);
 }
 
 /* The server sends its first message. */
@@ -246,6 +262,8 @@ void
 connecting_install(void)
 {
 	(void) pthread_atfork(before_fork, NULL, NULL);
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = note_log_entry;
 	install_tls_callback();
 }
 

@@ -246,11 +246,13 @@ pgnetlat_failed_connections(PG_FUNCTION_ARGS)
 	RowBuilder	row;
 	FailedConnections *failed;
 	int			count;
+	TimestampTz now;
 
 	rows_begin(fcinfo, &row);
 	if (!rows_may_see(InvalidOid))
 		return (Datum) 0;
 	failed = failed_connections_copy(&count);
+	now = GetCurrentTimestamp();
 	for (int i = 0; i < count; i++)
 	{
 		row_typed_name(&row, "datname", failed[i].key.database);
@@ -261,6 +263,8 @@ pgnetlat_failed_connections(PG_FUNCTION_ARGS)
 		row_int64(&row, "failed_connections", failed[i].count);
 		row_timestamp(&row, "first_failed", failed[i].since);
 		row_timestamp(&row, "last_failed", failed[i].latest);
+		row_text(&row, "last_sqlstate", failed[i].sqlstate != 0 ? unpack_sql_state(failed[i].sqlstate) : NULL);
+		row_int64(&row, "failed_last_minute", failed_connections_of_last_minute(&failed[i], now));
 		row_emit(&row);
 	}
 	return (Datum) 0;

@@ -18,6 +18,8 @@
 StaticAssertDecl(sizeof(FailedKey) == offsetof(FailedKey, address) + 16,
 				 "FailedKey must not have padding: it is hashed as bytes");
 
+#define SLICE_LENGTH	(10 * USECS_PER_SEC)
+
 static void
 add_entry(void *to, const void *from)
 {
@@ -25,7 +27,11 @@ add_entry(void *to, const void *from)
 	const FailedConnections *term = from;
 
 	sum->count += term->count;
-	sum->latest = Max(sum->latest, term->latest);
+	if (term->latest >= sum->latest)
+	{
+		sum->latest = term->latest;
+		sum->sqlstate = term->sqlstate;
+	}
 	if (sum->since == 0 || term->since < sum->since)
 		sum->since = term->since;
 }
@@ -54,12 +60,24 @@ failed_connections_shmem_attach(void *memory, bool is_new)
 	table_shmem_attach(&table, &spec, MAX_FAILED_CONNECTIONS, memory, is_new);
 }
 
+/* Empty the slices that began after the latest failure. */
+static void
+begin_slices(FailedConnections *entry, TimestampTz now)
+{
+	int64		current = now / SLICE_LENGTH;
+	int64		first = Max(entry->latest / SLICE_LENGTH + 1, current - FAILED_SLICES + 1);
+
+	for (int64 slice = first; slice <= current; slice++)
+		entry->recent[slice % FAILED_SLICES] = 0;
+}
+
 /*
  * Count a failed connection.  Called by a process that is about to exit: no
  * errors, no catalog access.
  */
 void
-failed_connections_count(const char *database, const char *role, const ClientKey *address)
+failed_connections_count(const char *database, const char *role, const ClientKey *address,
+						 int sqlstate)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	FailedConnections *entry;
@@ -77,7 +95,10 @@ failed_connections_count(const char *database, const char *role, const ClientKey
 	entry = table_enter(&table, hash, &key, now);
 	entry->count++;
 	entry->usage++;
+	begin_slices(entry, now);
+	entry->recent[now / SLICE_LENGTH % FAILED_SLICES]++;
 	entry->latest = now;
+	entry->sqlstate = sqlstate;
 	table_unlock(&table, hash);
 }
 
@@ -89,4 +110,19 @@ FailedConnections *
 failed_connections_copy(int *count)
 {
 	return table_copy(&table, 0, count);
+}
+
+/*
+ * The number of failures in the minute before "now", right to ten seconds.
+ * "entry" is a copy.
+ */
+int64
+failed_connections_of_last_minute(FailedConnections *entry, TimestampTz now)
+{
+	int64		sum = 0;
+
+	begin_slices(entry, now);
+	for (int slice = 0; slice < FAILED_SLICES; slice++)
+		sum += entry->recent[slice];
+	return sum;
 }

@@ -30,6 +30,9 @@ typedef struct FailedKey
 	uint8		address[16];
 } FailedKey;
 
+/* The last minute, in slices of ten seconds. */
+#define FAILED_SLICES	6
+
 /* An entry of a table (table.h). */
 typedef struct FailedConnections
 {
@@ -38,13 +41,18 @@ typedef struct FailedConnections
 	int64		count;
 	TimestampTz since;
 	TimestampTz latest;
+	int			sqlstate;		/* of the latest error; 0: the client
+								 * disconnected */
+	int32		recent[FAILED_SLICES];	/* counts, as of latest; none in the
+										 * evicted row */
 } FailedConnections;
 
 extern Size failed_connections_shmem_size(void);
 extern void failed_connections_shmem_attach(void *memory, bool is_new);
 
 extern void failed_connections_count(const char *database, const char *role,
-									 const ClientKey *address);
+									 const ClientKey *address, int sqlstate);
+extern int64 failed_connections_of_last_minute(FailedConnections *entry, TimestampTz now);
 extern FailedConnections *failed_connections_copy(int *count);
 
 #endif							/* PGNETLAT_FAILED_CONNECTIONS_H */

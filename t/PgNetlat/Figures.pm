@@ -32,6 +32,8 @@ my %figures = (
 	p => 'pgnetlat_pools_last()',
 	b => 'pgnetlat_blockers_last()',
 	h => 'pgnetlat_histogram()',
+	failed => 'pgnetlat_failed_connections()',
+	standbys => 'pg_stat_replication',
 	activity => 'pg_stat_activity',
 	databases => 'pg_stat_database');
 
@@ -50,9 +52,7 @@ sub use_figures
 	foreach my $name (sort keys %figures)
 	{
 		$body =~
-		  s/^(\t\Q$name\E AS .*)\(SELECT \* FROM \S+\)(\)?,)$/$1(SELECT * FROM figures.$name)$2/m
-		  or $body =~
-		  s/^(\t\Q$name\E AS [A-Z ]*)\(SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
+		  s/^(\t\Q$name\E AS [A-Z ]*)\(\s*SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
 		  or die "no $name";
 	}
 	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;
@@ -70,7 +70,7 @@ sub use_figures
 		);
 		$observer->run("ALTER TABLE figures.$name "
 			  . join(', ', map { "ALTER $_ SET DEFAULT 0" } @numbers))
-		  if $name ne 'activity';
+		  if $name ne 'activity' && @numbers;
 	}
 	$observer->run($body);
 	return;

@@ -464,19 +464,29 @@ sub findings
 	my ($self, $connection) = @_;
 	my @rows =
 	  ($connection // $self)->rows('SELECT * FROM pgnetlat_diagnose()');
+	my %rank = (outage => 1, loss => 2, note => 3, none => 4);
 	my $last;
 
 	foreach my $row (@rows)
 	{
+		my $rank = $rank{ $row->{severity} // 'none' };
+
 		$self->_complain($row,
-			"more expensive than what comes before: $row->{evidence}")
-		  if defined $last and $row->{lost_sessions} > $last;
-		$last = $row->{lost_sessions};
+			"worse than what comes before: $row->{evidence}")
+		  if defined $last
+		  and ($rank < $last->{rank}
+			or $rank == $last->{rank}
+			and $row->{lost_sessions} > $last->{lost_sessions});
+		$last = { rank => $rank, lost_sessions => $row->{lost_sessions} };
+		$self->_complain($row, 'no severity')
+		  if ($row->{severity} // '') !~ /^(outage|loss|note)$/
+		  and $row->{verdict} ne 'no problem found';
 		$self->_complain($row, 'no evidence, or no figures in it')
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
 		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
-			  /^(no problem found|not visible|too many connections)$/)
+			  /^(no problem found|not visible|too many connections|connections fail)$/
+		  )
 		  && $row->{verdict} ne 'hidden path'
 		  or $row->{lost_sessions} < 0;
 		$self->_complain($row, 'no advice')

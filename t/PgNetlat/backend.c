@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "access/transam.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -22,6 +24,7 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 extern PGDLLEXPORT Datum stop_in_status(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum hold_reset_lock(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum hold_xid_lock(PG_FUNCTION_ARGS);
 
 static int	exit_callbacks = 0;
 
@@ -79,5 +82,23 @@ hold_reset_lock(PG_FUNCTION_ARGS)
 	LWLockAcquire(&lock->lock, LW_EXCLUSIVE);
 	pg_usleep(1000L * PG_GETARG_INT32(0));
 	LWLockRelease(&lock->lock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * Holds the lock without which no transaction gets an ID, until the statement is
+ * cancelled, or for so many milliseconds.  Its wait event shows that it has it.
+ */
+PG_FUNCTION_INFO_V1(hold_xid_lock);
+
+Datum
+hold_xid_lock(PG_FUNCTION_ARGS)
+{
+	LWLockAcquire(XidGenLock, LW_EXCLUSIVE);
+	pgstat_report_wait_start(PG_WAIT_EXTENSION);
+	for (int waited = 0; waited < PG_GETARG_INT32(0) && !QueryCancelPending; waited += 10)
+		pg_usleep(10000L);
+	pgstat_report_wait_end();
+	LWLockRelease(XidGenLock);
 	PG_RETURN_VOID();
 }

@@ -30,7 +30,12 @@ WITH
 	b AS MATERIALIZED (SELECT * FROM pgnetlat_blockers_last(duration)),
 	h AS (SELECT * FROM pgnetlat_histogram()),
 	-- (all columns of core's views would have to be in the version to which pg_upgrade leads)
-	activity AS MATERIALIZED (SELECT pid, datid, usesysid, backend_type, xact_start, state, wait_event_type, wait_event, query_id, query FROM pg_stat_activity),
+	failed AS MATERIALIZED (SELECT * FROM pgnetlat_failed_connections()),
+	standbys AS (SELECT pid, application_name, sync_state FROM pg_stat_replication),
+	activity AS MATERIALIZED (
+		SELECT pid, datid, usesysid, usename, application_name, backend_type, xact_start, state, wait_event_type, wait_event,
+			   query_id, query
+		  FROM pg_stat_activity),
 	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
@@ -254,6 +259,32 @@ WITH
 		  FROM s JOIN activity USING (pid) CROSS JOIN me
 		 WHERE blocked_by IS NOT NULL
 		 GROUP BY blocked_by),
+
+	-- Sessions that have been executing one request for long.
+	stopped_sessions AS MATERIALIZED (
+		SELECT s.pid, s.datid, s.usesysid, s.application_name, s.client_addr, activity.wait_event_type, activity.wait_event, age,
+			   least(age, s.window_time) AS lost
+		  FROM s
+		  JOIN activity USING (pid)
+		 CROSS JOIN me
+		 CROSS JOIN pgnetlat_thresholds
+		 CROSS JOIN LATERAL (SELECT extract(epoch FROM me.now - s.state_change)::float8 * 1000 AS age) x
+		 WHERE s.state = 'executing' AND age >= stopped),
+
+	-- Connections, and who holds them.
+	held AS MATERIALIZED (
+		SELECT sessions, max_connections, sessions >= max_connections - reserved AS used_up, holders, idle_most
+		  FROM (SELECT sum(number)::bigint AS sessions,
+					   string_agg(format('%s by %s (%s idle)', number, name, idle), ', ' ORDER BY number DESC, name) FILTER (WHERE place <= 3) AS holders,
+					   (array_agg(usename ORDER BY idle DESC, name))[1] AS idle_most
+				  FROM (SELECT usename, pgnetlat_one_line(coalesce(nullif(application_name, ''), usename)) AS name, count(*) AS number,
+							   count(*) FILTER (WHERE state = 'idle') AS idle, row_number() OVER (ORDER BY count(*) DESC) AS place
+						  FROM activity
+						 WHERE backend_type = 'client backend'
+						 GROUP BY 1, 2) x) y
+		 CROSS JOIN (SELECT current_setting('max_connections')::integer AS max_connections,
+							current_setting('superuser_reserved_connections')::integer
+							+ coalesce(current_setting('reserved_connections', true)::integer, 0) AS reserved) z),
 
 	-- What the rules find: how bad it is, the kind of time, so that none is counted twice,
 	-- how much of it was lost in the window, and how much the cure would save.

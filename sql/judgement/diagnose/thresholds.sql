@@ -67,6 +67,7 @@ SELECT 250::float8 AS min_lost,
 	   0.3::float8 AS away_share,
 	   60000::float8 AS long_statement,
 	   5000::float8 AS stopped,
+	   5::float8 AS failed_logins,
 	   20::float8 AS lock_xact,
 	   2::float8 AS short_lock_xact,
 	   0.2::float8 AS lock_share,
@@ -137,6 +138,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
 COMMENT ON COLUMN pgnetlat_thresholds.stopped IS 'outage: time for which a session has been blocked, or has got nothing done';
+COMMENT ON COLUMN pgnetlat_thresholds.failed_logins IS 'connections fail: refused connections of a role to a database in the last minute';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'blocked, lock contention: lock waits per transaction';
 COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, where lock waits are most of the time';
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'blocked, lock contention: part of the time in requests and transactions';
