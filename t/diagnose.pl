@@ -346,7 +346,7 @@ is($row->{subject_kind}, 'server',
 	'too many connections: the finding is about the server');
 like(
 	$row->{evidence},
-	qr/^\d+ of 100 connections are held; a pool of \d would/,
+	qr/^\d+ of 100 connections are held: .*\.  A pool of \d would/,
 	'too many connections: the evidence has the size of a pool');
 $_->finish foreach @held;
 
