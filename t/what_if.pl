@@ -1,8 +1,9 @@
 
 # Copyright (c) 2026, the pgnetlat authors
 
-# Predictions: the model's arithmetic, with given figures and with an account as
-# the starting point.  test/netlab measures how good predictions are.
+# Predictions: the model's arithmetic, with given and with recorded figures, and with
+# an account as the starting point.  test/netlab and test/experiments measure how good
+# predictions are.
 
 use strict;
 use warnings;
@@ -390,6 +391,66 @@ is(predict({ %plain, rtt => 'NULL' }, new_rtt => 1),
 	undef, 'unknown round trip: no prediction for another one');
 is_close(predict({ %plain, rtt => 'NULL' }, new_speed => 1)->{predicted_time},
 	31.6, 'unknown round trip: other changes are predicted');
+
+# ---------------------------------------------------------------------------
+# Recorded loads
+# ---------------------------------------------------------------------------
+
+# what_if.tsv: pgbench on two processors over paths of other lengths ("path", and
+# the round trip that a lone connection saw there) and with other numbers of
+# clients, server and clients at real-time priority: transactions per second as
+# measured by the client, and the account's mean transaction.  Each run is predicted
+# from each other one of the same load.  A change of the model that makes it worse
+# shows here.
+$node->safe_psql('postgres', <<"EOC");
+CREATE TABLE recorded AS
+	SELECT '' AS load, 1::float8 AS clients, 1::float8 AS path, 1::float8 AS ping, 1::float8 AS measured,
+		   m.transaction_time, m.busy_sessions, m.processors, m.statements, m.round_trips, m.rtt,
+		   m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
+		   m.cpu_time, m.io_time, m.other_time, m.lock_time, m.queue_time
+	  FROM pgnetlat_mean_transactions(NULL, '1 min') m LIMIT 0;
+\\copy recorded FROM '$FindBin::RealBin/what_if.tsv' WITH (FORMAT csv, DELIMITER E'\t', HEADER)
+EOC
+my $recorded = <<'EOC';
+SELECT change, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY error) AS median,
+	   percentile_cont(0.9) WITHIN GROUP (ORDER BY error) AS ninth, avg(contained::int) AS within
+  FROM (SELECT CASE WHEN b.path < a.path THEN 'shorter path'
+					WHEN b.path > a.path THEN 'longer path'
+					WHEN b.clients > a.clients THEN 'more sessions'
+					ELSE 'fewer sessions' END AS change,
+			   abs(p.throughput / b.measured - 1) AS error,
+			   b.measured BETWEEN p.throughput_low AND p.throughput_high AS contained
+		  FROM recorded a
+		  JOIN recorded b ON a.load = b.load AND (a.clients = b.clients) <> (a.path = b.path),
+			   pgnetlat_predict(a.transaction_time, a.busy_sessions, a.processors, a.statements,
+				a.round_trips, a.rtt, a.network_time, a.stream_time, a.client_time, a.in_xact_wait_time,
+				a.cpu_time, a.io_time, a.other_time, a.lock_time, a.queue_time,
+				new_rtt => CASE WHEN a.path <> b.path THEN b.ping END,
+				new_sessions => CASE WHEN a.clients <> b.clients THEN b.clients END) p) x
+ GROUP BY change
+EOC
+my %worst = (
+	'shorter path' => [ 0.15, 0.50, 0.73 ],
+	'longer path' => [ 0.025, 0.25, 0.85 ],
+	'more sessions' => [ 0.08, 0.35, 0.85 ],
+	'fewer sessions' => [ 0.04, 0.20, 0.70 ]);
+foreach my $row ($observer->rows($recorded))
+{
+	my ($median, $ninth, $within) = @{ delete $worst{ $row->{change} } };
+	my $what = sprintf '%s, %d recorded', @$row{qw(change count)};
+
+	note(
+		sprintf
+		  '%s: half within %.1f %%, nine of ten within %.0f %%, %.0f %% of the truths within bounds',
+		$what,
+		map { 100 * $row->{$_} } qw(median ninth within));
+	cmp_ok($row->{median}, '<=', $median, "$what: half are predicted well");
+	cmp_ok($row->{ninth}, '<=', $ninth,
+		"$what: nine of ten are predicted somewhat");
+	cmp_ok($row->{within}, '>=', $within,
+		"$what: bounds hold as often as measured");
+}
+is_deeply(\%worst, {}, 'each change has been recorded');
 
 # ---------------------------------------------------------------------------
 # What it starts from
