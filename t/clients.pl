@@ -591,6 +591,24 @@ $observer->settled($roomless->{client});
 is($observer->client($roomless->{name})->{requests},
 	1, 'the group that got a row counts from then on');
 
+# An exchange in the middle of which there was a reset is in no histogram.
+{
+	my $reset = PgNetlat::Client->connect($node, application_name => 'reset');
+
+	$reset->put(query('SELECT pg_sleep(1); SELECT pg_sleep(0.1)'));
+	$observer->await($reset->pid, sub { $_->{state} eq 'executing' });
+	$observer->run('SELECT pgnetlat_reset()');
+	$reset->responses;
+	$reset->run('SELECT 1');
+	$observer->settled($reset, 2);
+	is( $observer->value(
+			q{SELECT max(count) FROM pgnetlat_histogram
+			  WHERE application_name = 'reset' AND metric = 'request'}),
+		1,
+		'an exchange with a reset in its middle is in no histogram');
+	$reset->finish;
+}
+
 no_violations($observer);
 $node->stop;
 done_testing();

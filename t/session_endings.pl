@@ -137,6 +137,28 @@ end_of(
 	},
 	sub { $_[0]->vanish });
 
+# what the socket does not take has not been sent
+foreach my $tcp (0, 1)
+{
+	my $name = 'vanishes before the response' . ($tcp ? ' over TCP' : '');
+	my $before;
+
+	$sum = end_of(
+		$name,
+		sub {
+			my ($client) = @_;
+			$client->run('SELECT 1');
+			$before = $observer->settled($client);
+			$client->put(query(q{SELECT pg_sleep(2)}));
+			return $observer->await($client->pid,
+				sub { $_->{state} eq 'executing' });
+		},
+		sub { $tcp ? $_[0]->reset : $_[0]->vanish },
+		tcp => $tcp);
+	is($sum->{bytes_sent}, $before->{bytes_sent},
+		"$name: it is not counted as sent");
+}
+
 $sum = end_of(
 	'vanishes in half a message',
 	sub {

@@ -449,6 +449,32 @@ foreach (qw(network_time client_time))
 }
 
 # ---------------------------------------------------------------------------
+# Roles
+# ---------------------------------------------------------------------------
+
+# Nothing runs at top level here: the first that shows is inside the function.
+$observer->run(
+	'CREATE ROLE caller LOGIN',
+	q{CREATE FUNCTION as_definer() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+	  'BEGIN PERFORM count(*) FROM items; RETURN 1; END'});
+my $function = $observer->oid('as_definer()');
+statements_of(
+	sub {
+		my ($client) = @_;
+		for (1 .. 9)
+		{
+			$client->put(function_call($function));
+			$client->responses;
+		}
+	},
+	user => 'caller');
+is( $observer->value(
+		q{SELECT string_agg(DISTINCT userid::regrole::text, ',')
+		  FROM pgnetlat_statements WHERE calls BETWEEN 1 AND 9}),
+	'caller',
+	'a call of a SECURITY DEFINER function is its caller\'s');
+
+# ---------------------------------------------------------------------------
 # Windows
 # ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use List::Util qw(min);
 use PgNetlat::Client;
 use PgNetlat::Observer;
 use PgNetlat::Test;
@@ -85,6 +86,121 @@ is($gain->{statements}, 1,
 	'COPY in the extended protocol: it is one statement');
 cmp_ok($gain->{recv_time}, '>=', 250,
 	'COPY in the extended protocol: the pause is recv_time');
+
+# the statement has its first wait, too
+my $waiting = PgNetlat::Client->connect($node);
+$waiting->put(query('COPY lines (line) FROM STDIN'));
+$waiting->until('G');
+ok($observer->await($waiting->pid, sub { $_->{recv_time} >= 300 }),
+	'first wait of a COPY: it counts while it lasts');
+$waiting->put(copy_done());
+$waiting->responses;
+$seen = $observer->settled($waiting);
+cmp_ok($seen->{recv_time}, '>=', 250,
+	'first wait of a COPY: it is recv_time afterwards');
+$waiting->run('SELECT 1');
+cmp_ok(
+	$observer->value(
+		'SELECT s.recv_time FROM pgnetlat_statements s JOIN pgnetlat_recent('
+		  . $waiting->pid
+		  . ') r USING (queryid) WHERE r.recv_time > 0') // 0,
+	'>=', 250,
+	'first wait of a COPY: the statement has it');
+$waiting->finish;
+
+# The server does not wait for a client that need not send anything: of several
+# attempts, the machine does not delay all.
+$observer->run(
+	'CREATE TABLE refused (line text)',
+	q{CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+	  AS 'BEGIN RAISE ''no''; END'},
+	'CREATE TRIGGER refuse BEFORE INSERT ON refused
+	 FOR EACH STATEMENT EXECUTE FUNCTION refuse()',
+	q{CREATE FUNCTION sleep_long() RETURNS trigger LANGUAGE plpgsql
+	  AS 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END'},
+	'CREATE TABLE slowly (line text)',
+	'CREATE TRIGGER sleep AFTER INSERT ON slowly
+	 FOR EACH STATEMENT EXECUTE FUNCTION sleep_long()');
+foreach my $tcp (0, 1)
+{
+	my $over = $tcp ? ', TCP' : '';
+	my $refused = PgNetlat::Client->connect($node, tcp => $tcp);
+	my @took;
+
+	for (1 .. 5)
+	{
+		my $start = now();
+
+		$refused->put(query('COPY refused FROM STDIN'));
+		$refused->until('Z');
+		push @took, now() - $start;
+	}
+	cmp_ok(min(@took), '<', 900,
+		"COPY that fails at once$over: nothing waits");
+	is($observer->settled($refused)->{requests},
+		5, "COPY that fails at once$over: every request is counted");
+	$refused->finish;
+
+	# The next statement comes from another task of the client while the COPY still
+	# works: it waits for no response.
+	my $pipelining = PgNetlat::Client->connect($node, tcp => $tcp);
+
+	$pipelining->put(parse('copy', 'COPY slowly FROM STDIN'), sync());
+	$pipelining->responses;
+	$before = $observer->settled($pipelining);
+	$pipelining->put(bind_('', 'copy'), execute(''), sync());
+	$pipelining->until('G');
+	$pipelining->put(copy_data("one\n"), copy_done(), sync());
+	$observer->await($pipelining->pid,
+		sub { $_->{state} eq 'executing' and $_->{exec_time} >= 500 });
+	$pipelining->put(query('SELECT 1'));
+	$pipelining->responses(2);
+	$pipelining->run('SELECT 1');
+	$gain = delta($before, $observer->settled($pipelining));
+	is($gain->{pipelined}, 1,
+		"request pipelined behind COPY$over: it is pipelined");
+	is($gain->{round_trips}, 3,
+		"request pipelined behind COPY$over: it costs no round trip");
+	$pipelining->finish;
+}
+
+# The round trip of the invitation is the account's, and its statement's.
+SKIP:
+{
+	my $asked = PgNetlat::Client->connect(
+		$node,
+		tcp => 1,
+		application_name => 'asked');
+	my $rtt = $observer->settled($asked)->{rtt};
+	my $copies = 20;
+
+	skip 'this kernel reports no round trip', 3 unless defined $rtt;
+	for (1 .. $copies)
+	{
+		$asked->put(query('COPY lines (line) FROM STDIN /* asked */'));
+		$asked->until('G');
+		pause(2);
+		$asked->put(copy_data("one\n"), copy_done());
+		$asked->responses;
+	}
+	$asked->finish;
+
+	my $group = $observer->ended('asked');
+	my ($statement) =
+	  $observer->rows(q{SELECT * FROM pgnetlat_statements WHERE calls = 20});
+
+	is( $group->{round_trips},
+		2 * $copies,
+		'small COPYs: each has the round trip of its invitation');
+	cmp_ok($group->{network_time},
+		'>', 0, 'small COPYs: network time has round trips');
+	cmp_ok(
+		abs($statement->{network_time} - $group->{network_time}),
+		'<=',
+		$group->{network_time} / $copies,
+		'small COPYs: the statement has all of them but the wait before the first'
+	);
+}
 
 # ---------------------------------------------------------------------------
 # COPY TO STDOUT

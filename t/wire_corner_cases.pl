@@ -133,6 +133,57 @@ at_least($gain->{client_time}, $listened,
 	'LISTEN: waiting in a transaction is client time');
 $client->finish;
 
+# nothing is in progress in which it could come
+$client = PgNetlat::Client->connect($node);
+$client->run('LISTEN here');
+$before = $observer->settled($client);
+$client->put(close_('S', 'x'), flush());
+$client->until('3');
+$observer->settled($client, $before->{requests} + 1);
+$other->run('NOTIFY here');
+$client->until('A');
+$listened = pause(200);
+like($observer->account($client->pid)->{state},
+	qr/^(waiting|idle)$/, 'LISTEN, after Close and Flush: the session waits');
+$client->put(sync());
+$client->responses;
+$gain =
+  delta($before, $observer->settled($client, $before->{requests} + 2));
+is($gain->{transactions}, 0,
+	'LISTEN, after Close and Flush: no transaction is counted');
+at_most_beside($gain->{recv_time} + $gain->{exec_time},
+	$listened, $gain, 'LISTEN, after Close and Flush: the pause is a wait');
+$client->finish;
+
+# An error that no Sync follows: the server receives, also if a notification comes.
+$client = PgNetlat::Client->connect($node, application_name => 'no sync');
+$client->run('LISTEN here');
+$client->put(parse('', 'SELEC'), flush());
+$client->until('E');
+for (1 .. 3)
+{
+	my $seen = $observer->account($client->pid)->{recv_time};
+
+	ok( $observer->await(
+			$client->pid, sub { $_->{recv_time} >= $seen + 300 }),
+		'LISTEN, error without Sync: the session receives');
+	$observer->client('no sync');
+	$other->run('NOTIFY here');
+	$client->until('A');
+}
+$gain = $observer->client('no sync');
+at_least($gain->{recv_time}, 900,
+	'LISTEN, error without Sync: the group has the time as recv_time');
+cmp_ok(
+	$gain->{exec_time}, '<',
+	$gain->{recv_time} / 2,
+	'LISTEN, error without Sync: it has it once');
+$client->put(sync());
+$client->responses;
+is($observer->settled($client)->{requests},
+	2, 'LISTEN, error without Sync: every request is counted');
+$client->finish;
+
 # ---------------------------------------------------------------------------
 # Function calls: libpq's large objects
 # ---------------------------------------------------------------------------

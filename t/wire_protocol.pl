@@ -729,6 +729,27 @@ at_least(
 	$paused / 2,
 	'error before the rest of a large request: the server was receiving');
 
+# nor one that streams its requests
+gain(
+	'error in a streamed pipeline',
+	{ requests => 3, round_trips => 3 },
+	sub {
+		my ($client) = @_;
+		for (1 .. 3)
+		{
+			my $more =
+			  (parse('', 'SELECT 1') . bind_('', '') . execute('')) x 10;
+
+			$client->put(parse('', 'SELEC'));
+			pause(50);
+			$client->put($more);
+			pause(50);
+			$client->put($more, sync());
+			$client->until('Z');
+		}
+	},
+	tcp => 1);
+
 # Notifications, which are sent in a wait, are counted by the byte.  Those that come
 # while a statement executes are sent behind it.
 {

@@ -83,7 +83,7 @@ exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
 	FlightRecord *record = exchange_record();
 
-	record->exec = Max(at - record->start - record->send, 0);
+	record->exec = Max(at - record->start - record->send - my_session.trip, 0);
 	if (sampled)
 	{
 		int64		recv = Min(sampled->recv - my_session.record_recv, record->exec);
@@ -111,6 +111,7 @@ exchange_settle(void)
 {
 	if (!tally_settle(my_session.slot))
 		return;
+	memset(&my_session.before, 0, sizeof(my_session.before));
 	exchange_set_state(STATE_COUNTS | STATE_PLAIN, false);
 }
 
@@ -154,9 +155,11 @@ count_record(bool in_block)
 {
 	FlightRecord *record = exchange_record();
 
+	my_tally.burst.trip += my_session.trip;
 	exchange_count_statement(record, my_tally.current, record->exec, record->send,
 							 record->bytes, in_block);
 	my_tally.current->totals.recv += record->recv;
+	my_tally.current->totals.network += my_session.trip;
 	my_tally.current->totals.exec -= Min(slot_added_exec(my_session.slot, *my_session.recorder.head),
 										 record->exec);
 }
@@ -174,8 +177,8 @@ exchange_count_exchange(bool is_request, bool in_xact)
 	count_record(part_is_in_block);
 	if (part_is_in_block)
 		burst_leave_block(&my_tally.burst, in_xact);
-	/* without the round trips of the turns in it */
-	if (is_request)
+	/* without the round trips of the turns in it; no part of an exchange */
+	if (is_request && my_session.began >= my_ledger()->counted_from)
 		tally_observe(METRIC_REQUEST, my_ledger()->since - my_session.began -
 					  (my_ledger()->totals.network - exchange_before()->network));
 }
@@ -199,15 +202,16 @@ static void
 begin_next_record(int64 at, int64 network, bool same_statement)
 {
 	FlightRecord *record = exchange_record();
-	Oid			userid = same_statement ? record->userid : GetUserId();
+	Oid			userid = same_statement ? record->userid : GetOuterUserId();
 	uint64		queryid = same_statement ? record->queryid : 0;
 
-	record->network = network;
+	record->network = network + my_session.trip;
 	record->client = record->idle = 0;
 	record->xact_status = 0;
 	record->flags &= ~RECORD_ENDS_EXCHANGE;
 	if (exchange_state(STATE_COUNTS))
 		recorder_push(&my_session.recorder, record);
+	my_session.trip = 0;
 	exchange_record_begin(at, userid, RECORD_CONTINUES);
 	exchange_record()->queryid = queryid;
 	exchange_set_state(STATE_STATEMENT_PREPARED, false);
@@ -275,10 +279,14 @@ exchange_begin(int64 at, bool is_request)
 	/*
 	 * The request seemed to have arrived before the wait began.  If reading
 	 * it took long, and not for want of a processor, then what had arrived
-	 * was only a part of a message, or needs no response.
+	 * was only a part of a message, or needs no response.  Behind the rest of
+	 * a COPY, it is the time that tells.
 	 */
-	later = ledger->wait.pipelined && at - ledger->since > Max(ledger->wait.rtt, LATE_REQUEST_NS) &&
-		process_times_blocked() != my_session.times_blocked;
+	later = ledger->wait.pipelined &&
+		(my_session.leftover ? 2 * (at - ledger->since) >= ledger->wait.rtt :
+		 at - ledger->since > Max(ledger->wait.rtt, LATE_REQUEST_NS) &&
+		 process_times_blocked() != my_session.times_blocked);
+	my_session.leftover = false;
 	if (ledger->wait.draining ? exchange_measure_drain(at, &info, &measured) :
 		exchange_measure_retransmission(at, &info, &measured))
 		drain = &measured;
@@ -297,7 +305,8 @@ exchange_begin(int64 at, bool is_request)
 	active_announce(my_session.index);
 
 	wait.idle += my_session.notified;
-	my_session.notified = 0;
+	wait.network += my_session.trip;
+	my_session.notified = my_session.trip = 0;
 	if (exchange_state(STATE_COUNTS))
 		exchange_record_finish(&wait);
 	exchange_enter(ledger->since);
@@ -412,7 +421,18 @@ exchange_before(void)
 }
 
 /*
- * The client was asked for data at "now": a round trip inside the exchange
+ * The client was invited to copy, by what was sent from "asked_at" until now.
+ */
+void
+exchange_invite(int64 asked_at)
+{
+	exchange_write_begin();
+	ledger_invite(my_ledger(), asked_at, my_session.slot->published.trip);
+	slot_write_end(my_session.slot);
+}
+
+/*
+ * The client was asked for Sync at "now": a round trip inside the exchange
  * begins.
  */
 void
@@ -424,19 +444,9 @@ exchange_begin_turn(int64 now)
 	slot_write_end(my_session.slot);
 }
 
-/* Count a round trip inside the exchange whose end cannot be seen. */
-void
-exchange_count_turn(void)
-{
-	exchange_write_begin();
-	my_ledger()->totals.turns++;
-	slot_write_end(my_session.slot);
-}
-
 /*
- * The turn ends at "now", with the first data or an interrupt.  The statement
- * goes on in another record, since each record is followed by one round trip
- * at most.
+ * The turn ends at "now".  The statement goes on in another record, since each
+ * record is followed by one round trip at most.
  */
 void
 exchange_end_turn(int64 now, bool is_turn)
@@ -469,6 +479,7 @@ void
 exchange_begin_send(int64 now, size_t bytes)
 {
 	SessionSlot *slot = my_session.slot;
+	int64		network;
 
 	exchange_set_state(STATE_PLAIN, false);
 	/* the request seems to be from the future: the wall clock has stepped */
@@ -477,8 +488,10 @@ exchange_begin_send(int64 now, size_t bytes)
 
 	exchange_write_begin();
 	(void) exchange_before();
+	network = my_ledger()->totals.network;
 	ledger_send_begin(my_ledger(), now,
 					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
+	my_session.trip += my_ledger()->totals.network - network;
 	slot_write_end(slot);
 }
 
@@ -597,7 +610,8 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	exchange_set_state(STATE_IN_EXCHANGE | STATE_RECORDING, false);
 	exchange_set_state(STATE_IN_WAIT, true);
 	/* a reset may have come after "now": then the wait began before it */
-	if (terms.draining || !is_over || ledger->since < ledger->counted_from)
+	if (terms.draining || !is_over || my_session.trip > 0 ||
+		ledger->since < ledger->counted_from)
 		exchange_set_state(STATE_PLAIN, false);
 	if (!is_over)
 		return;

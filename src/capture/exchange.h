@@ -69,6 +69,9 @@ typedef struct OwnSession
 									 * own accord */
 	int64		notified;		/* idle time in this wait, before a
 								 * notification */
+	int64		trip;			/* network time inside the record */
+	bool		leftover;		/* what had arrived when the wait began may be
+								 * the rest of a COPY that has failed */
 	uint64		notified_in;	/* the latest exchange with a notification */
 	int64		record_recv;	/* sampled recv time in earlier records of the
 								 * exchange */
@@ -143,11 +146,11 @@ extern void exchange_wait_was_work(void);
 extern void exchange_note_not_pipelined(void);
 extern void exchange_note_notification(void);
 extern void exchange_note_unsolicited(int64 bytes, int64 notified_at);
+extern void exchange_invite(int64 asked_at);
 extern void exchange_begin_turn(int64 now);
 extern void exchange_end_turn(int64 now, bool is_turn);
 extern void exchange_turn_was_work(void);
 extern int64 exchange_bytes_received(int64 now);
-extern void exchange_count_turn(void);
 extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
 extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
@@ -368,7 +371,7 @@ exchange_enter(int64 at)
 	my_session.began = at;
 	if (likely(pgnetlat_track_statements))
 	{
-		Oid			userid = GetUserId();	/* at top level still */
+		Oid			userid = GetOuterUserId();	/* perhaps inside a function */
 
 		state |= STATE_RECORDING | STATE_COUNTS;
 		my_session.record_bytes = 0;

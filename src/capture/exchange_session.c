@@ -48,6 +48,7 @@ stop_counting(void)
 	bool		is_request = ledger->counts;
 	bool		known;
 	int64		began;
+	int64		network;
 	int64		now;
 
 	if (ledger->phase == LEDGER_TURNING)
@@ -70,7 +71,10 @@ stop_counting(void)
 	now = clock_now();
 	sampled = exchange_sampled();
 	exchange_publish_sent(0);
+	network = ledger->totals.network;
 	ledger_stop(ledger, now, sampled, exchange_best_drain(drain), &wait);
+	if (phase != LEDGER_WAITING)
+		my_session.trip += ledger->totals.network - network;
 	exchange_publish_kernel_info(&info);
 	if (known)
 		exchange_publish_run_queue(&run_queue);
@@ -81,6 +85,7 @@ stop_counting(void)
 	slot_write_end(my_session.slot);
 
 	wait.idle += my_session.notified;
+	wait.network += my_session.trip;
 	if (exchange_state(STATE_COUNTS))
 		exchange_record_finish(&wait);
 	my_session.state = STATE_OFF;
@@ -95,6 +100,8 @@ start_counting(int64 now)
 
 	my_session.state = STATE_IN_WAIT;
 	my_session.response_bytes = my_session.record_recv = my_session.notified = 0;
+	my_session.trip = 0;
+	my_session.leftover = false;
 	my_session.statements = my_session.transactions = 0;
 	my_session.unsolicited_after = 0;
 	/* what the kernel has counted since counting stopped does not count */

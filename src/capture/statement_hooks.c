@@ -161,6 +161,16 @@ static uint64 unnamed_queryid = 0;
 static const CachedPlan *unnamed_plan = NULL;
 
 /*
+ * A statement was parsed in the extended protocol, perhaps the unnamed one:
+ * then the plan of the one before it is gone, and another may get its address.
+ */
+void
+statement_was_parsed(void)
+{
+	unnamed_plan = NULL;
+}
+
+/*
  * Find the identifier of a utility statement.
  *
  * pg_stat_statements clears the identifier in the statement when it runs,

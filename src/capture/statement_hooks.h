@@ -11,5 +11,6 @@
 #define PGNETLAT_STATEMENT_HOOKS_H
 
 extern void statement_hooks_install(void);
+extern void statement_was_parsed(void);
 
 #endif							/* PGNETLAT_STATEMENT_HOOKS_H */

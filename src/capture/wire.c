@@ -30,12 +30,11 @@
  * Had the next request arrived by then?  Something had, if core's buffer or
  * the kernel's is not empty.  If it was a Flush message, core responds with a
  * flush() of nothing, and we look again.  What is left of a COPY that has
- * failed is not a request.  If a message was not complete, exchange.c notices
- * that it comes late.
+ * failed is not a request, but one may be behind it.  If a message was not
+ * complete, exchange.c notices that it comes late.
  *
- * After the invitation to copy, we wait for the client's first data in place
- * of core, and for the same events, so as to know when the data comes.  The
- * wait is limited, since core does not always read next.
+ * The invitation to copy costs a round trip, unless the first data has arrived,
+ * or an error comes before any.
  *
  * The first Execute of a portal counts as a statement even if it does not read
  * the portal to its end; further ones do not.  The executor's hook tells them
@@ -54,18 +53,18 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "access/xact.h"
 #include "connecting.h"
 #include "exchange.h"
 #include "replication/walsender.h"
+#include "statement_hooks.h"
 #include "storage/ipc.h"
 #include "utils/backend_status.h"
 #include "walsenders.h"
 #include "wire.h"
 #include "wire_input.h"
-
-/* A client that has waited for an error answers it with less than this. */
-#define ANSWER_BYTES				8192
 
 /* What an Execute message fetches; known only where portals are suspended. */
 typedef enum FetchKind
@@ -93,11 +92,8 @@ typedef struct Wire
 								 * left */
 	bool		raised;			/* the last message put is an ERROR */
 	bool		skipping;		/* core skips messages up to Sync, in a turn */
-	bool		invited;		/* core waits for the client's first data */
-	long		times_blocked;	/* as that wait, or the one for Sync, began */
-	int64		asked_at;		/* client was asked for data or Sync ... */
-	int64		received;		/* ... and bytes received by then */
-	bool		copied;			/* the exchange has asked for COPY data */
+	bool		copied;			/* the exchange has asked for COPY data ... */
+	bool		copy_failed;	/* ... and the rest of that may be skipped */
 } Wire;
 
 static Wire wire;
@@ -239,6 +235,7 @@ note_message(char type, const char *body)
 			return;
 		case MSG_ERROR:
 			wire.raised = is_error(body);
+			wire.copy_failed = wire.copied;
 			return;
 		case MSG_NOTIFICATION:
 			exchange_note_notification();
@@ -256,10 +253,14 @@ note_message(char type, const char *body)
 	if (exchange_state(STATE_STATEMENT_DONE))
 		message_after_statement();
 
+	if (type != MSG_PARSE_COMPLETE)
+		return;
+	statement_was_parsed();
+
 	/*
 	 * an exchange without another statement is about the one that it prepares
 	 */
-	if (type == MSG_PARSE_COMPLETE && exchange_state(STATE_RECORDING) &&
+	if (exchange_state(STATE_RECORDING) &&
 		exchange_record()->queryid == 0)
 	{
 		exchange_record()->queryid = pgstat_get_my_query_id();
@@ -286,55 +287,47 @@ pass_on(char type, const char *body, size_t length)
 	exchange_begin_send(clock_now(), sent);
 	result = wire.next_putmessage(type, body, length);
 	wire.buffered = left;
-	exchange_end_send(clock_now(), sent);
+	exchange_end_send(clock_now(), result == 0 ? sent : 0);
 	return result;
 }
 
 /*
- * Bytes received since the client was asked for something.  On a Unix-domain
- * socket only this is known: nothing, unless the backend was blocked since.
- */
-static int64
-received_since_asked(int64 now)
-{
-	if (wire.received >= 0)
-		return exchange_bytes_received(now) - wire.received;
-	return process_times_blocked() != wire.times_blocked ? 1 : 0;
-}
-
-/*
- * End the turn that has begun after an error: another message is about to be
- * sent at "now".  If nothing was received in between, or too soon for an
- * answer, the client had sent Sync before, and it was not a turn.  Nor was it
- * if much was received, or anything behind a COPY for which core did not wait:
- * the client was still sending the request.
+ * A message while core skips messages up to Sync.  A notification does not end
+ * that, but a turn is not in progress while it is sent.
  */
 static void
-end_wait_for_sync(int64 now)
+message_while_skipping(int type)
 {
-	int64		received = received_since_asked(now);
+	int64		now = clock_now();
 
-	wire.skipping = false;
-	if (wire.copied && process_times_blocked() == wire.times_blocked)
-		received = 0;
-	if (received > 0 && 2 * (now - wire.asked_at) >= my_ledger()->turn_rtt)
-		exchange_end_turn(now, received <= ANSWER_BYTES);
-	else
-		exchange_turn_was_work();
-}
-
-/*
- * Count the turn of a COPY whose first data had not come when we left the wait
- * to core, unless core has not waited at all, or the session is about to end.
- */
-static void
-count_late_turn(int type, const char *body)
-{
-	if (type == MSG_NOTICE)
+	if (type == MSG_NOTIFICATION)
+	{
+		if (my_ledger()->phase == LEDGER_TURNING)
+			exchange_end_turn(now, false);
 		return;
-	wire.invited = false;
-	if (received_since_asked(clock_now()) > 0 && (type != MSG_ERROR || is_error(body)))
-		exchange_count_turn();
+	}
+	wire.skipping = false;
+	wire_input_ended(now, wire.copied);
+}
+
+/* From now on, leave this process's messages to core. */
+static void
+leave_to_core(void)
+{
+	wire.methods.putmessage = wire.next_putmessage;
+	wire.methods.flush = wire.next_flush;
+}
+
+/*
+ * Is this the last word of a backend that was told to quit?  Core sends it from
+ * its handler of SIGQUIT, and so from anywhere.
+ */
+static bool
+in_quit_handler(void)
+{
+	sigset_t	blocked;
+
+	return sigprocmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGQUIT);
 }
 
 /* The slow path of any message. */
@@ -344,6 +337,11 @@ special_message(int type, const char *body, size_t length)
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	int			result;
 
+	if (unlikely(type == MSG_NOTICE && in_quit_handler()))
+	{
+		leave_to_core();
+		return wire.next_putmessage(type, body, length);
+	}
 	if (unlikely(connecting_in_progress))
 		connecting_note_message(type, body, length);
 	if (exchange_state(STATE_IN_WAIT))
@@ -356,9 +354,9 @@ special_message(int type, const char *body, size_t length)
 	if (exchange_state(STATE_IN_EXCHANGE))
 	{
 		if (unlikely(wire.skipping))
-			end_wait_for_sync(clock_now());
-		if (unlikely(wire.invited))
-			count_late_turn(type, body);
+			message_while_skipping(type);
+		if (type == MSG_ERROR && wire.copied)
+			wire_copy_fails(is_error(body));
 		if ((interesting[(unsigned char) type] & ~FIRST) != 0)
 			note_message(type, body);
 	}
@@ -462,35 +460,31 @@ flush_event_by_event(char last)
 	int64		now;
 	size_t		bytes = wire.buffered;
 	bool		copy_in = last == MSG_COPY_IN;
+	bool		ask_for_sync = last == MSG_ERROR && wire.raised;
 	bool		in_kernel;
 	bool		in_buffer;
+	int			next;
 	int			result;
 
 	exchange_begin_send(sending_since, bytes);
-	if (last == MSG_ERROR || copy_in)
-	{
-		wire.asked_at = sending_since;
-		wire.received = exchange_bytes_received(sending_since);
-	}
+	if (ask_for_sync || copy_in)
+		wire_input_begins(sending_since);
 	in_buffer = pq_buffer_remaining_data() > 0;
+	next = wire_next_in_buffer();
 	/* the buffer may have nothing but a Flush message */
-	in_kernel = copy_in ? tcpinfo_has_input(MyProcPort->sock) :
-		(!in_buffer || wire_next_in_buffer() == MSG_FLUSH) &&
-		exchange_request_has_arrived(sending_since);
+	in_kernel = copy_in ? wire_copy_has_arrived(next) :
+		(!in_buffer || next == MSG_FLUSH) && exchange_request_has_arrived(sending_since);
 	result = wire.next_flush();
 	now = clock_now();
+	if (result != 0)
+		bytes = 0;
 	wire.more_in_kernel = in_kernel && in_buffer;
 	wire.buffered = 0;
 	if (last == MSG_READY_FOR_QUERY)
 	{
-		bool		pipelined = in_kernel || in_buffer;
-
-		/* what has arrived may be left over from a COPY that has failed */
-		if (wire.copied)
-			pipelined = in_buffer && !is_copied(wire_next_in_buffer());
-		wire.copied = false;
-		wire.flush_wait = false;
-		exchange_end(now, bytes, pipelined, my_session.xact_status, true);
+		my_session.leftover = wire.copy_failed && (in_buffer ? is_copied(next) : in_kernel);
+		wire.copied = wire.copy_failed = wire.flush_wait = false;
+		exchange_end(now, bytes, in_kernel || in_buffer, my_session.xact_status, true);
 	}
 	else if (ends_exchange(last))
 	{
@@ -501,18 +495,14 @@ flush_event_by_event(char last)
 	else
 	{
 		exchange_end_send(now, bytes);
-		if (copy_in && result == 0)
+		wire.skipping |= ask_for_sync;
+		if (wire.skipping)
+			exchange_begin_turn(now);
+		else if (copy_in)
 		{
 			wire.copied = true;
-			wire.invited =
-				wire_invited_to_copy(sending_since, now, in_kernel) == ARRIVAL_LATE;
-			wire.times_blocked = process_times_blocked();
-		}
-		else if (last == MSG_ERROR && wire.raised)
-		{
-			wire.skipping = true;
-			wire.times_blocked = process_times_blocked();
-			exchange_begin_turn(now);
+			if (!in_kernel)
+				exchange_invite(sending_since);
 		}
 	}
 	return result;
@@ -531,6 +521,8 @@ flush_response(void)
 		return flush_event_by_event(MSG_READY_FOR_QUERY);
 	result = wire.next_flush();
 	now = clock_now();
+	if (unlikely(result != 0))
+		bytes = 0;
 	wire.flush_wait = wire.more_in_kernel = false;
 	wire.buffered = 0;
 	if (unlikely(!(likely(exchange_state(STATE_COUNTS)) ?
@@ -552,8 +544,7 @@ housekeeping(void)
 	if (!am_walsender)
 		return;
 	/* a walsender is not one of our sessions: leave its messages alone */
-	wire.methods.putmessage = wire.next_putmessage;
-	wire.methods.flush = wire.next_flush;
+	leave_to_core();
 	walsenders_register();
 }
 
@@ -565,21 +556,27 @@ housekeeping(void)
 static pg_noinline int
 flush_otherwise(char last)
 {
+	size_t		bytes;
+	int64		now;
+	int			result;
+
 	/* Close and Flush */
 	if (last == MSG_CLOSE_COMPLETE && exchange_state(STATE_IN_WAIT))
 		exchange_begin(clock_now(), true);
 	if (exchange_state(STATE_IN_EXCHANGE))
 		return flush_event_by_event(last);
+	bytes = wire.buffered;
+	wire.buffered = 0;
+	now = last == MSG_NOTIFICATION ? clock_now() : 0;
+	result = wire.next_flush();
 	if (exchange_state(STATE_IN_WAIT))
 	{
-		if (wire.buffered > 0)
-			exchange_note_unsolicited(wire.buffered,
-									  last == MSG_NOTIFICATION ? clock_now() : 0);
+		if (bytes > 0)
+			exchange_note_unsolicited(result == 0 ? bytes : 0, now);
 		else if (pq_buffer_remaining_data() <= 0 && !wire.more_in_kernel)
 			exchange_note_not_pipelined();
 	}
-	wire.buffered = 0;
-	return wire.next_flush();
+	return result;
 }
 
 static pg_attribute_hot int
@@ -607,7 +604,7 @@ wire_flush(void)
 /*
  * wire_work_begins() outside an exchange.  During a wait it means that a
  * request was read, or a Sync after a Flush message: its commit may run
- * triggers.
+ * triggers.  Or else core reads notifications.
  */
 pg_attribute_hot void
 wire_work_begins_in_wait(void)
@@ -619,7 +616,7 @@ wire_work_begins_in_wait(void)
 	stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_request_was_read(stamp))
 		request_was_read(stamp);
-	else if (wire.flush_wait)
+	else if (wire.flush_wait && my_ledger()->wait.in_xact)
 	{
 		exchange_begin(clock_now(), true);
 		/* Sync has no statement of its own */

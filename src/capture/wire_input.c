@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wire_input.c
- *	  Looks at what the client has sent, and waits for COPY data.
+ *	  Looks at what the client has sent.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -10,23 +10,22 @@
 #include "postgres.h"
 
 #include "exchange.h"
-#include "libpq/libpq-be.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
-#include "utils/wait_event.h"
 #include "wire_input.h"
 
-/* in libssl, which a server built with OpenSSL has loaded */
-#if defined(USE_OPENSSL) && defined(__ELF__)
-#pragma weak SSL_pending
-#endif
-
 /*
- * How long to wait for a client that was invited to copy.  Core may have
- * something to do before it reads (triggers, an error), which must not be held
- * up for longer.
+ * A client that has waited for an error answers it with less than this: Sync,
+ * perhaps behind a Close.
  */
-#define PATIENCE_NS					NS_PER_S
+#define ANSWER_BYTES				256
+
+/* What was known when the client was asked for COPY data, or for Sync. */
+static struct
+{
+	int64		asked_at;
+	int64		received;		/* bytes; -1: the kernel does not say */
+	long		times_blocked;
+}			asked;
 
 /* The type of the next message in core's buffer; 0 if the buffer is empty. */
 int
@@ -43,91 +42,77 @@ wire_next_in_buffer(void)
 }
 
 /*
- * Does the encryption library have data that it has not handed out?  That data
- * cannot be seen at the socket.
- */
-static CompatTristate
-library_has_more(void)
-{
-	SessionTransport transport = my_session.slot->published.transport;
-
-	if (transport != TRANSPORT_TLS)
-		return transport == TRANSPORT_GSS ? COMPAT_UNKNOWN : COMPAT_NO;
-#if defined(USE_OPENSSL) && defined(__ELF__)
-	if (SSL_pending != NULL)
-		return SSL_pending(MyProcPort->ssl) > 0 ? COMPAT_YES : COMPAT_NO;
-#endif
-	return COMPAT_UNKNOWN;
-}
-
-/*
- * Wait from "now" for data or for an interrupt that must be served.
+ * The client is about to be invited to copy: has its first data arrived?
+ * "next" is the type of the next message in core's buffer, or 0.
  *
- * Timers set the latch, too, so it is reset, as in core.  While core reads
- * COPY data it looks only for the end of the session; a cancel request is left
- * to core as well, since triggers may run before it reads.
- */
-static Arrival
-data_comes(int64 now)
-{
-	int64		until = now + PATIENCE_NS;
-	WaitEvent	event;
-
-	ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-	for (; now < until; now = clock_now())
-	{
-		if (WaitEventSetWait(FeBeWaitSet, (until - now) / NS_PER_MS + 1, &event, 1,
-							 WAIT_EVENT_CLIENT_READ) == 0)
-			break;
-		if ((event.events & WL_LATCH_SET) == 0)
-			return (event.events & WL_SOCKET_READABLE) != 0 ? ARRIVAL_DATA : ARRIVAL_INTERRUPT;
-		ResetLatch(MyLatch);
-		if (ProcDiePending || QueryCancelPending)
-		{
-			SetLatch(MyLatch);
-			return ARRIVAL_INTERRUPT;
-		}
-	}
-	return ARRIVAL_LATE;
-}
-
-/*
- * The client was invited to copy by what was sent from "asked_at" to "now".
- * Unless data had arrived already, that costs a round trip, which is measured
- * by waiting for data as core is about to.  If that takes too long, core waits
- * for the rest.
- *
- * Data that comes much sooner than a round trip after the invitation was sent
- * without waiting for it.
- *
- * In the extended protocol, Sync, Flush or both may follow in the buffer,
+ * In the extended protocol, Sync, Flush or both may come first in the buffer,
  * which core will skip.
  */
-Arrival
-wire_invited_to_copy(int64 asked_at, int64 now, bool arrived)
+bool
+wire_copy_has_arrived(int next)
 {
-	int			type = wire_next_in_buffer();
-	CompatTristate data = COMPAT_NO;
-	Arrival		arrival;
-
-	if (type == MSG_SYNC || type == MSG_FLUSH)
-		data = compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER);
-	else if (type != 0)
-		data = COMPAT_YES;
-	if (data == COMPAT_NO)
-		data = library_has_more();
-	if (arrived || data == COMPAT_YES)
-		return ARRIVAL_DATA;
-	if (data == COMPAT_UNKNOWN)
+	if (next == MSG_SYNC || next == MSG_FLUSH)
 	{
-		exchange_count_turn();
-		return ARRIVAL_DATA;
+		if (compat_buffer_has_more(2 * (ssize_t) COMPAT_MESSAGE_HEADER))
+			return true;
 	}
+	else if (next != 0)
+		return true;
+	return tcpinfo_has_input(MyProcPort->sock);
+}
 
-	exchange_begin_turn(now);
-	arrival = data_comes(now);
-	now = clock_now();
-	exchange_end_turn(now, arrival == ARRIVAL_DATA &&
-					  2 * (now - asked_at) >= my_session.slot->published.trip);
-	return arrival;
+/* The client is asked for something, by what is about to be sent. */
+void
+wire_input_begins(int64 now)
+{
+	asked.asked_at = now;
+	asked.received = exchange_bytes_received(now);
+	asked.times_blocked = process_times_blocked();
+}
+
+/*
+ * Bytes received since the client was asked.  On a Unix-domain socket only
+ * this is known: nothing, unless the backend was blocked since.
+ */
+static int64
+received_since_asked(int64 now)
+{
+	if (asked.received >= 0)
+		return exchange_bytes_received(now) - asked.received;
+	return process_times_blocked() != asked.times_blocked ? 1 : 0;
+}
+
+/*
+ * A COPY fails.  If its client was invited, but has not sent anything, or the
+ * session is about to end, the invitation was not a turn.
+ */
+void
+wire_copy_fails(bool session_lives)
+{
+	if (my_ledger()->answered_from == 0)
+		return;
+	if (!session_lives || (received_since_asked(clock_now()) <= 0 &&
+						   pq_buffer_remaining_data() <= 0 &&
+						   !tcpinfo_has_input(MyProcPort->sock)))
+		exchange_turn_was_work();
+}
+
+/*
+ * End the turn that has begun after an error: another message is about to be
+ * sent at "now".  If nothing was received in between, or too soon for an
+ * answer, the client had sent Sync before, and it was not a turn.  Nor was it
+ * if much was received, or anything behind a COPY ("copied") for which core
+ * did not wait: the client was still sending the request.
+ */
+void
+wire_input_ended(int64 now, bool copied)
+{
+	int64		received = received_since_asked(now);
+
+	if (copied && process_times_blocked() == asked.times_blocked)
+		received = 0;
+	if (received > 0 && 2 * (now - asked.asked_at) >= my_ledger()->turn_rtt)
+		exchange_end_turn(now, received <= ANSWER_BYTES);
+	else
+		exchange_turn_was_work();
 }

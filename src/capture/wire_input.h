@@ -41,14 +41,6 @@
 #define MSG_FLUSH					'H'
 #define MSG_SYNC					'S'
 
-/* The result of waiting for data. */
-typedef enum Arrival
-{
-	ARRIVAL_LATE,				/* nothing has come yet */
-	ARRIVAL_DATA,
-	ARRIVAL_INTERRUPT			/* an interrupt must be served */
-} Arrival;
-
 /* The value of an error's field; "" if it is missing. */
 static inline const char *
 error_field(const char *body, char field)
@@ -76,6 +68,9 @@ is_copied(int type)
 }
 
 extern int	wire_next_in_buffer(void);
-extern Arrival wire_invited_to_copy(int64 asked_at, int64 now, bool arrived);
+extern bool wire_copy_has_arrived(int next);
+extern void wire_input_begins(int64 now);
+extern void wire_input_ended(int64 now, bool copied);
+extern void wire_copy_fails(bool session_lives);
 
 #endif							/* PGNETLAT_WIRE_INPUT_H */

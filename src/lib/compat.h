@@ -37,22 +37,15 @@
 
 /*
  * Does core's receive buffer, which is not empty, hold more than "bytes"
- * bytes?  Before 17 this cannot be known.
+ * bytes?  Before 17 this cannot be known: false.
  */
-typedef enum CompatTristate
-{
-	COMPAT_NO,
-	COMPAT_YES,
-	COMPAT_UNKNOWN
-} CompatTristate;
-
-static inline CompatTristate
+static inline bool
 compat_buffer_has_more(ssize_t bytes)
 {
 #if PG_VERSION_NUM >= 170000
-	return pq_buffer_remaining_data() > bytes ? COMPAT_YES : COMPAT_NO;
+	return pq_buffer_remaining_data() > bytes;
 #else
-	return COMPAT_UNKNOWN;
+	return false;
 #endif
 }
 

@@ -304,7 +304,8 @@ execution_to_add(int index, const Seen *seen, const Tick *tick)
 	if (sampled->added_record != seen->record)
 		sampled->added_exec = 0;
 	before = sampled->added_exec;
-	exec = tick->now - record.start - record.send - sampled->ledger.recv;
+	exec = tick->now - record.start - record.send - sampled->ledger.recv -
+		(ledger_executes_from(&view->ledger) - view->ledger.since);
 	exec = Max(exec, before);
 	sampled->added_record = seen->record;
 	sampled->added_exec = exec;
@@ -333,7 +334,7 @@ execution(int index, const Seen *seen, const SlotPublished *view, const SlotSamp
 {
 	int64		exec = view->generation == tick->generation ?
 		view->ledger.totals.exec + view->ledger.exec : 0;
-	int64		from = view->ledger.since;
+	int64		from = ledger_executes_from(&view->ledger);
 
 	/* a request may have been read long ago and not be published yet */
 	if (view->ledger.phase == LEDGER_EXECUTING ||
@@ -388,7 +389,8 @@ book_receiving(int index, const SlotPublished *view, int64 from, const Tick *tic
 
 	if (ledger == NULL)
 		return;
-	from = Max(Max(from, view->ledger.since), Max(ledger->visited, slot_control->reset_at));
+	from = Max(Max(from, ledger_executes_from(&view->ledger)),
+			   Max(ledger->visited, slot_control->reset_at));
 	ledger->recv += Max(tick->now - from, 0);
 	ledger->visited = tick->now;
 	slot_sampled_end(index);

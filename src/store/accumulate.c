@@ -80,13 +80,6 @@ accumulate_end(int slot)
 	locks_release(LOCK_RESET, 0);
 }
 
-/* The attributed part of an account. */
-static inline int64
-attributed(const LedgerTotals *totals)
-{
-	return ledger_busy_total(totals) + totals->idle;
-}
-
 /* Add the tally's histograms to a locked group; "tally" may be NULL. */
 static void
 add_histograms(ClientCounters *counters, const Tally *tally)
@@ -131,14 +124,14 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 					  TimestampTz now)
 {
 	const LedgerAccount *account = &observation->account;
-	int64		whole = attributed(&account->totals) + account->pending;
-	int64		pending = Max(whole - attributed(&state->totals), 0);
+	int64		whole = ledger_whole(&account->totals) + account->pending;
+	int64		pending = Max(whole - ledger_whole(&state->totals), 0);
 	ClientEntry *group;
 	ClientCounters *counters;
 
 	/* a new group dates from when this gain began */
 	group = clients_acquire(&state->key, &state->member,
-							now - (attributed(gain) + pending) / NS_PER_US);
+							now - (ledger_whole(gain) + pending) / NS_PER_US);
 	counters = &group->counters;
 	group->usage += gain->requests;
 	ledger_totals_add(&counters->totals, gain);

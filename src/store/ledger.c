@@ -143,6 +143,34 @@ book_sending(const Ledger *ledger, LedgerTotals *totals, int64_t at, int64_t cli
 }
 
 /*
+ * Book the turn with which the execution in progress begins, up to "until".
+ * Returns when the execution proper begins.
+ */
+static int64_t
+book_invitation(const Ledger *ledger, LedgerTotals *totals, int64_t until)
+{
+	int64_t		from = min64(ledger_executes_from(ledger), until);
+
+	totals->network += counted(ledger, ledger->since, from);
+	return from;
+}
+
+static void
+close_execution(Ledger *ledger, int64_t at)
+{
+	int64_t		from = ledger->since;
+
+	/* sooner than that, the data had been sent without being asked for */
+	if (ledger->answered_from != 0 && at >= ledger->answered_from)
+	{
+		ledger->totals.turns++;
+		from = book_invitation(ledger, &ledger->totals, at);
+	}
+	ledger->answered_from = 0;
+	ledger->exec += counted(ledger, from, at);
+}
+
+/*
  * Close the phase in progress, other than a wait.  "client" is the client's
  * part of a send as the session itself has measured it.
  */
@@ -150,7 +178,7 @@ static void
 close_phase(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_t client)
 {
 	if (ledger->phase == LEDGER_EXECUTING)
-		ledger->exec += counted(ledger, ledger->since, at);
+		close_execution(ledger, at);
 	else if (ledger->phase == LEDGER_SENDING)
 		book_sending(ledger, &ledger->totals, at,
 					 max64(client, sampled_send_client(ledger, sampled)));
@@ -288,6 +316,7 @@ ledger_was_work(Ledger *ledger)
 		ledger->counts = false;
 	}
 	ledger->phase = LEDGER_EXECUTING;
+	ledger->answered_from = 0;
 }
 
 /* The session begins to hand bytes to the socket at "at". */
@@ -314,7 +343,22 @@ ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled, int64_
 	ledger->since = at;
 }
 
-/* The client was asked for data at "at", and none has come yet. */
+/*
+ * The execution in progress has begun with an invitation to copy, which was
+ * sent from "asked_at" on, and the client's data had not arrived before.  When
+ * it comes shows in nothing but samples, but the client has waited for one
+ * round trip, which is network.
+ */
+void
+ledger_invite(Ledger *ledger, int64_t asked_at, int64_t rtt)
+{
+	if (ledger->phase != LEDGER_EXECUTING)
+		return;
+	ledger->turn_rtt = rtt;
+	ledger->answered_from = max64(asked_at + rtt / 2, 1);
+}
+
+/* The client was asked for Sync at "at", and it has not come yet. */
 void
 ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 {
@@ -326,9 +370,8 @@ ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt)
 }
 
 /*
- * The first data has come, or the wait for it has ended.  It is a turn, with a
- * round trip, only if the client sent data because it was asked.  Returns the
- * network part.
+ * Sync has come, or the wait for it has ended.  It is a turn, with a round trip,
+ * only if the client sent Sync because it was asked.  Returns the network part.
  */
 int64_t
 ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn)
@@ -399,11 +442,12 @@ static void
 project_execution(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 				  LedgerBlocked blocked, LedgerAccount *account)
 {
-	int64_t		since = blocked ? max64(ledger->since, sampled ? sampled->visited : 0) : now;
+	int64_t		from = book_invitation(ledger, &account->totals, now);
+	int64_t		since = blocked ? max64(from, sampled ? sampled->visited : 0) : now;
 	int64_t		time = counted(ledger, since, now);
 
 	book_execution(&account->totals,
-				   ledger->exec + counted(ledger, ledger->since, min64(since, now)), sampled);
+				   ledger->exec + counted(ledger, from, min64(since, now)), sampled);
 	if (blocked == LEDGER_BLOCKED_READING)
 		account->totals.recv += time;
 	else
@@ -517,7 +561,17 @@ ledger_client_part(const LedgerTotals *totals)
 	return totals->client - totals->run_queue_wait + totals->recv + totals->send_client;
 }
 
+/* All time that has been attributed. */
+int64_t
+ledger_whole(const LedgerTotals *totals)
+{
+	return ledger_busy_total(totals) + totals->idle;
+}
+
 #define TOTALS_FIELDS	(sizeof(LedgerTotals) / sizeof(int64_t))
+
+/* The fields that ledger_whole() adds come first. */
+#define WHOLE_FIELDS	(offsetof(LedgerTotals, in_xact_wait) / sizeof(int64_t))
 
 void
 ledger_totals_add(LedgerTotals *sum, const LedgerTotals *term)
@@ -540,18 +594,35 @@ ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals *term)
 }
 
 /*
- * Clamp a difference of two accounts.  What is sampled, estimated or asked of
- * the kernel may be known a moment later than its whole, so a part may exceed
- * its whole; and what was in progress may have turned out otherwise, so a
- * difference may be negative.
+ * Make a difference of two accounts that of times that have passed.  What was
+ * in progress may have turned out to be something else, so a field may have
+ * fallen, and another one has gained more than the whole: it keeps what the
+ * whole has room for.
+ */
+static void
+cut_to_whole(LedgerTotals *difference)
+{
+	int64_t    *field = (int64_t *) difference;
+	int64_t		room = max64(ledger_whole(difference), 0);
+
+	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
+		field[i] = max64(field[i], 0);
+	for (unsigned i = 0; i < WHOLE_FIELDS; i++)
+	{
+		field[i] = min64(field[i], room);
+		room -= field[i];
+	}
+}
+
+/*
+ * Clamp a difference of two accounts, also each part to its whole: what is
+ * sampled, estimated or asked of the kernel may be known a moment later than
+ * its whole.
  */
 void
 ledger_totals_fit(LedgerTotals *difference)
 {
-	int64_t    *field = (int64_t *) difference;
-
-	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
-		field[i] = max64(field[i], 0);
+	cut_to_whole(difference);
 	exec_parts_fit(difference->exec_part, difference->exec);
 	difference->in_xact_wait = min64(difference->in_xact_wait,
 									 difference->network + difference->client);
@@ -563,22 +634,25 @@ ledger_totals_fit(LedgerTotals *difference)
 
 /*
  * Compute what an account has gained over what was "added" of it so far, field
- * by field where that is positive, and add it to "added".  Parts are cut to
- * their wholes, which may have stepped back; the parts of exec are cut to its
- * gain, so that what was added as unsampled stays so.
+ * by field where that is positive, and add it to "added".  Time that was added
+ * as one part, and has turned out to be another, is not added again: the parts
+ * gain no more than their total.  What that cuts off is added when the part
+ * that has fallen rises again.
+ *
+ * Parts are cut to their wholes, which may have stepped back; the parts of
+ * exec are cut to its gain, so that what was added as unsampled stays so.
  */
 void
-ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account, LedgerTotals *gain)
+ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account,
+				   LedgerTotals *gain)
 {
 	LedgerTotals before = *added;
-	int64_t    *to = (int64_t *) added;
-	const int64_t *from = (const int64_t *) account;
 
-	for (unsigned i = 0; i < TOTALS_FIELDS; i++)
-		to[i] = max64(to[i], from[i]);
-	ledger_totals_subtract(added, &before);
-	exec_parts_fit(added->exec_part, added->exec);
-	ledger_totals_add(added, &before);
+	*gain = *account;
+	ledger_totals_subtract(gain, &before);
+	cut_to_whole(gain);
+	exec_parts_fit(gain->exec_part, gain->exec);
+	ledger_totals_add(added, gain);
 	ledger_totals_fit(added);
 	*gain = *added;
 	ledger_totals_subtract(gain, &before);

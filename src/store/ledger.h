@@ -16,11 +16,12 @@
  *						  +-----exchange_end------ SENDING
  *
  * A small response skips SENDING (ledger_response_plain).  A turn is a round
- * trip inside an exchange: the server has asked its client for data (COPY FROM
- * STDIN) and waits for the first of it.  stop() leads back to OFF from any
- * phase.  A wait may end for work that no request asked for (a FATAL error).
- * was_work() undoes what was no wait or turn after all, and wait_notified()
- * begins a wait anew.
+ * trip inside an exchange: the server has asked its client for something, and
+ * waits for it.  Where nothing shows when the answer comes (COPY FROM STDIN),
+ * the turn is the beginning of EXECUTING: see ledger_invite().  stop() leads
+ * back to OFF from any phase.  A wait may end for work that no request asked
+ * for (a FATAL error).  was_work() undoes what was no wait or turn after all,
+ * and wait_notified() begins a wait anew.
  *
  * All times are nanoseconds of one monotonic clock.  An event with an earlier
  * time than the one before it counts as simultaneous with that one.  Every
@@ -48,7 +49,7 @@ typedef enum LedgerPhase
 	LEDGER_EXECUTING,			/* in an exchange: the server works */
 	LEDGER_SENDING,				/* in an exchange: bytes go to the socket */
 	LEDGER_TURNING,				/* in an exchange: the client was asked for
-								 * data, and none has come */
+								 * Sync, which has not come */
 	LEDGER_WAITING				/* between exchanges */
 } LedgerPhase;
 
@@ -155,6 +156,8 @@ typedef struct Ledger
 	int64_t		exec;			/* execution in this exchange so far; booked
 								 * as exec and recv when it ends */
 	int64_t		turn_rtt;		/* one round trip, for the turn in progress */
+	int64_t		answered_from;	/* if the execution in progress lasts longer,
+								 * it begins with a turn; 0: it does not */
 	LedgerTotals totals;		/* booked */
 } Ledger;
 
@@ -216,6 +219,7 @@ extern void ledger_was_work(Ledger *ledger);
 extern void ledger_send_begin(Ledger *ledger, int64_t at, bool may_block);
 extern void ledger_send_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
 							int64_t client);
+extern void ledger_invite(Ledger *ledger, int64_t asked_at, int64_t rtt);
 extern void ledger_turn_begin(Ledger *ledger, int64_t at, int64_t rtt);
 extern int64_t ledger_turn_end(Ledger *ledger, int64_t at, bool is_turn);
 extern void ledger_exchange_end(Ledger *ledger, int64_t at, const LedgerSampled *sampled,
@@ -227,6 +231,7 @@ extern void ledger_project(const Ledger *ledger, const LedgerSampled *sampled,
 						   int64_t now, LedgerBlocked blocked, LedgerAccount *account);
 extern LedgerState ledger_executing_state(LedgerBlocked blocked);
 extern int64_t ledger_busy_total(const LedgerTotals *totals);
+extern int64_t ledger_whole(const LedgerTotals *totals);
 extern int64_t ledger_server_part(const LedgerTotals *totals);
 extern int64_t ledger_network_part(const LedgerTotals *totals);
 extern int64_t ledger_client_part(const LedgerTotals *totals);
@@ -235,6 +240,13 @@ extern void ledger_totals_subtract(LedgerTotals *difference, const LedgerTotals 
 extern void ledger_totals_fit(LedgerTotals *difference);
 extern void ledger_totals_gain(LedgerTotals *added, const LedgerTotals *account,
 							   LedgerTotals *gain);
+
+/* When the execution in progress began, after the turn that it begins with. */
+static inline int64_t
+ledger_executes_from(const Ledger *ledger)
+{
+	return ledger->answered_from == 0 ? ledger->since : ledger->since + ledger->turn_rtt;
+}
 
 /* ---------------------------------------------------------------------------
  * The plain exchange: one request, after a wait that was not idle and whose
@@ -286,7 +298,8 @@ static inline bool
 ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
 	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts &&
-		ledger->exec == 0 && !ledger->wait.pipelined && !ledger->wait.draining;
+		ledger->exec == 0 && ledger->answered_from == 0 && !ledger->wait.pipelined &&
+		!ledger->wait.draining;
 }
 
 /*

@@ -7,8 +7,8 @@
  *	  every reader;
  *	- no part is negative, and no part of a part exceeds its whole;
  *	- what is booked never falls, except that a reset sets it to zero;
- *	- a sum to which the account's gains are added never falls, and its
- *	  parts add up, too.
+ *	- a sum to which the account's gains are added never falls, its parts
+ *	  add up, too, and it has no more than the account had at some time.
  *
  * The sequence comes from a function that returns bytes, so that the property
  * test can feed it random numbers and the fuzzer its input.
@@ -38,6 +38,7 @@ typedef struct Model
 	int64_t		off_time;		/* time not counted since then */
 	LedgerTotals booked;		/* as last seen */
 	LedgerTotals sum;			/* sum of the gains */
+	int64_t		longest;		/* the largest total seen */
 	const char *broken;			/* the broken invariant, or NULL */
 } Model;
 
@@ -82,6 +83,12 @@ model_check_booked(Model *model)
 	model->booked = model->ledger.totals;
 }
 
+static int64_t
+model_at_least(int64_t at, int64_t mark)
+{
+	return at > mark ? at : mark;
+}
+
 /*
  * A reader looks.  An executing backend may be blocked in reading, or in
  * sending a response without having published it; and samples give the parts
@@ -108,12 +115,8 @@ model_look(Model *model, LedgerBlocked blocked)
 	for (unsigned i = 0; i < sizeof(LedgerTotals) / sizeof(int64_t); i++)
 		MODEL_CHECK(model, field[i] >= 0);
 	model_check_totals(model, &model->sum);
-}
-
-static int64_t
-model_at_least(int64_t at, int64_t mark)
-{
-	return at > mark ? at : mark;
+	model->longest = model_at_least(ledger_total(&account), model->longest);
+	MODEL_CHECK(model, ledger_whole(&model->sum) <= model->longest);
 }
 
 /* The sampler's visit, as in sampler.c. */
@@ -219,7 +222,7 @@ model_answer(Model *model, int64_t sending_since, const LedgerWaitTerms *terms)
 }
 
 /* Event numbers from here on are looks of readers. */
-#define MODEL_LOOKS		14
+#define MODEL_LOOKS		15
 #define MODEL_EVENTS	(MODEL_LOOKS + 3)
 
 /* One event, which is skipped if it does not fit the phase. */
@@ -284,6 +287,7 @@ model_event(Model *model, int event, int choice)
 				ledger_reset(ledger, model->now);
 				memset(&model->booked, 0, sizeof(model->booked));
 				memset(&model->sum, 0, sizeof(model->sum));
+				model->longest = 0;
 				model->counted_from = model->now;
 				model->off_time = 0;
 				model->sampled_exchange = UINT64_MAX;
@@ -305,11 +309,14 @@ model_event(Model *model, int event, int choice)
 				ledger_turn_end(ledger, at, choice & 1);
 			break;
 		case 12:
-			if (ledger->phase == LEDGER_WAITING)
+			if (ledger->phase == LEDGER_WAITING || ledger->phase == LEDGER_EXECUTING)
 				ledger_was_work(ledger);
 			break;
 		case 13:
 			(void) ledger_wait_notified(ledger, at);
+			break;
+		case 14:
+			ledger_invite(ledger, at, (choice & 7) * 100);
 			break;
 		default:
 			model_look(model, choice % 3);

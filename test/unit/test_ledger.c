@@ -187,13 +187,14 @@ test_blocked_send(void)
 
 /*
  * Gains: what has stepped back is not subtracted from a sum, and adds to it
- * again only beyond its earlier value.
+ * again only beyond its earlier value.  All parts gain no more than their total.
  */
 static void
 test_gain(void)
 {
 	LedgerTotals added = {.exec = 100,.network = 20,.exec_part = {60, 30}};
-	LedgerTotals account = {.exec = 90,.network = 30,.send = 5,.send_blocked = 9,.exec_part = {70, 20}};
+	LedgerTotals account = {.exec = 90,.network = 30,.client = 10,.send = 5,.send_blocked = 9,
+	.exec_part = {70, 20}};
 	LedgerTotals gain;
 
 	ledger_totals_gain(&added, &account, &gain);
@@ -206,6 +207,36 @@ test_gain(void)
 	CHECK_EQUAL(gain.exec, 20, "the gain beyond the earlier value");
 	CHECK_EQUAL(gain.exec_part[EXEC_CPU], 10, "the gain of the part that catches up");
 	CHECK_EQUAL(added.exec_part[EXEC_IO], 30, "what was added of a part that stepped back");
+	CHECK_EQUAL(ledger_whole(&added), ledger_whole(&account), "the whole of what was added");
+}
+
+/*
+ * A wait whose response was lost: seen as the client's while it lasts, and the
+ * network's in the end.
+ */
+static void
+test_lost_response(void)
+{
+	Ledger		ledger = {0};
+	LedgerDrain lost = {.total = 200 * MS};
+	LedgerTotals began = {.client = 190 * MS,.network = 10 * MS};
+	LedgerTotals added = {0};
+	LedgerTotals gain;
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, false, &in_xact);
+	account = project(&ledger, 200 * MS);
+	ledger_totals_gain(&added, &account.totals, &gain);
+	CHECK_EQUAL(gain.client, 190 * MS, "client of a wait in progress");
+	ledger_wait_end(&ledger, 210 * MS, true, &lost, &split);
+	account = project(&ledger, 210 * MS);
+	CHECK_EQUAL(account.totals.network, 200 * MS, "network of a wait whose response was lost");
+	ledger_totals_gain(&added, &account.totals, &gain);
+	CHECK_EQUAL(ledger_whole(&gain), 10 * MS, "gain of a wait whose response was lost");
+	CHECK_EQUAL(ledger_whole(&added), 210 * MS, "sum of a wait whose response was lost");
+	ledger_totals_subtract(&account.totals, &began);
+	ledger_totals_fit(&account.totals);
+	CHECK_EQUAL(ledger_whole(&account.totals), 10 * MS, "window of a wait whose response was lost");
 }
 
 static void
@@ -415,6 +446,53 @@ test_turn(void)
 	CHECK_EQUAL(ledger_busy_total(&ledger.totals), 15 * MS, "the total since a reset in a turn");
 }
 
+/* The client is invited to copy: when its data comes is not seen. */
+static void
+test_invitation(void)
+{
+	Ledger		ledger = {0};
+	LedgerSampled sampled = {.recv = 30 * MS,.visited = 90 * MS};
+	LedgerAccount account;
+
+	ledger_start(&ledger, 0, false, &remote);
+	ledger_wait_end(&ledger, 10 * MS, true, NULL, &split);
+	ledger_send_begin(&ledger, 12 * MS, true);
+	ledger_send_end(&ledger, 13 * MS, NULL, 0);
+	ledger_invite(&ledger, 12 * MS, 10 * MS);
+	account = project(&ledger, 16 * MS);
+	CHECK_EQUAL(account.totals.network, 10 * MS + 3 * MS, "network just after an invitation");
+	CHECK_EQUAL(account.totals.exec, 2 * MS, "exec just after an invitation");
+	CHECK_EQUAL(account.totals.turns, 0, "turns while it is not known");
+	ledger_project(&ledger, NULL, 33 * MS, LEDGER_BLOCKED_READING, &account);
+	CHECK_EQUAL(account.totals.network, 20 * MS, "network a round trip after an invitation");
+	CHECK_EQUAL(account.totals.recv, 10 * MS, "recv a round trip after an invitation");
+	CHECK_EQUAL(account.state, LEDGER_STATE_RECEIVING, "the state after an invitation");
+	CHECK_EQUAL(ledger_total(&account), 33 * MS, "total after an invitation");
+	ledger_send_begin(&ledger, 100 * MS, true);
+	ledger_exchange_end(&ledger, 101 * MS, &sampled, 0, &remote);
+	CHECK_EQUAL(ledger.totals.network, 20 * MS, "network of a COPY");
+	CHECK_EQUAL(ledger.totals.recv, 30 * MS, "recv of a COPY");
+	CHECK_EQUAL(ledger.totals.exec, 2 * MS + 77 * MS - 30 * MS, "exec of a COPY");
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 2, "round trips of a COPY");
+
+	/* data that comes sooner than it can have been asked for */
+	ledger_wait_end(&ledger, 120 * MS, true, NULL, &split);
+	ledger_send_begin(&ledger, 122 * MS, true);
+	ledger_send_end(&ledger, 123 * MS, NULL, 0);
+	ledger_invite(&ledger, 122 * MS, 10 * MS);
+	ledger_send_begin(&ledger, 126 * MS, true);
+	ledger_exchange_end(&ledger, 127 * MS, NULL, 0, &remote);
+	CHECK_EQUAL(ledger_round_trips(&ledger.totals), 3, "round trips of a COPY that has its data");
+	CHECK_EQUAL(ledger.totals.network, 30 * MS, "network of a COPY that has its data");
+
+	/* an error comes before any data */
+	ledger_wait_end(&ledger, 140 * MS, true, NULL, &split);
+	ledger_invite(&ledger, 140 * MS, 10 * MS);
+	ledger_was_work(&ledger);
+	ledger_send_begin(&ledger, 160 * MS, true);
+	CHECK_EQUAL(ledger.totals.turns, 1, "turns if no data was read");
+}
+
 static void
 test_last_wait(void)
 {
@@ -486,6 +564,7 @@ main(void)
 	test_drain();
 	test_blocked_send();
 	test_gain();
+	test_lost_response();
 	test_unexpectedly_blocked();
 	test_whose_time();
 	test_pipelined();
@@ -495,6 +574,7 @@ main(void)
 	test_stop_in_exchange();
 	test_flush_in_the_middle();
 	test_turn();
+	test_invitation();
 	test_last_wait();
 	test_properties();
 	return CHECKS_DONE("ledger");
