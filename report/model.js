@@ -65,10 +65,11 @@ function predict(given, asked) {
     const waits = many * (newLockTime * min(often * ratio(newLockTime, g.lock_time, 1), 1) + newQueueTime * min(often / toSpeed, 1));
 
     // 6. all turns on the processors
+    const besideWork = g.cpu_time + (slow ? min(g.queue_time, 4 * g.cpu_time) : 0);
     const besideWakeup = fast ? 0 : wakeup;
     const besideClient = slow ? min(g.client_time, g.round_trips * clientTurn) : 0;
-    const processor = g.busy_sessions / g.processors * (g.cpu_time + g.round_trips * besideWakeup + besideClient);
-    const newProcessor = toSessions / g.processors * ((g.cpu_time + toTrips * besideWakeup) / toSpeed + besideClient);
+    const processor = g.busy_sessions / g.processors * (besideWork + g.round_trips * besideWakeup + besideClient);
+    const newProcessor = toSessions / g.processors * ((besideWork + toTrips * besideWakeup) / toSpeed + besideClient);
     const busy = newProcessor * min(ratio(g.transaction_time, processor, 1), 1);
 
     // 7. the longer of both

@@ -430,10 +430,10 @@ SELECT change, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY error) AS m
  GROUP BY change
 EOC
 my %worst = (
-	'shorter path' => [ 0.15, 0.50, 0.73 ],
-	'longer path' => [ 0.025, 0.25, 0.85 ],
-	'more sessions' => [ 0.08, 0.35, 0.85 ],
-	'fewer sessions' => [ 0.04, 0.20, 0.70 ]);
+	'shorter path' => [ 0.15, 0.46, 0.78 ],
+	'longer path' => [ 0.02, 0.20, 0.84 ],
+	'more sessions' => [ 0.08, 0.32, 0.83 ],
+	'fewer sessions' => [ 0.04, 0.20, 0.69 ]);
 foreach my $row ($observer->rows($recorded))
 {
 	my ($median, $ninth, $within) = @{ delete $worst{ $row->{change} } };

@@ -154,14 +154,16 @@ BEGIN ATOMIC
 										each.new_queue_time * least(meet.often / asked.to_speed, 1)) AS time
 					OFFSET 0) waits,
 		   -- 6. All sessions' turns on the CPUs, one after the other.  They gain nothing from shorter
-		   -- waits, and today they take no longer than a transaction.  At worst, the clients have
-		   -- theirs there, too, and additional sessions wait for each other.
-		   LATERAL (SELECT CASE bound WHEN 'fast' THEN 0 ELSE c.wakeup END AS wakeup,
+		   -- waits, and today they take no longer than a transaction.  At worst, what was taken for
+		   -- waiting for a CPU, up to four fifths of the work, was work, clients have their turns
+		   -- there, too, and additional sessions wait for each other.
+		   LATERAL (SELECT cpu_time + CASE bound WHEN 'slow' THEN least(queue_time, 4 * cpu_time) ELSE 0 END AS work,
+						   CASE bound WHEN 'fast' THEN 0 ELSE c.wakeup END AS wakeup,
 						   CASE bound WHEN 'slow' THEN least(client_time, round_trips * c.client_turn) ELSE 0 END AS client
 					OFFSET 0) beside,
-		   LATERAL (SELECT busy_sessions / processors * (cpu_time + round_trips * beside.wakeup + beside.client) AS today,
+		   LATERAL (SELECT busy_sessions / processors * (beside.work + round_trips * beside.wakeup + beside.client) AS today,
 						   asked.to_sessions / processors *
-						   ((cpu_time + asked.to_trips * beside.wakeup) / asked.to_speed + beside.client) AS new
+						   ((beside.work + asked.to_trips * beside.wakeup) / asked.to_speed + beside.client) AS new
 					OFFSET 0) processor,
 		   LATERAL (SELECT processor.new * least(transaction_time / nullif(processor.today, 0), 1) AS time OFFSET 0) busy,
 		   -- 7. The longer of both.

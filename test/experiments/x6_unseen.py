@@ -112,8 +112,8 @@ def predict(lab, load, short):
 
 
 TEXT = """\
-No constant of the model behind `pgnetlat_what_if()` was fitted to these loads; among models that did equally well here, the
-shortest was taken, and what CPUs limit is computed with 0.03 ms for each round trip because of them. Each runs over one
+No constant of the model behind `pgnetlat_what_if()` was fitted to the throughput of these loads; but among models that did
+equally well here and on others, the shortest was taken. Each runs over one
 path, is predicted for a shorter and a longer one, and runs there afterwards. Throughput is in transactions per second; a
 truth in **bold** is out of bounds.
 
