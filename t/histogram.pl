@@ -17,12 +17,18 @@ use Test::More;
 my $groups = 500;
 my ($node, $observer) = start_node('histogram', conf => <<'EOC');
 pgnetlat.max_clients = 1000
+pgnetlat.pooler_mode = session
 log_temp_files = 0
 EOC
 my $client = PgNetlat::Client->connect($node, tcp => 1);
+
+# behind a pooler: of one address, there are only so many groups
 foreach (1 .. $groups)
 {
-	$client->run("SET application_name = 'group $_'", 'SELECT 1');
+	my $address = '10.0.' . int($_ / 100) . '.' . $_ % 100;
+
+	$client->run("SET application_name = 'group $_ - $address:5000'",
+		'SELECT 1');
 }
 $client->run(q{SET application_name = 'other'});
 $client->finish;

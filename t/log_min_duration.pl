@@ -45,6 +45,7 @@ my $format = qr{
 	\ wait\ before\ it\ (?<wait>$number)\ ms(?<in_xact>\ in\ transaction)?
 	(?:;\ rtt\ (?<rtt>$number)\ ms)?
 	(?:;\ query\ identifier\ (?<queryid>-?\d+))?
+	(?:;\ trace\ (?<trace>[0-9a-f]{32}))?
 	(?:;\ (?<more>\d+)\ more\ were\ not\ logged)?
 	$}x;
 
@@ -163,6 +164,19 @@ $client->run('SELECT pg_sleep(0.3)');
 	ok($line->{in_xact}, 'in a transaction: the wait was in a transaction');
 }
 $client->run('COMMIT');
+
+# a tracer's trace, alone and in one request with what it is for
+my $trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+my $set = "SET application_name = '00-$trace-00f067aa0ba902b7-01'";
+foreach my $requests ([ $set, 'SELECT pg_sleep(0.3)' ],
+	["$set; SELECT pg_sleep(0.3)"])
+{
+	$client->run(@$requests);
+	is(next_line($client)->{trace}, $trace, 'the line has the trace');
+	$client->run('RESET application_name');
+}
+$client->run('SELECT pg_sleep(0.3)');
+is(next_line($client)->{trace}, undef, 'without a trace, the line has none');
 
 foreach my $tcp (0, 1)
 {

@@ -23,6 +23,7 @@ my $node = new_node('tables', conf => <<"EOC");
 pgnetlat.max_statements = $max_statements
 pgnetlat.max_clients = $max_clients
 pgnetlat.recorder_size = 16
+pgnetlat.pooler_mode = session
 EOC
 $node->start;
 
@@ -49,7 +50,8 @@ sub named
 }
 
 # A session that runs so many statements, some of them twice, and first has a new
-# name after every ten of them; psql in a process of its own, whose ID is returned.
+# name after every ten of them, and another address behind a pooler, since of one there
+# are only so many names; psql in a process of its own, whose ID is returned.
 sub start_writer
 {
 	my ($name, $count) = @_;
@@ -58,7 +60,11 @@ sub start_writer
 
 	for my $i (0 .. $count - 1)
 	{
-		$script .= "SET application_name = '$name " . $i / 10 . "';\n"
+		$script .=
+			"SET application_name = '$name - 10.0."
+		  . int($i / 1000) . '.'
+		  . $i / 10 % 100
+		  . ":5000';\n"
 		  if $i % 10 == 0 && $i < named($count);
 		$script .= statement($i * 7 % 1500) . ";\n";
 	}

@@ -72,7 +72,7 @@ COMMENT ON COLUMN pgnetlat_clients.datid IS 'OID of the database; NULL in the ev
 COMMENT ON COLUMN pgnetlat_clients.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_clients.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the sessions, without a pooler''s suffix; (failed) in the rows of failed connections, (evicted) in a database''s row of what groups had counted before they were evicted or reset';
+COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the sessions, without a pooler''s suffix and a tracer''s traceparent; (other names) in the row of those beyond 50 of a database, role and address, (failed) in the rows of failed connections, (evicted) in a database''s row of what groups had counted before they were evicted or reset';
 COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, even behind a pooler that names them; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
@@ -160,7 +160,7 @@ COMMENT ON COLUMN pgnetlat_histogram.datid IS 'OID of the database; NULL in the 
 COMMENT ON COLUMN pgnetlat_histogram.datname IS 'name of the database; NULL if it has been dropped';
 COMMENT ON COLUMN pgnetlat_histogram.usesysid IS 'OID of the role; NULL in a database''s row of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.usename IS 'name of the role; NULL in a database''s row of evicted groups, or if it has been dropped';
-COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'application_name of the sessions; (evicted) in a database''s row of evicted groups';
+COMMENT ON COLUMN pgnetlat_histogram.application_name IS 'application_name of the sessions; (other names) and (evicted) as in pgnetlat_clients';
 COMMENT ON COLUMN pgnetlat_histogram.client_addr IS 'address of the clients; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_histogram.metric IS 'wait (not idle), request, network and client (of those waits), rtt, or connect (connect_time)';
 COMMENT ON COLUMN pgnetlat_histogram.le IS 'upper bound of the bucket in seconds, as text; +Inf in the last bucket';

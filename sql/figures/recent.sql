@@ -18,7 +18,8 @@ CREATE FUNCTION pgnetlat_recent(
 	OUT rows bigint,                           -- rows returned or affected
 	OUT bytes_sent bigint,                     -- bytes of the response, before encryption
 	OUT xact_status "char",                    -- after the exchange: I outside a transaction, T inside, E inside a failed one
-	OUT pipelined bigint)                      -- 1 if its request had arrived when the previous response left, otherwise 0
+	OUT pipelined bigint,                      -- 1 if its request had arrived when the previous response left, otherwise 0
+	OUT trace_id text)                         -- trace of a tracer that puts a traceparent into application_name; NULL if none
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 50;

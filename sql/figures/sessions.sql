@@ -80,7 +80,7 @@ COMMENT ON COLUMN pgnetlat_sessions.datid IS 'OID of the database';
 COMMENT ON COLUMN pgnetlat_sessions.datname IS 'name of the database';
 COMMENT ON COLUMN pgnetlat_sessions.usesysid IS 'OID of the role';
 COMMENT ON COLUMN pgnetlat_sessions.usename IS 'name of the role';
-COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'as in pg_stat_activity, without a pooler''s suffix';
+COMMENT ON COLUMN pgnetlat_sessions.application_name IS 'application_name as of the end of the latest exchange, without a pooler''s suffix; the name before if it is a tracer''s traceparent';
 COMMENT ON COLUMN pgnetlat_sessions.client_addr IS 'as in pg_stat_activity; behind a pooler that names its client, that client''s; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_sessions.client_port IS 'as in pg_stat_activity, or the port of that client; -1 on a Unix-domain socket; NULL if the pooler''s suffix was cut off';
 COMMENT ON COLUMN pgnetlat_sessions.backend_start IS 'when the backend was started, as in pg_stat_activity';

@@ -81,6 +81,10 @@ DECLARE
 	texts text;
 	found_text text;
 BEGIN
+	-- one identifier for all names, see src/capture/statement_hooks.c
+	IF queryid OPERATOR(pg_catalog.=) 6000294846852582725 THEN
+		RETURN 'SET application_name';
+	END IF;
 	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace

@@ -8,14 +8,15 @@
 -- own and their "since", and becomes a new series instead.  The same happens
 -- when one of the twenty is evicted, which adds its counts to the others.  An entry
 -- that was evicted and comes back counts from zero: with another "since" it is another
--- series.
+-- series.  The rows of other names gain what evicted rows gain: all that a group has
+-- counted before.
 CREATE VIEW pgnetlat_metrics_client AS
 WITH entry AS (
 	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
 		   coalesce(usename::text, 'oid:' || usesysid::text, 'other') AS usename,
 		   coalesce(application_name, 'other') AS application_name,
 		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
-		   datid IS NULL OR usesysid IS NULL AS evicted,
+		   datid IS NULL OR usesysid IS NULL OR application_name = '(other names)' AS evicted,
 		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
 		   exec_time + send_time + recv_time + network_time + client_time AS busy,
 		   sessions, rtt, requests, transactions, round_trips,

@@ -39,7 +39,8 @@ OwnSession	my_session = {
 bool
 exchange_may_be_plain(void)
 {
-	return !pooler_is_watched() && pgnetlat_idle_threshold_ns >= LONG_WAIT_NS;
+	return !pooler_is_watched() && !trace_id_is_set(&my_session.trace) &&
+		pgnetlat_idle_threshold_ns >= LONG_WAIT_NS;
 }
 
 /*
@@ -76,6 +77,16 @@ exchange_publish_sent(int64 bytes)
  * Records
  * ---------------------------------------------------------------------------
  */
+
+/* Add the trace that the session is in, if any, to the record. */
+static void
+note_trace(void)
+{
+	if (likely(!trace_id_is_set(&my_session.trace)))
+		return;
+	exchange_record()->trace = my_session.trace;
+	exchange_record()->flags |= RECORD_TRACED;
+}
 
 /* Complete the record of a statement whose work ended at "at". */
 void
@@ -214,6 +225,7 @@ begin_next_record(int64 at, int64 network, bool same_statement)
 	my_session.trip = 0;
 	exchange_record_begin(at, userid, RECORD_CONTINUES);
 	exchange_record()->queryid = queryid;
+	note_trace();
 	exchange_set_state(STATE_STATEMENT_PREPARED, false);
 	exchange_set_state(STATE_STATEMENT_BEGUN, same_statement);
 	exchange_set_state(STATE_RECORDING | STATE_COUNTS, true);
@@ -310,6 +322,7 @@ exchange_begin(int64 at, bool is_request)
 	if (exchange_state(STATE_COUNTS))
 		exchange_record_finish(&wait);
 	exchange_enter(ledger->since);
+	note_trace();
 	my_session.response_bytes = 0;
 	exchange_set_state(STATE_PLAIN, is_request && ledger->since >= ledger->counted_from &&
 					   !ledger->wait.pipelined && !ledger->wait.draining && exchange_may_be_plain());
@@ -547,6 +560,7 @@ log_if_slow(int64 now, int64 *bytes)
 	line.wait = my_session.wait_before;
 	line.wait_in_xact = my_ledger()->wait.in_xact;
 	line.rtt = my_session.slot->published.tcp.rtt;
+	line.trace = my_session.trace;
 	line.queryid = exchange_state(STATE_RECORDING) ? exchange_record()->queryid : 0;
 	if (line.queryid == 0)
 		line.queryid = pgstat_get_my_query_id();
@@ -575,9 +589,15 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 	bool		is_request;
 	bool		poolers_own;
 
+	if (unlikely(my_session.name_unread))
+	{
+		exchange_read_name();
+		note_trace();			/* an exchange is in the trace that it sets */
+	}
 	now = log_if_slow(now, &bytes);
 	poolers_own = is_over &&
-		pooler_ends_exchange(my_session.renamed, my_session.in_block || xact_status != 'I');
+		pooler_ends_exchange(my_session.renamed ? slot->published.name : NULL,
+							 my_session.in_block || xact_status != 'I');
 	terms = exchange_next_wait(pipelined, xact_status);
 	began = ledger->since;
 	client = exchange_blocked_by_client(now, &info);

@@ -62,7 +62,9 @@ typedef struct OwnSession
 
 	/* used in some exchanges only */
 	int			index;			/* the slot's number */
-	bool		renamed;		/* application_name may have changed */
+	bool		name_unread;	/* application_name may have changed */
+	bool		renamed;		/* the session has another name */
+	TraceId		trace;			/* a tracer's, in application_name */
 	long		times_blocked;	/* as a pipelined wait began */
 	uint64		unsolicited_after;	/* the exchange before the wait in which
 									 * the backend last sent something of its
@@ -160,6 +162,7 @@ extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
 extern void exchange_settle(void);
 extern void exchange_look_up_statement(void);
+extern void exchange_read_name(void);
 
 /* ---------------------------------------------------------------------------
  * Records and tally: one entry for each statement of an exchange
@@ -308,7 +311,7 @@ exchange_note_statement(void)
 static inline void
 exchange_note_parameter(void)
 {
-	pgnetlat_housekeeping = my_session.renamed = true;
+	pgnetlat_housekeeping = my_session.name_unread = true;
 	exchange_set_state(STATE_PLAIN, false);
 }
 

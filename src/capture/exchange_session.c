@@ -16,6 +16,7 @@
 #include "persist.h"
 #include "pooler.h"
 #include "storage/ipc.h"
+#include "utils/guc.h"
 
 /*
  * Finish the record and the counts of the exchange in progress when counting
@@ -158,7 +159,9 @@ attach(int64 now)
 	my_session.index = slot_my_index();
 	recorder_attach(my_session.index, &my_session.recorder);
 	tally_attach(my_session.index);
-	pooler_attach();
+	my_session.name_unread = true;
+	exchange_read_name();
+	pooler_attach(my_session.slot->published.name);
 	my_session.clock_base =
 		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 	connecting_done(now, my_session.slot->published.clock_offset, &cost);
@@ -175,14 +178,37 @@ attach(int64 now)
 }
 
 /*
- * Move to another client group if application_name, or how it is read, has
+ * Read application_name if it may have changed.  A traceparent is no name: the
+ * session keeps the one that it had.
+ */
+void
+exchange_read_name(void)
+{
+	SessionSlot *slot = my_session.slot;
+	char		name[NAMEDATALEN];
+
+	if (!my_session.name_unread)
+		return;
+	my_session.name_unread = false;
+	strlcpy(name, application_name ? application_name : "", NAMEDATALEN);
+	if ((trace_context_take(name, NAMEDATALEN - 1, &my_session.trace) && name[0] == '\0') ||
+		strcmp(name, slot->published.name) == 0)
+		return;
+	my_session.renamed = true;
+	exchange_write_begin();
+	strlcpy(slot->published.name, name, NAMEDATALEN);
+	slot_write_end(slot);
+}
+
+/*
+ * Move to another client group if the session's name, or how it is read, has
  * changed.
  */
 static void
 look_at_name(void)
 {
-	/* no exchange has read it if a setting has changed, or nothing is counted */
-	(void) pooler_ends_exchange(true, true);
+	/* no exchange has seen it if a setting has changed, or nothing is counted */
+	(void) pooler_ends_exchange(my_session.slot->published.name, true);
 	/* before the counts so far are added to the old group */
 	if (!exchange_state(STATE_OFF))
 		exchange_refresh_kernel_info(clock_now());
@@ -214,6 +240,7 @@ exchange_housekeeping(void)
 	}
 	if (!exchange_may_be_plain())
 		exchange_set_state(STATE_PLAIN, false);
+	exchange_read_name();
 	if (my_session.renamed || pgnetlat_names_changed)
 		look_at_name();
 

@@ -25,7 +25,6 @@
 #include "settings.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"
-#include "utils/guc.h"
 
 /*
  * By default, pgbouncer checks a connection that was unused for a while with
@@ -59,22 +58,22 @@ typedef struct Pooler
 
 static Pooler pooler;
 
-/* Read the client's address from application_name. */
+/* Read the client's address from the session's name. */
 static void
-read_name(void)
+read_name(const char *name)
 {
 	ClientKey	key = {0};
 
-	clients_set_name(&key, application_name ? application_name : "", NULL, &pooler.client);
+	clients_set_name(&key, name, NULL, &pooler.client);
 }
 
 /* The session begins. */
 void
-pooler_attach(void)
+pooler_attach(const char *name)
 {
 	memset(&pooler, 0, sizeof(pooler));
 	pooler.owner = OWNER_UNKNOWN;
-	read_name();
+	read_name(name);
 }
 
 /* Must each exchange be looked at, and each wait? */
@@ -123,16 +122,16 @@ was_check(void)
 
 /*
  * Was the exchange that has ended the pooler's own?  "in_block": it began or
- * ended in a transaction block; "renamed": application_name may have changed
- * in it.
+ * ended in a transaction block; "new_name": the session's name if it has
+ * changed in it, or NULL.
  */
 bool
-pooler_ends_exchange(bool renamed, bool in_block)
+pooler_ends_exchange(const char *new_name, bool in_block)
 {
 	PoolerClient before = pooler.client;
 
-	if (renamed)
-		read_name();
+	if (new_name)
+		read_name(new_name);
 	if (in_block || (before.poolers == 0 && pooler.client.poolers == 0 && !pooler.released))
 		return false;
 	if (pooler_suffix_same(&before, &pooler.client))

@@ -26,9 +26,9 @@
 
 #include "tcpinfo.h"
 
-extern void pooler_attach(void);
+extern void pooler_attach(const char *name);
 extern bool pooler_is_watched(void);
-extern bool pooler_ends_exchange(bool renamed, bool in_block);
+extern bool pooler_ends_exchange(const char *new_name, bool in_block);
 extern bool pooler_has_wait(char xact_status);
 extern uint32 pooler_owner(void);
 extern int64 pooler_client_rtt(const TcpEndpoints *connection, int64 now, int64 *again);

@@ -89,6 +89,7 @@ static void
 write_line(const RequestLine *line)
 {
 	StringInfoData message;
+	char		trace[TRACE_ID_TEXT];
 	text	   *bytes = DatumGetTextPP(DirectFunctionCall1(pg_size_pretty,
 														   Int64GetDatum(line->bytes)));
 
@@ -104,6 +105,8 @@ write_line(const RequestLine *line)
 		appendStringInfo(&message, "; rtt %.1f ms", ms(line->rtt));
 	if (line->queryid != 0)
 		appendStringInfo(&message, "; query identifier " INT64_FORMAT, (int64) line->queryid);
+	if (trace_id_is_set(&line->trace))
+		appendStringInfo(&message, "; trace %s", trace_id_text(&line->trace, trace));
 	if (left_out > 0)
 		appendStringInfo(&message, "; " INT64_FORMAT " more were not logged", left_out);
 	ereport(LOG_SERVER_ONLY,

@@ -10,6 +10,8 @@
 #ifndef PGNETLAT_REQUEST_LOG_H
 #define PGNETLAT_REQUEST_LOG_H
 
+#include "trace_context.h"
+
 /* An exchange; times in nanoseconds. */
 typedef struct RequestLine
 {
@@ -25,6 +27,7 @@ typedef struct RequestLine
 	bool		wait_in_xact;
 	int64		rtt;			/* 0: none, or not known */
 	uint64		queryid;		/* 0: none */
+	TraceId		trace;			/* zero: none */
 } RequestLine;
 
 extern Size request_log_shmem_size(void);

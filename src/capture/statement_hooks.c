@@ -11,6 +11,10 @@
  * domain while a parameter is bound, or a function called through the fast
  * path.
  *
+ * SET application_name is one statement whatever the name, although core has
+ * an identifier for each name before PostgreSQL 18: tracers set another one
+ * before each statement.
+ *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
  * Under Sync that happens after the statement is complete, but is part of it.
  *
@@ -153,6 +157,47 @@ pgnetlat_ExecutorRun(EXECUTOR_RUN_PARAMS)
 		next_ExecutorRun(EXECUTOR_RUN_ARGS);
 }
 
+/* The identifier of SET application_name; pgnetlat_query_text() knows it. */
+#define SET_NAME_QUERYID	UINT64CONST(0x5345545F4E414D45)
+#define NAME_SETTING		"application_name"
+
+static inline bool
+sets_name(const Node *statement)
+{
+	const VariableSetStmt *set = (const VariableSetStmt *) statement;
+
+	return IsA(statement, VariableSetStmt) && set->name != NULL &&
+		pg_strcasecmp(set->name, NAME_SETTING) == 0;
+}
+
+/* The same of a text, which may be written in unusual ways. */
+static bool
+text_sets_name(const char *text)
+{
+	static const char *const words[] = {"SET", "SESSION", "LOCAL"};
+
+	for (size_t i = 0; i < lengthof(words); i++)
+	{
+		size_t		length = strlen(words[i]);
+
+		text += strspn(text, " \t\n\r");
+		if (pg_strncasecmp(text, words[i], length) == 0)
+			text += length;
+		else if (i == 0)
+			return false;
+	}
+	text += strspn(text, " \t\n\r");
+	return pg_strncasecmp(text, NAME_SETTING, strlen(NAME_SETTING)) == 0;
+}
+
+/* The identifier of a statement that has just been parsed, and not run. */
+uint64
+statement_parsed_queryid(void)
+{
+	return debug_query_string && text_sets_name(debug_query_string) ? SET_NAME_QUERYID :
+		pgstat_get_my_query_id();
+}
+
 /*
  * The identifier of the unnamed prepared statement, if it is a utility
  * statement that has been run, and its plan, which lives as long.
@@ -232,6 +277,8 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 	{
 		wire_next_statement();
 		queryid = utility_queryid(pstmt);
+		if (sets_name(pstmt->utilityStmt))
+			queryid = SET_NAME_QUERYID;
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
 			statement_begins(queryid, 0);
@@ -255,6 +302,14 @@ has_own_queryid(const PlannedStmt *pstmt)
 		(ActivePortal->cplan == NULL || ActivePortal->prepStmtName != NULL);
 }
 
+/* Is there more to be known of a utility statement than its identifier? */
+static inline bool
+is_special(const Node *statement)
+{
+	return IsA(statement, ExecuteStmt) || IsA(statement, FetchStmt) ||
+		IsA(statement, VariableSetStmt);
+}
+
 /*
  * Called for each utility statement.  One at top level that is the first of
  * its exchange, such as BEGIN or COMMIT, takes the fast path, where nothing is
@@ -263,8 +318,7 @@ has_own_queryid(const PlannedStmt *pstmt)
 static pg_attribute_hot void
 pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
-	if (likely(is_first_statement()) && !IsA(pstmt->utilityStmt, ExecuteStmt) &&
-		!IsA(pstmt->utilityStmt, FetchStmt) && has_own_queryid(pstmt))
+	if (likely(is_first_statement()) && !is_special(pstmt->utilityStmt) && has_own_queryid(pstmt))
 	{
 		statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);

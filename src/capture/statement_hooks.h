@@ -12,5 +12,6 @@
 
 extern void statement_hooks_install(void);
 extern void statement_was_parsed(void);
+extern uint64 statement_parsed_queryid(void);
 
 #endif							/* PGNETLAT_STATEMENT_HOOKS_H */

@@ -61,7 +61,6 @@
 #include "replication/walsender.h"
 #include "statement_hooks.h"
 #include "storage/ipc.h"
-#include "utils/backend_status.h"
 #include "walsenders.h"
 #include "wire.h"
 #include "wire_input.h"
@@ -263,7 +262,7 @@ note_message(char type, const char *body)
 	if (exchange_state(STATE_RECORDING) &&
 		exchange_record()->queryid == 0)
 	{
-		exchange_record()->queryid = pgstat_get_my_query_id();
+		exchange_record()->queryid = statement_parsed_queryid();
 		exchange_set_state(STATE_STATEMENT_PREPARED, true);
 	}
 }

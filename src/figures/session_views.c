@@ -48,11 +48,8 @@ typedef struct SessionUser
 static void
 session_user_of(const SlotObservation *observation, SessionUser *user)
 {
-	char		name[NAMEDATALEN];
-
-	slot_application_name(observation, name);
 	clients_set_connection(&user->key, &observation->published.endpoints);
-	clients_set_name(&user->key, name, &user->pooler, &user->client);
+	clients_set_name(&user->key, observation->published.name, &user->pooler, &user->client);
 }
 
 /*
@@ -258,6 +255,8 @@ continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 		exchange->queryid = next->queryid;
 	exchange->xact_status = next->xact_status;
 	exchange->flags |= next->flags;
+	if (next->flags & RECORD_TRACED)
+		exchange->trace = next->trace;
 }
 
 /*
@@ -289,6 +288,8 @@ next_exchange(const FlightRecord *records, int count, FlightRecord *exchange)
 static void
 recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 {
+	char		trace[TRACE_ID_TEXT];
+
 	row_timestamp(row, "start", clock_to_timestamp(clock_offset, exchange->start));
 	row_ms(row, "exec_time", exchange->exec);
 	row_ms(row, "send_time", exchange->send);
@@ -307,6 +308,9 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 	if (exchange->xact_status == '\0')
 		row_null_last(row, 1);
 	row_int64(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
+	row_text(row, "trace_id", trace_id_text(&exchange->trace, trace));
+	if ((exchange->flags & RECORD_TRACED) == 0)
+		row_null_last(row, 1);
 	row_emit(row);
 }
 

@@ -204,6 +204,9 @@ describe_process(Holder *holder)
 	if (type == B_BG_WORKER)
 		worker_type = GetBackgroundWorkerTypeByPid(holder->pid);
 	strlcpy(key.backend_type, worker_type ? worker_type : GetBackendTypeDesc(type), NAMEDATALEN);
+	/* a session's name may have been replaced by a tracer's */
+	if (holder->slot >= 0)
+		(void) slot_name(holder->slot, holder->session, name);
 	clients_set_name(&key.client, name, NULL, NULL);
 	if (key.queryid == 0)
 		key.queryid = holder->key.queryid;

@@ -144,7 +144,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
 	}
 	clients_set_pending(group, &state->member, pending);
-	if (unlikely(state->member.in_evicted) && clients_have_room(&state->key, &state->member, now))
+	if (unlikely(state->member.no_room) && clients_have_room(&state->key, &state->member, now))
 		group = move_to_group(state, group, now);
 	if (observation->published.tcp.rtt > 0)
 		group->counters.rtt = observation->published.tcp.rtt;
@@ -264,7 +264,7 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 	ClientKey	key;
 	ClientPooler pooler;
 
-	client_key_of_session(&key, &pooler);
+	client_key_of_session(&key, slot_get(slot)->published.name, &pooler);
 	accumulate_begin(slot);
 	memset(state, 0, sizeof(*state));
 	state->key = key;
@@ -277,8 +277,8 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
 }
 
 /*
- * The session's application_name may have changed.  What it has done so far
- * belongs to the old group.
+ * The session may have another name, or another address behind a pooler.  What
+ * it has done so far belongs to the old group.
  */
 void
 accumulate_rename(int slot)
@@ -289,7 +289,7 @@ accumulate_rename(int slot)
 	ClientKey	key;
 	ClientPooler pooler;
 
-	client_key_of_session(&key, &pooler);
+	client_key_of_session(&key, slot_get(slot)->published.name, &pooler);
 	accumulate_begin(slot);
 	if (memcmp(&key, &state->key, sizeof(key)) != 0 &&
 		accumulate_locked(slot, false, &observation))

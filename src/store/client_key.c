@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "utils/backend_status.h"
-#include "utils/guc.h"
 
 /* Set the address of a key; none on a Unix-domain socket. */
 void
@@ -78,15 +77,15 @@ clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler, PoolerC
 }
 
 /*
- * Make the current key of this session's group (application_name may change),
- * and the pooler in front of it.
+ * Make the key of the group of this session, which has that name now, and the
+ * pooler in front of it.
  */
 void
-client_key_of_session(ClientKey *key, ClientPooler *pooler)
+client_key_of_session(ClientKey *key, const char *name, ClientPooler *pooler)
 {
 	memset(key, 0, sizeof(*key));
 	key->datid = MyDatabaseId;
 	key->userid = MyBEEntry->st_userid;
 	clients_set_address(key, &MyProcPort->raddr.addr);
-	clients_set_name(key, application_name ? application_name : "", pooler, NULL);
+	clients_set_name(key, name, pooler, NULL);
 }

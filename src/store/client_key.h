@@ -35,6 +35,6 @@ extern void clients_set_address(ClientKey *key, const struct sockaddr_storage *a
 extern void clients_set_connection(ClientKey *key, const TcpEndpoints *endpoints);
 extern void clients_set_name(ClientKey *key, const char *name, ClientPooler *pooler,
 							 PoolerClient *client);
-extern void client_key_of_session(ClientKey *key, ClientPooler *pooler);
+extern void client_key_of_session(ClientKey *key, const char *name, ClientPooler *pooler);
 
 #endif							/* PGNETLAT_CLIENT_KEY_H */

@@ -9,6 +9,10 @@
  * from zero.  If all groups have live sessions, there is no room for another
  * one: its sessions are counted in its database's evicted row until there is.
  *
+ * Names may change with each request (a job's number, a test's).  So that they
+ * evict no others, a database, role and address has room for so many names
+ * only: the least used ones are added to a group of other names.
+ *
  * Copyright (c) 2026, the pgnetlat authors
  *
  *-------------------------------------------------------------------------
@@ -25,6 +29,10 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 
 /* Evicted rows: one each for some databases, and one for the others. */
 #define CLIENTS_EVICTED		16
+
+/* Names of a database, role and address, and the group of the other names. */
+#define MAX_NAMES			50
+#define OTHER_NAMES			"(other names)"
 
 StaticAssertDecl(offsetof(ClientCounters, rtt) % sizeof(int64) == 0,
 				 "fields before rtt in ClientCounters must be int64: windows subtract them");
@@ -45,8 +53,31 @@ add_entry(void *to, const void *from)
 		sum->counters.rtt = term->counters.rtt;
 	sum->live.sessions += term->live.sessions;
 	sum->live.pending += term->live.pending;
+	sum->usage += term->usage;
 	if (sum->since == 0 || (term->since != 0 && term->since < sum->since))
 		sum->since = term->since;
+}
+
+/* The same database, role and address have the same upper half. */
+static uint32
+hash_client(const void *key)
+{
+	const ClientKey *client = key;
+	uint32		kin = hash_bytes(key, offsetof(ClientKey, application_name));
+	uint32		name = hash_bytes((const unsigned char *) client->application_name, NAMEDATALEN);
+
+	return (kin & 0xFFFF0000) | ((kin ^ name) & 0xFFFF);
+}
+
+static const void *
+other_names(const void *key)
+{
+	static ClientKey others;
+
+	others = *(const ClientKey *) key;
+	memset(others.application_name, 0, sizeof(others.application_name));
+	strcpy(others.application_name, OTHER_NAMES);
+	return &others;
 }
 
 static bool
@@ -84,6 +115,10 @@ static const TableSpec spec = {
 	.counters_offset = offsetof(ClientEntry, counters),
 	.counters_size = offsetof(ClientCounters, rtt),
 	.evicted_rows = CLIENTS_EVICTED,
+	.kin_size = offsetof(ClientKey, application_name),
+	.kin_most = MAX_NAMES,
+	.others_key = other_names,
+	.hash = hash_client,
 	.may_go = may_be_evicted,
 	.add = add_entry,
 	.belongs = has_row,
@@ -116,20 +151,30 @@ clients_counts(int64 *entries, int64 *evicted)
  * ---------------------------------------------------------------------------
  */
 
-/* Join the group of a key, and leave its partition locked. */
+/*
+ * Join the group of a key, and leave its partition locked.  If it has no room,
+ * and was not in the evicted row before, that is counted.
+ */
 static ClientEntry *
-join(const ClientKey *key, ClientMember *member, TimestampTz now)
+join(const ClientKey *key, ClientMember *member, bool was_evicted, TimestampTz now)
 {
 	uint32		hash = table_hash(&table, key);
+	const void *others = other_names(key);
 	ClientEntry *entry;
 
 	table_lock(&table, hash);
 	member->joined = true;
 	member->hash = hash;
 	entry = table_find_or_add(&table, hash, key, now);
-	member->in_evicted = entry == NULL;
-	if (member->in_evicted)
+	member->no_room = entry == NULL;
+	if (member->no_room)
+		entry = table_find_or_add(&table, table_hash(&table, others), others, now);
+	if (entry == NULL)
+	{
 		entry = table_evicted_row(&table, hash, key, now);
+		if (!was_evicted)
+			table_count_evicted(&table, hash);
+	}
 	member->entry = table_place_of(&table, entry);
 	entry->live.sessions++;
 	return entry;
@@ -146,11 +191,7 @@ clients_acquire(const ClientKey *key, ClientMember *member, TimestampTz now)
 		entry = table_at(&table, member->entry);
 	}
 	else
-	{
-		entry = join(key, member, now);
-		if (member->in_evicted)
-			table_count_evicted(&table, member->hash);
-	}
+		entry = join(key, member, false, now);
 	Assert(entry->live.sessions > 0);
 	return entry;
 }
@@ -195,14 +236,11 @@ clients_have_room(const ClientKey *key, const ClientMember *member, TimestampTz 
 ClientEntry *
 clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 {
-	bool		had_no_room = member->in_evicted;
-	ClientEntry *entry;
+	const ClientEntry *left = table_at(&table, member->entry);
+	bool		was_evicted = left->is_evicted;
 
 	clients_leave(member);
-	entry = join(key, member, now);
-	if (member->in_evicted && !had_no_room)
-		table_count_evicted(&table, member->hash);
-	return entry;
+	return join(key, member, was_evicted, now);
 }
 
 /* Put back a saved entry, without sessions; false if it is damaged. */

@@ -3,7 +3,8 @@
  * clients.h
  *	  A bounded table of accounts by client group.
  *
- * A group is a database, a role, an application_name and an address.  Its sums
+ * A group is a database, a role, a name and an address.  The name is
+ * application_name without a pooler's suffix and a tracer's context.  Its sums
  * hold what was accumulated from live and ended sessions.  The number of live
  * sessions and their pending time are in the same entry, under the same lock:
  * a copy of an entry is as of one moment, so its parts add up and its total
@@ -77,8 +78,8 @@ typedef struct ClientEntry
 typedef struct ClientMember
 {
 	bool		joined;
-	bool		in_evicted;		/* there was no room for the group: this is
-								 * its database's evicted row */
+	bool		no_room;		/* for the group: this is the one of other
+								 * names, or its database's evicted row */
 	uint32		hash;			/* of the key with which the session joined */
 	Size		entry;			/* see table_at() */
 	int64		pending;		/* its part of the group's pending time */

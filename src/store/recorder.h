@@ -32,6 +32,7 @@
 #define PGNETLAT_RECORDER_H
 
 #include "port/atomics.h"
+#include "trace_context.h"
 
 /* flags of a record */
 #define RECORD_ENDS_EXCHANGE	0x01	/* followed by a wait, not by another
@@ -40,6 +41,7 @@
 #define RECORD_CONTINUES		0x04	/* not the first record of its
 										 * exchange */
 #define RECORD_FETCH			0x08	/* a FETCH statement */
+#define RECORD_TRACED			0x10	/* trace is set */
 
 /*
  * A statement's part of an exchange and, if it is the last one, the wait after
@@ -65,6 +67,7 @@ typedef struct FlightRecord
 	char		xact_status;	/* as in ReadyForQuery: I, T, E; or 0 */
 
 	uint8		flags;
+	TraceId		trace;			/* valid if RECORD_TRACED */
 } FlightRecord;
 
 /* The session's own view of its ring, in private memory. */

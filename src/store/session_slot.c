@@ -26,7 +26,6 @@ typedef struct CoreStatus
 	BackendState state;
 	TimestampTz activity_start;
 	TimestampTz state_start;
-	char		application_name[NAMEDATALEN];
 } CoreStatus;
 
 /* Private copies of a session's slot, and what else was seen with it. */
@@ -291,7 +290,6 @@ copy_core_status(volatile PgBackendStatus *status, int pid, CoreStatus *copy)
 		copy->state = status->st_state;
 		copy->activity_start = status->st_activity_start_timestamp;
 		copy->state_start = status->st_state_start_timestamp;
-		strlcpy(copy->application_name, (char *) status->st_appname, NAMEDATALEN);
 		pgstat_end_read_activity(status, after);
 		if (pgstat_read_activity_complete(before, after))
 			return copy->pid == pid;
@@ -450,17 +448,20 @@ slot_observe(int index, SlotObservation *observation)
 }
 
 /*
- * Get the application_name of an observed session, NAMEDATALEN bytes; empty if
- * it has ended, or was stopped while it was writing its status.
+ * Get the name of the session in a slot, NAMEDATALEN bytes.  Returns false if
+ * it is gone, or was stopped while it was writing.
  */
-void
-slot_application_name(const SlotObservation *observation, char *name)
+bool
+slot_name(int index, uint64 session, char *name)
 {
-	CoreStatus	status;
+	SlotPublished copy;
+	uint32		changecount;
 
-	if (!copy_core_status(observation->published.status, observation->published.pid, &status))
-		status.application_name[0] = '\0';
-	strlcpy(name, status.application_name, NAMEDATALEN);
+	if (!seqlock_copy(&slots[index].lock, &copy, &slots[index].published, sizeof(copy),
+					  &changecount) || copy.session != session)
+		return false;
+	strlcpy(name, copy.name, NAMEDATALEN);
+	return true;
 }
 
 /*

@@ -71,6 +71,8 @@ typedef struct SlotPublished
 	TimestampTz backend_start;
 
 	/* these change with events */
+	char		name[NAMEDATALEN];	/* application_name, or what it was before
+									 * a tracer's: see trace_context.h */
 	bool		closed;			/* about to leave: has no row */
 	uint32		generation;		/* latest reset applied to the ledger */
 	TimestampTz stats_since;	/* when attached, or that reset */
@@ -212,7 +214,7 @@ extern int64 slot_run_queue_base(SessionSlot *slot);
 /* Functions for readers */
 extern bool slot_observe(int index, SlotObservation *observation);
 extern int	slot_find_pid(int pid);
-extern void slot_application_name(const SlotObservation *observation, char *name);
+extern bool slot_name(int index, uint64 session, char *name);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);

@@ -22,6 +22,9 @@
 #define EVICTED_AT_ONCE		32
 #define EVICTION_AGING		0.99	/* factor of usage at each eviction */
 
+/* The part of an entry's kin that is added to the others at a time. */
+#define KIN_FRACTION		4
+
 /* In the link of an entry that is not in use, but has been. */
 #define IS_FREE				((uint32) 1 << 31)
 
@@ -193,6 +196,13 @@ add_counters(int64 *sum, const int64 *term, Size size)
 		sum[i] += term[i];
 }
 
+/* The counter of an entry's kin, and of others with the same hash. */
+static inline uint16 *
+kin_counter(const Table *table, uint32 hash)
+{
+	return &partition_get(table, table_partition_of(table, hash))->kin[(hash >> 16) % KIN_COUNTERS];
+}
+
 /* Take an entry out of its chain; it is free. */
 static void
 remove_entry(const Table *table, int number, const void *entry)
@@ -200,7 +210,8 @@ remove_entry(const Table *table, int number, const void *entry)
 	TablePartition *partition = partition_get(table, number);
 	uint32	   *links = links_get(table, number);
 	uint32	   *next = links + table->chains;
-	uint32	   *link = &links[table_hash(table, entry) & (table->chains - 1)];
+	uint32		hash = table_hash(table, entry);
+	uint32	   *link = &links[hash & (table->chains - 1)];
 	uint32		removed;
 
 	while (linked_entry(table, number, *link) != entry)
@@ -210,18 +221,18 @@ remove_entry(const Table *table, int number, const void *entry)
 	next[removed - 1] = partition->first_free | IS_FREE;
 	partition->first_free = removed;
 	partition->entries--;
+	--*kin_counter(table, hash);
 }
 
 /*
- * Evict the least used entries of a partition, and age the others' usage.
- * Returns false if none may be evicted.
+ * Find at most "wanted" of the least used entries of a partition that may go,
+ * and age the usage of all.  With "others", which is an entry, look only at its
+ * kin, without itself.  Returns the number of entries found.
  */
-static bool
-evict_some(Table *table, int number)
+static int
+find_least_used(const Table *table, int number, const void *others, int wanted, char **least)
 {
 	const TableSpec *spec = table->spec;
-	char	   *least[EVICTED_AT_ONCE]; /* the least used first */
-	int			wanted = table->partition_capacity / EVICTED_FRACTION;
 	int			found = 0;
 	uint32		link = 0;
 	char	   *entry;
@@ -232,6 +243,8 @@ evict_some(Table *table, int number)
 		double	   *usage = (double *) (entry + spec->usage_offset);
 		int			place;
 
+		if (others && (entry == others || memcmp(entry, others, spec->kin_size) != 0))
+			continue;
 		*usage *= EVICTION_AGING;
 		if (spec->may_go && !spec->may_go(entry))
 			continue;
@@ -245,15 +258,35 @@ evict_some(Table *table, int number)
 			least[place] = least[place - 1];
 		least[place] = entry;
 	}
-	for (int i = 0; i < found; i++)
-	{
-		void	   *row = choose_row(spec, row_get(table, number, 0), table->distance, least[i]);
+	return found;
+}
 
-		spec->add(row, least[i]);
-		add_counters(snapshot_of(spec, row, 0), snapshot_of(spec, least[i], 0),
-					 (Size) SNAPSHOTS_KEPT * spec->counters_size);
-		remove_entry(table, number, least[i]);
-	}
+/* Add an entry to another one or to an evicted row, and remove it. */
+static void
+absorb(const Table *table, int number, void *sum, const void *entry)
+{
+	const TableSpec *spec = table->spec;
+
+	spec->add(sum, entry);
+	add_counters(snapshot_of(spec, sum, 0), snapshot_of(spec, entry, 0),
+				 (Size) SNAPSHOTS_KEPT * spec->counters_size);
+	remove_entry(table, number, entry);
+}
+
+/*
+ * Evict the least used entries of a partition.  Returns false if none may be
+ * evicted.
+ */
+static bool
+evict_some(Table *table, int number)
+{
+	char	   *least[EVICTED_AT_ONCE]; /* the least used first */
+	int			found = find_least_used(table, number, NULL,
+										table->partition_capacity / EVICTED_FRACTION, least);
+
+	for (int i = 0; i < found; i++)
+		absorb(table, number, choose_row(table->spec, row_get(table, number, 0),
+										 table->distance, least[i]), least[i]);
 	partition_get(table, number)->evicted += found;
 	return found > 0;
 }
@@ -275,6 +308,47 @@ find_entry(const Table *table, uint32 hash, const void *key)
 	return NULL;
 }
 
+/* The number of entries that are kin of a key. */
+static int
+count_kin(const Table *table, int number, const void *key)
+{
+	int			count = 0;
+	uint32		link = 0;
+	const void *entry;
+
+	while ((entry = next_entry(table, number, &link)) != NULL)
+		count += memcmp(entry, key, table->spec->kin_size) == 0;
+	return count;
+}
+
+/*
+ * Make room for another one of a key's kin, if there are too many: add the
+ * least used to the others.  Returns false if none of them may go.
+ */
+static bool
+make_room_for_kin(Table *table, uint32 hash, const void *key, TimestampTz now)
+{
+	const TableSpec *spec = table->spec;
+	int			number = table_partition_of(table, hash);
+	const void *others_key;
+	void	   *others;
+	char	   *least[EVICTED_AT_ONCE];
+	int			found;
+
+	if (spec->kin_most == 0 || *kin_counter(table, hash) < spec->kin_most)
+		return true;
+	others_key = spec->others_key(key);
+	if (memcmp(key, others_key, spec->key_size) == 0 || count_kin(table, number, key) < spec->kin_most)
+		return true;
+	others = table_find_or_add(table, table_hash(table, others_key), others_key, now);
+	if (others == NULL)
+		return false;
+	found = find_least_used(table, number, others, spec->kin_most / KIN_FRACTION, least);
+	for (int i = 0; i < found; i++)
+		absorb(table, number, others, least[i]);
+	return found > 0;
+}
+
 /* Make a new entry: see table_find_or_add(). */
 static pg_noinline void *
 add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
@@ -287,9 +361,11 @@ add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 	uint32		link;
 	char	   *entry;
 
-	if (partition->entries >= table->partition_capacity && !evict_some(table, number))
+	if (!make_room_for_kin(table, hash, key, now) ||
+		(partition->entries >= table->partition_capacity && !evict_some(table, number)))
 		return NULL;
 	partition->entries++;
+	++*kin_counter(table, hash);
 	link = partition->first_free;
 	if (link != 0)
 		partition->first_free = next[link - 1] & ~IS_FREE;
@@ -307,7 +383,8 @@ add_new_entry(Table *table, uint32 hash, const void *key, TimestampTz now)
 
 /*
  * Find the entry of a key, or make one, which is zero except for its key and
- * "since".  Returns NULL if the partition is full of entries that must stay.
+ * "since".  Returns NULL if the partition is full of entries that must stay,
+ * or the key has too many kin that must stay.
  */
 void *
 table_find_or_add(Table *table, uint32 hash, const void *key, TimestampTz now)

@@ -13,6 +13,11 @@
  * longer than it takes to scan a partition, some five hundred entries.
  * Nothing that is done under such a lock allocates or raises an error.
  *
+ * Entries whose keys begin alike may be kin.  Of these there are only so many:
+ * the least used are added to an entry of theirs for the others.  Kin are in
+ * one partition, so that it takes no other lock to find them, and it counts
+ * them, so that they need not be looked for until there are too many.
+ *
  * Hashes do not fill partitions evenly: if no entry may be evicted, a new one
  * may find its partition full once the table is some nine tenths full.
  *
@@ -62,10 +67,19 @@ typedef struct TableSpec
 	Size		counters_size;	/* ... or 0 if there are none */
 	int			evicted_rows;	/* evicted rows of each partition */
 
-	/* Hashes a key.  NULL: hash its bytes. */
+	/*
+	 * Entries whose keys begin with the same kin_size bytes are kin.  There
+	 * are at most kin_most of them, and the one for the others, whose key
+	 * others_key() makes of any of theirs.  kin_most is 0: there are no kin.
+	 */
+	Size		kin_size;
+	int			kin_most;
+	const void *(*others_key) (const void *key);
+
+	/* Hashes a key; kin have the same upper half.  NULL: hash its bytes. */
 	uint32		(*hash) (const void *key);
 
-	/* May an entry be evicted?  NULL: always. */
+	/* May an entry be evicted, or be added to the others?  NULL: always. */
 	bool		(*may_go) (const void *entry);
 
 	/* Adds an entry's counts and its "since" to another entry. */
@@ -85,6 +99,8 @@ typedef struct TableSpec
 	void		(*begin_row) (void *row, const void *entry);
 } TableSpec;
 
+#define KIN_COUNTERS	256
+
 /* The header of a partition, protected by its lock; see lay_out(). */
 typedef struct TablePartition
 {
@@ -94,6 +110,7 @@ typedef struct TablePartition
 	uint32		first_free;		/* link of an entry that is not in use any
 								 * more, which links the next one */
 	SnapshotTimes times;
+	uint16		kin[KIN_COUNTERS];	/* entries, by hash of what kin share */
 } TablePartition;
 
 /* A process's handle, set up by table_shmem_attach(). */

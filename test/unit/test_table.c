@@ -123,16 +123,22 @@ static void *memory;
 static int64 added;				/* added since the latest reset */
 
 static void
-set_up_with(int capacity)
+set_up_as(const TableSpec *as, int capacity)
 {
 	free(locks_of_kind[LOCK_STATEMENTS]);
 	locks_of_kind[LOCK_STATEMENTS] = calloc(table_partitions(capacity), sizeof(LWLockPadded));
 	free(memory);
-	memory = calloc(1, table_shmem_size(&spec, capacity));
-	table_shmem_attach(&table, &spec, capacity, memory, true);
+	memory = calloc(1, table_shmem_size(as, capacity));
+	table_shmem_attach(&table, as, capacity, memory, true);
 	added = 0;
 	between_locks = NULL;
 	srand(1);
+}
+
+static void
+set_up_with(int capacity)
+{
+	set_up_as(&spec, capacity);
 }
 
 static void
@@ -421,9 +427,197 @@ test_elsewhere(void)
 	CHECK_EQUAL(sum_of_copy(&count), added, "the sum after evictions there");
 }
 
+/* ---------------------------------------------------------------------------
+ * Kin: keys with a family, which is what they begin with, and a name
+ * ---------------------------------------------------------------------------
+ */
+
+#define KIN_MOST	12
+#define OTHERS		UINT32_MAX
+
+typedef struct KinKey
+{
+	uint32		family;
+	uint32		name;
+} KinKey;
+
+static uint32
+hash_kin(const void *key)
+{
+	const KinKey *kin = key;
+
+	return ((kin->family * 0x9E3779B9) & 0xFFFF0000) | ((kin->name * 0x9E3779B9) >> 16);
+}
+
+static const void *
+others_of(const void *key)
+{
+	static KinKey others;
+
+	others = *(const KinKey *) key;
+	others.name = OTHERS;
+	return &others;
+}
+
+static void
+set_up_kin(int capacity)
+{
+	static TableSpec kin_spec;
+
+	kin_spec = spec;
+	kin_spec.hash = hash_kin;
+	kin_spec.kin_size = offsetof(KinKey, name);
+	kin_spec.kin_most = KIN_MOST;
+	kin_spec.others_key = others_of;
+	set_up_as(&kin_spec, capacity);
+}
+
+/* The entry of a key, made if there is room. */
+static Entry *
+find_kin(uint32 family, uint32 name)
+{
+	KinKey		key = {family, name};
+	uint32		hash = table_hash(&table, &key);
+	Entry	   *entry;
+
+	table_lock(&table, hash);
+	entry = table_find_or_add(&table, hash, &key, 42);
+	table_unlock(&table, hash);
+	return entry;
+}
+
+/* Count something; false if there is no room. */
+static bool
+add_kin(uint32 family, uint32 name, bool stays)
+{
+	Entry	   *entry = find_kin(family, name);
+
+	if (entry == NULL)
+		return false;
+	entry->count++;
+	entry->usage++;
+	entry->stays |= stays;
+	added++;
+	return true;
+}
+
+/* The sum over a window of a family, or of all, and the number of entries. */
+static int64
+sum_of_kin(int64 length, int family, int *entries)
+{
+	int			count;
+	Entry	   *copies = table_copy(&table, length, &count);
+	int64		sum = 0;
+
+	*entries = 0;
+	for (int i = 0; i < count; i++)
+	{
+		const KinKey *key = (const KinKey *) &copies[i].key;
+
+		if (family >= 0 && key->family != (uint32) family)
+			continue;
+		sum += copies[i].count;
+		++*entries;
+	}
+	free(copies);
+	return sum;
+}
+
+/* The entries that a table of one partition has counted as kin. */
+static int64
+kin_counted(void)
+{
+	int64		sum = 0;
+
+	for (int i = 0; i < KIN_COUNTERS; i++)
+		sum += ((const TablePartition *) table.memory)->kin[i];
+	return sum;
+}
+
+/* However many kin come, there are only so many, and others have their room. */
+static void
+test_kin(void)
+{
+	int			entries;
+
+	set_up_kin(100);
+	for (int family = 1; family <= 20; family++)
+		add_kin(family, 1, false);
+	for (uint32 name = 1; name <= 10000; name++)
+	{
+		CHECK(add_kin(0, 0, false) && add_kin(0, name, false), "there is room for another one of the kin");
+		CHECK_EQUAL(find_kin(0, name)->count, 1, "the count of the latest one");
+		CHECK_EQUAL(sum_of_kin(0, 0, &entries), 2 * name, "the sum over the kin");
+		CHECK(entries <= KIN_MOST + 1, "there are %d of the kin", entries);
+		CHECK_EQUAL(kin_counted(), table_entries(&table), "the entries that are counted as kin");
+	}
+	CHECK_EQUAL(table_evicted(&table), 0, "the number of evictions");
+	CHECK_EQUAL(table_entries(&table), 20 + entries, "the number of entries");
+	CHECK_EQUAL(sum_of_kin(0, -1, &entries), added, "the sum over all");
+	CHECK_EQUAL(find_kin(0, 0)->count, 10000, "the count of one that is used again and again");
+	CHECK(find_kin(0, OTHERS)->count > 9000, "the others have the rest");
+	tables_clear();
+	CHECK_EQUAL(kin_counted(), 0, "the entries that are counted as kin after a reset");
+}
+
+/* What was counted since a snapshot, also of those that were added to others. */
+static void
+test_kin_windows(void)
+{
+	int			entries;
+
+	set_up_kin(100);
+	for (uint32 name = 1; name <= 500; name++)
+		add_kin(0, name, false);
+	tables_take_snapshots(1);
+	CHECK_EQUAL(sum_of_kin(1, 0, &entries), 0, "the sum of a window without additions");
+	for (uint32 name = 400; name <= 700; name++)
+		add_kin(0, name, false);
+	CHECK_EQUAL(sum_of_kin(1, 0, &entries), 301, "the sum of a window after additions");
+	CHECK_EQUAL(sum_of_kin(0, 0, &entries), added, "the sum of all counts");
+}
+
+/* Where all kin must stay there is room for the others only, until one may go. */
+static void
+test_kin_stay(void)
+{
+	set_up_kin(100);
+	for (uint32 name = 1; name <= KIN_MOST; name++)
+		CHECK(add_kin(0, name, true), "there is room");
+	CHECK(!add_kin(0, 1000, false), "there is no room for another one");
+	CHECK(add_kin(0, OTHERS, false), "there is room for the others");
+	CHECK(add_kin(1, 1000, false), "there is room for another family");
+	find_kin(0, 5)->stays = false;
+	CHECK(add_kin(0, 1000, false), "there is room when one may go");
+	CHECK_EQUAL(find_kin(0, OTHERS)->count, 2, "the count of the others with the one that went");
+}
+
+/* A table that is full of other entries evicts some of them, as ever. */
+static void
+test_kin_full(void)
+{
+	int			entries;
+
+	set_up_kin(100);
+	for (int round = 0; round < 5000; round++)
+	{
+		(void) add_kin(rand() % 300, rand() % 40, rand() % 50 == 0 && added < 200);
+		CHECK(table_entries(&table) <= 100, "the entries do not exceed the capacity");
+		CHECK_EQUAL(kin_counted(), table_entries(&table), "the entries that are counted as kin");
+	}
+	for (uint32 name = 1; name <= 500; name++)
+		(void) add_kin(7, name, false);
+	CHECK_EQUAL(sum_of_kin(0, -1, &entries), added, "the sum over all with evictions");
+	CHECK(table_evicted(&table) > 1000, "entries were evicted");
+}
+
 int
 main(void)
 {
+	test_kin();
+	test_kin_windows();
+	test_kin_stay();
+	test_kin_full();
 	test_elsewhere();
 	test_windows();
 	test_restored();

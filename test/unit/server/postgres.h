@@ -16,6 +16,7 @@
 typedef size_t Size;
 typedef uintptr_t Datum;
 typedef uint8_t uint8;
+typedef uint16_t uint16;
 typedef int32_t int32;
 typedef int64_t int64;
 typedef uint32_t uint32;
