@@ -125,7 +125,7 @@ Of {quality.count} predictions, half are within {quality.median} of the truth, n
 {longer.within}; for a shorter one: {shorter.median}, {shorter.ninth}, {shorter.within}.
 
 A longer path is the easy direction, since what is added is known. With a shorter path, server and client take up more of
-the time, on processors that are then busier: how long their turns and queues become is only partly in the account.
+the time, on CPUs that are then busier: how long their turns and queues become is only partly in the account.
 """
 
 
