@@ -289,6 +289,38 @@ $node->stop('fast');
 ok(-s $file, 'the file is there while the server is down');
 my $good = read_file();
 
+# 3 GB, none of which is on the disk
+sub make_huge
+{
+	truncate $file, 3 << 30 or die "could not extend $file: $!";
+	return;
+}
+
+sub make_pipe
+{
+	unlink $file;
+	system('mkfifo', $file) == 0 or die "could not make a pipe: $?";
+	return;
+}
+foreach ([ \&make_huge, 'is too large' ],
+	[ \&make_pipe, 'is not a regular file' ])
+{
+	my ($make, $why) = @$_;
+
+	write_file($good);
+	$make->();
+	$offset = log_size($node);
+	ok($node->start(fail_ok => 1), "file that $why: the server starts");
+	$observer = PgNetlat::Observer->connect($node);
+	is($observer->client('keeper'),
+		undef, "file that $why: it is not loaded");
+	like(
+		server_log($node, $offset),
+		qr/DETAIL:  It $why\./,
+		"file that $why: that is logged");
+	$node->stop('fast');
+}
+
 foreach my $name (sort keys %damage)
 {
 	write_file($damage{$name}->($good));
@@ -581,6 +613,85 @@ $node->start;
 $observer = PgNetlat::Observer->connect($node);
 
 # ---------------------------------------------------------------------------
+# Files with a good checksum and any figures
+# ---------------------------------------------------------------------------
+
+# Entries with another key each, and one figure or two, from the first on, that are near a
+# limit: some are out of range, what is accepted must be shown.
+sub with_extremes
+{
+	my ($entry, $key, $first, $number) = @_;
+	my @places = map { $_ * 8 } $first / 8 .. length($entry) / 8 - 1;
+
+	return map {
+		changed(
+			$entry,
+			@$key[0] => @$key[1]->($_),
+			map { $places[ rand @places ] => $most - int(rand(10)) }
+			  1 .. 1 + int(rand(2)))
+	} 1 .. $number;
+}
+$node->stop('fast');
+foreach my $round (1 .. 2)
+{
+	my $name_of = sub { "extreme $_[0]\0" };
+
+	write_file(
+		file_of(
+			[
+				with_extremes(
+					$good[0][0], [ 8 => sub { pack('q', $_[0]) } ],
+					24, 300)
+			],
+			[ with_extremes($keeper, [ $name => $name_of ], 104, 300) ],
+			[
+				with_extremes(
+					$good[2][0], [ 0 => sub { substr($good[2][0], 0, 8) } ],
+					24, 3)
+			],
+			[ with_extremes($good[3][0], [ $name => $name_of ], 176, 100) ],
+			[
+				with_extremes(
+					$good[4][0], [ 4 => sub { pack('L', 100_000 + $_[0]) } ],
+					24, 50)
+			]));
+	$node->start;
+	$observer = PgNetlat::Observer->connect($node);
+	cmp_ok(
+		$observer->value(
+			q{SELECT count(*) FROM pgnetlat_clients WHERE application_name LIKE 'extreme%'}
+		),
+		'>', 0,
+		"extreme figures $round: some are loaded");
+	is( join("\n",
+			grep { $_ ne '' }
+			map  { $observer->error_of("SELECT * FROM $_") } @shown),
+		'',
+		"extreme figures $round: no view and no function raises an error");
+	my @negative = map {
+		my $view = $_;
+		my @columns = map { $_->{attname} } $observer->rows(
+			"SELECT attname FROM pg_attribute WHERE attrelid = '$view'::regclass
+			    AND attnum > 0 AND attname NOT LIKE '%queryid'
+			    AND atttypid IN ('float8'::regtype, 'int8'::regtype)");
+		@columns
+		  ? $observer->value(
+			'SELECT concat_ws(\' \', '
+			  . join(', ',
+				map { "CASE WHEN bool_or($_ < 0) THEN '$view.$_' END" }
+				  @columns)
+			  . ") FROM $view")
+		  : '';
+	} grep { !/\(/ } @shown;
+	is(join(' ', grep { $_ ne '' } @negative),
+		'', "extreme figures $round: none is negative");
+	$node->stop('fast');
+}
+write_file($good);
+$node->start;
+$observer = PgNetlat::Observer->connect($node);
+
+# ---------------------------------------------------------------------------
 # Other limits than those under which it was saved, and not saving
 # ---------------------------------------------------------------------------
 
@@ -607,6 +718,39 @@ $node->start;
 $observer = PgNetlat::Observer->connect($node);
 is($observer->client('keeper'),
 	undef, 'nothing is loaded without pgnetlat.save');
+
+# ---------------------------------------------------------------------------
+# No memory to save with
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	skip('there is no prlimit', 3)
+	  unless eval { run_log([ 'prlimit', '--version' ]) };
+	my $postmaster =
+	  (split "\n", slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my ($size) =
+	  slurp_file("/proc/$postmaster/status") =~ /^VmSize:\s*(\d+) kB/m;
+
+	$observer->run('ALTER SYSTEM RESET ALL', 'SELECT pg_reload_conf()');
+	$observer->poll(sub { $observer->value('SHOW pgnetlat.save') eq 'on' });
+	$offset = log_size($node);
+	run_log([ 'prlimit', "--pid=$postmaster", '--as=' . $size * 1024 . ':' ]);
+	$node->stop('fast');
+	my $log = server_log($node, $offset);
+	like(
+		$log,
+		qr/could not write file "pg_stat\/pgnetlat\.stat"/,
+		'without memory to save with: that is logged');
+	unlike(
+		$log,
+		qr/FATAL:  out of memory/,
+		'without memory to save with: the postmaster ends as usual');
+	ok(!-e "$file.tmp" && !-e $file,
+		'without memory to save with: no file is left');
+	$node->start;
+	$observer = PgNetlat::Observer->connect($node);
+}
 
 no_violations($observer);
 $node->stop;

@@ -157,7 +157,9 @@ blockers_restore(const void *content)
 	if (!persist_is_text(saved->key.client.application_name) ||
 		!persist_is_text(saved->key.backend_type) ||
 		!persist_are_figures(&saved->since, &saved->usage) ||
-		!persist_are_figures(&saved->counters, saved + 1))
+		!persist_are_figures(&saved->counters, saved + 1) ||
+		!persist_are_parts(&saved->counters.exec, &saved->counters.blocked_max,
+						   saved->counters.blocked))
 		return false;
 	entry.pass = 0;
 	entry.sessions = 0;

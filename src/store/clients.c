@@ -254,7 +254,7 @@ clients_restore(const void *content)
 	if (!persist_is_text(saved->key.application_name) ||
 		!persist_are_figures(&saved->since, &saved->pooler) ||
 		!persist_are_figures(counters, saved + 1) ||
-		!persist_are_counts(&counters->totals.requests, &counters->totals.run_queue) ||
+		!persist_are_totals(&counters->totals) ||
 		!persist_are_counts(&counters->tcp, &counters->connect.time))
 		return false;
 	for (int i = 0; i < NUM_METRICS; i++)

@@ -194,8 +194,7 @@ history_restore(const void *content)
 		return false;
 	for (const HistoryRow *row = interval->rows; row < (const HistoryRow *) (interval + 1); row++)
 	{
-		if (!persist_are_figures(&row->totals, row + 1) ||
-			!persist_are_counts(&row->totals.requests, &row->totals.run_queue))
+		if (!persist_are_figures(&row->totals, row + 1) || !persist_are_totals(&row->totals))
 			return false;
 	}
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);

@@ -20,8 +20,8 @@
  * truncated or damaged file is logged and discarded.
  *
  * If the checksum is good, figures are not questioned, except that an entry
- * that could make a view raise an error is left out.  The number of such
- * entries is logged.
+ * that could make a view raise an error, or show a negative time, is left out.
+ * The number of such entries is logged.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -46,6 +46,8 @@
 #include "settings.h"
 #include "statements.h"
 #include "storage/fd.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #define PERSIST_FILE		"pg_stat/pgnetlat.stat"
@@ -158,14 +160,13 @@ write_file(FILE *file)
 	return written && fwrite(&crc, sizeof(crc), 1, file) == 1;
 }
 
-/* Save everything, as the last thing that the postmaster does. */
-void
-persist_save(int code, Datum arg)
+static void
+save(void)
 {
 	FILE	   *file;
 	bool		written;
 
-	if (code != 0 || !was_shut_down(true))
+	if (!was_shut_down(true))
 		return;
 	if (!pgnetlat_save)
 	{
@@ -185,6 +186,37 @@ persist_save(int code, Datum arg)
 		return;
 	}
 	(void) durable_rename(PERSIST_FILE ".tmp", PERSIST_FILE, LOG);
+}
+
+/*
+ * Save everything, as the last thing that the postmaster does.
+ *
+ * An error, such as that there is no memory, loses our figures only.  While
+ * proc_exit_inprogress is set, core would end the process instead, with
+ * status 1, which other extensions take for a crash.
+ */
+void
+persist_save(int code, Datum arg)
+{
+	if (code != 0)
+		return;
+	proc_exit_inprogress = false;
+	PG_TRY();
+	{
+		save();
+	}
+	PG_CATCH();
+	{
+		LWLockReleaseAll();
+		EmitErrorReport();
+		FlushErrorState();
+		unlink(PERSIST_FILE ".tmp");
+		ereport(LOG,
+				(errmsg("could not write file \"%s\"", PERSIST_FILE),
+				 errdetail("Statistics of pgnetlat are lost.")));
+	}
+	PG_END_TRY();
+	proc_exit_inprogress = true;
 }
 
 /* ---------------------------------------------------------------------------
@@ -229,32 +261,55 @@ persist_are_counts(const void *from, const void *to)
 	return counted <= (double) (PG_INT64_MAX / 2);
 }
 
+/* Are these figures parts of a whole? */
+bool
+persist_are_parts(const void *from, const void *to, int64 whole)
+{
+	for (const int64 *part = from; part < (const int64 *) to; part++)
+	{
+		if (*part > whole)
+			return false;
+		whole -= *part;
+	}
+	return true;
+}
+
+/* Are these the totals of an account, whose sum is in range with room to add more? */
+bool
+persist_are_totals(const LedgerTotals *totals)
+{
+	return persist_are_figures(totals, totals + 1) &&
+		persist_are_counts(&totals->requests, &totals->run_queue) &&
+		persist_are_parts(&totals->pipelined, &totals->turns, totals->requests) &&
+		persist_are_parts(&totals->exec, &totals->in_xact_wait, PG_INT64_MAX / 64 * 63);
+}
+
 /* Restore what is in a file.  Returns NULL on success, else why not. */
 static const char *
-use_file(FILE *file)
+use_file(FILE *file, size_t size)
 {
 	static const char *const damaged = "It is truncated or damaged.";
 	PersistHeader expected;
 	PersistHeader *header;
-	struct stat st;
 	char	   *content;
 	char	   *at;
 	char	   *end;
 	pg_crc32c	crc;
 	int			ignored = 0;
 
-	if (fstat(fileno(file), &st) != 0 ||
-		st.st_size < (off_t) (sizeof(PersistHeader) + sizeof(crc)))
+	if (size < sizeof(PersistHeader) + sizeof(crc))
 		return damaged;
-	content = palloc_extended(st.st_size, MCXT_ALLOC_HUGE);
-	if (fread(content, st.st_size, 1, file) != 1)
+	content = size > MaxAllocSize ? NULL : palloc_extended(size, MCXT_ALLOC_NO_OOM);
+	if (content == NULL)
+		return "It is too large.";
+	if (fread(content, size, 1, file) != 1)
 		return damaged;
 
 	header = (PersistHeader *) content;
 	make_header(&expected);
 	if (memcmp(header, &expected, offsetof(PersistHeader, reset_timestamp)) != 0)
 		return "It has a different format, such as that of another version.";
-	end = content + st.st_size - sizeof(crc);
+	end = content + size - sizeof(crc);
 	INIT_CRC32C(crc);
 	COMP_CRC32C(crc, content, end - content);
 	FIN_CRC32C(crc);
@@ -303,16 +358,19 @@ use_file(FILE *file)
 void
 persist_load(void)
 {
-	FILE	   *file;
-	const char *complaint;
+	FILE	   *file = NULL;
+	struct stat st;
+	const char *complaint = NULL;
 
 	/* a leftover from a shutdown that was cut short */
 	unlink(PERSIST_FILE ".tmp");
 
 	if (!pgnetlat_save)
 		return;
-	file = AllocateFile(PERSIST_FILE, PG_BINARY_R);
-	if (file == NULL)
+	/* opening a pipe would wait for somebody at its other end */
+	if (stat(PERSIST_FILE, &st) == 0 && !S_ISREG(st.st_mode))
+		complaint = "It is not a regular file.";
+	else if ((file = AllocateFile(PERSIST_FILE, PG_BINARY_R)) == NULL)
 	{
 		if (errno != ENOENT)
 			ereport(LOG,
@@ -320,9 +378,11 @@ persist_load(void)
 					 errmsg("could not read file \"%s\": %m", PERSIST_FILE)));
 		return;
 	}
-	complaint = was_shut_down(false) ? use_file(file) :
-		"The server was not shut down cleanly after the file was written.";
-	FreeFile(file);
+	else
+		complaint = was_shut_down(false) ? use_file(file, st.st_size) :
+			"The server was not shut down cleanly after the file was written.";
+	if (file)
+		FreeFile(file);
 	if (complaint == NULL)
 		return;
 	ereport(LOG,

@@ -10,6 +10,8 @@
 #ifndef PGNETLAT_PERSIST_H
 #define PGNETLAT_PERSIST_H
 
+#include "ledger.h"
+
 extern void persist_load(void);
 extern void persist_save(int code, Datum arg);
 extern void persist_remove_file(void);
@@ -18,5 +20,7 @@ extern void persist_remove_file(void);
 extern bool persist_is_text(const char *text);
 extern bool persist_are_figures(const void *from, const void *to);
 extern bool persist_are_counts(const void *from, const void *to);
+extern bool persist_are_parts(const void *from, const void *to, int64 whole);
+extern bool persist_are_totals(const LedgerTotals *totals);
 
 #endif							/* PGNETLAT_PERSIST_H */

@@ -273,7 +273,9 @@ pools_restore(const void *content)
 	const Pool *saved = content;
 	Pool		pool = *saved;
 
-	if (!persist_are_figures(&saved->since, saved + 1))
+	if (!persist_are_figures(&saved->since, saved + 1) ||
+		!persist_are_parts(&saved->counters.distribution, saved + 1, PG_INT64_MAX / 2) ||
+		saved->sessions_max > INT_MAX || saved->busy_max > INT_MAX)
 		return false;
 	pool.sessions = pool.busy = 0;
 	table_restore(&table, &pool, saved->is_evicted);

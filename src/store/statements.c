@@ -201,7 +201,8 @@ statements_restore(const void *content)
 
 	if (!persist_are_figures(&saved->since, saved + 1) ||
 		!persist_are_counts(&totals->calls, &totals->exec) ||
-		!persist_are_counts(&totals->bytes, &totals->repeat_network))
+		!persist_are_counts(&totals->bytes, &totals->repeat_network) ||
+		!persist_are_parts(saved->counters.exec_part, saved->early, totals->exec))
 		return false;
 	table_restore(&table, saved, memcmp(&saved->key, &none, sizeof(none)) == 0);
 	return true;
