@@ -52,8 +52,11 @@ is_tcp(void)
 bool
 exchange_ask_kernel(int64 now, TcpInfo *info)
 {
-	return pgnetlat_rtt_interval >= 0 && is_tcp() &&
-		tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now, info);
+	if (pgnetlat_rtt_interval < 0 || !is_tcp() ||
+		!tcpinfo_of_socket(MyProcPort->sock, &my_session.slot->published.tcp, now, info))
+		return false;
+	slot_limit_rtt(my_session.slot, info);
+	return true;
 }
 
 /* Publish what the kernel has said, if it was asked; in a write section. */
@@ -140,6 +143,8 @@ exchange_refresh_kernel_info(int64 now)
 	if (exchange_state(STATE_COUNTS) && info.rtt > 0)
 		tally_observe(METRIC_RTT, info.rtt);
 	exchange_publish_kernel_info(&info);
+	if (published->first_rtt == 0)
+		published->first_rtt = info.least;
 	published->trip = published->tcp.rtt + my_session.client_rtt;
 	published->pooler_owner = pooler_owner();
 	if (known)

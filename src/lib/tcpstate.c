@@ -130,7 +130,8 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 		return false;
 
 	/* ~0: no sample yet; 0 also on kernels before 4.9 */
-	info->rtt = read.tcpi_min_rtt == UINT32_MAX ? 0 : from_microseconds(read.tcpi_min_rtt);
+	info->least = read.tcpi_min_rtt == UINT32_MAX ? 0 : from_microseconds(read.tcpi_min_rtt);
+	info->rtt = info->least;
 	info->srtt = from_microseconds(read.tcpi_rtt);
 	info->busy = from_microseconds(read.tcpi_busy_time);
 	info->rwnd_limited = from_microseconds(read.tcpi_rwnd_limited);

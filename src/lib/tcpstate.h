@@ -10,7 +10,8 @@
  * The round trip is tcpi_min_rtt.  tcpi_rtt contains the client's think time,
  * because the client's acknowledgement rides on its next request for as long
  * as it may be delayed (40 ms and more).  The minimum is windowed:
- * net.ipv4.tcp_min_rtt_wlen seconds, 300 by default.
+ * net.ipv4.tcp_min_rtt_wlen seconds, 300 by default.  Of some connections it
+ * contains think time, too: see sample/paths.h.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -38,7 +39,9 @@ typedef struct TcpCounters
 typedef struct TcpInfo
 {
 	int64_t		measured_at;	/* monotonic; 0: never measured */
-	int64_t		rtt;			/* ns; 0: the kernel has no sample */
+	int64_t		rtt;			/* ns, of the path; 0: not known */
+	int64_t		least;			/* ns: the kernel's minimum; 0: it has no
+								 * sample */
 	int64_t		srtt;			/* ns; smoothed, includes delayed ACKs */
 	int64_t		busy;			/* ns with unacknowledged data, since connect */
 	int64_t		rwnd_limited;	/* of busy: the peer's window was closed */

@@ -5,7 +5,8 @@
  *
  * A backend that is blocked in sending cannot ask why, and one whose response
  * is still leaving the kernel does not know when it has left.  The sampler asks
- * for them, by socket diagnosis.
+ * for them, by socket diagnosis.  It also compares the round trips of all
+ * connections.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -13,9 +14,11 @@
  */
 #include "postgres.h"
 
+#include "paths.h"
 #include "sample_sessions.h"
 #include "settings.h"
 #include "tcpinfo.h"
+#include "utils/memutils.h"
 
 /*
  * The most questions to the kernel per sample_interval.  A question takes 1 to
@@ -86,6 +89,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 		slot_sampled_end(index);
 		return;
 	}
+	slot_limit_rtt(slot_get(index), &info);
 	sampled->tcp = info;
 	sampled->tcp_session = view->session;
 	closed = Max(info.rwnd_limited - before->rwnd_limited, 0);
@@ -101,4 +105,70 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 		ledger->drain.client = closed;
 	}
 	slot_sampled_end(index);
+}
+
+/* ---------------------------------------------------------------------------
+ * Round trips
+ * ---------------------------------------------------------------------------
+ */
+
+/* The interval between comparisons: this, or so much for each connection. */
+#define COMPARE_NS				NS_PER_S
+#define COMPARE_EACH_NS			NS_PER_MS
+
+/* What was measured longer ago says nothing about today's path. */
+#define EVIDENCE_NS				(300 * NS_PER_S)
+
+/* What is known of a session's path; false if nothing is. */
+static bool
+path_of_slot(int index, const Tick *tick, Path * path)
+{
+	const SessionSlot *slot = slot_get(index);
+	const SlotPublished *published = &slot->published;
+	uint32		changecount = seqlock_read_begin(&slot->lock);
+	int64		measured_at = published->tcp.measured_at;
+
+	path->slot = index;
+	path->session = published->session;
+	path->family = published->endpoints.family;
+	memcpy(path->address, published->endpoints.remote_address, sizeof(path->address));
+	path->first = published->first_rtt;
+	path->least = published->tcp.least;
+	return seqlock_read_valid(&slot->lock, changecount) && path->session != 0 &&
+		path->family != 0 && path->first > 0 && path->least > 0 &&
+		tick->now - measured_at < EVIDENCE_NS;
+}
+
+/*
+ * Compare the round trips of all connections, and tell sessions where those of
+ * the others are shorter.  They look when they next ask the kernel.
+ */
+void
+sample_paths(const Tick *tick)
+{
+	static Path * paths = NULL;
+	static int64 due = 0;
+	int			count = 0;
+
+	if (tick->now < due)
+		return;
+	if (paths == NULL)
+		paths = MemoryContextAlloc(TopMemoryContext, slot_count() * sizeof(Path));
+	for (int i = 0; i < slot_count(); i++)
+		count += path_of_slot(i, tick, &paths[count]);
+	paths_compare(paths, count);
+	for (const Path * path = paths; path < paths + count; path++)
+	{
+		int64		rtt = path->rtt < path->least ? path->rtt : 0;
+		SlotSampled *sampled = &slot_get(path->slot)->sampled;
+
+		if ((sampled->session == path->session ? sampled->path_rtt : 0) == rtt)
+			continue;
+		sampled = slot_sampled_begin(path->slot, path->session, tick->generation);
+		if (sampled == NULL)
+			continue;
+		sampled->path_rtt = rtt;
+		slot_sampled_end(path->slot);
+	}
+	due = tick->now + Max(COMPARE_NS, count * COMPARE_EACH_NS);
 }

@@ -190,6 +190,7 @@ tick_once(Tick *tick)
 		sample_sessions(tick);
 		lock_waits_tick(tick->now, tick->before, tick->clock_offset);
 		pooler_clients_tick(tick->now);
+		sample_paths(tick);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
 	}

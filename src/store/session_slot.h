@@ -78,6 +78,8 @@ typedef struct SlotPublished
 	TimestampTz stats_since;	/* when attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
 	TcpInfo		tcp;			/* with widened counters */
+	int64		first_rtt;		/* the kernel's minimum when first asked; 0:
+								 * not yet */
 	TcpCounters tcp_base;		/* counters at the latest reset */
 	bool		run_queue_known;	/* the kernel reports it */
 	int64		run_queue_booked;	/* the kernel's total for the process, as
@@ -118,6 +120,8 @@ typedef struct SlotSampled
 	SlotDoing	doing;			/* in progress, and not in exec_part */
 	int			waits_used;		/* entries of its profile of wait events ... */
 	int64		waits_since;	/* ... and when that was last reset */
+	int64		path_rtt;		/* round trip of most connections with the
+								 * same path; 0: not shorter */
 	uint64		added_record;	/* for the record with this number, ... */
 	int64		added_exec;		/* ... the execution that is in the
 								 * statement's entry */
@@ -185,6 +189,16 @@ slot_blocked_in(uint32 wait_event)
 		default:
 			return LEDGER_NOT_BLOCKED;
 	}
+}
+
+/* Is the session's path shorter than the kernel's minimum for it? */
+static inline void
+slot_limit_rtt(const SessionSlot *slot, TcpInfo *info)
+{
+	int64		rtt = *(const volatile int64 *) &slot->sampled.path_rtt;
+
+	if (rtt > 0 && rtt < info->rtt && slot->sampled.session == slot->published.session)
+		info->rtt = rtt;
 }
 
 /* Is this a wait for a heavyweight lock? */
