@@ -67,7 +67,7 @@ function stacked(parts, whole, unit, big = false) {
       class: part.color,
       title: `${part.name}: ${percent(part.value / sum)}, ${unit(part.value)}`,
       css: { width: `${100 * part.value / whole}%`, background: `var(--${part.color})` },
-    }, big && part.value / whole > 0.12 ? part.name : '')));
+    }, big ? el('span', {}, part.name) : '')));
 }
 
 // A scale's end and its marks: round numbers.

@@ -21,7 +21,7 @@
     { name: 'locks', color: 'locks', of: (a) => a.exec_lock_time, says: 'it waits for a lock that another session holds' },
     { name: 'replication', color: 'replication', of: (a) => a.exec_replication_time, says: 'it waits for a standby to confirm' },
     { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server as its client' },
-    { name: 'run queue', color: 'queue', of: (a) => queuedInExec(a) + (a.run_queue_wait_time ?? 0), says: 'it is ready to work, but all processors are taken' },
+    { name: 'run queue', color: 'queue', of: (a) => queuedInExec(a) + (a.run_queue_wait_time ?? 0), says: 'it is ready to work, but all CPUs are taken' },
     { name: 'other waits', color: 'other', of: (a) => a.exec_other_time, says: 'it waits for something else inside the server' },
     { name: 'network', color: 'network', of: (a) => a.network_time + a.send_blocked_time - a.send_client_time, says: 'bytes are under way: round trips, and large answers' },
     { name: 'client', color: 'client', of: (a) => a.client_time - (a.run_queue_wait_time ?? 0) + a.recv_time + a.send_client_time, says: 'the application thinks, does not read its results, or does not send its data' },
@@ -30,6 +30,10 @@
   const parts = (account, unit) => PARTS.map((p) => ({ name: p.name, color: p.color, value: Math.max(p.of(account), 0) / unit }));
   const busyOf = (list) => list.reduce((total, part) => total + part.value, 0);
   const inSessions = (x) => `${sessions(x)} ${x === 1 ? 'session' : 'sessions'}`;
+
+  // What the colours of bars stand for that have parts of their own.
+  const swatches = (label, kinds) => el('ul', { class: 'legend', 'aria-label': label },
+    kinds.map(([name, color]) => el('li', {}, el('span', { class: 'swatch', css: { background: `var(--${color})` } }), name)));
 
   // --- names -------------------------------------------------------------------------
 
@@ -131,13 +135,19 @@
 
   // --- findings ----------------------------------------------------------------------
 
+  // A statement of which a finding has the identifier only may be among those below, with its text.
+  const textOf = (f) => {
+    const query = f.queryid && f.evidence.endsWith(f.queryid) && data.statements.find((s) => s.queryid === f.queryid && s.userid === f.usesysid)?.query;
+    return query ? `: ${query}` : '';
+  };
+
   function findings() {
     const most = Math.max(...data.findings.map((f) => f.lost_sessions ?? 0), 0.001);
     const meter = (kind, value) => el('span', { class: `meter ${kind}`, 'aria-hidden': 'true' }, el('i', { css: { width: `${Math.min(100 * value / most, 100)}%` } }));
     byId('findings').append(...data.findings.map((f) => el('li', {},
       el('div', {},
         el('h3', {}, subjectText(f), ' ', el('span', { class: `tag ${TAG[f.severity] ?? ''}` }, f.verdict), ' ', severityTag(f)),
-        el('p', { class: 'evidence' }, f.evidence),
+        el('p', { class: 'evidence' }, f.evidence, textOf(f)),
         f.advice ? el('p', {}, el('strong', {}, 'Next step: '), f.advice) : null),
       isFine(f) ? null : el('dl', {},
         el('div', {}, el('dt', {}, 'Cost'), el('dd', {}, inSessions(f.lost_sessions), meter('', f.lost_sessions))),
@@ -249,13 +259,13 @@
       place.append(el('p', { class: 'note' }, 'No lock wait was long enough to be sampled.'));
       return;
     }
-    const KINDS = [['executing', 'cpu', 'blocked_by_exec_time'], ['sending', 'other', 'blocked_by_send_time'], ['waiting for data', 'remote', 'blocked_by_recv_time'],
-      ['network', 'network', 'blocked_by_network_time'], ['its client thinking', 'client', 'blocked_by_client_time'], ['other', 'idle', 'blocked_by_other_time']];
+    const KINDS = [['executing', 'server', (b) => b.blocked_by_exec_time], ['network: round trips, or sending', 'network', (b) => b.blocked_by_network_time + b.blocked_by_send_time],
+      ['client: thinking, or not sending its data', 'client', (b) => b.blocked_by_client_time + b.blocked_by_recv_time], ['other', 'idle', (b) => b.blocked_by_other_time]];
     const most = data.blockers[0].blocked_time;
     place.append(table('Since statistics were reset; time that others waited, by what the holder was doing', [['Holder', ''], ['Others waited while it was', 'bar'], ['waited', 'n'], ['longest', 'n'], ['at once', 'n']],
-      data.blockers.map((b) => [groupName(b), stacked(KINDS.map(([name, color, column]) => ({ name, color, value: b[column] })), most, duration),
+      data.blockers.map((b) => [groupName(b), stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(b) })), most, duration),
         duration(b.blocked_time), duration(b.blocked_time_max), figure(b.blocked_sessions_max)]), 'stack'),
-    el('ul', { class: 'legend', 'aria-label': 'What the holder was doing' }, KINDS.map(([name, color]) => el('li', {}, el('span', { class: 'swatch', css: { background: `var(--${color})` } }), name))));
+    swatches('What the holder was doing', KINDS));
   }
 
   // --- distributions -----------------------------------------------------------------------
@@ -301,15 +311,17 @@
     }
     const repeats = (s) => s.repeats >= thresholds.repeats && s.repeats >= thresholds.repeats * (s.calls - s.repeats);
     const found = (s) => data.findings.some((f) => f.verdict === 'repeated statement' && f.queryid === s.queryid && f.usesysid === s.userid);
-    const KINDS = [['server', 'cpu', (s) => s.exec_time], ['network', 'network', (s) => s.send_time + s.network_time], ['client sending', 'client', (s) => s.recv_time]];
+    const KINDS = [['server, its waits for locks and I/O included', 'server', (s) => s.exec_time], ['network: round trips, and sending', 'network', (s) => s.send_time + s.network_time],
+      ['client: sending its data', 'client', (s) => s.recv_time]];
     const most = rows[0].time;
-    byId('statements').append(table(`In the last ${duration(report.window_time)}; blue: on the server, yellow: sending and round trips, green: the client sends`,
+    byId('statements').append(table(`In the last ${duration(report.window_time)}`,
       [['Statement', ''], ['Time', 'bar'], ['calls/s', 'n'], ['per call', 'n'], ['repeats', 'n']],
       rows.filter((s) => s.time >= most / 1000 || repeats(s)).map((s) => [[el('span', { class: 'mono' }, s.query ?? `query identifier ${s.queryid}`), ' ', repeats(s) || found(s) ? el('span', { class: 'tag bad' }, 'N+1') : null,
         el('small', {}, `${s.usename ?? 'a dropped role'} in ${s.datname ?? 'a dropped database'}`)],
       stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(s) })), most, duration),
       figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '\u2013']), 'stack statements'),
-    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'A statement has a text if pg_stat_statements has it, or if it is the latest of a session.') : '');
+    swatches('Where the time of a statement goes', KINDS),
+    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'pg_stat_statements, if it is installed in this database, has the texts of statements. Others are known only as long as a session shows them as its latest one.') : '');
   }
 
   // --- connections ---------------------------------------------------------------------------
@@ -326,7 +338,7 @@
     place.append(table('Sessions that are busy at once, that is in a request or a transaction',
       [['Pool', ''], ['half the time / 99 % / at most / connected', 'bar'], ['connected', 'n'], ['average', 'n'], ['half the time', 'n'], ['99 %', 'n'], ['at most', 'n'], ['pool size', 'n']],
       rows.map((p) => [p.usesysid === null && p.datid === null && p.datname === null ? 'all sessions' : [p.usename ?? 'evicted', el('small', {}, `in ${p.datname ?? 'a dropped database'}`)],
-        stacked([part('half the time', 'cpu', p.busy_p50), part('99 % of the time', 'unsampled', p.busy_p99 - p.busy_p50), part('at most', 'queue', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
+        stacked([part('half the time', 'most', p.busy_p50), part('99 % of the time', 'more', p.busy_p99 - p.busy_p50), part('at most', 'some', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
           part('connected, never busy at once', 'idle', p.sessions - p.busy_max)], most, inSessions),
         figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, figure(p.pool_size))]), 'stack'),
     el('p', { class: 'says' }, `Pool size: with this many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
@@ -339,8 +351,8 @@
       const most = Math.max(...rows.map((c) => c.connect_time / c.connections));
       place.append(table(`Connections that were set up in the last ${duration(report.window_time)}`,
         [['Clients', ''], ['Mean: encryption / authentication / the rest', 'bar'], ['connections', 'n'], ['mean', 'n'], ['round trips each', 'n'], ['in all', 'n']],
-        rows.map((c) => [groupName(c), stacked([{ name: 'encryption', color: 'replication', value: c.connect_tls_time / c.connections }, { name: 'authentication', color: 'io', value: c.connect_auth_time / c.connections },
-          { name: 'the rest', color: 'other', value: Math.max(c.connect_time - c.connect_tls_time - c.connect_auth_time, 0) / c.connections }], most, duration),
+        rows.map((c) => [groupName(c), stacked([{ name: 'encryption', color: 'most', value: c.connect_tls_time / c.connections }, { name: 'authentication', color: 'more', value: c.connect_auth_time / c.connections },
+          { name: 'the rest', color: 'some', value: Math.max(c.connect_time - c.connect_tls_time - c.connect_auth_time, 0) / c.connections }], most, duration),
         figure(c.connections), duration(c.connect_time / c.connections), figure(c.connect_round_trips / c.connections), duration(c.connect_time)]), 'stack'));
     } else place.append(el('p', { class: 'note' }, `Nobody connected in the last ${duration(report.window_time)}.`));
     if (data.failed_connections.length) {

@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run;
 use JSON::PP;
 use PgNetlat::Client;
 use PgNetlat::Test;
@@ -100,6 +101,32 @@ like(
 	answer('monitor', 'pgnetlat_report_data()'),
 	qr/"queryid": "-?\d+"/,
 	'query identifiers are strings, which have all their digits');
+
+# One session with three statements in turn shows one text at any moment.
+my $file = "$PostgreSQL::Test::Utils::tmp_check/turns.sql";
+append_to_file($file, join '', map { "SELECT pg_sleep(0.02)$_;\n" } '',
+	', 1', ', 1, 2');
+my $turns = IPC::Run::start(
+	[
+		'pgbench', '-n', '-f', $file,
+		'-T', '3600', '-h', $node->host,
+		'-p', $node->port, '-U', 'plain',
+		'postgres'
+	],
+	'>',
+	\my $out,
+	'2>',
+	\my $err);
+ok( $observer->poll(
+		sub {
+			my @texts = grep { ($_->{query} // '') =~ /^SELECT pg_sleep/ }
+			  @{ data('monitor')->{statements} };
+			return @texts >= 2;
+		}),
+	'without pg_stat_statements, texts come from several looks at pg_stat_activity'
+);
+$turns->signal('TERM');
+$turns->finish;
 
 # ---------------------------------------------------------------------------
 # What a role may not see is not in it

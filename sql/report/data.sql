@@ -3,6 +3,27 @@
 -- The report: the figures of one moment, and a page that shows them
 -- ---------------------------------------------------------------------------
 
+-- The texts of some statements as pg_stat_activity shows them in 20 looks at it, for a
+-- fifth of a second: it has the latest text of each session only, which is soon another.
+CREATE FUNCTION pgnetlat_activity_texts(queryids bigint[])
+RETURNS TABLE (userid oid, dbid oid, queryid bigint, query text)
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 200000
+AS $$
+BEGIN
+	FOR look IN 1 .. CASE WHEN queryids IS NULL THEN 0 ELSE 20 END LOOP
+		-- or it would show the same again until the transaction ends
+		PERFORM pg_catalog.pg_stat_clear_snapshot();
+		RETURN QUERY
+			SELECT a.usesysid, a.datid, a.query_id, a.query FROM pg_catalog.pg_stat_activity a
+			 WHERE a.query_id OPERATOR(pg_catalog.=) ANY (queryids);
+		PERFORM pg_catalog.pg_sleep(0.01);
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_activity_texts(bigint[]) IS
+	'internal: texts of statements that pg_stat_activity shows within a fifth of a second';
+
 -- One object with what the views and functions of this extension show to the caller,
 -- columns named as there.  It adds no figures of its own, and only decides how many rows
 -- of each a page shows.  Query identifiers are text, since not every reader of JSON can
@@ -23,6 +44,16 @@ BEGIN ATOMIC
 		SELECT a.pid, a.datid, a.usesysid, a.query_id, a.backend_type, a.wait_event_type, a.wait_event,
 			   pgnetlat_query_start(a.query) AS query
 		  FROM pg_stat_activity a),
+	statement AS MATERIALIZED (
+		SELECT s.*, pgnetlat_query_text(s.userid, s.dbid, s.queryid) AS query
+		  FROM (SELECT l.*, l.exec_time + l.send_time + l.recv_time + l.network_time AS time
+				  FROM w, pgnetlat_statements_last(w.duration) l
+				 WHERE l.queryid IS NOT NULL AND l.calls IS NOT NULL
+				 ORDER BY time DESC LIMIT 20) s),
+	latest AS MATERIALIZED (
+		SELECT t.userid, t.dbid, t.queryid, min(pgnetlat_query_start(t.query)) AS query
+		  FROM pgnetlat_activity_texts((SELECT array_agg(s.queryid) FROM statement s WHERE s.query IS NULL)) t
+		 GROUP BY t.userid, t.dbid, t.queryid),
 	chain AS MATERIALIZED (
 		SELECT s.pid FROM session s WHERE s.blocked_by IS NOT NULL
 		 UNION
@@ -99,15 +130,12 @@ BEGIN ATOMIC
 			   AND h.datid IS NOT DISTINCT FROM c.datid AND h.usesysid IS NOT DISTINCT FROM c.usesysid
 			   AND h.client_addr IS NOT DISTINCT FROM c.client_addr),
 		'statements', (
-			SELECT jsonb_agg(to_jsonb(t) || jsonb_build_object('queryid', t.queryid::text) ORDER BY t.time DESC)
-			  FROM (SELECT s.*, d.datname, u.rolname AS usename,
-						   coalesce((SELECT min(a.query) FROM activity a
-									  WHERE a.query_id = s.queryid AND a.datid = s.dbid AND a.usesysid = s.userid),
-									pgnetlat_query_start(pgnetlat_query_text(s.userid, s.dbid, s.queryid))) AS query
-					  FROM (SELECT l.*, l.exec_time + l.send_time + l.recv_time + l.network_time AS time
-							  FROM w, pgnetlat_statements_last(w.duration) l
-							 WHERE l.queryid IS NOT NULL AND l.calls IS NOT NULL
-							 ORDER BY time DESC LIMIT 20) s
+			SELECT jsonb_agg(t.statement ORDER BY t.time DESC)
+			  FROM (SELECT (to_jsonb(s) - 'query') || jsonb_build_object(
+							   'datname', d.datname, 'usename', u.rolname, 'queryid', s.queryid::text,
+							   'query', coalesce(pgnetlat_query_start(s.query), latest.query)) AS statement, s.time
+					  FROM statement s
+					  LEFT JOIN latest ON latest.userid = s.userid AND latest.dbid = s.dbid AND latest.queryid = s.queryid
 					  LEFT JOIN pg_database d ON d.oid = s.dbid
 					  LEFT JOIN pg_roles u ON u.oid = s.userid) t),
 		'failed_connections', (

@@ -249,7 +249,7 @@ compat_send_buffer_after(size_t pending, size_t length)
 
 		if (body > COMPAT_SEND_BUFFER_SIZE)
 			body -= COMPAT_SEND_BUFFER_SIZE;
-		if (body + length - COMPAT_MESSAGE_HEADER >= 2 * COMPAT_SEND_BUFFER_SIZE)
+		if (body + length - COMPAT_MESSAGE_HEADER >= (size_t) 2 * COMPAT_SEND_BUFFER_SIZE)
 			return 0;
 	}
 #endif

@@ -1,6 +1,8 @@
 """Exporters of PostgreSQL, and a Prometheus that scrapes them, in a workspace."""
 
 import json
+import re
+import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -32,9 +34,14 @@ def answers(url):
 def postgres_exporter(space, name, queries, dsn):
     """Debian's, with these files of queries and nothing else; its address."""
     path = space.write(f'{name}.yaml', ''.join(file.read_text() for file in queries))
+    program = 'prometheus-postgres-exporter'
+    # its own collectors have other names in other releases
+    said = subprocess.run([program, '--help'], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False).stdout
+    collectors = set(re.findall(r'--(?:\[no-\])?collector\.(\w+)(?![\w.=])', said))
     return serve(space, name, [
-        'prometheus-postgres-exporter', '--disable-default-metrics', '--disable-settings-metrics', '--no-collector.database',
-        '--no-collector.bgwriter', f'--extend.query-path={path}'], DATA_SOURCE_NAME=dsn)
+        program, '--disable-default-metrics', '--disable-settings-metrics', f'--extend.query-path={path}',
+        *(f'--no-collector.{collector}' for collector in sorted(collectors))], DATA_SOURCE_NAME=dsn)
 
 
 def serve(space, name, command, **environment):

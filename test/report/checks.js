@@ -50,3 +50,25 @@ function barriers() {
   if (!document.documentElement.lang || !document.title) bad.push('no language or title');
   return bad;
 }
+
+// Parts of bars whose colour the legend has for something else.
+function otherMeanings() {
+  const meanings = new Map([...document.querySelectorAll('#legend li')].map((e) => [
+    e.querySelector('.swatch').style.background, e.querySelector('b').textContent.replace('Server: ', '').toLowerCase()]));
+  return [...document.querySelectorAll('.bar-track i')].map((e) => [meanings.get(e.style.background), e.title])
+    .filter(([meaning, title]) => meaning && !title.toLowerCase().startsWith(meaning))
+    .map(([meaning, title]) => `${title}: in the colour of ${meaning}`);
+}
+
+// Texts in bars that are partly seen.
+function cutTexts() {
+  const text = (e) => {
+    const range = document.createRange();
+    range.selectNodeContents(e);
+    return range.getBoundingClientRect();
+  };
+  return [...document.querySelectorAll('.bar-track i')].filter((e) => {
+    const [bar, words] = [e.getBoundingClientRect(), text(e)];
+    return e.textContent && words.top < bar.bottom && (words.left < bar.left || words.right > bar.right);
+  }).map((e) => e.textContent);
+}
