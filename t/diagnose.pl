@@ -106,7 +106,7 @@ $row = expect_first(
 	'others wait for its locks',
 	sub {
 		$_->{evidence} =~
-		  /its client was thinking; 2 sessions wait now: waits;/
+		  /^2 sessions of waits are blocked now .*; mostly its client was thinking$/
 		  && $_->{lost_sessions} > 0.5;
 	});
 is($row->{pid}, $holder->pid,
@@ -128,7 +128,7 @@ like(
 	'others wait for its locks: the advice has pg_terminate_backend()');
 like(
 	$row->{evidence},
-	qr/; idle in transaction for [\d.]+ s; its last statement: UPDATE t/,
+	qr/\. Holder: idle in transaction for [\d.]+ s since UPDATE t/,
 	'others wait for its locks: the evidence has its last statement');
 
 # once the holder is known for as long as they have waited
@@ -181,17 +181,14 @@ is( $brief[0]{verdict},
 $victim[1]->finish;
 
 # ---------------------------------------------------------------------------
-# Waits without a holder
+# A holder without a client
 # ---------------------------------------------------------------------------
 
 $holder->run(q{PREPARE TRANSACTION 'held'});
 begin();
-$row = expect_first(
-	'blocked',
-	'a prepared transaction holds a lock',
-	sub { $_->{evidence} =~ /a prepared transaction$/ });
-is($row->{pid}, $victim[0]->pid,
-	'a prepared transaction: the finding is about the waiting session');
+$row = expect_first('blocks others', 'a prepared transaction holds a lock');
+is($row->{subject_kind}, 'holder',
+	'a prepared transaction: the finding is about the holder');
 like($row->{advice}, qr/pg_prepared_xacts/,
 	'a prepared transaction: the advice names pg_prepared_xacts');
 $observer->run(q{ROLLBACK PREPARED 'held'});

@@ -83,7 +83,7 @@ sub incident
 incident();
 @found = expect(
 	'blocks others',
-	qr/^others waited 108 s for its locks, mostly while its client was thinking; 2 sessions wait now: shop; idle in transaction for 4\d s; its last statement: UPDATE t SET v = 1$/,
+	qr/^2 sessions of shop are blocked now \(108 s lost so far\)\. Holder: idle in transaction for 4\d s since UPDATE t SET v = 1; mostly its client was thinking$/,
 	'a holder that thinks');
 is(scalar(@found), 1, 'a holder that thinks: the only finding')
   or diag(explain(\@found));
@@ -158,7 +158,7 @@ $observer->run(
 );
 @found = expect(
 	'blocks others',
-	qr/2 sessions wait now: shop/,
+	qr/^2 sessions of shop are blocked now/,
 	'a pile-up behind DDL');
 like(
 	$found[0]{advice},
@@ -193,7 +193,7 @@ add('b',
 	blocked_by_client_time => 54000);
 @found = expect(
 	'blocks others',
-	qr/^others waited 54 s for its locks, mostly while its client was thinking$/,
+	qr/^Others waited 54 s for its locks, mostly while its client was thinking$/,
 	'a holder that has ended');
 unlike($found[0]{advice}, qr/pg_terminate_backend/,
 	'a holder that has ended: the advice has no command to end it');
@@ -259,7 +259,10 @@ add('b',
 	backend_type => "'prepared transaction'",
 	blocked_time => 53000);
 add('databases', datid => 5, deadlocks => 3);
-@found = expect('blocked', undef, 'waits with a holder, old deadlocks');
+@found = expect(
+	'blocks others',
+	qr/^Others waited 53 s for its locks$/,
+	'waits with a holder, old deadlocks');
 unlike($found[0]{advice}, qr/deadlock/,
 	'waits with a holder, old deadlocks: the advice does not name deadlocks');
 
@@ -499,7 +502,7 @@ sub chain
 chain(300);
 @found = expect(
 	'blocks others',
-	qr/^others waited 6000 s for its locks/,
+	qr/^300 sessions of chain are blocked now \(6000 s lost so far\)/,
 	'a chain of lock waits');
 is($found[0]{pid}, 500, 'a chain of lock waits: the finding names the root');
 is(scalar(@found), 2, 'a chain of lock waits: all others have one finding')

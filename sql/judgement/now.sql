@@ -138,12 +138,26 @@ BEGIN ATOMIC
 		SELECT s.*, a.wait_event_type, a.wait_event, a.xact_age, a.query, h.sessions AS blocks, h.age AS blocks_age,
 			   s.age >= 1000 AND (s.state IN ('waiting in transaction', 'sending', 'receiving') OR
 								  s.state = 'executing' AND a.wait_event_type IS NOT DISTINCT FROM 'Lock') AS stuck,
-			   row_number() OVER (PARTITION BY s.blocked_by IS NULL AND a.wait_event_type = 'Lock' ORDER BY s.age DESC) AS number
+			   w.in_queue, row_number() OVER (PARTITION BY w.in_queue ORDER BY s.age DESC) AS number
 		  FROM session s
 		  LEFT JOIN activity a ON a.pid = s.pid
+		 CROSS JOIN LATERAL (SELECT s.state = 'executing' AND a.wait_event_type = 'Lock' AND
+									CASE WHEN s.blocked_by IS NULL THEN s.age >= 1000 ELSE a.wait_event = 'relation' END AS in_queue
+							 OFFSET 0) w
 		  LEFT JOIN (SELECT b.blocked_by, count(*) AS sessions, sum(b.age) AS age
 					   FROM session b GROUP BY b.blocked_by) h ON h.blocked_by = s.pid
-		 WHERE NOT s.hidden AND s.state NOT IN ('idle', 'disabled')),
+		 WHERE NOT s.hidden AND s.state <> 'disabled' AND (s.state <> 'idle' OR h.sessions > 0)),
+	-- Those ahead of a session; some of them may themselves wait for the holder, as DDL
+	-- does behind which others queue.
+	queue AS MATERIALIZED (
+		SELECT s.pid, s.blocked_by, p.pids, CASE WHEN NOT s.blocked_by = ANY (p.pids) THEN p.pids[1] END AS via
+		  FROM active s
+		  LEFT JOIN LATERAL (SELECT pg_blocking_pids(s.pid) AS pids OFFSET 0) p ON s.number <= 20
+		 WHERE s.in_queue),
+	head AS MATERIALIZED (
+		SELECT h.via AS pid, (SELECT count(*) FROM queue q
+							   WHERE q.blocked_by = h.blocked_by AND (q.blocked_by = ANY (q.pids)) IS NOT TRUE) AS behind
+		  FROM (SELECT DISTINCT q.blocked_by, q.via FROM queue q WHERE q.via IS NOT NULL) h),
 	shown AS MATERIALIZED (
 		SELECT s.*, pgnetlat_clip(s.name, r.columns) || s.address AS client,
 			   CASE WHEN s.rate >= 9.95 THEN round(s.rate) ELSE round(s.rate::numeric, 1)::double precision END AS per_second,
@@ -170,16 +184,18 @@ BEGIN ATOMIC
 		   -- a figure or a unit that does not fit is left out, not cut
 		   CASE WHEN length(lead.text) - 2 <= r.columns THEN lead.text || s.query
 				ELSE regexp_replace("left"(lead.text, r.columns + 1),
-									'(;|[:;]?( of| for| xact| idle)? +([0-9.]+ )?[^ ;]*)$', '') END AS line,
+									'(;|[:;]?( of| for| xact| idle| via)? +([0-9.]+ )?[^ ;]*)$', '') END AS line,
 		   r.columns
 	  FROM shown s
 	 CROSS JOIN room r
 	  LEFT JOIN session holder ON holder.pid = s.blocked_by
 	  LEFT JOIN activity a ON a.pid = s.blocked_by
-	 CROSS JOIN LATERAL (SELECT CASE
-			WHEN s.blocked_by = 0 THEN 'blocked by prepared xact; '
+	  LEFT JOIN queue q ON q.pid = s.pid
+	  LEFT JOIN head ON head.pid = s.pid
+	 CROSS JOIN LATERAL (SELECT coalesce(head.behind || ' behind; ', '') || CASE
+			WHEN s.blocked_by = 0 THEN 'blocked by prepared xact' || coalesce(' via ' || q.via, '') || '; '
 			WHEN s.blocked_by > 0 THEN
-				'blocked by ' || s.blocked_by ||
+				'blocked by ' || s.blocked_by || coalesce(' via ' || q.via, '') ||
 				CASE WHEN holder.hidden OR holder.pid IS NULL THEN coalesce(' ' || a.backend_type, '')
 					 WHEN r.columns < 60 THEN ': ' || replace(holder.in_state, 'idle in transaction', 'idle')
 					 ELSE ' ' || "left"(holder.name, 20) || holder.address || ': ' ||
@@ -188,12 +204,9 @@ BEGIN ATOMIC
 						  CASE WHEN r.columns >= 80 AND a.query <> ''
 							   THEN CASE holder.state WHEN 'executing' THEN ' ' ELSE ' after ' END ||
 									"left"(a.query, r.columns - 60) ELSE '' END END || '; '
-			WHEN s.stuck AND s.state = 'executing' AND s.number <= 20
-			THEN (SELECT CASE WHEN cardinality(p.pids) > 0
-							  THEN 'behind ' || CASE p.pids[1] WHEN 0 THEN 'prepared xact' ELSE p.pids[1]::text END ||
-								   CASE WHEN cardinality(p.pids) > 1 THEN ' +' || cardinality(p.pids) - 1 ELSE '' END || '; '
-							  ELSE '' END
-					FROM (SELECT pg_blocking_pids(s.pid) AS pids OFFSET 0) p)
+			WHEN cardinality(q.pids) > 0
+			THEN 'behind ' || CASE q.pids[1] WHEN 0 THEN 'prepared xact' ELSE q.pids[1]::text END ||
+				 CASE WHEN cardinality(q.pids) > 1 THEN ' +' || cardinality(q.pids) - 1 ELSE '' END || '; '
 			ELSE '' END ||
 			CASE WHEN s.blocks > 0 THEN 'blocks ' || s.blocks || '; ' ELSE '' END ||
 			CASE WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
@@ -207,7 +220,7 @@ BEGIN ATOMIC
 				 WHEN s.wait_event IN ('ClientRead', 'ClientWrite') THEN ''
 				 ELSE s.wait_event || '; ' END ||
 			CASE WHEN s.xact_age >= 10000 AND s.xact_age > 2 * s.age THEN 'xact ' || pgnetlat_age(s.xact_age) || '; ' ELSE '' END ||
-			CASE WHEN s.state IN ('waiting', 'waiting in transaction') AND s.query <> '' THEN 'after ' ELSE '' END AS text) lead
+			CASE WHEN s.state IN ('waiting', 'waiting in transaction', 'idle') AND s.query <> '' THEN 'after ' ELSE '' END AS text) lead
 	 UNION ALL
 	SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 		   CASE count(*) WHEN 1 THEN '1 session is' ELSE count(*) || ' sessions are' END ||
@@ -221,19 +234,19 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_now(integer) IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; in psql no wider than width columns';
+	'for interactive use: the other sessions that are not idle or block others, over the last 10 seconds, the costliest first; in psql no wider than width columns';
 
 CREATE VIEW pgnetlat_now AS
 SELECT * FROM pgnetlat_now();
 
 COMMENT ON VIEW pgnetlat_now IS
-	'for interactive use: the other sessions that are not idle, over the last 10 seconds, the costliest first; at most 120 columns wide in psql, pgnetlat_now(160) more';
+	'for interactive use: the other sessions that are not idle or block others, over the last 10 seconds, the costliest first; at most 120 columns wide in psql, pgnetlat_now(160) more';
 COMMENT ON COLUMN pgnetlat_now.pid IS 'process ID of the backend; NULL in the row that says how many sessions the caller may not see';
 COMMENT ON COLUMN pgnetlat_now.client IS 'application_name, or the role if that is empty, and the address';
 COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and since when; waiting in transaction is called idle in transaction, as in pg_stat_activity';
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time that was neither idle nor pending went, in eighths: # server working, ! server waiting for a lock, a standby or another server, + server waiting for a CPU, = network, . client; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one and what that is doing, the number of sessions that this one blocks, the age of its transaction, its wait event, and the beginning of its current or latest query';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one, via one that waits itself, and what that is doing, the number of sessions behind this one and of those that it blocks, the age of its transaction, its wait event, and the beginning of its current or latest query';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;

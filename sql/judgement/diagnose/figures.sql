@@ -2,7 +2,7 @@
 CREATE FUNCTION pgnetlat_diagnose(
 	IN duration interval DEFAULT '1 min',
 	OUT severity text,                         -- outage: sessions are stopped now, or a group gets nothing done; loss; note: worth knowing; NULL if there is no problem
-	OUT subject_kind text,                     -- session, client, statement or server
+	OUT subject_kind text,                     -- session, client, statement, server, or holder of locks without a client
 	OUT subject text,                          -- the client, session or statement, in words
 	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
 	OUT evidence text,                         -- the figures behind it
@@ -33,8 +33,8 @@ WITH
 	failed AS MATERIALIZED (SELECT * FROM pgnetlat_failed_connections()),
 	standbys AS (SELECT pid, application_name, sync_state FROM pg_stat_replication),
 	activity AS MATERIALIZED (
-		SELECT pid, datid, usesysid, usename, application_name, backend_type, xact_start, state, wait_event_type, wait_event,
-			   query_id, query
+		SELECT pid, datid, usesysid, usename, application_name, backend_type, backend_start, xact_start, query_start, state, wait_event_type,
+			   wait_event, query_id, query
 		  FROM pg_stat_activity),
 	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
 	me AS MATERIALIZED (
@@ -134,6 +134,78 @@ WITH
 		  FROM (SELECT * FROM s WHERE requests > 0 ORDER BY requests DESC, s.pid LIMIT 50) s
 		 CROSS JOIN LATERAL pgnetlat_recent(s.pid) r),
 
+	-- Sessions that are waiting for a lock.  Standbys of a leader wait for an advisory lock
+	-- by design, from when they connect.  "held_time" is the part of the wait whose holder
+	-- has figures that the caller may see.
+	waiters AS MATERIALIZED (
+		SELECT w.*, CASE WHEN number <= 20 THEN pg_blocking_pids(pid) END AS ahead
+		  FROM (SELECT s.pid, s.datid, s.blocked_by, x.age, wait_event, pgnetlat_legible(query) AS query,
+					   coalesce(nullif(s.application_name, ''), s.usename) AS name,
+					   coalesce(wait_event = 'advisory' AND extract(epoch FROM query_start - activity.backend_start) * 1000 < leader_standby,
+								false) AS by_design,
+					   CASE WHEN CASE WHEN blocked_by IN (SELECT v.pid FROM s v)
+								 THEN blocked_by IN (SELECT v.pid FROM s v WHERE v.requests IS NOT NULL)
+								 ELSE EXISTS (SELECT FROM b WHERE backend_type <> 'client backend' AND blocked_time > 0) END
+					   THEN least(x.age, exec_lock_time) END AS held_time,
+					   CASE wait_event WHEN 'relation' THEN row_number() OVER (PARTITION BY wait_event ORDER BY x.age DESC) END AS number
+				  FROM s JOIN activity USING (pid) CROSS JOIN me CROSS JOIN pgnetlat_thresholds
+				 CROSS JOIN LATERAL (SELECT greatest(extract(epoch FROM now - s.state_change), 0)::float8 * 1000 AS age) x
+				 WHERE blocked_by IS NOT NULL) w),
+
+	-- For a table, sessions that could share it with the holder queue behind one that
+	-- cannot, mostly DDL: if that one gives up, they go on.
+	queues AS (
+		SELECT head.blocked_by, count(*) AS heads, min(head.pid) AS pid, min(head.query) AS query,
+			   string_agg(format('pg_cancel_backend(%s)', head.pid), ', ' ORDER BY head.pid) AS cancel,
+			   (SELECT count(*) FROM waiters w
+				 WHERE w.blocked_by = head.blocked_by AND wait_event = 'relation' AND (w.blocked_by = ANY (ahead)) IS NOT TRUE) AS behind
+		  FROM waiters head
+		 WHERE head.blocked_by = ANY (head.ahead)
+		   AND EXISTS (SELECT FROM waiters w
+						WHERE w.blocked_by = head.blocked_by AND head.pid = ANY (w.ahead) AND NOT w.blocked_by = ANY (w.ahead))
+		 GROUP BY head.blocked_by),
+
+	-- The same by holder; prepared transactions by database.
+	waiting AS MATERIALIZED (
+		SELECT w.*,
+			   concat(pgnetlat_count_text(coalesce(nullif(sessions, 0), standbys), 'session', 'sessions'), CASE apps WHEN 1 THEN ' of ' || name ELSE format(' (%s)', names) END,
+					  CASE WHEN sessions > 0 THEN CASE sessions WHEN 1 THEN ' is' ELSE ' are' END || ' blocked now'
+					  ELSE CASE standbys WHEN 1 THEN ' has' ELSE ' have' END || ' waited for an advisory lock since connecting' END) AS who,
+			   ', ' || behind || concat(' of them behind pid ', q.pid, CASE WHEN heads > 1 THEN ' and others' END,
+										': ' || pgnetlat_query_start(nullif(q.query, ''))) AS queue,
+			   'To let the ' || CASE behind WHEN 1 THEN 'one' ELSE behind::text END || ' behind it go on now: SELECT ' || cancel || '.  ' AS cure
+		  FROM (SELECT blocked_by, CASE blocked_by WHEN 0 THEN datid END AS datid,
+					   count(*) FILTER (WHERE NOT by_design)::float8 AS sessions, count(*) FILTER (WHERE by_design)::float8 AS standbys,
+					   max(age) FILTER (WHERE NOT by_design) AS age, coalesce(sum(held_time) FILTER (WHERE by_design), 0) AS standby_time,
+					   bool_and(wait_event = 'advisory') IS TRUE AS advisory,
+					   bool_or(query ~* '^\s*(create|alter|drop|truncate|reindex|cluster|vacuum|lock|refresh)\s') AS ddl,
+					   bool_or(query ~* '^\s*create\s+(unique\s+)?index\s+(?!concurrently)') AS creates_index
+				  FROM waiters GROUP BY 1, 2) w
+		  LEFT JOIN queues q USING (blocked_by)
+		 CROSS JOIN LATERAL (
+			SELECT count(*) AS apps, min(name) AS name,
+				   string_agg(name || ' ' || number, ', ' ORDER BY place) FILTER (WHERE place <= 5) || CASE WHEN count(*) > 5 THEN ', ...' ELSE '' END AS names
+			  FROM (SELECT name, count(*) AS number, row_number() OVER (ORDER BY count(*) DESC, name) AS place
+					  FROM waiters v
+					 WHERE v.blocked_by = w.blocked_by AND (w.datid IS NULL OR v.datid = w.datid) AND v.by_design = (w.sessions = 0)
+					 GROUP BY name) x) apps),
+
+	-- Holders that are no client sessions.  Which process it is is known while sessions wait
+	-- for it.
+	holders AS MATERIALIZED (
+		SELECT -1000000000 - row_number() OVER () AS n, h.*, w.blocked_by, nullif(w.blocked_by, 0) AS pid, w.sessions, w.age, w.who, w.queue, w.cure, w.ddl, w.query
+		  FROM (SELECT b.datid, min(b.datname) AS datname, backend_type, CASE WHEN min(usesysid) = max(usesysid) THEN min(usesysid) END AS usesysid,
+					   sum(blocked_time) AS blocking
+				  FROM b
+				 WHERE backend_type <> 'client backend' AND blocked_time > 0
+				 GROUP BY b.datid, backend_type) h
+		  LEFT JOIN LATERAL (
+			SELECT waiting.*, pgnetlat_query_start(nullif(a.query, '')) AS query
+			  FROM waiting LEFT JOIN activity a ON a.pid = blocked_by
+			 WHERE CASE blocked_by WHEN 0 THEN h.backend_type = 'prepared transaction' AND waiting.datid = h.datid
+				   ELSE a.backend_type = h.backend_type AND a.datid IS NOT DISTINCT FROM h.datid END
+			 ORDER BY sessions DESC, blocked_by LIMIT 1) w ON true),
+
 	-- Client groups and sessions.  A group's round trip is the shortest of its sessions',
 	-- since a busy session does not make the path longer.
 	observed AS (
@@ -145,7 +217,7 @@ WITH
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
 			   NULL::float8 AS blocking_time, NULL::integer AS blocked_by, NULL::text AS state,
-			   NULL::float8 AS state_age
+			   NULL::float8 AS state_age, NULL::float8 AS held_time, NULL::float8 AS standby_time
 		  FROM c, me
 		 WHERE sees_all OR pg_has_role(usesysid, 'USAGE')
 		 UNION ALL
@@ -156,8 +228,11 @@ WITH
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,
-			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000
-		  FROM s, me
+			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000, held_time, standby_time
+		  FROM s
+		  LEFT JOIN (SELECT waiters.pid, held_time FROM waiters) w USING (pid)
+		  LEFT JOIN (SELECT waiting.blocked_by AS pid, standby_time FROM waiting) i USING (pid)
+		 CROSS JOIN me
 		 WHERE s.pid <> me.pid AND requests IS NOT NULL),
 	grouped AS (
 		SELECT o.*,
@@ -170,6 +245,8 @@ WITH
 			   max(o.state_age) FILTER (WHERE state = 'waiting in transaction') OVER same AS xact_age,
 			   CASE kind WHEN 'session' THEN o.blocked_by ELSE min(o.blocked_by) OVER same END AS waits_for,
 			   max(exec_lock_time) FILTER (WHERE kind = 'client') OVER same AS group_lock,
+			   CASE kind WHEN 'session' THEN o.held_time ELSE sum(o.held_time) OVER same END AS behind,
+			   coalesce(CASE kind WHEN 'session' THEN o.standby_time ELSE sum(o.standby_time) OVER same END, 0) AS standbys_time,
 			   greatest(max(network_time / nullif(total_time, 0)) OVER same, 0) AS network_of_life,
 			   greatest(max(client_time / nullif(total_time, 0)) OVER same, 0) AS client_of_life,
 			   network_time / nullif(sum(network_time) FILTER (WHERE kind = 'client')
@@ -182,22 +259,28 @@ WITH
 			   AND ended.application_name = o.application_name AND ended.client_addr IS NOT DISTINCT FROM o.client_addr
 		 WINDOW same AS (PARTITION BY o.datid, o.usesysid, o.application_name, o.client_addr)),
 
-	-- Lock waits whose holders are shown belong to the holders' findings.  Sessions of
-	-- one group contend if they wait for one another, and none is the holder much more
-	-- than others.  "unexplained" is the part of all other waits that has no holder; what
-	-- is not booked yet of a wait in progress may still get one.
+	-- Each lock wait belongs to its holder's finding.  Sessions of one group contend if they
+	-- wait for one another, and none is the holder much more than others: then the group
+	-- is the holder.  "lock_open" is the part of a wait whose holder is not known now.
 	contention AS (
-		SELECT g.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
-					 AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
-		  FROM grouped g, pgnetlat_thresholds),
+		SELECT g.*, exec_lock_time - least(exec_lock_time, CASE WHEN contends THEN blocking ELSE coalesce(behind, 0) END) AS lock_open
+		  FROM (SELECT grouped.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
+								   AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
+				  FROM grouped, pgnetlat_thresholds) g),
+
+	-- Locks are a database's, and so are their holders.  "unexplained" is the part of all
+	-- open waits that no holder's figures have; what is not booked yet of a wait in
+	-- progress may still get one.
 	locks AS MATERIALIZED (
-		SELECT CASE WHEN held + waiting * holder_lag >= locks_explained * waited THEN 0 ELSE 1 - held / nullif(waited, 0) END AS unexplained
-		  FROM (SELECT coalesce(sum(blocking) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS held,
-					   coalesce(sum(exec_lock_time) FILTER (WHERE kind = 'client' AND NOT contends), 0) AS waited,
-					   count(*) FILTER (WHERE kind = 'session' AND NOT contends
-										AND coalesce(blocked_by > 0, pid IN (SELECT activity.pid FROM activity
-																			  WHERE wait_event_type = 'Lock'))) AS waiting
-				  FROM contention) x, pgnetlat_thresholds),
+		SELECT datid, CASE WHEN held + waiting * holder_lag < locks_explained * waited
+					  THEN least((waited - held) / nullif(open, 0), 1) END AS unexplained
+		  FROM (SELECT datid, sum(exec_lock_time) FILTER (WHERE kind = 'client') AS waited,
+					   sum(lock_open) FILTER (WHERE kind = 'client') AS open,
+					   coalesce(sum(blocking) FILTER (WHERE kind = 'client'), 0)
+					   + coalesce((SELECT sum(h.blocking) FROM holders h WHERE h.datid = g.datid OR h.datid IS NULL), 0) AS held,
+					   count(*) FILTER (WHERE kind = 'session' AND coalesce(blocked_by > 0, pid IN (
+							SELECT activity.pid FROM activity WHERE wait_event_type = 'Lock'))) AS waiting
+				  FROM contention g GROUP BY datid) x, pgnetlat_thresholds),
 
 	-- What the rules read.  "think" is the client's think time in transactions: one wait
 	-- comes after each transaction, the others are inside.  Waits outside are not a loss,
@@ -214,10 +297,10 @@ WITH
 			   greatest(client_time - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
 						- coalesce(e.other * share, 0), 0) AS sure_client,
 			   greatest(exec_cpu_time - greatest(run_queue_time - run_queue_wait_time, 0), 0) AS cpu,
-			   exec_lock_time * CASE WHEN contends THEN 1 ELSE unexplained END AS lock_left
+			   CASE WHEN contends THEN exec_lock_time - lock_open ELSE 0 END + lock_open * coalesce(unexplained, 0) AS lock_left
 		  FROM contention g
 		 CROSS JOIN pgnetlat_thresholds t
-		 CROSS JOIN locks
+		  LEFT JOIN locks USING (datid)
 		  LEFT JOIN explained e ON e.dbid = g.datid AND e.userid = g.usesysid AND kind = 'client'
 		 CROSS JOIN LATERAL (
 			SELECT exec_time + send_time + recv_time + network_time + client_time AS busy,
@@ -249,16 +332,6 @@ WITH
 		 WHERE deadlocks > 0
 		   AND (SELECT sum(exec_lock_time) * locks_explained FROM c WHERE c.datid = d.datid)
 			   > (SELECT coalesce(sum(blocked_time), 0) FROM b WHERE b.datid = d.datid)),
-
-	-- Sessions that are waiting for a lock, by its holder.
-	waiting AS MATERIALIZED (
-		SELECT blocked_by, count(*)::float8 AS sessions,
-			   max(extract(epoch FROM me.now - s.state_change)::float8 * 1000) AS age, string_agg(DISTINCT coalesce(nullif(s.application_name, ''), s.usename), ', ') AS names,
-			   bool_or(pgnetlat_legible(query) ~* '^\s*(create|alter|drop|truncate|reindex|cluster|vacuum|lock|refresh)\s') AS ddl,
-			   bool_or(pgnetlat_legible(query) ~* '^\s*create\s+(unique\s+)?index\s+(?!concurrently)') AS creates_index
-		  FROM s JOIN activity USING (pid) CROSS JOIN me
-		 WHERE blocked_by IS NOT NULL
-		 GROUP BY blocked_by),
 
 	-- Sessions that have been executing one request for long.
 	stopped_sessions AS MATERIALIZED (

@@ -13,6 +13,8 @@
 		 UNION ALL
 		SELECT n, 'statement', NULL, dbid, NULL, userid, NULL, NULL, NULL, time FROM statements
 		 UNION ALL
+		SELECT n, 'holder', pid, datid, datname, usesysid, NULL, NULL, NULL, NULL FROM holders
+		 UNION ALL
 		SELECT 0, 'server', NULL, NULL, NULL, NULL, NULL, NULL, NULL, sum(busy) FROM accounts WHERE kind = 'client'),
 
 	-- Each kind of a subject's time belongs to the first verdict, and must be large
@@ -52,7 +54,9 @@
 			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time))
 SELECT f.severity,
 	   f.kind,
-	   CASE f.kind WHEN 'server' THEN 'server' WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
+	   CASE f.kind WHEN 'server' THEN 'server'
+	   WHEN 'holder' THEN concat((SELECT h.backend_type FROM holders h WHERE h.n = f.n), ' in ' || f.datname, ', pid ' || f.pid)
+	   WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
 	   ELSE concat(coalesce(nullif(f.application_name, ''), f.usename), '@' || host(f.client_addr), ', pid ' || f.pid) END,
 	   f.verdict,
 	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '; statement ' || f.queryid END,

@@ -75,6 +75,7 @@ SELECT 250::float8 AS min_lost,
 	   0.7::float8 AS one_holder,
 	   0.8::float8 AS locks_explained,
 	   500::float8 AS holder_lag,
+	   5000::float8 AS leader_standby,
 	   2::float8 AS starved_request,
 	   0.4::float8 AS starved_share,
 	   0.04::float8 AS short_starved_request,
@@ -144,8 +145,9 @@ COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock 
 COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'blocked, lock contention: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'blocks others: what others lost, as a part of one session''s time, if no session waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group blocks others, it is the holder';
-COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of the lock waits has a known holder, holders explain them all';
+COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of a database''s lock waits has a known holder, holders explain them all';
 COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be booked on its holder yet';
+COMMENT ON COLUMN pgnetlat_thresholds.leader_standby IS 'blocks others: a session that began to wait for an advisory lock within this time of connecting does so by design, as the standby of a leader';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
 COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time without a processor per request, where starved_busy is less than starved_request';
@@ -184,7 +186,19 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT CASE WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
 		  FROM pgnetlat_one_line(query) AS line);
 
+-- The oldest prepared transaction of a database, and its name if it is the only one.
+CREATE FUNCTION pgnetlat_prepared_text(IN datname name, IN at timestamptz, OUT oldest text, OUT name text)
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT CASE WHEN count(*) > 1 THEN format('one of %s; the oldest is ', count(*)) ELSE '' END
+		   || (array_agg(format('%s of %s, prepared %s ago', quote_literal(pgnetlat_legible(x.gid)), pgnetlat_legible(x.owner::text),
+								pgnetlat_age(greatest(extract(epoch FROM at - x.prepared)::float8 * 1000, 50))) ORDER BY x.prepared, x.gid))[1],
+		   CASE WHEN count(*) = 1 THEN min(quote_literal(pgnetlat_legible(x.gid))) END
+	  FROM pg_prepared_xacts x WHERE x.database = pgnetlat_prepared_text.datname;
+END;
+
 COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure with about three digits, for sentences';
 COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part of a whole';
 COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'internal: number with its noun';
 COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line';
+COMMENT ON FUNCTION pgnetlat_prepared_text(name, timestamptz) IS 'internal: the oldest prepared transaction of a database, for sentences, and its name if it is the only one';

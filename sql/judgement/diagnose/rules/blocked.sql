@@ -1,10 +1,11 @@
 
--- Lock waits whose holder has no finding: it has ended, is a prepared transaction, or is
--- hidden from the caller.
+-- Lock waits that no holder's figures have: those in a deadlock's circle, those whose
+-- holder is hidden from the caller, and very short ones.
  UNION ALL
 SELECT n, 'blocked', CASE WHEN a.blocked_by IS NOT NULL AND state_age >= stopped THEN 'outage' ELSE 'loss' END, 'execution', lock_left, NULL,
-	   concat('waited ', pgnetlat_time_text(working, exec_lock_time), ' for locks',
-			  CASE WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
+	   concat('waited ', pgnetlat_time_text(working, lock_left), ' for locks',
+			  CASE WHEN waits_for IS NULL THEN ' whose holder is not known'
+				   WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
 				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),
 	   CASE WHEN waits_for = 0
 			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'

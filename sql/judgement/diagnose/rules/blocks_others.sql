@@ -2,25 +2,32 @@
 -- A session that holds locks for which others wait, or its client group if several do.
 -- What the others lost is counted only here.
  UNION ALL
-SELECT n, 'blocks others', CASE WHEN w.age >= stopped THEN 'outage' ELSE 'loss' END, 'others', blocking,
-	   blocking * avoidable / nullif(avoidable + executing, 0),
-	   concat('others waited ', pgnetlat_time_text(blocking), ' for its locks',
-			  ', mostly while ' || CASE greatest(client, executing, network, send, recv)
-								   WHEN nullif(client, 0) THEN 'its client was thinking'
-								   WHEN nullif(executing, 0) THEN 'it was executing'
-								   WHEN nullif(network, 0) THEN 'it waited for round trips'
-								   WHEN nullif(send, 0) THEN 'it was sending a result'
-								   WHEN nullif(recv, 0) THEN 'it waited for data from its client' END,
-			  CASE WHEN w.sessions > 0
-			  THEN format('; %s now: %s', pgnetlat_count_text(w.sessions, 'session waits', 'sessions wait'), w.names) END,
-			  CASE a.state WHEN 'waiting in transaction'
-			  THEN format('; idle in transaction for %s', pgnetlat_age(greatest(a.state_age, 50))) END,
-			  CASE a.state WHEN 'executing' THEN '; executes ' ELSE '; its last statement: ' END
-			  || pgnetlat_query_start(nullif(q.query, ''))),
-	   concat('To end it now: SELECT pg_terminate_backend(' ||
-			  CASE WHEN w.sessions > 0 OR a.state = 'waiting in transaction' THEN a.pid END || ').  ',
-			  CASE WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
+SELECT n, 'blocks others',
+	   CASE WHEN w.age >= stopped THEN 'outage' WHEN by_design THEN 'note' ELSE 'loss' END, 'others', lost,
+	   CASE WHEN NOT by_design THEN lost * avoidable / nullif(avoidable + executing, 0) END,
+	   CASE WHEN w.sessions > 0 OR by_design
+			THEN concat(w.who, ' (', pgnetlat_time_text(lost), CASE WHEN NOT by_design THEN ' lost' END, ' so far)', w.queue, '. Holder: ', doing,
+						'; mostly ' || CASE most WHEN client THEN 'its client was thinking' WHEN executing THEN 'it was executing'
+									   WHEN network THEN 'it waited for round trips' WHEN send THEN 'it was sending a result'
+									   WHEN recv THEN 'it was waiting for data' END)
+			ELSE concat('Others waited ', pgnetlat_time_text(lost), ' for its locks',
+						', mostly while ' || CASE most WHEN client THEN 'its client was thinking' WHEN executing THEN 'it was executing'
+											 WHEN network THEN 'it waited for round trips' WHEN send THEN 'it was sending a result'
+											 WHEN recv THEN 'it waited for data from its client' END,
+						'. Now it is ' || doing) END,
+	   concat(w.cure,
+			  CASE WHEN w.cure IS NULL THEN 'To end it now: ' ELSE 'To end the holder instead: ' END ||
+			  'SELECT pg_terminate_backend(' || CASE WHEN w.sessions > 0 OR a.state = 'waiting in transaction' AND NOT by_design THEN a.pid END || ').  ',
+			  CASE WHEN by_design
+				   THEN 'Nothing is wrong if they wait by design, as standbys of a leader do.  If it has forgotten the lock, its session must call pg_advisory_unlock(), or end.'
+				   WHEN w.advisory AND a.state <> 'waiting in transaction'
+				   THEN 'pg_advisory_lock() outlives transactions, and in a pool the request: call pg_advisory_unlock(), or take the lock with pg_advisory_xact_lock().'
+				   WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
 				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
+				   WHEN most = send
+				   THEN 'Its client takes the result slowly, and keeps the locks meanwhile: read it faster, or export from a standby.'
+				   WHEN most = recv
+				   THEN 'COPY waits for its client, and keeps the locks meanwhile: have the data ready before it begins, or load a table that nobody else uses yet.'
 				   WHEN client >= greatest(executing, network) AND client > 0
 				   THEN 'Have the application commit before it does anything else; idle_in_transaction_session_timeout ends transactions that are forgotten.'
 				   WHEN executing >= network AND executing > 0
@@ -34,6 +41,7 @@ SELECT n, 'blocks others', CASE WHEN w.age >= stopped THEN 'outage' ELSE 'loss' 
  CROSS JOIN pgnetlat_thresholds
   LEFT JOIN waiting w ON w.blocked_by = a.pid
   LEFT JOIN activity q ON q.pid = a.pid
+ CROSS JOIN me
  CROSS JOIN LATERAL (
 	SELECT coalesce(sum(blocked_by_exec_time), 0) AS executing, coalesce(sum(blocked_by_client_time), 0) AS client,
 		   coalesce(sum(blocked_by_network_time), 0) AS network, coalesce(sum(blocked_by_send_time), 0) AS send,
@@ -42,5 +50,44 @@ SELECT n, 'blocks others', CASE WHEN w.age >= stopped THEN 'outage' ELSE 'loss' 
 	  FROM b
 	 WHERE b.datid = a.datid AND b.usesysid = a.usesysid AND b.application_name = a.application_name
 	   AND b.client_addr IS NOT DISTINCT FROM a.client_addr) held
+ CROSS JOIN LATERAL (
+	SELECT nullif(greatest(client, executing, network, send, recv), 0) AS most,
+		   greatest(blocking - standbys_time, 0) AS rest) x
+ -- standbys alone are worth knowing, and do not count beside sessions that are stopped
+ CROSS JOIN LATERAL (
+	SELECT coalesce(w.standbys > 0 AND w.sessions = 0 AND rest < holder_sessions * me.window_time, false) AS by_design) y
+ CROSS JOIN LATERAL (
+	SELECT CASE WHEN by_design THEN blocking ELSE rest END AS lost,
+		   CASE a.state WHEN 'waiting in transaction' THEN 'idle in transaction' WHEN 'waiting' THEN 'idle outside a transaction'
+						WHEN 'idle' THEN 'idle outside a transaction' WHEN 'receiving' THEN 'waiting for data' ELSE a.state END
+		   || coalesce(' for ' || nullif(pgnetlat_age(a.state_age), ''), '')
+		   || coalesce(CASE WHEN a.state IN ('executing', 'sending', 'receiving') THEN ': ' ELSE ' since ' END
+					   || rtrim(pgnetlat_query_start(nullif(q.query, '')), ';'), '') AS doing) z
  WHERE NOT contends
-   AND (blocking >= holder_sessions * (SELECT window_time FROM me) OR blocking > 0 AND w.sessions > 0)
+   AND (lost >= holder_sessions * me.window_time OR lost > 0 AND (w.sessions > 0 OR by_design))
+
+-- Prepared transactions, autovacuum workers, and other holders that are no client
+-- sessions.
+ UNION ALL
+SELECT n, 'blocks others', CASE WHEN h.age >= stopped THEN 'outage' ELSE 'loss' END, 'others', blocking, NULL,
+	   CASE WHEN h.sessions > 0
+			THEN concat(who, ' (', pgnetlat_time_text(blocking), ' lost so far)', queue, '. Holder: ', coalesce(p.oldest, h.query, 'it does not say what it does'))
+			ELSE concat('Others waited ', pgnetlat_time_text(blocking), ' for its locks') END,
+	   concat(cure,
+			  CASE backend_type
+			  WHEN 'prepared transaction'
+			  THEN concat('To end it now: COMMIT PREPARED ' || p.name || ' or ROLLBACK PREPARED ' || p.name || '.  ',
+						  'pg_prepared_xacts shows all of them: have the transaction manager end those that it has forgotten.')
+			  WHEN 'autovacuum worker'
+			  THEN concat('To end it for now: SELECT pg_cancel_backend(' || h.pid || ').  ',
+						  'It gives way by itself after deadlock_timeout, unless it prevents wraparound: then let it finish, with autovacuum_vacuum_cost_delay = 0 if it is slow.')
+			  WHEN 'startup'
+			  THEN 'It replays what took the lock on the primary, and goes on when that releases it.'
+			  ELSE concat('To end it now: SELECT pg_terminate_backend(' || h.pid || ').  ', 'pg_stat_activity shows what it does.') END,
+			  CASE WHEN ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
+	   NULL
+  FROM holders h
+ CROSS JOIN pgnetlat_thresholds
+ CROSS JOIN me
+  LEFT JOIN LATERAL pgnetlat_prepared_text(h.datname, me.now) p ON h.blocked_by = 0
+ WHERE blocking >= holder_sessions * me.window_time OR h.sessions > 0
