@@ -4,9 +4,9 @@
  *	  Asks the kernel about connections whose backends cannot.
  *
  * A backend that is blocked in sending cannot ask why, and one whose response
- * is still leaving the kernel does not know when it has left.  The sampler asks
- * for them, by socket diagnosis.  It also compares the round trips of all
- * connections.
+ * is still leaving the kernel does not know when it has left.  Nor does one
+ * that waits know that its response was lost.  The sampler asks for them, by
+ * socket diagnosis.  It also compares the round trips of all connections.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -35,6 +35,9 @@
  */
 #define DRAIN_PATIENCE_NS		(5 * NS_PER_S)
 
+/* For lack of an acknowledgement, the kernel sends again after 200 ms at first. */
+#define RETRANSMISSION_NS		(250 * NS_PER_MS)
+
 /*
  * If there are more connections to ask about than questions, they take turns.
  * Connections are numbered within a tick.
@@ -42,6 +45,10 @@
 static int	number = 0;			/* connections so far in this tick */
 static int	turns = 1;			/* ticks until each has been asked about */
 static int	turn = 0;
+
+static int	acknowledgements = 0;	/* asked for in this tick */
+static uint64 *acknowledged = NULL; /* by slot: the wait whose response has
+									 * come */
 
 void
 sample_connections_begin_tick(const Tick *tick)
@@ -52,7 +59,7 @@ sample_connections_begin_tick(const Tick *tick)
 	/* the setting may have become longer than the tick's interval */
 	turns = number / (int) Max(most, 1) + 1;
 	turn = (turn + 1) % turns;
-	number = 0;
+	number = acknowledgements = 0;
 }
 
 /*
@@ -104,6 +111,39 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 		ledger->drain.total = Max(info.busy - before->busy, 0);
 		ledger->drain.client = closed;
 	}
+	slot_sampled_end(index);
+}
+
+/*
+ * Ask the kernel whether the client of a quiet session has acknowledged its
+ * response; once in each wait, unless it was lost and is sent again.  Then the
+ * wait is pending until it has come, and the network's up to that moment.
+ */
+void
+sample_acknowledgement(int index, const SlotPublished *view, Tick *tick)
+{
+	const TcpInfo *before = &view->tcp;
+	int64		since = view->ledger.since;
+	uint64		wait = view->session << 32 ^ view->ledger.exchange_number;
+	TcpInfo		info = {.measured_at = 0};
+	LedgerSampled *ledger;
+
+	if (acknowledged == NULL)
+		acknowledged = MemoryContextAllocZero(TopMemoryContext, slot_count() * sizeof(uint64));
+	if (view->endpoints.family == 0 || before->measured_at == 0 || acknowledged[index] == wait ||
+		tick->now - since < view->ledger.wait.rtt + RETRANSMISSION_NS ||
+		acknowledgements++ >= QUERIES_PER_INTERVAL)
+		return;
+	if (tcpinfo_diag_query(&tick->diag, &view->endpoints, before, clock_now(), &info) !=
+		TCP_REPLY_VALID || info.unsent == 0)
+		acknowledged[index] = wait;
+	if (info.measured_at == 0 || info.data_sent_at - since < LONG_WAIT_NS ||
+		info.counters.retransmits <= before->counters.retransmits ||
+		(ledger = sampled_begin(index, view, tick)) == NULL)
+		return;
+	ledger->lost = true;
+	ledger->drained = info.unsent == 0;
+	ledger->drain.total = info.data_sent_at - since + info.rtt;
 	slot_sampled_end(index);
 }
 

@@ -30,10 +30,7 @@
 /* How long the samples of a statement are kept here, at most. */
 #define STATEMENT_LAG_NS		(250 * NS_PER_MS)
 
-/*
- * The interval between looks at the quiet sessions: this, or if there are many
- * sessions, this much for each.
- */
+/* Interval between looks at quiet sessions: this, or this much for each. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
 
@@ -631,7 +628,7 @@ sample_session(int index, Tick *tick)
 
 /* Sample quiet sessions with the active ones if they have become active. */
 static void
-look_at_quiet(const Tick *tick)
+look_at_quiet(Tick *tick)
 {
 	int			count = 0;
 
@@ -640,7 +637,9 @@ look_at_quiet(const Tick *tick)
 		if (active_is(i) || slot_get(i)->published.session == 0)
 			continue;
 		count++;
-		if (!goes_on(i, &all_seen[i], tick))
+		if (goes_on(i, &all_seen[i], tick))
+			sample_acknowledgement(i, &all_seen[i].view, tick);
+		else
 			active_enter(i);
 	}
 	quiet_look_due = tick->now + Max(QUIET_LOOK_NS, count * QUIET_LOOK_EACH_NS);

@@ -48,5 +48,6 @@ extern int64 sample_sessions_next_due(void);
 extern void sample_connections_begin_tick(const Tick *tick);
 extern void sample_connection(int index, const SlotPublished *view, Tick *tick);
 extern void sample_paths(const Tick *tick);
+extern void sample_acknowledgement(int index, const SlotPublished *view, Tick *tick);
 
 #endif							/* PGNETLAT_SAMPLE_SESSIONS_H */

@@ -410,7 +410,8 @@ project_wait(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
 {
 	const LedgerDrain *drain = sampled && sampled->drained ? &sampled->drain : NULL;
 	LedgerWait	wait = split_wait(ledger, now, drain, false);
-	bool		undecided = ledger->wait.draining && drain == NULL;
+	bool		undecided = drain == NULL &&
+		(ledger->wait.draining || (sampled && sampled->lost));
 
 	if (ledger->wait.in_xact)
 		account->state = LEDGER_STATE_WAITING_IN_XACT;

@@ -174,6 +174,8 @@ typedef struct LedgerSampled
 	int64_t		send_began;		/* send_client is of the send that began then */
 	int64_t		send_client;	/* how long the client's window was closed in
 								 * it */
+	bool		lost;			/* the response was lost, and has not been
+								 * acknowledged */
 	bool		drained;		/* "drain" is known */
 	LedgerDrain drain;
 } LedgerSampled;

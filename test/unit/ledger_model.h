@@ -150,7 +150,10 @@ model_sample(Model *model, bool receiving, bool drained)
 		model->sampled.send_began = ledger->since;
 		model->sampled.send_client += (model->now - ledger->since) / 16;
 	}
-	else if (ledger->phase == LEDGER_WAITING && ledger->wait.draining && drained &&
+	else if (ledger->phase == LEDGER_WAITING && receiving && !drained)
+		model->sampled.lost = true;
+	else if (ledger->phase == LEDGER_WAITING &&
+			 (ledger->wait.draining || model->sampled.lost) && drained &&
 			 !model->sampled.drained)
 	{
 		model->sampled.drained = true;
@@ -192,7 +195,7 @@ model_request_begin(Model *model, int64_t at, const LedgerDrain *drain)
 	LedgerWait	plain;
 
 	ledger_wait_end(&expected, at, true, drain, &wait);
-	if (ledger_wait_is_plain(&model->ledger, at))
+	if (drain == NULL && ledger_wait_is_plain(&model->ledger, at))
 	{
 		plain = ledger_wait_end_plain(&model->ledger, at);
 		MODEL_CHECK(model, plain.length == wait.length && plain.network == wait.network &&

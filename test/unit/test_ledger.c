@@ -220,6 +220,7 @@ test_lost_response(void)
 	Ledger		ledger = {0};
 	LedgerDrain lost = {.total = 200 * MS};
 	LedgerTotals began = {.client = 190 * MS,.network = 10 * MS};
+	LedgerSampled sampled = {.lost = true};
 	LedgerTotals added = {0};
 	LedgerTotals gain;
 	LedgerAccount account;
@@ -237,6 +238,18 @@ test_lost_response(void)
 	ledger_totals_subtract(&account.totals, &began);
 	ledger_totals_fit(&account.totals);
 	CHECK_EQUAL(ledger_whole(&account.totals), 10 * MS, "window of a wait whose response was lost");
+
+	/* the sampler knows it */
+	ledger_exchange_end(&ledger, 210 * MS, NULL, 0, &in_xact);
+	ledger_project(&ledger, &sampled, 2210 * MS, LEDGER_NOT_BLOCKED, &account);
+	CHECK_EQUAL(account.state, LEDGER_STATE_WAITING_IN_XACT, "the state while a response is lost");
+	CHECK_EQUAL(account.pending, 2000 * MS, "pending while a response is lost");
+	sampled.drained = true;
+	sampled.drain.total = 1500 * MS;
+	ledger_project(&ledger, &sampled, 3210 * MS, LEDGER_NOT_BLOCKED, &account);
+	CHECK_EQUAL(account.pending, 0, "pending when a lost response has come");
+	CHECK_EQUAL(account.totals.network, 1700 * MS, "network when a lost response has come");
+	CHECK_EQUAL(account.totals.client, 1510 * MS, "client when a lost response has come");
 }
 
 static void
