@@ -11,6 +11,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use PgNetlat::Client;
+use PgNetlat::Figures;
 use PgNetlat::Observer;
 use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
@@ -248,6 +249,8 @@ unlike($found[0]{advice}, qr/pg_terminate_backend/,
 	'leader election: the advice does not end the leader');
 like($found[0]{advice}, qr/by design/,
 	'leader election: the advice says that it may be by design');
+is(scalar(grep { ($_->{severity} // '') eq 'outage' } $observer->findings),
+	0, 'leader election: nothing is an outage');
 like(
 	doing($leader),
 	qr/^blocks 2; after SELECT pg_advisory_lock\(1\)/,
@@ -326,6 +329,58 @@ $observer->run(
 	'SELECT pg_reload_conf()',
 	"SELECT pg_cancel_backend($worker)");
 $pay->responses;
+
+# ---------------------------------------------------------------------------
+# Made-up figures: waits without a holder are lost where they were waited
+# ---------------------------------------------------------------------------
+
+use_figures($observer);
+my %waits = (requests => 1, exec_time => 30000, exec_lock_time => 30000);
+my %session = (%waits, state => 'executing', age => 30);
+session(
+	application_name => 'batch',
+	pid => 101,
+	requests => 2,
+	client_time => 31000,
+	in_xact_wait_time => 31000,
+	state => 'waiting in transaction',
+	age => 31,
+	blocking_time => 90000);
+add('b',
+	datid => 5,
+	usesysid => 10,
+	application_name => "'batch'",
+	backend_type => "'client backend'",
+	blocked_time => 90000,
+	blocked_by_client_time => 90000);
+group(
+	%waits,
+	application_name => 'behind',
+	sessions => 3,
+	exec_time => 90000,
+	exec_lock_time => 90000);
+session(
+	%session,
+	application_name => 'behind',
+	pid => $_,
+	blocked_by => 101) foreach 201 .. 203;
+group(
+	%waits,
+	application_name => 'circle',
+	sessions => 2,
+	exec_time => 60000,
+	exec_lock_time => 60000);
+session(%session, application_name => 'circle', pid => $_) foreach 301, 302;
+@found = grep { $_->{verdict} =~ /^block/ } found();
+is( join('; ', map { "$_->{verdict} $_->{application_name}" } @found),
+	'blocks others batch; blocked circle',
+	'a deadlock beside a holder: a finding for each');
+near($found[0]{lost_sessions},
+	1.5,
+	'a deadlock beside a holder: the holder has what others waited for it');
+near($found[1]{lost_sessions}, 1,
+	'a deadlock beside a holder: the rest belongs to the group in the circle'
+);
 
 no_violations($observer);
 $node->stop;

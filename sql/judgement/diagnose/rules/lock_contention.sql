@@ -4,8 +4,8 @@
  UNION ALL
 SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
 	   format('its sessions waited %s for one another''s locks, %s per transaction',
-			  pgnetlat_time_text(working, exec_lock_time),
-			  pgnetlat_time_text(working / xacts, exec_lock_time / xacts)),
+			  pgnetlat_time_text(working, lock_left),
+			  pgnetlat_time_text(working / xacts, lock_left / xacts)),
 	   concat(
 			CASE WHEN a.think >= greatest(trips, rest / 2)
 				 THEN 'Locks are held while the client thinks: let it think before it takes them, or after COMMIT.'
