@@ -53,8 +53,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/xact.h"
 #include "connecting.h"
 #include "exchange.h"
@@ -317,18 +315,6 @@ leave_to_core(void)
 	wire.methods.flush = wire.next_flush;
 }
 
-/*
- * Is this the last word of a backend that was told to quit?  Core sends it from
- * its handler of SIGQUIT, and so from anywhere.
- */
-static bool
-in_quit_handler(void)
-{
-	sigset_t	blocked;
-
-	return sigprocmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGQUIT);
-}
-
 /* The slow path of any message. */
 static pg_noinline int
 special_message(int type, const char *body, size_t length)
@@ -336,7 +322,8 @@ special_message(int type, const char *body, size_t length)
 	TimestampTz stamp = GetCurrentStatementStartTimestamp();
 	int			result;
 
-	if (unlikely(type == MSG_NOTICE && in_quit_handler()))
+	/* its last word, which may come in the middle of anything of ours */
+	if (unlikely(type == MSG_NOTICE && process_is_quitting()))
 	{
 		leave_to_core();
 		return wire.next_putmessage(type, body, length);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #ifdef __linux__
 #include <sched.h>
+#include <signal.h>
 #endif
 #include <sys/resource.h>
 #include <unistd.h>
@@ -129,4 +130,16 @@ process_processors(void)
 	if (count <= 0)
 		count = (int) sysconf(_SC_NPROCESSORS_ONLN);
 	return Min(Max(count, 1), quota_of_processors());
+}
+
+/*
+ * Is this process in core's handler of SIGQUIT, which interrupts anything?
+ * Only there is that signal blocked.
+ */
+bool
+process_is_quitting(void)
+{
+	sigset_t	blocked;
+
+	return sigprocmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGQUIT) == 1;
 }

@@ -24,5 +24,6 @@ typedef struct RunQueue
 extern bool process_run_queue(int pid, RunQueue *run_queue);
 extern long process_times_blocked(void);
 extern double process_processors(void);
+extern bool process_is_quitting(void);
 
 #endif							/* PGNETLAT_PROCESS_H */

@@ -47,6 +47,8 @@ def run(lab, results, short):
 
     results.case = "the first response of a connection is lost, round trip 1 ms"
     lost_response(lab, results)
+    results.case = "the path is cut in a transaction, round trip 1 ms"
+    cut_in_transaction(lab, results)
 
     results.case = "acknowledgements that come later than the kernel's probe, round trip 5 ms"
     late_acknowledgements(lab, results, 8 if short else 20)
@@ -122,6 +124,28 @@ def lost_response(lab, results):
         results.at_least("retransmits", 1, shown["retransmits"] or 0, unit="", required=True)
         # The kernel waits for 0.2 s before it sends it again.
         results.at_least("network_time", 100, shown["network_time"], unit="ms", required=True)
+
+
+def cut_in_transaction(lab, results):
+    """The response does not get through for some seconds: nobody thinks meanwhile."""
+    lab.path(0.001)
+    lab.admin.query("SELECT pg_advisory_lock(1)")
+    with lab.connect("tun", application_name="cut") as client:
+        client.query("BEGIN")
+        client.send(pgclient.query("SELECT pg_advisory_xact_lock(1)"))
+        wait_for_event(lab, client.pid, "advisory")
+        lab.path(0.001, loss=1)
+        lab.admin.query("SELECT pg_advisory_unlock(1)")
+        poll.until(lambda: measure.snapshot(lab, client.pid)["pending_time"] > 3000,
+                   "a wait that is pending", PATIENCE, interval=0.1)
+        lab.path(0.001)
+        client.until_ready()
+        client.query("COMMIT")
+        shown = measure.snapshot(lab, client.pid)
+        (group,) = lab.admin.query("SELECT total_time FROM pgnetlat_clients WHERE application_name = 'cut'")[0]
+    results.at_least("network_time", 3000, shown["network_time"], unit="ms", required=True)
+    results.at_least("the session's time / its group's", 0.9, shown["total_time"] / float(group), unit="",
+                     required=True)
 
 
 def wait_for_event(lab, pid, event):
