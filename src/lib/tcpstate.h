@@ -51,7 +51,7 @@ typedef struct TcpInfo
 								 * was last sent, for the first time or again */
 	int64_t		unsent;			/* bytes written and not acknowledged */
 	uint32_t	owner;			/* user ID; set by tcpinfo_diag_query() only */
-	int64_t		duplicates;		/* retransmitted segments that the peer had
+	uint32_t	duplicates;		/* retransmitted segments that the peer had
 								 * already, modulo 2^32; 0 also where the
 								 * kernel does not say */
 	TcpCounters counters;

@@ -161,7 +161,7 @@ sample_acknowledgement(int index, const SlotPublished *view, Tick *tick)
 
 /* What is known of a session's path; false if nothing is. */
 static bool
-path_of_slot(int index, const Tick *tick, Path * path)
+path_of_slot(int index, const Tick *tick, Path *path)
 {
 	const SessionSlot *slot = slot_get(index);
 	const SlotPublished *published = &slot->published;
@@ -186,7 +186,7 @@ path_of_slot(int index, const Tick *tick, Path * path)
 void
 sample_paths(const Tick *tick)
 {
-	static Path * paths = NULL;
+	static Path *paths = NULL;
 	static int64 due = 0;
 	int			count = 0;
 
@@ -197,9 +197,9 @@ sample_paths(const Tick *tick)
 	for (int i = 0; i < slot_count(); i++)
 		count += path_of_slot(i, tick, &paths[count]);
 	paths_compare(paths, count);
-	for (const Path * path = paths; path < paths + count; path++)
+	for (const Path *path = paths; path < paths + count; path++)
 	{
-		int64		rtt = path->rtt < path->least ? path->rtt : 0;
+		uint32		rtt = path->rtt < path->least ? path->rtt / NS_PER_US : 0;
 		SlotSampled *sampled = &slot_get(path->slot)->sampled;
 
 		if ((sampled->session == path->session ? sampled->path_rtt : 0) == rtt)

@@ -74,6 +74,7 @@ typedef struct SlotPublished
 	char		name[NAMEDATALEN];	/* application_name, or what it was before
 									 * a tracer's: see trace_context.h */
 	bool		closed;			/* about to leave: has no row */
+	bool		run_queue_known;	/* the kernel reports it */
 	uint32		generation;		/* latest reset applied to the ledger */
 	TimestampTz stats_since;	/* when attached, or that reset */
 	int64		clock_offset;	/* converts core's timestamps, see clock.h */
@@ -81,7 +82,6 @@ typedef struct SlotPublished
 	int64		first_rtt;		/* the kernel's minimum when first asked; 0:
 								 * not yet */
 	TcpCounters tcp_base;		/* counters at the latest reset */
-	bool		run_queue_known;	/* the kernel reports it */
 	int64		run_queue_booked;	/* the kernel's total for the process, as
 									 * far as booked */
 
@@ -118,10 +118,10 @@ typedef struct SlotSampled
 	int64		held_up;		/* ns for which others have waited for it */
 	int64		exec_part[NUM_EXEC_PARTS];	/* since attached or reset */
 	SlotDoing	doing;			/* in progress, and not in exec_part */
+	uint32		path_rtt;		/* us: round trip of most connections with the
+								 * same path; 0: not shorter */
 	int			waits_used;		/* entries of its profile of wait events ... */
 	int64		waits_since;	/* ... and when that was last reset */
-	int64		path_rtt;		/* round trip of most connections with the
-								 * same path; 0: not shorter */
 	uint64		added_record;	/* for the record with this number, ... */
 	int64		added_exec;		/* ... the execution that is in the
 								 * statement's entry */
@@ -195,7 +195,7 @@ slot_blocked_in(uint32 wait_event)
 static inline void
 slot_limit_rtt(const SessionSlot *slot, TcpInfo *info)
 {
-	int64		rtt = *(const volatile int64 *) &slot->sampled.path_rtt;
+	int64		rtt = *(const volatile uint32 *) &slot->sampled.path_rtt * NS_PER_US;
 
 	if (rtt > 0 && rtt < info->rtt && slot->sampled.session == slot->published.session)
 		info->rtt = rtt;
