@@ -170,24 +170,12 @@ sets_name(const Node *statement)
 		pg_strcasecmp(set->name, NAME_SETTING) == 0;
 }
 
-/* The same of a text, which may be written in unusual ways. */
+/* The same of a text, as far as it can be seen without parsing it. */
 static bool
 text_sets_name(const char *text)
 {
-	static const char *const words[] = {"SET", "SESSION", "LOCAL"};
-
-	for (size_t i = 0; i < lengthof(words); i++)
-	{
-		size_t		length = strlen(words[i]);
-
-		text += strspn(text, " \t\n\r");
-		if (pg_strncasecmp(text, words[i], length) == 0)
-			text += length;
-		else if (i == 0)
-			return false;
-	}
 	text += strspn(text, " \t\n\r");
-	return pg_strncasecmp(text, NAME_SETTING, strlen(NAME_SETTING)) == 0;
+	return pg_strncasecmp(text, "SET", 3) == 0 && strstr(text, NAME_SETTING) != NULL;
 }
 
 /* The identifier of a statement that has just been parsed, and not run. */
