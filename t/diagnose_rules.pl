@@ -921,6 +921,12 @@ loop('SELECT * FROM child WHERE parent = $1');
 is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
 is(scalar(@found), 1, 'N+1: the only finding')
   or diag(explain(\@found));
+loop('', queryid => '6000294846852582725');
+@found = expect(
+	'repeated statement',
+	qr/, by .*: SET application_name$/,
+	'a tracer that sets application_name');
+like($found[0]{advice}, qr/comment/, 'a tracer has advice of its own');
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
 	undef, 'N+1 beside single calls of another application');

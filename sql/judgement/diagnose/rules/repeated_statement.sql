@@ -14,7 +14,11 @@ SELECT n, 'repeated statement', 'loss', 'trips', lost, CASE WHEN NOT hidden THEN
 						ELSE 'repeat an earlier one of the same burst' END,
 						pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END,
 			  ', by ' || applications),
-	   'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.',
+	   CASE queryid
+	   WHEN 6000294846852582725 -- SET application_name
+	   THEN 'If a tracer sets application_name, let it put its context into a comment of the statement instead: that takes no round trip.'
+	   ELSE 'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.'
+	   END,
 	   queryid
   FROM (SELECT * FROM repeated ORDER BY lost DESC, n LIMIT (SELECT repeated_shown FROM pgnetlat_thresholds)) r
  -- Who has just executed it; else the group with nearly all round trips of the role.
