@@ -148,5 +148,316 @@ SKIP:
 		'500 repeated statements of 5,000: so many findings');
 }
 
+# ---------------------------------------------------------------------------
+# Few requests that execute nearly all the time
+# ---------------------------------------------------------------------------
+
+# 34 sorts of 1.8 s that spill to disk
+my %sorter = (
+	requests => 34,
+	exec_time => 46000,
+	exec_cpu_time => 40000,
+	exec_io_time => 6000,
+	idle_time => 14000);
+
+sub spills
+{
+	my ($pid) = @_;
+
+	add('w',
+		pid => $pid,
+		state => "'executing'",
+		wait_event_type => $_->[0],
+		wait_event => $_->[1],
+		time => $_->[2])
+	  foreach [ "'CPU'", "'CPU'", 40000 ],
+	  [ "'IO'", "'BufFileWrite'", 6000 ];
+	add('databases', datid => 5, temp_bytes => 9e9);
+	return;
+}
+group(%sorter);
+session(%sorter, pid => 60);
+spills(60);
+@found = expect(
+	'server-bound',
+	qr/^CPU: 1176 of 1353 ms per request; 6000 ms of it with temporary files, of which the database has written 9000 MB/,
+	'one session that sorts');
+is($found[0]{severity}, 'note', 'one session that sorts: a note');
+like(
+	$found[0]{advice},
+	qr/raise work_mem/,
+	'one session that sorts: the advice is about memory');
+group(%sorter, sessions => 2);
+@found = expect(
+	'server-bound',
+	qr/^CPU: 1176 of 1353 ms per request$/,
+	'two sessions that sort');
+is($found[0]{severity}, 'loss', 'two sessions that sort: a loss');
+group(%sorter, exec_cpu_time => 25000);
+healthy('less than half of the time');
+
+# a session that waits for another server
+group(requests => 18, exec_time => 58000, exec_remote_time => 57000);
+@found = expect('server-bound', qr/^remote: 3167 of /,
+	'few calls of another server');
+is($found[0]{severity}, 'loss', 'few calls of another server: a loss');
+
+# VACUUM, most of which is its cost delay
+my %vacuum = (
+	requests => 60,
+	exec_time => 59000,
+	exec_other_time => 45000,
+	exec_cpu_time => 10000);
+
+group(%vacuum);
+session(%vacuum, pid => 61, state => 'executing');
+add('w',
+	pid => 61,
+	state => "'executing'",
+	wait_event_type => "'Timeout'",
+	wait_event => "'VacuumDelay'",
+	time => 45000);
+healthy('VACUUM and its cost delay');
+group(%vacuum);
+session(%vacuum, pid => 61);
+add('w',
+	pid => 61,
+	state => "'executing'",
+	wait_event_type => "'IPC'",
+	wait_event => "'BtreePage'",
+	time => 45000);
+expect(
+	'server-bound',
+	qr/^other waits: 750 of /,
+	'the same with another wait event');
+
+# ---------------------------------------------------------------------------
+# A slow reader, or a narrow path?
+# ---------------------------------------------------------------------------
+
+# 200 kB each 100 ms over 5 ms
+my %portions = (
+	rtt => 5,
+	requests => 1,
+	exec_time => 800,
+	send_time => 22200,
+	send_blocked_time => 22100,
+	packets_sent => 30000,
+	bytes_sent => 44e6);
+
+foreach my $closed (5000, 10900, 12800)
+{
+	group(%portions, send_client_time => $closed);
+	@found = expect('slow reader', undef,
+		"a window that was closed for $closed of 22100 ms");
+	near(
+		$found[0]{lost_sessions},
+		22.1 / 60,
+		"a window that was closed for $closed of 22100 ms: all of it is lost"
+	);
+}
+group(%portions, send_client_time => 600);
+expect('narrow path', undef, 'a window that was hardly ever closed');
+
+# ---------------------------------------------------------------------------
+# Without a CPU
+# ---------------------------------------------------------------------------
+
+# through a transaction pooler; and an ETL job, on a machine with idle CPUs
+group(
+	requests => 9000,
+	exec_time => 1200,
+	exec_cpu_time => 1100,
+	exec_unsampled_time => 100,
+	client_time => 9000,
+	run_queue_time => 1180,
+	run_queue_wait_time => 900);
+healthy('sessions of a pooler, which had to wait for a CPU for a moment');
+group(
+	requests => 40,
+	exec_time => 24000,
+	exec_cpu_time => 24000,
+	run_queue_time => 11000);
+healthy('a job that had to wait for a CPU now and then');
+group(
+	requests => 1000,
+	exec_time => 49000,
+	exec_cpu_time => 48700,
+	run_queue_time => 48700,
+	run_queue_wait_time => 500,
+	exec_unsampled_time => 200);
+expect(
+	'starved',
+	qr/^ready to run, but without a processor for 48\.7 of 49\.4 s/,
+	'a busy machine');
+
+# ---------------------------------------------------------------------------
+# Connections, transactions
+# ---------------------------------------------------------------------------
+
+# monitoring, every few seconds
+group(
+	requests => 25,
+	exec_time => 100,
+	connections => 25,
+	connect_time => 1080,
+	ended_sessions => 25,
+	sessions => 0);
+healthy('25 probes of a monitoring system');
+
+# ---------------------------------------------------------------------------
+# A proxy, a few milliseconds before the client
+# ---------------------------------------------------------------------------
+
+sub waits
+{
+	my ($status, @wait) = @_;
+
+	$observer->run(
+		sprintf
+		  q{INSERT INTO figures.recents (session, wait_time, xact_status) SELECT 62, unnest(ARRAY[%s]), '%s' FROM generate_series(1, 10)},
+		join(',', @wait),
+		$status);
+	return;
+}
+my %proxied = (
+	rtt => 0.02,
+	requests => 7000,
+	transactions => 1000,
+	exec_time => 1500,
+	client_time => 42000,
+	in_xact_wait_time => 36000,
+	client_addr => "'127.0.0.1'");
+
+sub proxied
+{
+	my ($status, %row) = @_;
+
+	group(%proxied, %row);
+	session(%proxied, %row, pid => 62);
+	waits($status, 6.0, 6.1, 6.0, 6.2, 6.4);
+	return;
+}
+proxied('T');
+@found = expect(
+	'hidden path',
+	qr/^the round trip is 0\.02 ms, but 80 % of the waits in transactions took between 6 ms and 6\.\d+ ms: a proxy may hide the path$/,
+	'a proxy, 6 ms before the client');
+is($found[0]{severity}, 'loss', 'a proxy, 6 ms before the client: a loss');
+unlike(verdicts(@found), qr/client-bound/,
+	'a proxy, 6 ms before the client: the client is not told to think less');
+group(%proxied);
+session(%proxied, pid => 62);
+waits('T', 1, 3.5, 6, 9, 20);
+like(verdicts(found()), qr/client-bound/,
+	'a client on this machine that thinks, now more, now less');
+
+my %loop = (
+	transactions => 7000,
+	in_xact_wait_time => 0,
+	exec_time => 2000,
+	client_time => 58000,
+	total_time => 60000);
+
+proxied('I', %loop);
+@found = expect(
+	'hidden path',
+	qr/a proxy may hide the path, or the client asks on a schedule$/,
+	'a proxy, outside transactions');
+is(verdicts(@found), 'hidden path',
+	'a proxy, outside transactions: the only finding');
+near($found[0]{lost_sessions},
+	0, 'a proxy, outside transactions: nothing is lost');
+group(%proxied, %loop);
+session(%proxied, %loop, pid => 62);
+waits('I', 1, 3.5, 6, 9, 20);
+@found = expect('client-bound', undef, 'a loop of a client on this machine');
+is($found[0]{severity}, 'note', 'a loop of a client on this machine: a note');
+
+# who has just executed a repeated statement
+my %child = (
+	calls => 2000,
+	repeats => 1900,
+	network_time => 4000,
+	repeat_network_time => 3800,
+	in_xact_wait_time => 3900,
+	exec_time => 200);
+
+statement(%child);
+foreach my $application ('shop', 'web', 'other')
+{
+	my %group = (
+		application_name => $application,
+		rtt => 2,
+		requests => 2100,
+		transactions => 100,
+		network_time => 2000,
+		in_xact_wait_time => 1900,
+		exec_time => 200);
+
+	group(%group);
+	session(%group, pid => 62 + length $application);
+}
+$observer->run(
+	'INSERT INTO figures.recents (session, queryid) VALUES (66, 42), (65, 42), (67, 43)'
+);
+expect(
+	'repeated statement',
+	qr/, by shop, web$/,
+	'a repeated statement of two applications');
+
+# ---------------------------------------------------------------------------
+# Real loads
+# ---------------------------------------------------------------------------
+
+# Runs a script again, under the name of what it does, until the finding is there:
+# on a busy machine, waits are not always alike.
+sub expect_of
+{
+	my ($name, $port, $verdict, $evidence, @script) = @_;
+	my $found;
+
+	local $ENV{PGAPPNAME} = $name;
+	for my $attempt (1 .. 5)
+	{
+		my $in = join("\n", @script) . "\n";
+
+		$observer->run('SELECT pgnetlat_reset()');
+		my $psql = IPC::Run::start(
+			[
+				'psql', '-qXAt', '-h',
+				$port == $node->port ? $node->host : '127.0.0.1',
+				'-p', $port, 'postgres'
+			],
+			'<' => \$in,
+			'>' => \my $out);
+		$psql->pump while ($out // '') !~ /the end/;
+		($found) = grep {
+				 ($_->{application_name} // '') eq $name
+			  && $_->{verdict} eq $verdict
+			  && $_->{evidence} =~ $evidence
+		} $observer->findings;
+		$psql->finish;
+		$observer->ended($name);
+		last if $found;
+	}
+	ok($found, "$name: there is a finding $verdict")
+	  or diag(explain([ $observer->findings ]));
+	return $found // {};
+}
+
+my $relay = PgNetlat::Relay->start($node, delay => 12);
+my $finding = expect_of(
+	'asks through a proxy',
+	$relay->port,
+	'hidden path',
+	qr/in transactions took between 1\d/,
+	(map { ('BEGIN;', ('SELECT 1;') x 6, 'COMMIT;') } 1 .. 8),
+	q(SELECT 'the end';));
+
+is($finding->{severity}, 'loss', 'asks through a proxy: a loss');
+$relay->stop;
+
+no_violations($observer);
 $node->stop;
 done_testing();

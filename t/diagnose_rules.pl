@@ -389,7 +389,7 @@ group(%thinks);
 session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 @found = expect(
 	'idle in transaction',
-	qr/^its client thinks for 2000 of \d+ ms of each transaction, which holds locks that nobody waits for; now for 3\.\d s$/,
+	qr/^its client thinks for 1818 of \d+ ms of each transaction, which holds locks that nobody waits for; now for 3\.\d s$/,
 	'a client that thinks');
 is($found[0]{pid}, 7,
 	'a client that thinks: the finding is about one session');
@@ -423,7 +423,7 @@ group(
 	in_xact_wait_time => 240800);
 expect(
 	'idle in transaction',
-	qr/^its client thinks for 2007 of .*; the longest now for 7\d s$/,
+	qr/^its client thinks for 1942 of .*; the longest now for 7\d s$/,
 	'transactions that a pool has leaked');
 
 my %short = (
@@ -1123,7 +1123,7 @@ foreach my $cause (
 	  : is($found[0]{saving_sessions},
 		undef, "$cause->[0]: saving_sessions is not known");
 }
-group(requests => 40, exec_time => 30000, exec_cpu_time => 30000);
+group(requests => 40, exec_time => 29000, exec_cpu_time => 29000);
 healthy('a nightly batch');
 
 my %starved = (

@@ -195,7 +195,7 @@ encryption_round_trips(SessionTransport transport)
 
 /* The server logs why it refuses a connection. */
 static void
-note_log_entry(ErrorData * edata)
+note_log_entry(ErrorData *edata)
 {
 	if (connecting_in_progress && edata->elevel == FATAL)
 		fatal_sqlstate = edata->sqlerrcode;

@@ -34,6 +34,7 @@ my %figures = (
 	h => 'pgnetlat_histogram()',
 	failed => 'pgnetlat_failed_connections()',
 	standbys => 'pg_stat_replication',
+	w => 'pgnetlat_waits()',
 	activity => 'pg_stat_activity',
 	databases => 'pg_stat_database');
 
@@ -55,6 +56,8 @@ sub use_figures
 		  s/^(\t\Q$name\E AS [A-Z ]*)\(\s*SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
 		  or die "no $name";
 	}
+	$body =~ s/pgnetlat_recent\(s\.pid\)/figures.recent(s.pid)/
+	  or die 'no recent';
 	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;
 	$body =~ s/^COMMENT.*//ms;
 
@@ -72,7 +75,11 @@ sub use_figures
 			  . join(', ', map { "ALTER $_ SET DEFAULT 0" } @numbers))
 		  if $name ne 'activity' && @numbers;
 	}
-	$observer->run($body);
+	$observer->run(
+		'CREATE TABLE figures.recents AS SELECT 0 AS session, * FROM pgnetlat_recent(0)',
+		'CREATE FUNCTION figures.recent(pid integer) RETURNS SETOF figures.recents LANGUAGE sql '
+		  . 'BEGIN ATOMIC SELECT * FROM figures.recents WHERE session = pid; END',
+		$body);
 	return;
 }
 
@@ -201,7 +208,7 @@ sub found
 	my @found = $observer->rows('SELECT * FROM figures.diagnose()');
 
 	$observer->run('TRUNCATE ' . join ', ',
-		map { "figures.$_" } keys %figures);
+		map { "figures.$_" } keys %figures, 'recents');
 	return @found;
 }
 

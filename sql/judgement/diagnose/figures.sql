@@ -20,6 +20,7 @@ CREATE FUNCTION pgnetlat_diagnose(
 	OUT client_addr inet)                      -- address of the client; NULL on a Unix-domain socket
 RETURNS SETOF record
 LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
+SET jit = off                                  -- its many expressions take seconds to compile
 BEGIN ATOMIC
 WITH
 	-- Figures, each read once.  t/diagnose_rules.pl replaces them by tables.
@@ -36,6 +37,7 @@ WITH
 		SELECT pid, datid, usesysid, usename, application_name, backend_type, backend_start, xact_start, query_start, state, wait_event_type,
 			   wait_event, query_id, query
 		  FROM pg_stat_activity),
+	w AS (SELECT * FROM pgnetlat_waits()),
 	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
@@ -206,6 +208,16 @@ WITH
 				   ELSE a.backend_type = h.backend_type AND a.datid IS NOT DISTINCT FROM h.datid END
 			 ORDER BY sessions DESC, blocked_by LIMIT 1) w ON true),
 
+	-- Of each session's execution, what it slept (VACUUM's cost delay, pg_sleep), which
+	-- somebody wants, as a part of other waits, and the part with temporary files.
+	waits AS MATERIALIZED (
+		SELECT pid, sum(time) FILTER (WHERE wait_event LIKE 'Vacuum%') / max(others) AS sleeping,
+			   sum(time) FILTER (WHERE wait_event = 'PgSleep') / max(others) AS asked_to_sleep,
+			   sum(time) FILTER (WHERE wait_event LIKE 'BufFile%') / nullif(sum(time), 0) AS spilling
+		  FROM (SELECT *, nullif(sum(time) FILTER (WHERE wait_event_type NOT IN ('CPU', 'IO', 'Lock')) OVER (PARTITION BY pid), 0) AS others
+				  FROM w WHERE state = 'executing') x
+		 GROUP BY pid),
+
 	-- Client groups and sessions.  A group's round trip is the shortest of its sessions',
 	-- since a busy session does not make the path longer.
 	observed AS (
@@ -217,7 +229,8 @@ WITH
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
 			   NULL::float8 AS blocking_time, NULL::integer AS blocked_by, NULL::text AS state,
-			   NULL::float8 AS state_age, NULL::float8 AS held_time, NULL::float8 AS standby_time
+			   NULL::float8 AS state_age, NULL::float8 AS held_time, NULL::float8 AS standby_time,
+			   0::float8 AS sleeping, 0::float8 AS asked_to_sleep, 0::float8 AS spilling
 		  FROM c, me
 		 WHERE sees_all OR pg_has_role(usesysid, 'USAGE')
 		 UNION ALL
@@ -228,8 +241,12 @@ WITH
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,
-			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000, held_time, standby_time
+			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000, held_time, standby_time,
+			   exec_other_time * coalesce(waits.sleeping, 0),
+			   exec_other_time * coalesce(waits.asked_to_sleep, (SELECT 1 FROM activity WHERE activity.pid = s.pid AND wait_event = 'PgSleep'), 0),
+			   exec_time * coalesce(waits.spilling, 0)
 		  FROM s
+		  LEFT JOIN waits USING (pid)
 		  LEFT JOIN (SELECT waiters.pid, held_time FROM waiters) w USING (pid)
 		  LEFT JOIN (SELECT waiting.blocked_by AS pid, standby_time FROM waiting) i USING (pid)
 		 CROSS JOIN me
@@ -244,6 +261,10 @@ WITH
 			   max(o.blocking_time) OVER same AS blocking_most,
 			   max(o.state_age) FILTER (WHERE state = 'waiting in transaction') OVER same AS xact_age,
 			   CASE kind WHEN 'session' THEN o.blocked_by ELSE min(o.blocked_by) OVER same END AS waits_for,
+			   max(o.state_age) FILTER (WHERE state = 'executing') OVER same AS executing_age,
+			   CASE kind WHEN 'session' THEN (state = 'waiting in transaction')::integer
+			   ELSE count(*) FILTER (WHERE state = 'waiting in transaction') OVER same END AS open_xacts,
+			   sum(o.sleeping) OVER same AS group_sleeping, sum(o.asked_to_sleep) OVER same AS group_asked, sum(o.spilling) OVER same AS group_spilling,
 			   max(exec_lock_time) FILTER (WHERE kind = 'client') OVER same AS group_lock,
 			   CASE kind WHEN 'session' THEN o.held_time ELSE sum(o.held_time) OVER same END AS behind,
 			   coalesce(CASE kind WHEN 'session' THEN o.standby_time ELSE sum(o.standby_time) OVER same END, 0) AS standbys_time,
@@ -304,13 +325,29 @@ WITH
 		  LEFT JOIN explained e ON e.dbid = g.datid AND e.userid = g.usesysid AND kind = 'client'
 		 CROSS JOIN LATERAL (
 			SELECT exec_time + send_time + recv_time + network_time + client_time AS busy,
-				   greatest(requests, 1)::float8 AS req, greatest(transactions, 1)::float8 AS xacts,
+				   greatest(requests, 1)::float8 AS req, greatest(transactions + open_xacts, 1)::float8 AS xacts,
 				   greatest(1 - transactions::float8 / greatest(requests, 1), 0) AS inside) x
 		 CROSS JOIN LATERAL (
 			SELECT greatest(least(in_xact_wait_time - network_time * inside, client_time), 0) AS think,
 				   CASE WHEN path > 0 THEN least(network_time, round_trips * path) ELSE network_time END AS trips_all,
 				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond,
 				   packets_sent > first_window * requests AS large) y),
+
+	-- Waits of groups on this machine that are all alike, in transactions and outside: one
+	-- in ten is shorter than "low", one in ten longer than "high".  No application thinks
+	-- like that, but a path behind a proxy takes always as long.
+	alike AS MATERIALIZED (
+		SELECT n, r.in_xact, x[1] AS low, x[2] AS high
+		  FROM (SELECT a.n, xact_status <> 'I' AS in_xact,
+					   percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY wait_time) AS x
+				  FROM accounts a
+				  JOIN recent ON recent.datid = a.datid AND recent.usesysid = a.usesysid
+					   AND recent.application_name = a.application_name AND recent.client_addr IS NOT DISTINCT FROM a.client_addr
+				 CROSS JOIN pgnetlat_thresholds
+				 WHERE a.kind = 'client' AND path < min_rtt AND wait_time > 0
+				 GROUP BY a.n, xact_status <> 'I', min_requests
+				HAVING count(*) >= min_requests) r, pgnetlat_thresholds
+		 WHERE x[1] >= proxy_near AND x[2] <= proxy_alike * x[1]),
 
 	-- What lost packets cost.  The server does not see the loss of a client's own
 	-- packets: as many are assumed to be lost, each for as long, if the client was silent

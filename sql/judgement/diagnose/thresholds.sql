@@ -44,8 +44,10 @@ SELECT 250::float8 AS min_lost,
 	   13e6::float8 AS fast_path,
 	   8e6::float8 AS fast_client,
 	   0.3::float8 AS stream_share,
+	   0.2::float8 AS window_closed,
 	   20::float8 AS connections,
 	   0.2::float8 AS connect_share,
+	   0.05::float8 AS connect_sessions,
 	   0.66::float8 AS held_connections,
 	   0.2::float8 AS pool_share,
 	   5000::float8 AS pool_time,
@@ -57,12 +59,16 @@ SELECT 250::float8 AS min_lost,
 	   0.8::float8 AS loop_share,
 	   1::float8 AS loop_think,
 	   10::float8 AS loop_pause,
+	   3::float8 AS proxy_near,
+	   1.5::float8 AS proxy_alike,
 	   20::float8 AS proxy_wait,
 	   500::float8 AS proxy_wait_max,
 	   0.9::float8 AS proxy_tight,
 	   1.5::float8 AS proxy_connect,
 	   10::float8 AS slow_request,
 	   0.5::float8 AS server_share,
+	   0.5::float8 AS server_sessions,
+	   0.02::float8 AS spill_share,
 	   5::float8 AS away_request,
 	   0.3::float8 AS away_share,
 	   60000::float8 AS long_statement,
@@ -78,6 +84,7 @@ SELECT 250::float8 AS min_lost,
 	   5000::float8 AS leader_standby,
 	   2::float8 AS starved_request,
 	   0.4::float8 AS starved_share,
+	   0.25::float8 AS starved_sessions,
 	   0.04::float8 AS short_starved_request,
 	   0.25::float8 AS starved_busy,
 	   4::float8 AS starved_client,
@@ -88,7 +95,7 @@ COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'a finding has cost at least this part of one session''s time';
 COMMENT ON COLUMN pgnetlat_thresholds.min_requests IS 'fewer requests say nothing about clients and networks';
-COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests say nothing about the server, whose job may be a few long statements';
+COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests are a few long statements: how long each takes says nothing about the server';
 COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is on the same machine';
 COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip within one zone of a cloud, which moving the application would bring';
 COMMENT ON COLUMN pgnetlat_thresholds.chatty_trips IS 'chatty: round trips per transaction';
@@ -116,8 +123,10 @@ COMMENT ON COLUMN pgnetlat_thresholds.first_window IS 'lossy path, narrow path: 
 COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second of a better path';
 COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
 COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.window_closed IS 'slow reader: the receive window was closed for at least this part of the time that sending was blocked; narrow path: for less';
 COMMENT ON COLUMN pgnetlat_thresholds.connections IS 'reconnects: connections that were set up and ended';
 COMMENT ON COLUMN pgnetlat_thresholds.connect_share IS 'reconnects: part of the time that is not idle spent connecting';
+COMMENT ON COLUMN pgnetlat_thresholds.connect_sessions IS 'reconnects: a finding has cost at least this part of one session''s time';
 COMMENT ON COLUMN pgnetlat_thresholds.held_connections IS 'too many connections: part of max_connections that is in use';
 COMMENT ON COLUMN pgnetlat_thresholds.pool_share IS 'too many connections: part of the connections that would have been enough';
 COMMENT ON COLUMN pgnetlat_thresholds.pool_time IS 'too many connections: sampled for at least this long';
@@ -129,12 +138,16 @@ COMMENT ON COLUMN pgnetlat_thresholds.think_life IS 'client-bound: part of all t
 COMMENT ON COLUMN pgnetlat_thresholds.loop_share IS 'client-bound: client''s part of the time of a connection that never pauses';
 COMMENT ON COLUMN pgnetlat_thresholds.loop_think IS 'client-bound: minimum think time per request of such a connection';
 COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think time per request; longer ones are a schedule';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_near IS 'hidden path: minimum of waits in transactions, or in a loop, that are all alike';
+COMMENT ON COLUMN pgnetlat_thresholds.proxy_alike IS 'hidden path: nine in ten of them are at most this many times as long as one in ten';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
 COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: if connecting takes at least this many times the mean wait, waits outside transactions are put down to the path as well';
 COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
+COMMENT ON COLUMN pgnetlat_thresholds.server_sessions IS 'server-bound: part of one session''s time, if there are few requests';
+COMMENT ON COLUMN pgnetlat_thresholds.spill_share IS 'server-bound: samples of waits for temporary files as a part of it, to be mentioned';
 COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';
 COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
 COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
@@ -150,6 +163,7 @@ COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress,
 COMMENT ON COLUMN pgnetlat_thresholds.leader_standby IS 'blocks others: a session that began to wait for an advisory lock within this time of connecting does so by design, as the standby of a leader';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_sessions IS 'starved: a finding has cost at least this part of one session''s time';
 COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time without a processor per request, where starved_busy is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time that is not idle, where it is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';

@@ -22,4 +22,4 @@ SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client
    AND (in_xact
 		OR sessions = 1 AND ended_sessions = 0 AND busy >= 0.9 * (SELECT window_time FROM me)
 		   AND sure_client >= loop_share * busy AND sure_client >= loop_think * req
-		   AND client_time <= loop_pause * req)
+		   AND client_time <= loop_pause * req AND NOT EXISTS (SELECT FROM alike WHERE alike.n = a.n AND NOT alike.in_xact))

@@ -13,5 +13,5 @@ SELECT n, 'narrow path', 'loss', 'sending', lost, greatest(lost - bytes_sent * 1
 			   send_blocked_time - send_client_time + CASE WHEN send_blocked_time > send_client_time OR large AND beyond >= chatty_time * req
 												   THEN beyond ELSE 0 END AS lost
 		  FROM accounts, pgnetlat_thresholds) a, pgnetlat_thresholds
- WHERE path > 0 AND blocked >= send_client_time AND lost > 0 AND lost >= stream_share * working
+ WHERE path > 0 AND send_client_time < window_closed * send_blocked_time + 1e-6 AND lost > 0 AND lost >= stream_share * working
    AND bytes_sent * 1000 < fast_path * lost

@@ -10,3 +10,4 @@ SELECT n, 'reconnects', 'loss', 'connecting', connecting, connecting * ended_ses
   FROM (SELECT *, connect_time + 2 * coalesce(path, 0) * connections AS connecting FROM accounts) a, pgnetlat_thresholds t
  WHERE kind = 'client' AND a.connections >= t.connections AND ended_sessions >= t.connections
    AND connecting >= connect_share * (busy + connecting)
+   AND connecting >= connect_sessions * (SELECT window_time FROM me)

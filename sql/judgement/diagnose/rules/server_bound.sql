@@ -1,21 +1,33 @@
 
--- The server takes long for requests.  Says what for; lock waits belong to other rules.
+-- The server takes long for requests, or executes for half of the time.  Says what for;
+-- lock waits belong to other rules.  One session's job may be as fast as it can be, and if
+-- its statement has been executing for long, that is a finding of its own.
  UNION ALL
 (SELECT DISTINCT ON (n)
-	   n, 'server-bound', 'loss', 'execution', part,
+	   n, 'server-bound', CASE WHEN sessions + ended_sessions <= 1 AND NOT away THEN 'note' ELSE 'loss' END, 'execution', part,
 	   CASE WHEN cause IN ('CPU', 'I/O') THEN part / 2 WHEN cause = 'replication' THEN part END,
-	   format('%s: %s per request', cause, pgnetlat_time_text(working / req, part / req)), advice, NULL
-  FROM accounts, pgnetlat_thresholds
+	   concat(format('%s: %s per request', cause, pgnetlat_time_text(working / req, part / req)),
+			  CASE WHEN spills
+			  THEN format('; %s of it with temporary files, of which the database has written %s MB since its last reset',
+						  pgnetlat_time_text(group_spilling),
+						  (SELECT pgnetlat_figure_text(max(temp_bytes) / 1e6) FROM databases WHERE databases.datid = accounts.datid)) END),
+	   concat(advice, CASE WHEN spills THEN '  Sorts and hashes spill to disk: raise work_mem for them, or give them less to sort.' END), NULL
+  FROM accounts
+ CROSS JOIN pgnetlat_thresholds t
  CROSS JOIN LATERAL (VALUES
-	('CPU', cpu, server_share, slow_request,
+	('CPU', cpu, false, server_share, slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements (the saving is that of a server twice as fast).'),
-	('I/O', exec_io_time, server_share, slow_request,
+	('I/O', exec_io_time, false, server_share, slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast).'),
-	('replication', exec_replication_time, away_share, away_request,
+	('replication', exec_replication_time, true, away_share, away_request,
 	 'See pgnetlat_walsenders: the standby, its disk, or the network to it; synchronous_commit = local or off does not wait, where losing the last transactions is acceptable.'),
-	('remote', exec_remote_time, away_share, away_request,
+	('remote', exec_remote_time, true, away_share, away_request,
 	 'Ask the other server what it does: EXPLAIN VERBOSE shows what it is sent; fetch_size and batch_size of postgres_fdw save round trips to it.'),
-	('other waits', exec_other_time, server_share, slow_request,
-	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, share_of, each, advice)
- WHERE kind = 'client' AND requests >= min_served AND part >= share_of * working AND part >= each * req
+	('other waits', greatest(exec_other_time - group_sleeping, 0), false, server_share, slow_request,
+	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, away, share_of, each, advice)
+ CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= spill_share * part AS spills) x
+ WHERE kind = 'client' AND part >= share_of * working AND part >= each * req
+   AND (requests >= min_served
+		OR part - CASE cause WHEN 'other waits' THEN group_asked ELSE 0 END >= server_sessions * (SELECT window_time FROM me)
+		   AND (away OR coalesce(executing_age < t.long_statement, true)))
  ORDER BY n, part DESC)

@@ -1,11 +1,16 @@
 
--- A client that does not read what it is sent.
+-- A client that does not read what it is sent.  After each pause of one that takes portions,
+-- the sender fills its window at the path's pace, so all blocked time is the client's if
+-- the window is closed for much of it: a path that is narrow never lets it close.
  UNION ALL
-SELECT n, 'slow reader', 'loss', 'sending', send_client_time, send_client_time,
-	   format('the client was not reading for %s; it read %s MB at %s MB/s', pgnetlat_time_text(working, send_client_time),
+SELECT n, 'slow reader', 'loss', 'sending', send_blocked_time, send_blocked_time,
+	   format('the client was not reading for %s%s; it read %s MB at %s MB/s', pgnetlat_time_text(working, send_client_time),
+			  CASE WHEN send_client_time < 0.9 * send_blocked_time
+			  THEN ', and sending was blocked for ' || pgnetlat_time_text(working, send_blocked_time) END,
 			  pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(send_blocked_time, 0) / 1e3)),
 	   'Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor); meanwhile the statement holds its snapshot.',
 	   NULL
   FROM accounts, pgnetlat_thresholds
- WHERE send_client_time > 0 AND send_client_time >= stream_share * working
+ WHERE send_client_time > 0 AND send_client_time >= window_closed * send_blocked_time
+   AND send_blocked_time >= stream_share * working
    AND bytes_sent * 1000 < fast_client * send_blocked_time

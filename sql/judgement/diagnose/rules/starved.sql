@@ -10,16 +10,15 @@ SELECT n, 'starved', 'loss', 'processors', lost, lost,
 	   'The machine has more work than processors: see what else runs on it, let fewer sessions be busy at a time (a pooler), or add processors.',
 	   NULL
   FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
-		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0
+		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0 AND lost >= starved_sessions * window_time
 					   AND CASE WHEN requests < min_served THEN lost >= 1000
 								ELSE lost >= least(starved_request * requests,
 												   greatest(short_starved_request * requests, starved_busy * busy)) END AS applies
-				  FROM (SELECT n, least(run_queue_time, wanted) AS lost, wanted, requests, busy
+				  FROM (SELECT n, run_queue_time AS lost, wanted, requests, busy
 						  FROM accounts
-						 CROSS JOIN LATERAL (SELECT exec_cpu_time + exec_unsampled_time + run_queue_wait_time AS wanted) w
+						 CROSS JOIN LATERAL (SELECT run_queue_time + cpu + exec_unsampled_time AS wanted) w
 						 WHERE kind = 'client'
 						 UNION ALL
-						SELECT 0, least(sum(run_queue_time), sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time)),
-							   sum(exec_cpu_time + exec_unsampled_time + run_queue_wait_time), sum(requests), sum(busy)
-						  FROM accounts WHERE kind = 'client') y, pgnetlat_thresholds) x) z
+						SELECT 0, sum(run_queue_time), sum(run_queue_time + cpu + exec_unsampled_time), sum(requests), sum(busy)
+						  FROM accounts WHERE kind = 'client') y, pgnetlat_thresholds, me) x) z
  WHERE applies AND (n = 0 OR NOT server)
