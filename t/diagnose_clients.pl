@@ -148,6 +148,21 @@ SKIP:
 		'500 repeated statements of 5,000: so many findings');
 }
 
+# many round trips for a statement whose text is not known
+statement(calls => 2000, network_time => 4000);
+group(
+	rtt => 2,
+	requests => 2100,
+	transactions => 50,
+	network_time => 4200,
+	exec_time => 700,
+	in_xact_wait_time => 4000);
+@found = expect('chatty', undef, 'a statement without a text');
+like(
+	$found[0]{advice},
+	qr/^If the statement is a FETCH, .*  Otherwise: Let statements/,
+	'a statement without a text: the advice allows for FETCH');
+
 # ---------------------------------------------------------------------------
 # Few requests that execute nearly all the time
 # ---------------------------------------------------------------------------

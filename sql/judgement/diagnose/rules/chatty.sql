@@ -9,9 +9,9 @@ SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost
 			  CASE WHEN fetching THEN '; most fetch further rows' END),
 	   CASE WHEN is_dump THEN 'Run it on or near the server: what it asks for cannot travel together.'
 			WHEN fetching THEN 'Fetch more rows at a time: raise the fetch size (setFetchSize, itersize, prefetch), or read the result as a whole.'
-			ELSE 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
+			ELSE CASE WHEN unknown THEN 'If the statement is a FETCH, fetch more rows at a time.  Otherwise: ' ELSE '' END || 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
 	   queryid
-  FROM (SELECT a.*, top.queryid, trips / nullif(path, 0) / xacts AS xact_trips, f.fetching,
+  FROM (SELECT a.*, top.queryid, trips / nullif(path, 0) / xacts AS xact_trips, f.fetching, top.queryid IS NOT NULL AND is_fetch IS NULL AS unknown,
 			   application_name ~ '^pg_(dump|restore)' AS is_dump,
 			   trips + CASE WHEN f.fetching THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
 		  FROM accounts a
