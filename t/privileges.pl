@@ -179,9 +179,20 @@ is( $observer->value(
 			AND proargnames && '{usesysid,userid}'
 			AND substr(proname, 10) <> ALL ('{"
 		  . join(',', keys %public) . "}')"),
-	'pgnetlat_diagnose',
-	'all functions with rows of roles are looked at, here or in t/diagnose.pl'
+	'pgnetlat_activity_texts pgnetlat_diagnose pgnetlat_query_texts pgnetlat_recorded_texts',
+	'all functions with rows of roles are looked at, here, below or in t/diagnose.pl'
 );
+
+# a plain role gets no text of anybody else's
+foreach my $texts ('pgnetlat_query_texts()', 'pgnetlat_recorded_texts()',
+	"pgnetlat_activity_texts('{$queryid}')")
+{
+	is( $session{plain}->value(
+			"SELECT count(*) FROM $texts t WHERE t.userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user)"
+		),
+		0,
+		"$texts: no text of other roles");
+}
 
 # As the server has them: a function, or its view.
 sub hidden_but_seen

@@ -199,24 +199,25 @@ def or_none(expression, label, text):
 
 def what_now(board):
     finding = f'pgnetlat_finding_lost_sessions{{{ANY}}}'
+    # findings always have a row, so nothing stands in for a missing one
+    worst = ' or '.join(f'max by (verdict) (0 * pgnetlat_finding_lost_sessions{{{ANY}, severity="{severity}"}} + {rank})'
+                        for rank, severity in ((3, 'outage'), (2, 'loss'), (1, 'note'), (0, 'none')))
     whole = SERVER + ', datname="(all)"'
     board.with_row(builders.Row('What is wrong?'))
     board.with_panel(number(
         'Worst finding',
-        'The verdict of pgnetlat_diagnose() that costs most, and how many sessions it keeps from their work.',
-        'suffix: sessions',
-        # which one is the worst is decided at the end of the range, not at each of its points
-        [(f'(sum by (verdict) ({finding}) and topk(1, sum by (verdict) ({finding} @ end()))) or on () '
-          f'(label_replace(vector(0), "verdict", "no problem found", "", "") unless on () {finding} @ end())',
-          '{{verdict}}')],
-        width=6, height=6, thresholds=((None, 'green'), (0.5, 'orange'), (2, 'red')),
-        text_mode=common.BigValueTextMode.VALUE_AND_NAME))
+        'The worst verdict of pgnetlat_diagnose() now. Red: an outage, sessions are stopped. Orange: a loss. Blue: worth '
+        'knowing. Green: nothing was found. Without a value, the query of findings fails.',
+        'none',
+        [(f'topk(1, {worst})', '{{verdict}}')],
+        width=6, height=6, thresholds=((None, 'green'), (1, 'blue'), (2, 'orange'), (3, 'red')),
+        text_mode=common.BigValueTextMode.NAME, nothing='findings are missing'))
     findings = listing(
         'The three costliest findings',
         'What pgnetlat_diagnose() finds in the last minute, whom it is about, and how many sessions it keeps from their '
         'work. Evidence and advice: SELECT * FROM pgnetlat_diagnose().',
         'suffix: sessions',
-        [(or_none(f'topk(3, sum by (verdict, subject, datname) ({finding}))', 'verdict', 'no problem found'), '')],
+        [(f'topk(3, sum by (severity, verdict, subject, datname) ({finding}))', '')],
         [('lost', 'suffix: sessions')], width=18, height=6)
     board.with_panel(link(findings, 'datname', TO_DATABASE))
     holders = listing(
@@ -238,7 +239,7 @@ def what_now(board):
     board.with_panel(graph(
         'Time lost, by verdict',
         'What pgnetlat_diagnose() found, over time.',
-        'suffix: sessions', [(or_none(f'sum by (verdict) ({finding})', 'verdict', 'no problem found'), '{{verdict}}')],
+        'suffix: sessions', [(f'sum by (verdict) ({finding})', '{{verdict}}')],
         width=12))
     board.with_panel(graph(
         'Connections, and how many are needed',

@@ -72,36 +72,56 @@ COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times since stats_since, which was window_time milliseconds ago; the parts of exec_time are NULL';
 
 -- pg_stat_statements may live in any schema, or nowhere, so the query is put together here,
--- with qualified names: the caller's search_path is not ours.
-CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
-RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 10000
+-- with qualified names: the caller's search_path is not ours.  It reads all texts at each call,
+-- and fails if this database's encoding cannot express one of them.
+CREATE FUNCTION pgnetlat_recorded_texts(OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 5000
 AS $$
 DECLARE
 	texts text;
-	found_text text;
 BEGIN
-	-- one identifier for all names, see src/capture/statement_hooks.c
-	IF queryid OPERATOR(pg_catalog.=) 6000294846852582725 THEN
-		RETURN 'SET application_name';
-	END IF;
 	SELECT pg_catalog.format('%I.pg_stat_statements', n.nspname) INTO texts
 	  FROM pg_catalog.pg_extension e
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
 	   AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL;
 	IF texts IS NOT NULL THEN
-		EXECUTE pg_catalog.format(
-			'SELECT pg_catalog.min(s.query) FROM %s s
-			  WHERE s.userid OPERATOR(pg_catalog.=) $1 AND s.dbid OPERATOR(pg_catalog.=) $2
-				AND s.queryid OPERATOR(pg_catalog.=) $3', texts)
-		   INTO found_text USING userid, dbid, queryid;
+		RETURN QUERY EXECUTE pg_catalog.format(
+			'SELECT s.userid, s.dbid, s.queryid, pg_catalog.min(s.query)
+			   FROM %s s
+			  WHERE s.queryid IS NOT NULL
+			  GROUP BY s.userid, s.dbid, s.queryid', texts);
 	END IF;
-	RETURN found_text;
-EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state THEN
-	RETURN NULL;
+EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state OR character_not_in_repertoire
+			OR untranslatable_character THEN
+	RETURN;
 END
 $$;
+
+COMMENT ON FUNCTION pgnetlat_recorded_texts() IS
+	'internal: the texts of the statements that pg_stat_statements has and the caller may read; no rows without it, and if this database''s encoding cannot express one of them';
+
+-- All SETs of application_name have one identifier (src/capture/statement_hooks.c).
+CREATE FUNCTION pgnetlat_query_texts(OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 5000
+BEGIN ATOMIC
+	SELECT t.userid, t.dbid, t.queryid, t.query FROM pgnetlat_recorded_texts() t
+	 UNION ALL
+	SELECT s.userid, s.dbid, s.queryid, 'SET application_name' FROM pgnetlat_statements() s WHERE s.queryid = 6000294846852582725;
+END;
+
+COMMENT ON FUNCTION pgnetlat_query_texts() IS
+	'the texts of statements, where pg_stat_statements has them and the caller may read them; few if this database''s encoding cannot express one of them';
+
+CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
+RETURNS text
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100000
+BEGIN ATOMIC
+	SELECT t.query FROM pgnetlat_query_texts() t
+	 WHERE (t.userid, t.dbid, t.queryid) = (pgnetlat_query_text.userid, pgnetlat_query_text.dbid, pgnetlat_query_text.queryid);
+END;
 
 COMMENT ON FUNCTION pgnetlat_query_text(oid, oid, bigint) IS
 	'the text of a statement where pg_stat_statements has it and the caller may read it; NULL elsewhere';
@@ -128,12 +148,13 @@ BEGIN ATOMIC
 		   CASE WHEN s.calls IS NULL THEN NULL
 				WHEN s.userid IS NULL THEN '(evicted statements)'
 				WHEN s.queryid IS NULL THEN '(without query identifier)'
-				ELSE coalesce(regexp_replace(pgnetlat_query_text(s.userid, s.dbid, s.queryid), '[[:space:]]+', ' ', 'g'),
+				ELSE coalesce(regexp_replace(t.query, '[[:space:]]+', ' ', 'g'),
 							  concat('queryid ', s.queryid, ' (pg_stat_statements shows no text for it)')) END
 	  FROM (SELECT * FROM pgnetlat_statements() o
 			 ORDER BY o.network_time + o.send_time DESC NULLS LAST, o.queryid
 			 LIMIT max_rows) s
 	  LEFT JOIN pg_database d ON d.oid = s.dbid
+	  LEFT JOIN pgnetlat_query_texts() t ON (t.userid, t.dbid, t.queryid) = (s.userid, s.dbid, s.queryid)
 	 ORDER BY s.network_time + s.send_time DESC NULLS LAST, s.queryid;
 END;
 

@@ -168,10 +168,14 @@ BEGIN ATOMIC
 		 CROSS JOIN LATERAL (SELECT greatest(24 + (greatest(pgnetlat_now.width, 0) - 120) / CASE WHEN pgnetlat_now.width < 120 THEN 2 ELSE 4 END,
 											 16) - length(s.address) AS columns OFFSET 0) r
 		  -- where the bar's parts end; time without a processor is not work
-		  LEFT JOIN LATERAL (SELECT round(8 * greatest(s.server - s.blocked - s.queued, 0) / nullif(s.busy, 0))::integer AS works,
-									round(8 * least(greatest(s.server - s.queued, s.blocked), s.server) / nullif(s.busy, 0))::integer AS blocked,
-									round(8 * s.server / nullif(s.busy, 0))::integer AS server,
-									round(8 * (s.server + s.network) / nullif(s.busy, 0))::integer AS network) b
+		  LEFT JOIN LATERAL (SELECT round(8 * greatest(x.server - x.blocked - x.queued, 0))::integer AS works,
+									round(8 * least(greatest(x.server - x.queued, x.blocked), x.server))::integer AS blocked,
+									round(8 * x.server)::integer AS server,
+									round(8 * least(x.server + x.network, 1))::integer AS network
+							   FROM (SELECT least(greatest(s.server / nullif(s.busy, 0), 0), 1) AS server,
+											least(greatest(s.blocked / nullif(s.busy, 0), 0), 1) AS blocked,
+											least(greatest(s.queued / nullif(s.busy, 0), 0), 1) AS queued,
+											least(greatest(s.network / nullif(s.busy, 0), 0), 1) AS network) x) b
 			ON s.busy > 0),
 	room AS MATERIALIZED (
 		SELECT greatest(greatest(pgnetlat_now.width, 0) - 20 - greatest(max(length(s.pid::text)), 3) - greatest(max(pgnetlat_columns(s.client)), 6) -

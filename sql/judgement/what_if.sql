@@ -65,7 +65,7 @@ CREATE FUNCTION pgnetlat_predict(
 RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
-	SELECT 1000 * asked.to_sessions / p.likely,
+	SELECT 1000 * asked.to_sessions / nullif(p.likely, 0),
 		   p.likely,
 		   least(p.low, p.likely) * (1 - c.margin * least(p.change, 1)),
 		   greatest(p.high, p.likely) * (1 + c.margin * least(p.change, 1))
@@ -96,8 +96,8 @@ BEGIN ATOMIC
 	SELECT max(result.throughput) FILTER (WHERE bound = 'likely') AS likely,
 		   max(result.throughput) FILTER (WHERE bound = 'slow') AS low,
 		   max(result.throughput) FILTER (WHERE bound = 'fast') AS high,
-		   greatest(abs(ln(nullif(max(result.time) FILTER (WHERE bound = 'likely'), 0) / transaction_time)),
-					abs(ln(asked.to_sessions / busy_sessions))) AS change
+		   greatest(abs(ln(nullif(max(result.time) FILTER (WHERE bound = 'likely'), 0) / nullif(transaction_time, 0))),
+					abs(ln(nullif(asked.to_sessions, 0) / nullif(busy_sessions, 0)))) AS change
 	  FROM (VALUES ('likely'), ('slow'), ('fast')) b(bound),
 		   -- 1. Round trips at their new length.  What large responses take beyond them is a
 		   -- window's worth per round trip, or depends on the bandwidth; the former is likely
@@ -146,7 +146,7 @@ BEGIN ATOMIC
 		   -- 5. Waits for others take longer with what these do, with their number, and if they
 		   -- are there more often: at most as often as today, since that is what was measured.
 		   LATERAL (SELECT transaction_time / nullif(alone.time + each.new_lock_time + each.new_queue_time, 0) AS often,
-						   CASE WHEN bound <> 'fast' OR asked.to_sessions = busy_sessions THEN asked.to_sessions / busy_sessions
+						   CASE WHEN bound <> 'fast' OR asked.to_sessions = busy_sessions THEN asked.to_sessions / nullif(busy_sessions, 0)
 								WHEN asked.to_sessions > busy_sessions THEN 1
 								ELSE 0 END AS many
 					OFFSET 0) meet,
@@ -161,14 +161,14 @@ BEGIN ATOMIC
 						   CASE bound WHEN 'fast' THEN 0 ELSE c.wakeup END AS wakeup,
 						   CASE bound WHEN 'slow' THEN least(client_time, round_trips * c.client_turn) ELSE 0 END AS client
 					OFFSET 0) beside,
-		   LATERAL (SELECT busy_sessions / processors * (beside.work + round_trips * beside.wakeup + beside.client) AS today,
-						   asked.to_sessions / processors *
+		   LATERAL (SELECT busy_sessions / nullif(processors, 0) * (beside.work + round_trips * beside.wakeup + beside.client) AS today,
+						   asked.to_sessions / nullif(processors, 0) *
 						   ((beside.work + asked.to_trips * beside.wakeup) / asked.to_speed + beside.client) AS new
 					OFFSET 0) processor,
 		   LATERAL (SELECT processor.new * least(transaction_time / nullif(processor.today, 0), 1) AS time OFFSET 0) busy,
 		   -- 7. The longer of both.
 		   LATERAL (SELECT greatest(alone.time + waits.time, busy.time, 0) +
-						   CASE bound WHEN 'slow' THEN greatest(1 - busy_sessions / asked.to_sessions, 0) * busy.time
+						   CASE bound WHEN 'slow' THEN greatest(1 - busy_sessions / nullif(asked.to_sessions, 0), 0) * busy.time
 										ELSE 0 END AS time
 					OFFSET 0) total,
 		   LATERAL (SELECT total.time, 1000 * asked.to_sessions / nullif(total.time, 0) AS throughput) result) p;
@@ -214,27 +214,27 @@ LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 100
 BEGIN ATOMIC
 	SELECT a.datid, a.datname, a.usesysid, a.usename, a.application_name, a.client_addr,
 		   a.transactions, a.requests, n.counted,
-		   CASE WHEN n.counted > 0 THEN a.busy_time / a.window_time END,
+		   CASE WHEN n.counted > 0 THEN a.busy_time / nullif(a.window_time, 0) END,
 		   greatest(i.processors - (sum(w.work - w.queued) OVER () - (w.work - w.queued)) / nullif(a.window_time, 0),
 					i.processors / 20),
-		   a.busy_time / n.counted,
-		   a.statements / n.counted::double precision,
-		   t.paid / n.counted,
+		   a.busy_time / nullif(n.counted, 0),
+		   a.statements / nullif(n.counted, 0)::double precision,
+		   t.paid / nullif(n.counted, 0),
 		   -- no round trip on a Unix-domain socket; NULL if not known
 		   CASE WHEN a.client_addr IS NULL AND a.packets_received = 0 THEN coalesce(t.rtt, 0) ELSE t.rtt END,
-		   (a.exec_time + a.send_time - a.send_blocked_time + a.run_queue_wait_time) / n.counted,
-		   (a.network_time + a.send_blocked_time - a.send_client_time) / n.counted,
-		   greatest(a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time, 0) / n.counted,
+		   (a.exec_time + a.send_time - a.send_blocked_time + a.run_queue_wait_time) / nullif(n.counted, 0),
+		   (a.network_time + a.send_blocked_time - a.send_client_time) / nullif(n.counted, 0),
+		   greatest(a.client_time - a.run_queue_wait_time + a.recv_time + a.send_client_time, 0) / nullif(n.counted, 0),
 		   -- a small response has left by the time the backend begins to wait
 		   (a.send_blocked_time - a.send_client_time +
 			CASE WHEN a.bytes_sent >= 14000 * t.paid
-				 THEN greatest(a.network_time - t.paid * t.rtt, 0) ELSE 0 END) / n.counted,
-		   a.in_xact_wait_time / n.counted,
-		   (w.work - w.queued) / n.counted,
-		   a.exec_io_time * e.factor / n.counted,
-		   a.exec_other_time * e.factor / n.counted,
-		   a.exec_lock_time * e.factor / n.counted,
-		   (a.run_queue_wait_time + w.queued) / n.counted
+				 THEN greatest(a.network_time - t.paid * t.rtt, 0) ELSE 0 END) / nullif(n.counted, 0),
+		   a.in_xact_wait_time / nullif(n.counted, 0),
+		   (w.work - w.queued) / nullif(n.counted, 0),
+		   a.exec_io_time * e.factor / nullif(n.counted, 0),
+		   a.exec_other_time * e.factor / nullif(n.counted, 0),
+		   a.exec_lock_time * e.factor / nullif(n.counted, 0),
+		   (a.run_queue_wait_time + w.queued) / nullif(n.counted, 0)
 	  FROM (SELECT c.datid, c.datname, c.usesysid, c.usename, c.application_name, c.client_addr, c.window_time,
 				   c.transactions, c.requests, c.statements, c.round_trips, c.rtt, c.bytes_sent, c.packets_received,
 				   greatest(c.total_time - c.idle_time - c.pending_time, 0) AS busy_time, c.idle_time,
@@ -264,7 +264,7 @@ BEGIN ATOMIC
 							ELSE a.round_trips END AS paid) p,
 	   LATERAL (SELECT p.paid, CASE WHEN a.rtt > 0 THEN least(a.rtt, a.network_time / nullif(p.paid, 0)) ELSE a.rtt END AS rtt) t,
 	   LATERAL (SELECT CASE WHEN a.exec_unsampled_time < 0.9 * a.exec_time
-							THEN a.exec_time / (a.exec_time - a.exec_unsampled_time) END AS factor) known,
+							THEN a.exec_time / nullif(a.exec_time - a.exec_unsampled_time, 0) END AS factor) known,
 	   LATERAL (SELECT coalesce(known.factor, 1) AS factor,
 					   CASE WHEN known.factor IS NULL THEN a.exec_unsampled_time ELSE 0 END AS unsampled) e,
 	   LATERAL (SELECT a.exec_cpu_time * e.factor + e.unsampled + a.send_time - a.send_blocked_time AS work) c,
@@ -307,9 +307,9 @@ BEGIN ATOMIC
 	SELECT m.datid, m.datname, m.usesysid, m.usename, m.application_name, m.client_addr,
 		   m.busy_sessions, m.transactions, m.requests, m.round_trips,
 		   m.server_time, m.network_time, m.client_time, m.transaction_time,
-		   1000 * m.busy_sessions / m.transaction_time,
+		   1000 * m.busy_sessions / nullif(m.transaction_time, 0),
 		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
-		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
+		   p.throughput * m.transaction_time / nullif(1000 * m.busy_sessions, 0)
 	  FROM pgnetlat_mean_transactions(NULL, pgnetlat_what_if.duration) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,
 				m.round_trips, m.rtt, m.network_time, m.stream_time, m.client_time, m.in_xact_wait_time,
@@ -346,9 +346,9 @@ LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1
 BEGIN ATOMIC
 	SELECT m.transactions, m.requests, m.round_trips,
 		   m.server_time, m.network_time, m.client_time, m.transaction_time,
-		   1000 * m.busy_sessions / m.transaction_time,
+		   1000 * m.busy_sessions / nullif(m.transaction_time, 0),
 		   p.predicted_time, p.throughput, p.throughput_low, p.throughput_high,
-		   p.throughput * m.transaction_time / (1000 * m.busy_sessions)
+		   p.throughput * m.transaction_time / nullif(1000 * m.busy_sessions, 0)
 	  FROM pgnetlat_mean_transactions(coalesce(pgnetlat_what_if_session.pid, 0),
 									  pgnetlat_what_if_session.duration) m
 	  LEFT JOIN LATERAL pgnetlat_predict(m.transaction_time, m.busy_sessions, m.processors, m.statements,

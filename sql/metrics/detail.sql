@@ -12,9 +12,9 @@
 -- counted before.
 CREATE VIEW pgnetlat_metrics_client AS
 WITH entry AS (
-	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
-		   coalesce(usename::text, 'oid:' || usesysid::text, 'other') AS usename,
-		   coalesce(application_name, 'other') AS application_name,
+	SELECT pgnetlat_label(datname, datid, 'other') AS datname,
+		   pgnetlat_label(usename, usesysid, 'other') AS usename,
+		   coalesce(pgnetlat_legible(application_name), 'other') AS application_name,
 		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
 		   datid IS NULL OR usesysid IS NULL OR application_name = '(other names)' AS evicted,
 		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
@@ -97,8 +97,8 @@ COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Tim
 
 CREATE VIEW pgnetlat_metrics_statement AS
 WITH entry AS (
-	SELECT coalesce(d.datname::text, 'oid:' || s.dbid::text, 'other') AS datname,
-		   coalesce(r.rolname::text, 'oid:' || s.userid::text, 'other') AS usename,
+	SELECT pgnetlat_label(d.datname, s.dbid, 'other') AS datname,
+		   pgnetlat_label(r.rolname, s.userid, 'other') AS usename,
 		   coalesce(s.queryid::text, 'none') AS queryid,
 		   s.dbid IS NULL AS evicted,
 		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
@@ -165,9 +165,9 @@ SELECT s.datname, s.usename, s.queryid,
 	   pgnetlat_query_start(t.query) AS query,
 	   1 AS info
   FROM pgnetlat_metrics_statement s
-  JOIN pg_catalog.pg_database d ON d.datname::text = s.datname
-  JOIN pg_catalog.pg_roles r ON r.rolname::text = s.usename,
-	   LATERAL (SELECT pgnetlat_query_text(r.oid, d.oid, s.queryid::bigint) AS query OFFSET 0) t
+  JOIN pgnetlat_query_texts() t ON t.queryid::text = s.queryid
+  JOIN pg_catalog.pg_database d ON d.oid = t.dbid AND pgnetlat_label(d.datname, d.oid, '') = s.datname
+  JOIN pg_catalog.pg_roles r ON r.oid = t.userid AND pgnetlat_label(r.rolname, r.oid, '') = s.usename
  WHERE s.members = '' AND s.queryid <> 'none' AND
 	   (t.query ~* '^(begin|start|commit|end|rollback)[a-z ,]*$' OR
 		t.query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]' AND
@@ -182,9 +182,9 @@ COMMENT ON COLUMN pgnetlat_metrics_query.info IS 'gauge: Always 1; the beginning
 
 CREATE VIEW pgnetlat_metrics_blocker AS
 WITH entry AS (
-	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
-		   coalesce(usename::text, 'oid:' || usesysid::text, 'none') AS usename,
-		   coalesce(application_name, 'other') AS application_name,
+	SELECT pgnetlat_label(datname, datid, 'other') AS datname,
+		   pgnetlat_label(usename, usesysid, 'none') AS usename,
+		   coalesce(pgnetlat_legible(application_name), 'other') AS application_name,
 		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
 		   coalesce(backend_type, 'other') AS backend_type,
 		   coalesce(queryid::text, 'none') AS queryid,
@@ -247,7 +247,7 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'c
 -- counts are in the row of the last bucket.
 CREATE VIEW pgnetlat_metrics_bucket AS
 WITH part AS (
-	SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname, metric, le,
+	SELECT pgnetlat_label(datname, datid, 'other') AS datname, metric, le,
 		   pg_catalog.sum(bucket)::bigint AS bucket,
 		   pg_catalog.sum(sum::numeric)::float8 AS sum,
 		   pg_catalog.sum(count)::bigint AS count
@@ -359,7 +359,7 @@ COMMENT ON COLUMN pgnetlat_metrics_distribution.connect_seconds_count IS 'part: 
 
 -- Over Unix-domain sockets there are no figures.
 CREATE VIEW pgnetlat_metrics_replication AS
-SELECT application_name,
+SELECT pgnetlat_legible(application_name) AS application_name,
 	   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
 	   pg_catalog.sum(walsenders)::bigint AS walsenders,
 	   coalesce(pg_catalog.max(flush_lag), 0::float8) * 0.001::float8 AS flush_lag_seconds,

@@ -24,6 +24,16 @@
 -- The exporter's own sessions are left out of accounts where they have an
 -- application_name of their own.
 
+-- The label for a name: names may be any bytes, and exporters want UTF-8; "(all)" and the like
+-- are no names.
+CREATE FUNCTION pgnetlat_label(name name, id oid, otherwise text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(CASE WHEN pgnetlat_legible(name::text) ~ '^["(]' THEN '"' || pgnetlat_legible(name::text) || '"'
+				ELSE pgnetlat_legible(name::text) END,
+				'oid:' || id::text, otherwise);
+
+COMMENT ON FUNCTION pgnetlat_label(name, oid, text) IS 'internal: what labels show of a name';
+
 -- Works without the library: what is missing shows up as a value.
 CREATE VIEW pgnetlat_metrics_exporter AS
 SELECT (pg_catalog.current_setting('pgnetlat.sample_interval', true) IS NOT NULL)::integer AS library_loaded,
@@ -147,7 +157,7 @@ SELECT c.datname,
 	   c.connections AS connections_total,
 	   c.failed_connections AS failed_connections_total,
 	   c.connect_time AS connect_seconds_total
-  FROM (SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
+  FROM (SELECT pgnetlat_label(datname, datid, 'other') AS datname,
 			   pg_catalog.sum(requests)::bigint AS requests,
 			   pg_catalog.sum(statements)::bigint AS statements,
 			   pg_catalog.sum(transactions)::bigint AS transactions,
@@ -180,7 +190,7 @@ SELECT c.datname,
 			   application_name <> pg_catalog.current_setting('application_name')
 		 GROUP BY 1) c
   LEFT JOIN (
-		SELECT coalesce(datname::text, 'oid:' || datid::text, 'other') AS datname,
+		SELECT pgnetlat_label(datname, datid, 'other') AS datname,
 			   pg_catalog.count(*) AS connected,
 			   pg_catalog.max(greatest(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - state_change), 0::float8))
 				 FILTER (WHERE state = 'waiting in transaction') AS longest
@@ -225,9 +235,9 @@ COMMENT ON COLUMN pgnetlat_metrics_database.connect_seconds_total IS 'counter: T
 CREATE VIEW pgnetlat_metrics_holder AS
 WITH session AS MATERIALIZED (
 	SELECT * FROM pgnetlat_sessions)
-SELECT coalesce(h.datname::text, a.datname::text, '(none)') AS datname,
-	   coalesce(h.usename::text, a.usename::text, '(none)') AS usename,
-	   CASE WHEN h.pid IS NOT NULL THEN coalesce(h.application_name, '')
+SELECT pgnetlat_label(coalesce(h.datname, a.datname), NULL, '(none)') AS datname,
+	   pgnetlat_label(coalesce(h.usename, a.usename), NULL, '(none)') AS usename,
+	   CASE WHEN h.pid IS NOT NULL THEN coalesce(pgnetlat_legible(h.application_name), '')
 			ELSE '(' || coalesce(a.backend_type, 'prepared transaction') || ')' END AS application_name,
 	   coalesce(pg_catalog.host(h.client_addr), 'local') AS client_addr,
 	   pg_catalog.sum(w.sessions)::bigint AS blocked_sessions,
@@ -256,14 +266,15 @@ COMMENT ON COLUMN pgnetlat_metrics_holder.client_wait_seconds IS 'gauge: How lon
 -- How many sessions of different pools are busy at once cannot be added up:
 -- beside the busiest ones there is a row for all sessions.
 CREATE VIEW pgnetlat_metrics_pool AS
-SELECT CASE WHEN p.datid IS NULL THEN '(all)' ELSE coalesce(p.datname::text, 'oid:' || p.datid::text) END AS datname,
-	   CASE WHEN p.usesysid IS NULL THEN '(all)' ELSE coalesce(p.usename::text, 'oid:' || p.usesysid::text) END AS usename,
-	   p.sessions,
-	   p.busy_max,
-	   p.pool_size AS needed
+SELECT CASE WHEN p.datid IS NULL THEN '(all)' ELSE pgnetlat_label(p.datname, p.datid, '') END AS datname,
+	   CASE WHEN p.usesysid IS NULL THEN '(all)' ELSE pgnetlat_label(p.usename, p.usesysid, '') END AS usename,
+	   pg_catalog.sum(p.sessions)::bigint AS sessions,
+	   pg_catalog.sum(p.busy_max)::bigint AS busy_max,
+	   pg_catalog.sum(p.pool_size)::bigint AS needed
   FROM pgnetlat_pools_last() p
  WHERE p.pool_size IS NOT NULL
- ORDER BY p.datid IS NOT NULL, p.busy_avg DESC, p.sessions DESC, 1, 2
+ GROUP BY 1, 2
+ ORDER BY pg_catalog.bool_or(p.datid IS NULL) DESC, pg_catalog.sum(p.busy_avg) DESC, 3 DESC, 1, 2
  LIMIT 5;
 
 COMMENT ON VIEW pgnetlat_metrics_pool IS 'collector pgnetlat; at most 5 rows: sessions that are busy at once, in all and in the 4 busiest pools (database and role), of the last minute';
@@ -273,21 +284,28 @@ COMMENT ON COLUMN pgnetlat_metrics_pool.sessions IS 'gauge: Sessions that are co
 COMMENT ON COLUMN pgnetlat_metrics_pool.busy_max IS 'gauge: Most sessions that were in a request or in a transaction at the same time.';
 COMMENT ON COLUMN pgnetlat_metrics_pool.needed IS 'gauge: Server connections with which transaction pooling would have served them without a wait for 99.9 % of the time.';
 
--- Sessions of one client are one subject: their process IDs are no labels.
+-- Sessions of one client are one subject: their process IDs are no labels.  There is
+-- always a row: severity "none" says that nothing was found, and no row at all, that the
+-- query has failed.
 CREATE VIEW pgnetlat_metrics_finding AS
-SELECT f.severity,
-	   f.verdict,
-	   pg_catalog.regexp_replace(f.subject, ', pid [0-9]+$', '') AS subject,
-	   CASE WHEN f.datid IS NULL THEN '(all)' ELSE coalesce(f.datname::text, 'oid:' || f.datid::text) END AS datname,
-	   pg_catalog.sum(greatest(f.lost_sessions, 0::float8)) AS lost_sessions
-  FROM pgnetlat_diagnose() f
- WHERE f.verdict <> 'no problem found' AND f.verdict <> 'not visible' AND
-	   (coalesce(f.application_name, '') = '' OR f.application_name <> pg_catalog.current_setting('application_name'))
- GROUP BY 1, 2, 3, 4
- ORDER BY pg_catalog.array_position(ARRAY['outage', 'loss', 'note'], f.severity), 5 DESC, 2, 3, 4
+SELECT f.severity, f.verdict, f.subject, f.datname, f.lost_sessions
+  FROM (SELECT coalesce(f.severity, 'none') AS severity,
+			   f.verdict,
+			   pg_catalog.regexp_replace(pgnetlat_legible(f.subject), ', pid [0-9]+$', '') AS subject,
+			   CASE WHEN f.datid IS NULL THEN '(all)' ELSE pgnetlat_label(f.datname, f.datid, '') END AS datname,
+			   pg_catalog.sum(greatest(f.lost_sessions, 0::float8)) AS lost_sessions
+		  FROM pgnetlat_diagnose() f
+		 WHERE f.verdict <> 'not visible' AND
+			   (coalesce(f.application_name, '') = '' OR f.application_name <> pg_catalog.current_setting('application_name'))
+		 GROUP BY 1, 2, 3, 4
+		 UNION ALL
+		SELECT 'none', 'no problem found', 'server', '(all)', 0::float8) f
+ WHERE f.severity <> 'none' OR f.subject = 'server'
+ GROUP BY 1, 2, 3, 4, 5
+ ORDER BY pg_catalog.array_position(ARRAY['outage', 'loss', 'note'], f.severity), f.lost_sessions DESC, 2, 3, 4
  LIMIT 10;
 
-COMMENT ON VIEW pgnetlat_metrics_finding IS 'collector pgnetlat; at most 10 rows: what pgnetlat_diagnose() finds of the last minute, the worst first';
+COMMENT ON VIEW pgnetlat_metrics_finding IS 'collector pgnetlat; at most 10 rows: what pgnetlat_diagnose() finds of the last minute, the worst first; there is always one';
 COMMENT ON COLUMN pgnetlat_metrics_finding.severity IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.verdict IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_finding.subject IS 'label';

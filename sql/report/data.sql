@@ -45,11 +45,12 @@ BEGIN ATOMIC
 			   pgnetlat_query_start(a.query) AS query
 		  FROM pg_stat_activity a),
 	statement AS MATERIALIZED (
-		SELECT s.*, pgnetlat_query_text(s.userid, s.dbid, s.queryid) AS query
+		SELECT s.*, t.query
 		  FROM (SELECT l.*, l.exec_time + l.send_time + l.recv_time + l.network_time AS time
 				  FROM w, pgnetlat_statements_last(w.duration) l
 				 WHERE l.queryid IS NOT NULL AND l.calls IS NOT NULL
-				 ORDER BY time DESC LIMIT 20) s),
+				 ORDER BY time DESC LIMIT 20) s
+		  LEFT JOIN pgnetlat_query_texts() t ON (t.userid, t.dbid, t.queryid) = (s.userid, s.dbid, s.queryid)),
 	latest AS MATERIALIZED (
 		SELECT t.userid, t.dbid, t.queryid, min(pgnetlat_query_start(t.query)) AS query
 		  FROM pgnetlat_activity_texts((SELECT array_agg(s.queryid) FROM statement s WHERE s.query IS NULL)) t

@@ -396,6 +396,9 @@ WITH
 							current_setting('superuser_reserved_connections')::integer
 							+ coalesce(current_setting('reserved_connections', true)::integer, 0) AS reserved) z),
 
+	-- Read once, if a finding needs one.
+	texts AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts()),
+
 	-- What the rules find: how bad it is, the kind of time, so that none is counted twice,
 	-- how much of it was lost in the window, and how much the cure would save.
 	found (n, verdict, severity, of_time, lost, saving, evidence, advice, queryid) AS (

@@ -76,7 +76,7 @@ SELECT f.severity,
  CROSS JOIN LATERAL (
 	SELECT coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
 					  WHERE query_id = f.queryid AND activity.datid = f.datid AND activity.usesysid = f.usesysid),
-					pgnetlat_query_text(f.usesysid, f.datid, f.queryid)) AS query
+					(SELECT t.query FROM texts t WHERE (t.userid, t.dbid, t.queryid) = (f.usesysid, f.datid, f.queryid))) AS query
 	 WHERE f.queryid IS NOT NULL
 	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
  WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= one_session * of_group

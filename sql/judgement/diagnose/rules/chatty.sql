@@ -21,7 +21,7 @@ SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost
 									st.network_time >= 0.5 * trips
 									AND coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
 												   WHERE query_id = st.queryid AND activity.datid = dbid AND activity.usesysid = userid),
-												 pgnetlat_query_text(userid, dbid, st.queryid)) ~* '^\s*fetch\s' AS is_fetch
+												 (SELECT t.query FROM texts t WHERE (t.userid, t.dbid, t.queryid) = (st.userid, st.dbid, st.queryid))) ~* '^\s*fetch\s' AS is_fetch
 							   FROM statements st
 							  WHERE st.dbid = a.datid AND st.userid = a.usesysid AND place = 1 AND share > 0.5) top ON true
 		 CROSS JOIN LATERAL (SELECT round_trips >= t.fetches * greatest(statements, 1) OR is_fetch IS TRUE AS fetching) f
