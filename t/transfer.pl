@@ -191,14 +191,14 @@ SKIP:
 
 	is( $group->{round_trips},
 		2 * $copies,
-		'small COPYs: each has the round trip of its invitation');
+		'small COPY commands: each has the round trip of its invitation');
 	cmp_ok($group->{network_time},
-		'>', 0, 'small COPYs: network time has round trips');
+		'>', 0, 'small COPY commands: network time has round trips');
 	cmp_ok(
 		abs($statement->{network_time} - $group->{network_time}),
 		'<=',
 		$group->{network_time} / $copies,
-		'small COPYs: the statement has all of them but the wait before the first'
+		'small COPY commands: the statement has all of them but the wait before the first'
 	);
 }
 

@@ -29,7 +29,7 @@ upper_end(int64_t first)
 }
 
 static int
-compare_clients(const Path * a, const Path * b)
+compare_clients(const Path *a, const Path *b)
 {
 	if (a->family != b->family)
 		return a->family < b->family ? -1 : 1;
@@ -39,8 +39,8 @@ compare_clients(const Path * a, const Path * b)
 static int
 by_client_and_first(const void *first, const void *second)
 {
-	const		Path *a = first;
-	const		Path *b = second;
+	const Path *a = first;
+	const Path *b = second;
 	int			result = compare_clients(a, b);
 
 	return result != 0 ? result : (a->first > b->first) - (a->first < b->first);
@@ -49,22 +49,22 @@ by_client_and_first(const void *first, const void *second)
 static int
 by_least(const void *first, const void *second)
 {
-	const		Path *a = first;
-	const		Path *b = second;
+	const Path *a = first;
+	const Path *b = second;
 
 	return (a->least > b->least) - (a->least < b->least);
 }
 
 /* Set the round trips of paths that were alike. */
 static void
-compare_alike(Path * paths, int count)
+compare_alike(Path *paths, int count)
 {
 	int64_t		most;
 
 	qsort(paths, (size_t) count, sizeof(Path), by_least);
 	/* more than half of them are no longer than this */
 	most = paths[count / 2].least;
-	for (Path * path = paths; path < paths + count; path++)
+	for (Path *path = paths; path < paths + count; path++)
 	{
 		path->rtt = path->least;
 		if (path->rtt > most && path->least <= upper_end(path->first))
@@ -74,7 +74,7 @@ compare_alike(Path * paths, int count)
 
 /* Set the round trips of these paths, which changes their order. */
 void
-paths_compare(Path * paths, int count)
+paths_compare(Path *paths, int count)
 {
 	int			end;
 
