@@ -68,6 +68,7 @@
     'starved': 'finds no free processor to run on',
     'connections fail': 'refuses connections',
     'too many connections': 'has many more connections than are busy at once',
+    'not counted': 'has sessions that are not counted',
     'not visible': 'cannot be judged by this role, which may not see other sessions',
     'no problem found': 'has no problem that costs much',
   };

@@ -69,6 +69,7 @@ static shmem_request_hook_type prev_shmem_request = NULL;
 static shmem_startup_hook_type prev_shmem_startup = NULL;
 static bool ready = false;
 
+/* Does this process see the memory? */
 bool
 shmem_is_ready(void)
 {
@@ -105,8 +106,8 @@ shmem_size(void)
  * Tell all modules where their memory is.  Nothing in it is an address in it,
  * since processes may see it at different ones.
  */
-static void
-attach(char *memory, int tranches[LOCK_KINDS], bool is_new)
+void
+shmem_attach(char *memory, const int tranches[LOCK_KINDS], bool is_new)
 {
 	int			counts[LOCK_KINDS];
 
@@ -141,12 +142,13 @@ pgnetlat_shmem_startup(void)
 	if (prev_shmem_startup)
 		prev_shmem_startup();
 
+	locks_register(tranches);
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	attach(ShmemInitStruct("pgnetlat", shmem_size(), &found), tranches, true);
+	shmem_attach(ShmemInitStruct("pgnetlat", shmem_size(), &found), tranches, true);
 	LWLockRelease(AddinShmemInitLock);
 
 	on_shmem_exit(persist_save, (Datum) 0);
-	persist_load();
+	persist_load(true);
 }
 
 void

@@ -373,10 +373,10 @@ is( complaint_about("\0" . substr($good, 1)),
 	'a foreign file is not loaded, and the reason is logged');
 
 # The header: magic, layout, major, sizes of an entry of each section (a
-# statement, a client, an interval, a blocker, a pool), the latest reset.  Then
+# statement, a client, an interval, a blocker, a pool), the latest reset, the file's inode.  Then
 # for each section the number of its entries, and these; at last the checksum.
 my $sections = 5;
-my $header_length = 20 + 4 * $sections;
+my $header_length = 28 + 4 * $sections;
 my (undef, undef, undef, @sizes) = unpack('L' . (3 + $sections), $good);
 my @good;    # the entries of each section
 my $at = $header_length;
@@ -604,7 +604,7 @@ unlike(
 
 like(
 	complaint_about(
-		with_checksum(changed($good, $header_length - 8 => -$most))),
+		with_checksum(changed($good, $header_length - 16 => -$most))),
 	qr/^It is truncated or damaged/,
 	'a file whose reset time is invalid is not loaded');
 

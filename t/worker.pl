@@ -30,7 +30,9 @@ my $client = PgNetlat::Client->connect($node);
 is($client->error_of('CREATE EXTENSION pgnetlat'),
 	'', 'the extension can be created where the library is not preloaded');
 
-my $must_be_loaded = 'pgnetlat must be loaded via "shared_preload_libraries"';
+my $must_be_loaded =
+  'pgnetlat must be loaded via "shared_preload_libraries"'
+  . ($node->pg_version >= 17 ? ' or "session_preload_libraries"' : '');
 my @functions = map { $_->{call} } $client->rows(
 	q{SELECT p.proname || '(' ||
 			 array_to_string(array_fill('1'::text, ARRAY[p.pronargs - p.pronargdefaults]), ', ')

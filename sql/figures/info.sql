@@ -5,6 +5,10 @@
 
 CREATE FUNCTION pgnetlat_info(
 	OUT version text,
+	OUT loaded_by text,
+	OUT problem text,
+	OUT counted_sessions integer,
+	OUT client_sessions integer,
 	OUT sampler_pid integer,
 	OUT sampler_start timestamptz,
 	OUT sampler_last_tick timestamptz,
@@ -29,7 +33,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 1;
 
 COMMENT ON FUNCTION pgnetlat_info() IS
-	'version, health of the sampler (sampler_pid is NULL while it is down), evictions and memory';
+	'version, how the library was loaded, health of the sampler (sampler_pid is NULL while it is down), evictions and memory';
 
 CREATE VIEW pgnetlat_info AS
 SELECT * FROM pgnetlat_info();
@@ -37,6 +41,10 @@ SELECT * FROM pgnetlat_info();
 COMMENT ON VIEW pgnetlat_info IS
 	'the extension itself: version, state of the sampler, evictions and memory';
 COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
+COMMENT ON COLUMN pgnetlat_info.loaded_by IS 'server (shared_preload_libraries), or sessions: then only those are counted that have loaded the library';
+COMMENT ON COLUMN pgnetlat_info.problem IS 'what the server could not give, if sessions load the library: shared memory (then the columns after this are NULL) or a background worker; NULL: nothing';
+COMMENT ON COLUMN pgnetlat_info.counted_sessions IS 'client sessions that are connected and counted';
+COMMENT ON COLUMN pgnetlat_info.client_sessions IS 'client sessions that are connected';
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the sampler was started; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler last took a sample without an error';

@@ -233,6 +233,12 @@ BEGIN ATOMIC
 	  FROM session s
 	 WHERE s.hidden
 	HAVING count(*) > 0
+	 UNION ALL
+	SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+		   i.client_sessions - i.counted_sessions || ' of ' || i.client_sessions ||
+		   ' sessions connected before pgnetlat was loaded', pgnetlat_now.width
+	  FROM pgnetlat_info() i
+	 WHERE i.counted_sessions <= 0.9 * i.client_sessions
 	OFFSET 0) l
 	 ORDER BY l.pid IS NULL, l.blocks_age DESC NULLS LAST, l.stuck DESC, l.age DESC, l.pid;
 END;

@@ -73,7 +73,7 @@ BEGIN ATOMIC
 				'window_time', coalesce(max(c.window_time), 0),
 				'client_groups', count(*),
 				'hidden_groups', count(*) FILTER (WHERE c.total_time IS NULL),
-				'hidden_sessions', (SELECT count(*) FROM session s WHERE s.total_time IS NULL),
+				'hidden_sessions', (SELECT count(*) FROM session s WHERE s.total_time IS NULL AND s.backend_start IS NULL),
 				'busy_time', coalesce(sum(c.busy_time), 0))
 			  FROM client c),
 		'info', (SELECT to_jsonb(i) FROM pgnetlat_info() i),

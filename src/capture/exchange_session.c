@@ -13,6 +13,7 @@
 #include "active_sessions.h"
 #include "connecting.h"
 #include "exchange_internal.h"
+#include "late_memory.h"
 #include "persist.h"
 #include "pooler.h"
 #include "storage/ipc.h"
@@ -150,6 +151,11 @@ attach(int64 now)
 		connecting_in_progress = false;
 		return;
 	}
+	if (!late_memory_join())
+	{
+		pgnetlat_housekeeping = true;
+		return;
+	}
 	slot = slot_attach();
 	if (slot == NULL)
 		return;
@@ -247,5 +253,5 @@ exchange_housekeeping(void)
 	/* portals end with their transaction; until then, come here each time */
 	if (my_session.xact_status == 'I')
 		exchange_set_state(STATE_SUSPENDED, false);
-	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED);
+	pgnetlat_housekeeping |= exchange_state(STATE_SUSPENDED) || late_memory_lacks_sampler();
 }

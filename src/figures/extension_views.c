@@ -13,6 +13,7 @@
 #include "blockers.h"
 #include "clients.h"
 #include "compat.h"
+#include "late_memory.h"
 #include "process.h"
 #include "rows.h"
 #include "sampler.h"
@@ -32,12 +33,34 @@ pgnetlat_info(PG_FUNCTION_ARGS)
 {
 	RowBuilder	row;
 	SamplerStatus sampler;
+	const char *problem;
+	int			counted = 0;
+	int			uncounted = 0;
 	int64		entries;
 	int64		evicted;
 
-	rows_begin(fcinfo, &row);
-	sampler_get_status(&sampler);
+	/* without memory, what is wrong is all that is known */
+	problem = late_memory_problem();
+	if (problem && !shmem_is_ready())
+		rows_begin_anyway(fcinfo, &row);
+	else
+		rows_begin(fcinfo, &row);
 	row_text(&row, "version", PGNETLAT_VERSION);
+	row_text(&row, "loaded_by", late_is_used ? "sessions" : "server");
+	row_text(&row, "problem", problem);
+	if (problem && !shmem_is_ready())
+	{
+		row_null_rest(&row);
+		row_emit(&row);
+		return (Datum) 0;
+	}
+	for (int i = 0; i < slot_count(); i++)
+		counted += slot_get(i)->published.session != 0;
+	for (int number = 0; slot_next_uncounted(&number) != NULL;)
+		uncounted++;
+	row_int32(&row, "counted_sessions", counted);
+	row_int32(&row, "client_sessions", counted + uncounted);
+	sampler_get_status(&sampler);
 	row_int32(&row, "sampler_pid", sampler.pid);
 	if (sampler.pid == 0)
 		row_null_last(&row, 1);

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "commands/dbcommands.h"
 #include "compat.h"
+#include "late_memory.h"
 #include "miscadmin.h"
 #include "rows.h"
 #include "shared_memory.h"
@@ -29,11 +30,17 @@
 void
 rows_require_preload(void)
 {
-	if (!shmem_is_ready())
+	if (late_is_used ? late_memory_find() : shmem_is_ready())
+		return;
+	if (COMPAT_HAS_NAMED_MEMORY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\""),
-				 errhint("Add \"pgnetlat\" to that parameter and restart the server.")));
+				 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\" or \"session_preload_libraries\""),
+				 errhint("Add \"pgnetlat\" to the former and restart the server, or to the latter and reload the configuration: then each new connection is counted.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\""),
+			 errhint("Add \"pgnetlat\" to that parameter and restart the server.")));
 }
 
 /* Start a set of rows, with the columns of the SQL declaration. */
@@ -41,6 +48,13 @@ void
 rows_begin(FunctionCallInfo fcinfo, RowBuilder *row)
 {
 	rows_require_preload();
+	rows_begin_anyway(fcinfo, row);
+}
+
+/* The same where there may be no shared memory. */
+void
+rows_begin_anyway(FunctionCallInfo fcinfo, RowBuilder *row)
+{
 	InitMaterializedSRF(fcinfo, 0);
 	row->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	row->column = 0;

@@ -32,6 +32,7 @@ typedef struct RowBuilder
 } RowBuilder;
 
 extern void rows_require_preload(void);
+extern void rows_begin_anyway(FunctionCallInfo fcinfo, RowBuilder *row);
 extern void rows_begin(FunctionCallInfo fcinfo, RowBuilder *row);
 extern int64 rows_begin_window(FunctionCallInfo fcinfo, RowBuilder *row);
 extern void row_emit(RowBuilder *row);

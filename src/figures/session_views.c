@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+
 #include "client_key.h"
 #include "compat.h"
 #include "pooler_clients.h"
@@ -159,6 +161,29 @@ session_row(RowBuilder *row, const SlotObservation *observation)
 	row_emit(row);
 }
 
+/* A session that is not counted has an identity, and no account. */
+static void
+uncounted_row(RowBuilder *row, const PgBackendStatus *status)
+{
+	const struct sockaddr_storage *address = &status->st_clientaddr.addr;
+	ClientKey	key;
+
+	clients_set_address(&key, address);
+	row_int32(row, "pid", status->st_procpid);
+	row_database_and_role(row, status->st_databaseid, status->st_userid);
+	row_text(row, "application_name", status->st_appname);
+	if (rows_may_see(status->st_userid))
+	{
+		row_address(row, "client_addr", key.family, key.address);
+		row_int32(row, "client_port", key.family == 0 ? -1 : key.family == AF_INET ?
+				  pg_ntoh16(((const struct sockaddr_in *) address)->sin_port) :
+				  pg_ntoh16(((const struct sockaddr_in6 *) address)->sin6_port));
+		row_timestamp(row, "backend_start", status->st_proc_start_timestamp);
+	}
+	row_null_rest(row);
+	row_emit(row);
+}
+
 /*
  * One row per connected client backend.  It is also pgnetlat_sessions_last(),
  * with the length of a window.
@@ -171,12 +196,16 @@ pgnetlat_sessions(PG_FUNCTION_ARGS)
 	RowBuilder	row;
 	SlotObservation observation;
 	int64		length = rows_begin_window(fcinfo, &row);
+	PgBackendStatus *uncounted;
+	int			number = 0;
 
 	for (int i = 0; i < slot_count(); i++)
 	{
 		if (windows_observe(i, length, &observation) && !observation.published.closed)
 			session_row(&row, &observation);
 	}
+	while (length == WINDOW_WHOLE && (uncounted = slot_next_uncounted(&number)) != NULL)
+		uncounted_row(&row, uncounted);
 	return (Datum) 0;
 }
 

@@ -20,6 +20,10 @@
 #error "pgnetlat requires a platform with 64-bit words"
 #endif
 
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#endif
+
 #include "fmgr.h"
 #include "libpq/libpq.h"
 #include "storage/lock.h"
@@ -188,6 +192,47 @@ compat_backend_status(void)
 	return MyBEEntry - MyProcNumber;
 #else
 	return MyBEEntry - (MyBackendId - 1);
+#endif
+}
+
+/* A client backend in core's list of backends, which begins with 1; NULL: none. */
+static inline PgBackendStatus *
+compat_client_backend(int number, int *slot)
+{
+#if PG_VERSION_NUM >= 170000
+	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(number);
+
+	if (local == NULL || local->backendStatus.st_backendType != B_BACKEND)
+		return NULL;
+	*slot = local->proc_number;
+	return &local->backendStatus;
+#else
+	return NULL;
+#endif
+}
+
+/* 17 added shared memory that any process can get while the server runs. */
+#define COMPAT_HAS_NAMED_MEMORY		(PG_VERSION_NUM >= 170000)
+
+#if PG_VERSION_NUM >= 190000
+#define BEGIN_MEMORY_PARAMS			void *begun, void *arg
+#else
+#define BEGIN_MEMORY_PARAMS			void *begun
+#endif
+
+static inline void *
+compat_named_memory(const char *name, Size size, void (*begin) (BEGIN_MEMORY_PARAMS))
+{
+#if PG_VERSION_NUM >= 190000
+	bool		found;
+
+	return GetNamedDSMSegment(name, size, begin, &found, NULL);
+#elif PG_VERSION_NUM >= 170000
+	bool		found;
+
+	return GetNamedDSMSegment(name, size, begin, &found);
+#else
+	elog(ERROR, "there is no named shared memory");
 #endif
 }
 

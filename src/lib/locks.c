@@ -15,6 +15,7 @@
 
 /* As in pg_stat_activity.wait_event. */
 static const char *const names[LOCK_KINDS] = {
+	[LOCK_MEMORY] = "pgnetlat_memory",
 	[LOCK_RESET] = "pgnetlat_reset",
 	[LOCK_ACCUMULATE] = "pgnetlat_accumulate",
 	[LOCK_CLIENTS] = "pgnetlat_clients",
@@ -28,6 +29,14 @@ static const char *const names[LOCK_KINDS] = {
 
 LWLockPadded *locks_of_kind[LOCK_KINDS];
 
+/* Get the kinds' numbers, and say what their names are. */
+void
+locks_register(int tranches[LOCK_KINDS])
+{
+	for (int i = 0; i < LOCK_KINDS; i++)
+		tranches[i] = compat_lock_tranche(tranches[i], names[i]);
+}
+
 Size
 locks_shmem_size(const int counts[LOCK_KINDS])
 {
@@ -39,14 +48,13 @@ locks_shmem_size(const int counts[LOCK_KINDS])
 }
 
 void
-locks_shmem_attach(void *memory, const int counts[LOCK_KINDS], int tranches[LOCK_KINDS],
-				   bool is_new)
+locks_shmem_attach(void *memory, const int counts[LOCK_KINDS],
+				   const int tranches[LOCK_KINDS], bool is_new)
 {
 	LWLockPadded *lock = memory;
 
 	for (int i = 0; i < LOCK_KINDS; i++)
 	{
-		tranches[i] = compat_lock_tranche(tranches[i], names[i]);
 		locks_of_kind[i] = lock;
 		for (int j = 0; is_new && j < counts[i]; j++)
 			LWLockInitialize(&lock[j].lock, tranches[i]);

@@ -19,6 +19,7 @@
 
 typedef enum PgnetlatLock
 {
+	LOCK_MEMORY,				/* see late_memory.c, which has the lock */
 	LOCK_RESET,					/* exclusive: a reset is under way */
 	LOCK_ACCUMULATE,			/* what has been accumulated of a session */
 	LOCK_CLIENTS,				/* partitions of tables */
@@ -35,12 +36,13 @@ typedef enum PgnetlatLock
 #define LOCK_ACCUMULATE_PARTITIONS	64
 
 /*
- * "counts" has the number of locks of each kind.  "tranches" has core's numbers
- * of the kinds: those that are zero are set.
+ * "tranches" has core's numbers of the kinds, which are set if they are zero.
+ * "counts" has the number of locks of each kind.
  */
+extern void locks_register(int tranches[LOCK_KINDS]);
 extern Size locks_shmem_size(const int counts[LOCK_KINDS]);
 extern void locks_shmem_attach(void *memory, const int counts[LOCK_KINDS],
-							   int tranches[LOCK_KINDS], bool is_new);
+							   const int tranches[LOCK_KINDS], bool is_new);
 
 #pragma GCC visibility push(hidden)
 extern LWLockPadded *locks_of_kind[LOCK_KINDS];

@@ -7,7 +7,8 @@
  * and expected/settings.out repeat it; scripts/check-source compares them.
  *
  * Settings that cost time, or that decide who is counted and how, are for
- * superusers; those that size shared memory need a restart.
+ * superusers; those that size shared memory count when it is made: if the
+ * library is preloaded, they need a restart.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -17,6 +18,7 @@
 
 #include <limits.h>
 
+#include "miscadmin.h"
 #include "settings.h"
 #include "utils/guc.h"
 
@@ -35,6 +37,7 @@ bool		pgnetlat_pooler_suffix = true;
 int			pgnetlat_recorder_size = 24;
 int			pgnetlat_rtt_interval = 1000;
 int			pgnetlat_sample_interval = 10;
+int			pgnetlat_sampler_timeout = 300;
 bool		pgnetlat_save = true;
 bool		pgnetlat_track_statements = true;
 
@@ -238,6 +241,16 @@ static const Setting settings[] = {
 		.unit = GUC_UNIT_MS,
 	},
 	{
+		.name = "pgnetlat.sampler_timeout",
+		.short_desc = "Sets the time after the last counted session when the sampler ends.",
+		.long_desc = "This affects only a sampler that a session has started.",
+		.context = PGC_SIGHUP,
+		.number = &pgnetlat_sampler_timeout,
+		.min = 1,
+		.max = INT_MAX,
+		.unit = GUC_UNIT_S,
+	},
+	{
 		.name = "pgnetlat.save",
 		.short_desc = "Enables saving statistics at shutdown and loading them at startup.",
 		.context = PGC_SIGHUP,
@@ -252,25 +265,51 @@ static const Setting settings[] = {
 	},
 };
 
+/* Get the settings that size shared memory, or put others in their place. */
+void
+settings_sizes(MemorySizes *sizes, bool put)
+{
+	int			count = 0;
+
+	for (size_t i = 0; i < lengthof(settings); i++)
+	{
+		int		   *size = &sizes->of_setting[count];
+
+		if (settings[i].context != PGC_POSTMASTER)
+			continue;
+		*(put ? settings[i].number : size) = *(put ? size : settings[i].number);
+		count++;
+	}
+	Assert(count == lengthof(sizes->of_setting));
+}
+
 void
 settings_define(void)
 {
 	for (size_t i = 0; i < lengthof(settings); i++)
 	{
 		const Setting *s = &settings[i];
+		GucContext	context = s->context;
+
+		/*
+		 * these never change in a process, which has attached memory of that
+		 * size
+		 */
+		if (context == PGC_POSTMASTER && !process_shared_preload_libraries_in_progress)
+			context = PGC_SU_BACKEND;
 
 		if (s->flag)
 			DefineCustomBoolVariable(s->name, s->short_desc, s->long_desc, s->flag, *s->flag,
-									 s->context, s->unit, NULL, s->assign_flag, NULL);
+									 context, s->unit, NULL, s->assign_flag, NULL);
 		else if (s->word)
 			DefineCustomEnumVariable(s->name, s->short_desc, s->long_desc, s->word, *s->word,
-									 s->words, s->context, s->unit, NULL, s->assign, NULL);
+									 s->words, context, s->unit, NULL, s->assign, NULL);
 		else if (s->text)
 			DefineCustomStringVariable(s->name, s->short_desc, s->long_desc, s->text, *s->text,
-									   s->context, s->unit, NULL, NULL, NULL);
+									   context, s->unit, NULL, NULL, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
-									s->min, s->max, s->context, s->unit, NULL, s->assign, NULL);
+									s->min, s->max, context, s->unit, NULL, s->assign, NULL);
 	}
 	MarkGUCPrefixReserved("pgnetlat");
 }

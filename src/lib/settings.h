@@ -47,6 +47,7 @@ extern bool pgnetlat_pooler_suffix;
 extern int	pgnetlat_recorder_size;
 extern int	pgnetlat_rtt_interval;	/* milliseconds */
 extern int	pgnetlat_sample_interval;	/* milliseconds */
+extern int	pgnetlat_sampler_timeout;	/* seconds */
 extern bool pgnetlat_save;
 extern bool pgnetlat_track_statements;
 
@@ -59,6 +60,14 @@ extern bool pgnetlat_housekeeping;
 /* A setting has changed that says how application_name is read. */
 extern bool pgnetlat_names_changed;
 #pragma GCC visibility pop
+
+/* The settings that size shared memory, in the order of their names. */
+typedef struct MemorySizes
+{
+	int			of_setting[6];
+} MemorySizes;
+
+extern void settings_sizes(MemorySizes *sizes, bool put);
 
 extern void settings_define(void);
 

@@ -44,6 +44,7 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "late_memory.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "persist.h"
@@ -109,22 +110,38 @@ sampler_get_status(SamplerStatus *copy)
 	*copy = *(volatile SamplerStatus *) status;
 }
 
+static void
+describe_worker(BackgroundWorker *worker)
+{
+	memset(worker, 0, sizeof(*worker));
+	strlcpy(worker->bgw_name, "pgnetlat sampler", sizeof(worker->bgw_name));
+	strlcpy(worker->bgw_type, "pgnetlat sampler", sizeof(worker->bgw_type));
+	strlcpy(worker->bgw_library_name, "pgnetlat", sizeof(worker->bgw_library_name));
+	strlcpy(worker->bgw_function_name, "pgnetlat_sampler_main",
+			sizeof(worker->bgw_function_name));
+	/* no database connection; the flag makes it visible in pg_stat_activity */
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_ConsistentState;
+	worker->bgw_restart_time = SAMPLER_RESTART_S;
+}
+
 void
 sampler_register(void)
 {
 	BackgroundWorker worker;
 
-	memset(&worker, 0, sizeof(worker));
-	strlcpy(worker.bgw_name, "pgnetlat sampler", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "pgnetlat sampler", sizeof(worker.bgw_type));
-	strlcpy(worker.bgw_library_name, "pgnetlat", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "pgnetlat_sampler_main",
-			sizeof(worker.bgw_function_name));
-	/* no database connection; the flag makes it visible in pg_stat_activity */
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = SAMPLER_RESTART_S;
+	describe_worker(&worker);
 	RegisterBackgroundWorker(&worker);
+}
+
+/* Start the sampler of late memory; false if the server can have no more workers. */
+bool
+sampler_start(void)
+{
+	BackgroundWorker worker;
+
+	describe_worker(&worker);
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
 /* The interval between ticks with this many active sessions. */
@@ -307,6 +324,7 @@ sampler_exit(int code, Datum arg)
 	active_sampler_ends();
 	if (status->pid == MyProcPid)
 		status->pid = 0;
+	late_memory_stop_serving();
 }
 
 static void
@@ -316,6 +334,8 @@ sampler_setup(void)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	if (!late_memory_serve())
+		proc_exit(0);
 	pgstat_report_appname("pgnetlat sampler");
 	pgstat_report_activity(STATE_IDLE, NULL);
 
@@ -375,6 +395,8 @@ pgnetlat_sampler_main(Datum arg)
 		}
 		if (ShutdownRequestPending)
 			break;
+		if (late_memory_retire())
+			proc_exit(0);
 		if (!is_due)
 			continue;
 		tick_once(&tick);
@@ -382,6 +404,7 @@ pgnetlat_sampler_main(Datum arg)
 		status->cpu_time = cpu_time_before + clock_read(CLOCK_PROCESS_CPUTIME_ID);
 	}
 
+	late_memory_at_shutdown();
 	/* not 0, after which the postmaster would not restart it */
 	proc_exit(1);
 }

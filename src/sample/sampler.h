@@ -29,6 +29,7 @@ typedef struct SamplerStatus
 extern Size sampler_shmem_size(void);
 extern void sampler_shmem_attach(void *memory, bool is_new);
 extern void sampler_register(void);
+extern bool sampler_start(void);
 extern void sampler_get_status(SamplerStatus *copy);
 
 extern PGDLLEXPORT void pgnetlat_sampler_main(Datum arg);

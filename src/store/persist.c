@@ -14,6 +14,11 @@
  * figures.  If there is a file when the server starts after a crash or from a
  * backup, the control file shows that, and the file is not used.
  *
+ * If the library is not preloaded, the sampler writes the file when no session
+ * is counted any more, and a session that makes the memory anew reads it: the
+ * file is as good as on that day, since nothing was counted meanwhile.  A crash
+ * makes no difference to that; but the file must not be the copy of a backup.
+ *
  * The file has a header, then for each section the number of entries and the
  * entries, and a checksum of it all.  It is for the same library and the same
  * major version on the same machine, which the header shows.  A foreign,
@@ -64,6 +69,7 @@ typedef struct PersistHeader
 	uint32		major;
 	uint32		entry_size[NUM_SECTIONS];
 	TimestampTz reset_timestamp;
+	uint64		inode;			/* of this file; copies have others */
 } PersistHeader;
 
 /*
@@ -140,11 +146,15 @@ static bool
 write_file(FILE *file)
 {
 	PersistHeader header;
+	struct stat st;
 	pg_crc32c	crc;
 	bool		written;
 
+	if (fstat(fileno(file), &st) != 0)
+		return false;
 	INIT_CRC32C(crc);
 	make_header(&header);
+	header.inode = st.st_ino;
 	written = write_chunk(file, &header, sizeof(header), &crc);
 	for (int i = 0; written && i < NUM_SECTIONS; i++)
 	{
@@ -166,8 +176,6 @@ save(void)
 	FILE	   *file;
 	bool		written;
 
-	if (!was_shut_down(true))
-		return;
 	if (!pgnetlat_save)
 	{
 		persist_remove_file();
@@ -189,21 +197,25 @@ save(void)
 }
 
 /*
- * Save everything, as the last thing that the postmaster does.
+ * Save everything, as the last thing that the postmaster does; or by the
+ * sampler ("is_running"), if no session is counted any more.
  *
  * An error, such as that there is no memory, loses our figures only.  While
  * proc_exit_inprogress is set, core would end the process instead, with
  * status 1, which other extensions take for a crash.
  */
 void
-persist_save(int code, Datum arg)
+persist_save(int code, Datum is_running)
 {
+	bool		exiting = proc_exit_inprogress;
+
 	if (code != 0)
 		return;
 	proc_exit_inprogress = false;
 	PG_TRY();
 	{
-		save();
+		if (DatumGetBool(is_running) || was_shut_down(true))
+			save();
 	}
 	PG_CATCH();
 	{
@@ -216,7 +228,7 @@ persist_save(int code, Datum arg)
 				 errdetail("Statistics of pgnetlat are lost.")));
 	}
 	PG_END_TRY();
-	proc_exit_inprogress = true;
+	proc_exit_inprogress = exiting;
 }
 
 /* ---------------------------------------------------------------------------
@@ -284,9 +296,12 @@ persist_are_totals(const LedgerTotals *totals)
 		persist_are_parts(&totals->exec, &totals->in_xact_wait, PG_INT64_MAX / 64 * 63);
 }
 
-/* Restore what is in a file.  Returns NULL on success, else why not. */
+/*
+ * Restore what is in a file.  Returns NULL on success, else why not.  If "inode"
+ * is not 0, the file must have been written in this place.
+ */
 static const char *
-use_file(FILE *file, size_t size)
+use_file(FILE *file, size_t size, uint64 inode)
 {
 	static const char *const damaged = "It is truncated or damaged.";
 	PersistHeader expected;
@@ -314,8 +329,10 @@ use_file(FILE *file, size_t size)
 	COMP_CRC32C(crc, content, end - content);
 	FIN_CRC32C(crc);
 	if (memcmp(&crc, end, sizeof(crc)) != 0 ||
-		!persist_are_figures(&header->reset_timestamp, header + 1))
+		!persist_are_figures(&header->reset_timestamp, &header->inode))
 		return damaged;
+	if (inode != 0 && header->inode != inode)
+		return "It was copied, for example with a backup.";
 
 	at = content + sizeof(*header);
 	for (int i = 0; i < NUM_SECTIONS; i++)
@@ -353,10 +370,10 @@ use_file(FILE *file, size_t size)
 /*
  * Load what was saved.  Never fails: without a good file, statistics start
  * from zero.  If saving is off, a file is ignored, and removed when the server
- * is up.
+ * is up.  "at_start": this is the postmaster, and the library is preloaded.
  */
 void
-persist_load(void)
+persist_load(bool at_start)
 {
 	FILE	   *file = NULL;
 	struct stat st;
@@ -379,7 +396,8 @@ persist_load(void)
 		return;
 	}
 	else
-		complaint = was_shut_down(false) ? use_file(file, st.st_size) :
+		complaint = !at_start || was_shut_down(false) ?
+			use_file(file, st.st_size, at_start ? 0 : st.st_ino) :
 			"The server was not shut down cleanly after the file was written.";
 	if (file)
 		FreeFile(file);

@@ -12,8 +12,8 @@
 
 #include "ledger.h"
 
-extern void persist_load(void);
-extern void persist_save(int code, Datum arg);
+extern void persist_load(bool at_start);
+extern void persist_save(int code, Datum is_running);
 extern void persist_remove_file(void);
 
 /* Checks for functions that restore a saved entry */

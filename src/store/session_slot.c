@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "late_memory.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "session_slot.h"
@@ -518,6 +519,24 @@ slot_find_pid(int pid)
 			return i;
 	}
 	return -1;
+}
+
+/*
+ * The next client backend after this one of core's list (begin with 0) that has
+ * no slot, because it has not loaded the library; NULL if there is none.
+ */
+PgBackendStatus *
+slot_next_uncounted(int *number)
+{
+	while (late_is_used && *number < pgstat_fetch_stat_numbackends())
+	{
+		int			index;
+		PgBackendStatus *status = compat_client_backend(++*number, &index);
+
+		if (status && OidIsValid(status->st_userid) && slots[index].published.session == 0)
+			return status;
+	}
+	return NULL;
 }
 
 /*

@@ -229,6 +229,7 @@ extern int64 slot_run_queue_base(SessionSlot *slot);
 extern bool slot_observe(int index, SlotObservation *observation);
 extern int	slot_find_pid(int pid);
 extern bool slot_name(int index, uint64 session, char *name);
+extern PgBackendStatus *slot_next_uncounted(int *number);
 
 /* Functions for the sampler */
 extern SessionSlot *slot_get(int index);

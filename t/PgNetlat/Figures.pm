@@ -32,6 +32,7 @@ my %figures = (
 	p => 'pgnetlat_pools_last()',
 	b => 'pgnetlat_blockers_last()',
 	h => 'pgnetlat_histogram()',
+	i => 'pgnetlat_info()',
 	failed => 'pgnetlat_failed_connections()',
 	standbys => 'pg_stat_replication',
 	w => 'pgnetlat_waits()',

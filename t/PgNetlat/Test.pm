@@ -28,7 +28,13 @@ our @EXPORT = (
 	qw(at_least at_most_beside backend_library configure_tls delta expect_verdict log_size new_node no_tls no_violations now pause server_log start_node start_standby waited)
 );
 
-# A server with the library preloaded, not started.  "conf" is added to its
+# How the library is loaded: by the server when it starts, or (PGNETLAT_LOAD=session)
+# by each session.
+our $by_sessions = ($ENV{PGNETLAT_LOAD} // '') eq 'session';
+our $load =
+  $by_sessions ? 'session_preload_libraries' : 'shared_preload_libraries';
+
+# A server that has the library or whose sessions load it, not started.  "conf" is added to its
 # settings, "init" is passed to init().
 sub new_node
 {
@@ -37,7 +43,7 @@ sub new_node
 
 	$node->init(%{ $options{init} // {} });
 	$node->append_conf('postgresql.conf', <<EOC);
-shared_preload_libraries = 'pgnetlat'
+$load = 'pgnetlat'
 listen_addresses = '127.0.0.1'
 max_connections = 100
 log_statement = none

@@ -38,6 +38,7 @@ WITH
 			   wait_event, query_id, query
 		  FROM pg_stat_activity),
 	w AS (SELECT * FROM pgnetlat_waits()),
+	i AS (SELECT * FROM pgnetlat_info()),
 	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,

@@ -6,7 +6,7 @@
 			'blocks others', 'blocked', 'commits wait', 'stalled', 'lock contention', 'hidden path', 'idle in transaction',
 			'repeated statement', 'lossy path', 'narrow path', 'slow reader', 'slow loader', 'chatty', 'network-bound',
 			'reconnects', 'client-bound', 'long statement', 'server-bound', 'starved', 'connections fail', 'too many connections',
-			'not visible', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),
+			'not visible', 'not counted', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),
 	subjects AS (
 		SELECT n, kind, pid, datid, datname, usesysid, usename, application_name, client_addr, busy + connect_time AS time
 		  FROM accounts
