@@ -183,7 +183,7 @@ uint64
 statement_parsed_queryid(void)
 {
 	return debug_query_string && text_sets_name(debug_query_string) ? SET_NAME_QUERYID :
-		pgstat_get_my_query_id();
+		(uint64) pgstat_get_my_query_id();
 }
 
 /*
