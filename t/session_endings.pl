@@ -451,7 +451,7 @@ SKIP:
 		my $client = eval {
 			PgNetlat::Client->connect($node,
 				options =>
-				  "-c backend.exit_callbacks=$callbacks -c session_preload_libraries=$library"
+				  "-c backend.exit_callbacks=$callbacks -c session_preload_libraries=$library,pgnetlat"
 			);
 		} or last;
 		my $error = eval { $client->error_of('SELECT 1') }
