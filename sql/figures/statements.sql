@@ -107,7 +107,7 @@ CREATE FUNCTION pgnetlat_query_texts(OUT userid oid, OUT dbid oid, OUT queryid b
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 5000
 BEGIN ATOMIC
-	SELECT t.userid, t.dbid, t.queryid, t.query FROM pgnetlat_recorded_texts() t
+	SELECT t.userid, t.dbid, t.queryid, t.query FROM pgnetlat_recorded_texts() t WHERE t.queryid <> 6000294846852582725
 	 UNION ALL
 	SELECT s.userid, s.dbid, s.queryid, 'SET application_name' FROM pgnetlat_statements() s WHERE s.queryid = 6000294846852582725;
 END;

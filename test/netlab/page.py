@@ -237,8 +237,8 @@ def answer(groups, rows):
     failed = sum(row.result == FAIL for row in goals)
     outside = [row for title, own in by_title.items() if title.endswith(", by packets") for row in own]
     if outside:
-        lines.append(f"Against packets, which are captured outside the backend, {met_of(outside)} meet theirs: packets include"
-                     f" what the server cannot see, such as the time to wake it, {waking(rows)}.")
+        lines.append(f"Against packets, which are captured outside the backend, {met_of(outside)} meet theirs: packets"
+                     f" include what the server cannot see, such as the time to wake it, {waking(rows)}.")
     lines.append(f"Of all goals, {met_of(goals)} are met"
                  + ("." if all(row.met for row in goals) else "; [Missed goals](#missed-goals) explains the others."
                     + (f" {failed} figure{' is' if failed == 1 else 's are'} further off than the machine explains."

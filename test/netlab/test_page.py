@@ -52,7 +52,7 @@ class Saved(unittest.TestCase):
         text = self.path.read_text()
         self.assertIn("| Exchanges, by system calls | 1 % or 5 us each | 0.50 us (0.50 %) | 0.50 us (0.50 %) | 1 of 1 |",
                       text)
-        self.assertIn("**2 of 4 figures meet their goals**", text)
+        self.assertIn("Of all goals, 2 of 4 are met", text)
         self.assertIn("*odd* (1 of 1): Since it is odd.", text)
         self.assertNotIn("From a short run", text)
         self.assertIn("<circle", self.path.with_suffix(".svg").read_text())

@@ -2,7 +2,7 @@
 -- Lock waits that no holder's figures have: those in a deadlock's circle, those whose
 -- holder is hidden from the caller, and very short ones.
  UNION ALL
-SELECT n, 'blocked', CASE WHEN a.blocked_by IS NOT NULL AND state_age >= stopped THEN 'outage' ELSE 'loss' END, 'execution', lock_left, NULL,
+SELECT n, 'blocked', CASE WHEN w.stopped THEN 'outage' ELSE 'loss' END, 'execution', lock_left, NULL,
 	   concat('waited ', pgnetlat_time_text(working, lock_left), ' for locks',
 			  CASE WHEN waits_for IS NULL THEN ' whose holder is not known'
 				   WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
@@ -15,6 +15,12 @@ SELECT n, 'blocked', CASE WHEN a.blocked_by IS NOT NULL AND state_age >= stopped
 						'; lock_timeout limits how long this one waits.') END,
 	   NULL
   FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN pgnetlat_thresholds
+ CROSS JOIN LATERAL (
+	SELECT count(*) > 0 AS stopped FROM stopped_sessions x
+	 WHERE wait_event_type = 'Lock'
+	   AND CASE a.kind WHEN 'session' THEN x.pid = a.pid
+		   ELSE x.datid = a.datid AND x.usesysid = a.usesysid AND x.application_name = a.application_name
+				AND x.client_addr IS NOT DISTINCT FROM a.client_addr END) w
  WHERE NOT contends AND lock_left >= lock_share * working
    AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts
 		-- holders come and go: long waits among many short ones

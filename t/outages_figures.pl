@@ -1,0 +1,133 @@
+
+# Copyright (c) 2026, the pgnetlat authors
+
+# Outages over injected figures: three sessions that get nothing done for half a minute,
+# whatever they wait for, in groups that have made few requests and in groups that have
+# made many.  None is "no problem found", and the finding names the group.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PgNetlat::Figures;
+use PgNetlat::Observer;
+use PgNetlat::Test;
+use Test::More;
+
+my ($node, $observer) = start_node('outages');
+
+use_figures($observer);
+
+# What each session has done in the window, beside its requests; "wait" is its wait event.
+my $lost = 30000;
+my %outage = (
+	lock => {
+		exec_time => $lost,
+		exec_lock_time => $lost,
+		state => 'executing',
+		wait => "'Lock'"
+	},
+	standby => {
+		exec_time => $lost,
+		exec_replication_time => $lost,
+		state => 'executing',
+		wait => "'IPC'"
+	},
+	remote => {
+		exec_time => $lost,
+		exec_remote_time => $lost,
+		state => 'executing',
+		wait => "'Extension'"
+	},
+	'I/O' => {
+		exec_time => $lost,
+		exec_io_time => $lost,
+		state => 'executing',
+		wait => "'IO'"
+	},
+	CPU => {
+		exec_time => $lost,
+		exec_cpu_time => $lost,
+		state => 'executing',
+		wait => 'NULL'
+	},
+	'inside the server' => {
+		exec_time => $lost,
+		exec_other_time => $lost,
+		state => 'executing',
+		wait => "'LWLock'"
+	},
+	'a reader' => {
+		send_time => $lost,
+		send_blocked_time => $lost,
+		send_client_time => $lost,
+		bytes_sent => 1000000,
+		state => 'sending',
+		wait => "'Client'"
+	},
+	'the path' => {
+		send_time => $lost,
+		send_blocked_time => $lost,
+		bytes_sent => 1000000,
+		rtt => 20,
+		state => 'sending',
+		wait => "'Client'"
+	},
+	'a loader' => {
+		recv_time => $lost,
+		state => 'receiving',
+		wait => "'Client'"
+	},
+	'a client in its transaction' => {
+		client_time => $lost,
+		in_xact_wait_time => $lost,
+		state => 'waiting in transaction',
+		wait => "'Client'"
+	});
+
+foreach my $what (sort keys %outage)
+{
+	foreach my $requests (1, 120)
+	{
+		my $name =
+			"waiting for $what, "
+		  . ($requests > 1 ? 'many' : 'few')
+		  . ' requests';
+		my %row = %{ $outage{$what} };
+		my $wait = delete $row{wait};
+		my $state = delete $row{state};
+
+		$row{exec_time} //= 0;
+		$row{exec_time} += $requests;
+		group(
+			(map { $_ => $_ eq 'rtt' ? $row{$_} : 3 * $row{$_} } keys %row),
+			sessions => 3,
+			requests => 3 * $requests,
+			application_name => 'shop');
+		session(
+			%row,
+			requests => $requests,
+			application_name => 'shop',
+			state => $state,
+			age => 30,
+			pid => 200 + $_) foreach 1 .. 3;
+		$observer->run(
+			"UPDATE figures.activity SET wait_event_type = $wait, wait_event = $wait WHERE pid > 200"
+		);
+		my ($first) = found();
+		isnt($first->{verdict}, 'no problem found', "$name: not green")
+		  or next;
+		like($first->{severity}, qr/^(outage|loss)$/, "$name: it is no note")
+		  or diag(explain($first));
+		is($first->{application_name}, 'shop', "$name: the group is named");
+		note(
+			"$name: $first->{severity}, $first->{verdict}: $first->{evidence}"
+		);
+	}
+}
+
+no_violations($observer);
+$node->stop;
+done_testing();
