@@ -341,7 +341,7 @@
       rows.map((p) => [p.usesysid === null && p.datid === null && p.datname === null ? 'all sessions' : [p.usename ?? 'evicted', el('small', {}, `in ${p.datname ?? 'a dropped database'}`)],
         stacked([part('half the time', 'most', p.busy_p50), part('99 % of the time', 'more', p.busy_p99 - p.busy_p50), part('at most', 'some', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
           part('connected, never busy at once', 'idle', p.sessions - p.busy_max)], most, inSessions),
-        figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, figure(p.pool_size))]), 'stack'),
+        figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, p.busy_max >= p.sessions ? 'at least ' : '', figure(p.pool_size))]), 'stack'),
     el('p', { class: 'says' }, `Pool size: with this many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
   }
 

@@ -45,7 +45,7 @@ COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p99 IS 'the same for 99 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_p999 IS 'the same for 99.9 % of the time';
 COMMENT ON COLUMN pgnetlat_pools.busy_max IS 'most sessions busy at any one sample';
-COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'server connections that transaction pooling would need to serve these sessions without a wait for 99.9 % of the time';
+COMMENT ON COLUMN pgnetlat_pools.pool_size IS 'server connections that transaction pooling would need to serve these sessions without a wait for 99.9 % of the time; at least so many if busy_max = sessions, since then requests may have queued where the server cannot see them';
 COMMENT ON COLUMN pgnetlat_pools.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_pools.window_time IS 'milliseconds since stats_since';
 

@@ -282,7 +282,7 @@ COMMENT ON COLUMN pgnetlat_metrics_pool.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_pool.usename IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_pool.sessions IS 'gauge: Sessions that are connected now.';
 COMMENT ON COLUMN pgnetlat_metrics_pool.busy_max IS 'gauge: Most sessions that were in a request or in a transaction at the same time.';
-COMMENT ON COLUMN pgnetlat_metrics_pool.needed IS 'gauge: Server connections with which transaction pooling would have served them without a wait for 99.9 % of the time.';
+COMMENT ON COLUMN pgnetlat_metrics_pool.needed IS 'gauge: Server connections with which transaction pooling would have served them without a wait for 99.9 % of the time; at least so many if busy_max = sessions.';
 
 -- Sessions of one client are one subject: their process IDs are no labels.  There is
 -- always a row: severity "none" says that nothing was found, and no row at all, that the
