@@ -67,9 +67,9 @@ APPLICATIONS = [
 # Name, query, and the text before its result.
 QUESTIONS = [
     ("now", "SELECT * FROM pgnetlat_now",
-     "What is happening now?  (bar: # server, ! blocked, + without a processor, = network, . client)"),
+     "What is happening now?  (bar: # server, ! blocked, + waiting for a CPU, = network, . client)"),
     ("diagnose", """
-SELECT verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, advice
+SELECT severity, verdict, subject, round(lost_sessions::numeric, 1) AS lost, evidence, advice
   FROM pgnetlat_diagnose('20 s') LIMIT 3""",
      "What is wrong, and what to do about it?"),
     ("blockers", """
