@@ -102,7 +102,7 @@ COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
 COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'when counting began for this row';
-COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: time ready to run but without a processor, but for waking from idle time';
 COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
 COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
 COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';

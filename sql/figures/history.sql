@@ -77,7 +77,7 @@ COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait
 COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
-COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: time ready to run but without a processor';
+COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: time ready to run but without a processor, but for waking from idle time';
 COMMENT ON COLUMN pgnetlat_history.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it';
 COMMENT ON COLUMN pgnetlat_history.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
 COMMENT ON COLUMN pgnetlat_history.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';

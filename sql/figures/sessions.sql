@@ -115,7 +115,7 @@ COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, b
 COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
-COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time ready to run but without a processor, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
+COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time ready to run but without a processor, but for waking from idle time, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend had no processor to read it; NULL where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
 COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';

@@ -503,23 +503,23 @@ ledger_project(const Ledger *ledger, const LedgerSampled *sampled, int64_t now,
  *
  * The kernel reports only the sum, so the runs after waits get their share by
  * number.  That is client time at most, since a wait's round trip was over
- * when the request came.
+ * when the request came; what a session took to wake from idle time does not
+ * count.
  */
 void
 ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs)
 {
 	LedgerTotals *totals = &ledger->totals;
-	int64_t		after_waits;
+	int64_t		after_waits = 0;
+	int64_t		in_client;
 
 	if (time <= 0)
 		return;
-	totals->run_queue += time;
-	if (waits <= 0 || runs <= 0)
-		return;
-	after_waits = waits >= runs ? time : (int64_t) ((double) time * waits / runs);
-	totals->run_queue_wait = max64(totals->run_queue_wait,
-								   min64(totals->run_queue_wait + after_waits,
-										 totals->client));
+	if (waits > 0 && runs > 0)
+		after_waits = waits >= runs ? time : (int64_t) ((double) time * waits / runs);
+	in_client = min64(after_waits, max64(totals->client - totals->run_queue_wait, 0));
+	totals->run_queue_wait += in_client;
+	totals->run_queue += time - after_waits + in_client;
 }
 
 /* The number of round trips. */

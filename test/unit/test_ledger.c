@@ -102,6 +102,26 @@ test_wait_in_transaction(void)
 }
 
 static void
+test_run_queue(void)
+{
+	Ledger		ledger = {0};
+
+	/* waking from idle time does not count, execution does */
+	ledger_start(&ledger, 0, false, &local);
+	ledger_wait_end(&ledger, 5000 * MS, true, NULL, &split);
+	ledger_run_queue(&ledger, 8 * MS, 1, 4);
+	CHECK_EQUAL(ledger.totals.run_queue, 6 * MS, "run_queue after idle time");
+	CHECK_EQUAL(ledger.totals.run_queue_wait, 0, "run_queue_wait after idle time");
+
+	/* a wait that is the client's has room for what came after it */
+	exchange(&ledger, 5000 * MS, 5001 * MS, 5002 * MS, &local);
+	ledger_wait_end(&ledger, 5005 * MS, true, NULL, &split);
+	ledger_run_queue(&ledger, 4 * MS, 1, 1);
+	CHECK_EQUAL(ledger.totals.run_queue, 9 * MS, "run_queue after a wait");
+	CHECK_EQUAL(ledger.totals.run_queue_wait, 3 * MS, "run_queue_wait after a wait");
+}
+
+static void
 test_copy_in(void)
 {
 	Ledger		ledger = {0};
@@ -573,6 +593,7 @@ main(void)
 	test_wait_shorter_than_round_trip();
 	test_idle();
 	test_wait_in_transaction();
+	test_run_queue();
 	test_copy_in();
 	test_drain();
 	test_blocked_send();
