@@ -144,11 +144,10 @@ typedef struct SessionSlot
 {
 	SeqLock		lock;			/* protects published */
 	SlotPublished published;
+	pg_atomic_uint32 tally_state;	/* beside what hardly ever changes */
 
 	SeqLock		sampled_lock pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	SlotSampled sampled;
-
-	pg_atomic_uint32 tally_state pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } SessionSlot;
 
 /* The state of a session's tally: see tally.h. */
