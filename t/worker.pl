@@ -23,7 +23,8 @@ my $node = new_node('lifecycle');
 # Not preloaded
 # ---------------------------------------------------------------------------
 
-$node->append_conf('postgresql.conf', q{shared_preload_libraries = ''});
+$node->append_conf('postgresql.conf',
+	"shared_preload_libraries = ''\nsession_preload_libraries = ''");
 $node->start;
 
 my $client = PgNetlat::Client->connect($node);
