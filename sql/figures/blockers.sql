@@ -43,16 +43,16 @@ COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'application_name of the
 COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
 COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if not known';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions waiting for the holder now';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'most sessions waiting for the holder at any one time';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time that sessions waited for the holder, including those queued behind other waiters; sampled; the sum of the parts that follow';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that the holder blocks now';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'most sessions that the holder blocked at any one time';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time for which the holder blocked sessions, including those queued behind other waiters; sampled; the sum of the parts that follow';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_exec_time IS 'milliseconds: the holder was executing';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_send_time IS 'milliseconds: the holder was handing bytes to its socket';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_recv_time IS 'milliseconds: the holder was waiting for more data from its client inside a request';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_network_time IS 'milliseconds: the holder was waiting for its client: the round trip';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_client_time IS 'milliseconds: the holder was waiting for its client, which was thinking';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_by_other_time IS 'milliseconds: the rest; all of it for holders that are not client sessions';
-COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: longest wait of one session for the holder';
+COMMENT ON COLUMN pgnetlat_blockers.blocked_time_max IS 'milliseconds: longest time for which the holder blocked one session';
 COMMENT ON COLUMN pgnetlat_blockers.stats_since IS 'when counting began for this row';
 
 CREATE FUNCTION pgnetlat_blockers_last(duration interval DEFAULT '1 min')

@@ -31,6 +31,6 @@ COMMENT ON COLUMN pgnetlat_failed_connections.failed_connections IS 'failed atte
 COMMENT ON COLUMN pgnetlat_failed_connections.first_failed IS 'when the first one failed';
 COMMENT ON COLUMN pgnetlat_failed_connections.last_failed IS 'when the latest one failed';
 COMMENT ON COLUMN pgnetlat_failed_connections.last_sqlstate IS 'SQLSTATE of the error with which the latest one was refused; NULL if the client disconnected';
-COMMENT ON COLUMN pgnetlat_failed_connections.failed_last_minute IS 'failed attempts of the last minute, right to ten seconds; 0 in the row of evicted entries';
+COMMENT ON COLUMN pgnetlat_failed_connections.failed_last_minute IS 'failed attempts of the last minute, accurate to ten seconds; 0 in the row of evicted entries';
 
 GRANT SELECT ON pgnetlat_failed_connections TO PUBLIC;

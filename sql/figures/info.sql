@@ -49,7 +49,7 @@ COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background wor
 COMMENT ON COLUMN pgnetlat_info.sampler_start IS 'when the sampler was started; NULL while it is down';
 COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler last took a sample without an error';
 COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
-COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: processor time that the sampler has used';
+COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: CPU time that the sampler has used';
 COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the sampler since the server was started; one a minute is in the server''s log';
 COMMENT ON COLUMN pgnetlat_info.sampler_last_error IS 'when the sampler last met an error: if this is later than sampler_last_tick, it fails';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
@@ -62,7 +62,7 @@ COMMENT ON COLUMN pgnetlat_info.shared_memory_bytes IS 'shared memory in use';
 COMMENT ON COLUMN pgnetlat_info.stats_reset IS 'time of the latest reset';
 COMMENT ON COLUMN pgnetlat_info.blockers IS 'entries in use for pgnetlat_blockers';
 COMMENT ON COLUMN pgnetlat_info.blockers_max IS 'maximum number of entries: pgnetlat.max_blockers';
-COMMENT ON COLUMN pgnetlat_info.processors IS 'processors that the server may use; not a whole number if a control group limits it so';
+COMMENT ON COLUMN pgnetlat_info.processors IS 'CPUs that the server may use; not a whole number if a control group limits it so';
 COMMENT ON COLUMN pgnetlat_info.blockers_evicted IS 'entries evicted so far';
 
 CREATE FUNCTION pgnetlat_reset()

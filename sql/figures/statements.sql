@@ -32,13 +32,13 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
 
 COMMENT ON FUNCTION pgnetlat_statements() IS
-	'time in milliseconds by statement, with waits booked to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
+	'time in milliseconds by statement, with waits charged to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
 
 CREATE VIEW pgnetlat_statements AS
 SELECT * FROM pgnetlat_statements();
 
 COMMENT ON VIEW pgnetlat_statements IS
-	'where time went, by role, database and query identifier, with waits booked to the statement before them; without pg_read_all_stats, other roles'' statements have only userid and dbid';
+	'where time went, by role, database and query identifier, with waits charged to the statement before them; without pg_read_all_stats, other roles'' statements have only userid and dbid';
 COMMENT ON COLUMN pgnetlat_statements.userid IS 'OID of the role that ran the statement; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.dbid IS 'OID of the database; NULL in the row of evicted statements';
 COMMENT ON COLUMN pgnetlat_statements.queryid IS 'query identifier; NULL in the row of evicted statements, and for exchanges without one';
@@ -46,15 +46,15 @@ COMMENT ON COLUMN pgnetlat_statements.calls IS 'executions completed, or first f
 COMMENT ON COLUMN pgnetlat_statements.rows IS 'rows returned or affected';
 COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: time in its executions in which the server was working';
 COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: in its executions, waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
+COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: time in its executions spent waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
 COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
-COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
 COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: the part of these waits that was spent inside a transaction';
 COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of the statement''s responses';
 COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: round trips of these repeats, and of preparing the statement again';
 COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
-COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a processor or waiting for one';
+COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a CPU or waiting for one';
 COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
 COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
 COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
@@ -174,7 +174,7 @@ COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an 
 COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: time in its executions in which the server was working';
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
-COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client thinks';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier; NULL where the caller may not see the statement';
 
 GRANT SELECT ON pgnetlat_statements, pgnetlat_top_statements TO PUBLIC;

@@ -119,7 +119,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.history_interval",
-		.short_desc = "Sets the length of an interval of pgnetlat_history.",
+		.short_desc = "Sets the length of each interval of pgnetlat_history.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_history_interval,
 		.min = 1,
@@ -136,7 +136,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.idle_threshold",
-		.short_desc = "Sets the time after which a session that waits outside a transaction counts as idle.",
+		.short_desc = "Sets the time after which a session waiting outside a transaction counts as idle.",
 		.context = PGC_SUSET,
 		.number = &idle_threshold,
 		.min = 0,
@@ -146,7 +146,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.log_min_duration",
-		.short_desc = "Sets the minimum duration of the exchanges that are logged.",
+		.short_desc = "Sets the minimum duration above which exchanges are logged.",
 		.long_desc = "Zero logs all exchanges. -1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &log_min_duration,
@@ -174,7 +174,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.max_pools",
 		.short_desc = "Sets the number of pools that pgnetlat_pools keeps.",
-		.long_desc = "A pool is the sessions of one role in one database.",
+		.long_desc = "A pool consists of the sessions of one role in one database.",
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_max_pools,
 		.min = 10,
@@ -190,15 +190,15 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.pooler_check_query",
-		.short_desc = "Sets the query with which a connection pooler checks a server connection.",
+		.short_desc = "Sets the connection pooler's health-check query.",
 		.long_desc = "An empty string stands for an empty query or \"select 1\".",
 		.context = PGC_SUSET,
 		.text = &pgnetlat_pooler_check_query,
 	},
 	{
 		.name = "pgnetlat.pooler_mode",
-		.short_desc = "Sets whether waits outside a transaction belong to the client or to a connection pooler's pool.",
-		.long_desc = "\"session\": to the client. \"transaction\": to the pool. \"auto\": to the pool if the pooler is seen to share connections.",
+		.short_desc = "Sets whether time spent waiting outside a transaction belongs to the client or to the connection pool.",
+		.long_desc = "Valid values are \"session\" (client), \"transaction\" (pool) and \"auto\" (pool, if the pooler is seen to share connections).",
 		.context = PGC_SUSET,
 		.word = (int *) &pgnetlat_pooler_mode,
 		.words = pooler_modes,
@@ -206,14 +206,14 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.pooler_suffix",
-		.short_desc = "Enables reading the client's address that a connection pooler appends to application_name.",
+		.short_desc = "Uses the client's address that a connection pooler appends to application_name.",
 		.context = PGC_SIGHUP,
 		.flag = &pgnetlat_pooler_suffix,
 		.assign_flag = assign_pooler_suffix,
 	},
 	{
 		.name = "pgnetlat.recorder_size",
-		.short_desc = "Sets the number of records of recent exchanges that are kept for each session.",
+		.short_desc = "Sets the number of recent records that pgnetlat_recent keeps for each session.",
 		.long_desc = "An exchange takes one record for each of its statements.",
 		.context = PGC_POSTMASTER,
 		.number = &pgnetlat_recorder_size,
@@ -222,7 +222,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.rtt_interval",
-		.short_desc = "Sets how often an active session asks the kernel for its connection's round-trip time.",
+		.short_desc = "Sets the time between reads of the round-trip time by an active session.",
 		.long_desc = "-1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &pgnetlat_rtt_interval,
@@ -233,7 +233,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.sample_interval",
 		.short_desc = "Sets the time between samples of the active sessions.",
-		.long_desc = "With more than 400 active sessions it is longer, up to 100 ms.",
+		.long_desc = "With more than 400 active sessions it grows, to at most 100 ms.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sample_interval,
 		.min = 1,
@@ -252,13 +252,13 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.save",
-		.short_desc = "Enables saving statistics at shutdown and loading them at startup.",
+		.short_desc = "Saves statistics across server restarts.",
 		.context = PGC_SIGHUP,
 		.flag = &pgnetlat_save,
 	},
 	{
 		.name = "pgnetlat.track_statements",
-		.short_desc = "Enables recording exchanges and attributing time to statements.",
+		.short_desc = "Records exchanges and attributes time to statements.",
 		.long_desc = "If this is off, nothing is added to pgnetlat_recent, pgnetlat_statements or pgnetlat_histogram.",
 		.context = PGC_SUSET,
 		.flag = &pgnetlat_track_statements,

@@ -159,14 +159,14 @@ COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'blocked, lock contention: p
 COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'blocks others: what others lost, as a part of one session''s time, if no session waits now';
 COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group blocks others, it is the holder';
 COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of a database''s lock waits has a known holder, holders explain them all';
-COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be booked on its holder yet';
+COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be charged to its holder yet';
 COMMENT ON COLUMN pgnetlat_thresholds.leader_standby IS 'blocks others: a session that began to wait for an advisory lock within this time of connecting does so by design, as the standby of a leader';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time without a processor per request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a processor was wanted';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time spent waiting for a CPU per request';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a CPU was wanted';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_sessions IS 'starved: a finding has cost at least this part of one session''s time';
-COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time without a processor per request, where starved_busy is less than starved_request';
+COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time spent waiting for a CPU per request, where starved_busy is less than starved_request';
 COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time that is not idle, where it is less than starved_request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a processor at most this many times as long as its sessions';
+COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a CPU at most this many times as long as its sessions';
 COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
 COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'a finding that more sessions of a client group share than this is reported for the group';
 
