@@ -36,7 +36,7 @@ REASONS = {
   With 200 statements in rotation, a session's tally fills up again and again, and is added to the shared table each time.
 """,
     "loss of throughput": """\
-- *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients, the processors do
+- *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients, the CPUs do
   nothing else, and their caches are cold.
 """,
     "sampler": """\
@@ -61,12 +61,12 @@ within pairs of short slices of one run. This machine's transactions per second 
   order. Both sides compute query identifiers where *identifiers are computed anyway*. The A/A row shows which
   differences the method can detect. A loss below zero is no loss.
 - **Scale** (`bench/scale`): sessions that are idle, run queries in turn, execute forever, wait for one lock, or are blocked
-  while sending. The sampler's processor time comes from the kernel's scheduler, the latency of a view from psql's
+  while sending. The sampler's CPU time comes from the kernel's scheduler, the latency of a view from psql's
   `\\timing`. *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
 
 | machine | |
 |---|---|
-| processors | {processors} ({model}), {memory} GB, {virtual} |
+| CPUs | {processors} ({model}), {memory} GB, {virtual} |
 | system | Linux {kernel}, {valgrind} |
 | server | {version}, `pgnetlat.so` as `make` builds it |
 | commands | {commands} |
@@ -80,7 +80,7 @@ NOT_COVERED = """\
   contains them.
 - A preloaded library that is switched off is part of both sides of the throughput; its instructions are in the tables
   (*off*).
-- Machines with many processors or several sockets, and architectures other than x86-64.
+- Machines with many CPUs or several sockets, and architectures other than x86-64.
 - Parallel queries and replication: their processes are not part of the hot path.
 """
 

@@ -65,7 +65,7 @@
     'client-bound': 'is slowed down by the application itself, not by the database',
     'long statement': 'has been running one statement for a long time',
     'server-bound': 'waits for the server to do its work',
-    'starved': 'finds no free processor to run on',
+    'starved': 'waits for a CPU',
     'connections fail': 'refuses connections',
     'too many connections': 'has many more connections than are busy at once',
     'not counted': 'has sessions that are not counted',
@@ -450,7 +450,7 @@
       `The account itself is not sampled; the parts of execution, lock waits and busy sessions are, every ${setting('pgnetlat.sample_interval')}.`,
       `A wait outside a transaction is idle if it is longer than ${setting('pgnetlat.idle_threshold')} (pgnetlat.idle_threshold).`,
       'The round trip is the shortest that the kernel has seen in the last five minutes. Behind a proxy or a load balancer, it is the round trip to that.',
-      `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'processor', 'processors')}, max_connections ${setting('max_connections')}.`,
+      `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'CPU', 'CPUs')}, max_connections ${setting('max_connections')}.`,
     ];
     const changed = data.settings.filter((s) => s.ours && !s.is_default).map((s) => `${s.name} = ${s.value || "''"}`);
     list.push(changed.length ? `Not at their defaults: ${changed.join(', ')}.` : 'All settings of pgnetlat are at their defaults.');

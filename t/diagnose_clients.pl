@@ -303,7 +303,7 @@ group(
 	exec_unsampled_time => 200);
 expect(
 	'starved',
-	qr/^ready to run, but without a processor for 48\.7 of 49\.4 s/,
+	qr/^ready to run, but waiting for a CPU for 48\.7 of 49\.4 s/,
 	'a busy machine');
 
 # ---------------------------------------------------------------------------

@@ -294,7 +294,7 @@ is( join(', ', map { $_->{verdict} } @found),
 	'contention: the next finding says why the locks are held');
 like(
 	$found[0]{advice},
-	qr/^Locks are held for round trips, too: .* before COMMIT\.$/,
+	qr/^Locks are held during round trips, too: .* before COMMIT\.$/,
 	'contention: the advice says for what the locks are held');
 
 # 30 ms of thinking under a lock, with and without deadlocks, which have no holder
@@ -331,7 +331,7 @@ queue_with_holders(116000);
 @found = expect('lock contention', undef, 'contention of thinking clients');
 like(
 	$found[0]{advice},
-	qr/^Locks are held while the client thinks/,
+	qr/^The client thinks while it holds locks/,
 	'contention of thinking clients: the advice is about thinking');
 unlike($found[0]{advice}, qr/deadlock/,
 	'contention of thinking clients: the advice does not name old deadlocks');
@@ -339,7 +339,7 @@ queue_with_holders(80000);
 @found = expect('lock contention', undef, 'contention and deadlocks');
 like(
 	$found[0]{advice},
-	qr/^Locks .*  pg_stat_database counts 35 deadlocks since its last reset: .* same order/,
+	qr/^The client thinks while .*  pg_stat_database counts 35 deadlocks since its last reset: .* same order/,
 	'contention and deadlocks: the advice names deadlocks');
 
 sub contending
@@ -435,7 +435,7 @@ my %short = (
 group(%short);
 @found = expect(
 	'client-bound',
-	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms; nobody waits for its locks$/,
+	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms; its locks block nobody$/,
 	'a client that thinks less, all the time');
 like(
 	$found[0]{advice},
@@ -444,7 +444,7 @@ like(
 );
 like(
 	$found[0]{advice},
-	qr/A queue's worker may do a short job inside it if nobody waits for its locks/,
+	qr/Exception: short jobs of a queue worker whose locks block nobody\.  Even then, VACUUM/,
 	'a client that thinks less, all the time: the advice is about queues, too'
 );
 group(%short);
@@ -1136,10 +1136,10 @@ my %starved = (
 group(%starved);
 @found = expect(
 	'starved',
-	qr/^ready to run, but without a processor for 15 of 19 s, 15 of 19 ms per request$/,
-	'too few processors');
+	qr/^ready to run, but waiting for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
+	'too few CPUs');
 is($found[0]{subject_kind},
-	'server', 'too few processors: the finding is about the server');
+	'server', 'too few CPUs: the finding is about the server');
 group(%starved);
 group(
 	application_name => 'waits',
@@ -1153,11 +1153,11 @@ is( join(', ',
 		map  { "$_->{application_name} $_->{verdict}" }
 		grep { $_->{verdict} eq 'starved' } @found),
 	'app starved',
-	'too few processors for one group');
+	'too few CPUs for one group');
 group(exec_time => 34000, exec_cpu_time => 34000, run_queue_time => 30600);
 expect(
 	'starved',
-	qr/without a processor for 30\.6 of 34 s$/,
+	qr/waiting for a CPU for 30\.6 of 34 s$/,
 	'a statement that has not completed');
 group(
 	requests => 453000,
@@ -1170,8 +1170,8 @@ group(
 	sessions => 16);
 expect(
 	'starved',
-	qr/without a processor for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
-	'too few processors for short requests');
+	qr/waiting for a CPU for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
+	'too few CPUs for short requests');
 
 # measured with TPC-B by 8 clients, beside 8 other programs that compute, and with
 # transactions of five requests before all other programs, in real-time priority
@@ -1193,8 +1193,8 @@ my %tpcb_starved = (
 group(%tpcb_starved);
 expect(
 	'starved',
-	qr/without a processor for 35\.4 of 41\.6 s, 0\.11 of 0\.13 ms per request$/,
-	'too few processors for short requests of transactions');
+	qr/waiting for a CPU for 35\.4 of 41\.6 s, 0\.11 of 0\.13 ms per request$/,
+	'too few CPUs for short requests of transactions');
 group(%tpcb_starved, client_time => 140000);
 healthy('short requests of transactions that lack a fifth of their time');
 group(

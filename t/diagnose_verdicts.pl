@@ -271,7 +271,7 @@ SKIP:
 }
 
 # ---------------------------------------------------------------------------
-# Too few processors
+# Too few CPUs
 # ---------------------------------------------------------------------------
 
 SKIP:
@@ -306,8 +306,8 @@ SKIP:
 		'starved: the finding is about the server');
 	like(
 		$row->{evidence},
-		qr/without a processor/,
-		'starved: the evidence says without a processor');
+		qr/waiting for a CPU/,
+		'starved: the evidence says waiting for a CPU');
 	cmp_ok($row->{saving_sessions},
 		'==', $row->{lost_sessions}, 'starved: all of it could be saved');
 	note($row->{evidence});

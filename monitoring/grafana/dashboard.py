@@ -60,7 +60,7 @@ def side(name, family='database', labels=DATABASE, by='', offset=''):
 
     As the view's shares have it: a send is the server's work, but where it was
     blocked the network's, but where the client would take no more the client's.
-    Where a request had come and there was no processor to read it, the server's.
+    Where a request had come and no CPU was free to read it, the server's.
     """
     blocked, limited, queued = (seconds(part, family, labels, by, offset)
                                 for part in ('send_blocked', 'send_client', 'run_queue_wait'))
@@ -255,7 +255,7 @@ def is_it(board):
     board.with_row(builders.Row('Is it the network, the client or the server?'))
     names = {'server': 'Server', 'network': 'Network', 'client': 'Client'}
     meaning = {
-        'server': 'sessions execute: processor, locks, disk. A faster server or a better plan would shorten it.',
+        'server': 'sessions execute: CPU, locks, disk. A faster server or a better plan would shorten it.',
         'network': 'requests and responses are under way: round trips and blocked sending. Fewer statements, a nearer '
                    'client or a better path would shorten it.',
         'client': 'the server waits for the application between two statements of one piece of work. Nothing in the '
@@ -297,12 +297,12 @@ def is_it(board):
         colours={'exec': 'blue', 'send': 'light-blue', 'network': 'orange', 'client': 'green', 'recv': 'dark-green'}))
     board.with_panel(graph(
         'What the server does meanwhile',
-        'What "exec" consists of, sampled: on a processor or waiting for one (cpu), for files (io), for locks, for a '
-        'standby (replication), as a client of another server (remote), for anything else (other). Beside it (no '
-        'processor): the time for which sessions were ready to run but had no processor.',
+        'What "exec" consists of, sampled: on a CPU or waiting for one (cpu), for files (io), for locks, for a '
+        'standby (replication), as a client of another server (remote), for anything else (other). Beside it: the '
+        'time for which sessions were waiting for a CPU.',
         'suffix: sessions',
         [(seconds('exec_' + part), part) for part in ('cpu', 'io', 'lock', 'replication', 'remote', 'other')] +
-        [(seconds('run_queue'), 'no processor')],
+        [(seconds('run_queue'), 'waiting for a CPU')],
         axis='executing sessions'))
     board.with_panel(graph(
         'What one request costs',
@@ -535,7 +535,7 @@ def trust(board):
     board.with_panel(graph(
         'Worker', 'Processor time that the worker takes, and the age of its latest sample at each scrape.',
         's',
-        [(total('pgnetlat_health_worker_cpu_seconds_total', SERVER, ' by (instance)'), 'processor s/s {{instance}}'),
+        [(total('pgnetlat_health_worker_cpu_seconds_total', SERVER, ' by (instance)'), 'CPU s/s {{instance}}'),
          (f'max by (instance) (pgnetlat_health_worker_tick_age_seconds{{{SERVER}}})',
           'latest sample {{instance}}')]))
 

@@ -87,7 +87,7 @@ COMMENT ON COLUMN pgnetlat_metrics_client.idle_seconds_total IS 'counter: Sessio
 COMMENT ON COLUMN pgnetlat_metrics_client.transaction_wait_seconds_total IS 'counter: Part of network and client: spent inside a transaction, with its locks held.';
 COMMENT ON COLUMN pgnetlat_metrics_client.send_blocked_seconds_total IS 'counter: Part of send: sends that took longer than a mere system call.';
 COMMENT ON COLUMN pgnetlat_metrics_client.send_client_seconds_total IS 'counter: Part of send_blocked: the client would accept no more data.';
-COMMENT ON COLUMN pgnetlat_metrics_client.run_queue_wait_seconds_total IS 'counter: Part of client, estimated: a request had arrived, and no processor was free.';
+COMMENT ON COLUMN pgnetlat_metrics_client.run_queue_wait_seconds_total IS 'counter: Part of client, estimated: a request had arrived, and no CPU was free.';
 COMMENT ON COLUMN pgnetlat_metrics_client.retransmits_total IS 'counter: TCP segments sent again.';
 COMMENT ON COLUMN pgnetlat_metrics_client.sent_packets_total IS 'counter: TCP segments sent.';
 COMMENT ON COLUMN pgnetlat_metrics_client.sent_bytes_total IS 'counter: Bytes handed to the socket.';

@@ -94,13 +94,13 @@ SELECT i.processors,
  GROUP BY i.processors;
 
 COMMENT ON VIEW pgnetlat_metrics_server IS 'collector pgnetlat; 1 row: where all sessions'' time goes';
-COMMENT ON COLUMN pgnetlat_metrics_server.processors IS 'gauge: Processors that the server may use.';
+COMMENT ON COLUMN pgnetlat_metrics_server.processors IS 'gauge: CPUs that the server may use.';
 COMMENT ON COLUMN pgnetlat_metrics_server.exec_seconds_total IS 'counter: Session time spent executing.';
 COMMENT ON COLUMN pgnetlat_metrics_server.send_seconds_total IS 'counter: Session time spent sending results.';
 COMMENT ON COLUMN pgnetlat_metrics_server.recv_seconds_total IS 'counter: Session time spent receiving the rest of a request.';
 COMMENT ON COLUMN pgnetlat_metrics_server.network_seconds_total IS 'counter: Session time spent on the network''s round trips.';
 COMMENT ON COLUMN pgnetlat_metrics_server.client_seconds_total IS 'counter: Session time spent waiting for a client that thinks.';
-COMMENT ON COLUMN pgnetlat_metrics_server.run_queue_seconds_total IS 'counter: Time in which sessions were ready to run and had no processor; the other times include it.';
+COMMENT ON COLUMN pgnetlat_metrics_server.run_queue_seconds_total IS 'counter: Time in which sessions were waiting for a CPU; the other times include it.';
 
 CREATE VIEW pgnetlat_metrics_connections AS
 SELECT a.used,
@@ -216,9 +216,9 @@ COMMENT ON COLUMN pgnetlat_metrics_database.idle_seconds_total IS 'counter: Sess
 COMMENT ON COLUMN pgnetlat_metrics_database.transaction_wait_seconds_total IS 'counter: Part of network and client: spent inside a transaction, with its locks held.';
 COMMENT ON COLUMN pgnetlat_metrics_database.send_blocked_seconds_total IS 'counter: Part of send: sends that took longer than a mere system call.';
 COMMENT ON COLUMN pgnetlat_metrics_database.send_client_seconds_total IS 'counter: Part of send_blocked: the client would accept no more data.';
-COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_seconds_total IS 'counter: Time in which sessions were ready to run and had no processor; the other times include it.';
+COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_seconds_total IS 'counter: Time in which sessions were waiting for a CPU; the other times include it.';
 COMMENT ON COLUMN pgnetlat_metrics_database.run_queue_wait_seconds_total IS 'counter: Part of run_queue and of client, estimated: a request had arrived and was not read yet.';
-COMMENT ON COLUMN pgnetlat_metrics_database.exec_cpu_seconds_total IS 'counter: Part of exec, sampled: on a processor, or waiting for one.';
+COMMENT ON COLUMN pgnetlat_metrics_database.exec_cpu_seconds_total IS 'counter: Part of exec, sampled: on a CPU, or waiting for one.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_io_seconds_total IS 'counter: Part of exec, sampled: reading or writing files.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_lock_seconds_total IS 'counter: Part of exec, sampled: waiting for locks.';
 COMMENT ON COLUMN pgnetlat_metrics_database.exec_replication_seconds_total IS 'counter: Part of exec, sampled: waiting for a standby.';

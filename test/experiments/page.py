@@ -15,7 +15,7 @@ NUMBER = r"((\*\*)?[−+]?[\d.,]+( (%|ms|s))?(\*\*)?( \(.*\))?)?"
 HEAD = """\
 # The published experiments, redone
 
-`test/experiments/run` wrote this page on {date}; do not edit it. {version}, Linux {kernel}, {processors} processors, a
+`test/experiments/run` wrote this page on {date}; do not edit it. {version}, Linux {kernel}, {processors} CPUs, a
 path of {line}; load average {load:.1f} at the end, much of which is the run itself.
 
 {note}Five articles calculate by hand what the network costs a database. This page repeats each of them with pgnetlat in
@@ -37,7 +37,7 @@ NOTE = """\
 
 """
 
-# a load average per processor that the experiments alone do not cause
+# a load average per CPU that the experiments alone do not cause
 BUSY = 4
 
 

@@ -30,7 +30,7 @@ transaction has a database time of {hand}. pgnetlat says what that consists of (
 
 LATER = """\
 The formula treats everything that is not the path as a constant. With one client, it nearly is one: it grows a little
-after longer waits. With 64 clients, most of the *database time* is waiting: for a processor, or for a client that waits
+after longer waits. With 64 clients, most of the *database time* is waiting: for a CPU, or for a client that waits
 for one. Sessions wait less when their requests are under way for longer, and more when the path becomes shorter. pgnetlat
 knows the server's queue; it cannot know how long its clients wait for one another on their own machine.
 """
@@ -54,7 +54,7 @@ def run(lab, short):
             base = go(BASE, {rtt: f"rtt => {pings[rtt]}" for rtt in others})
             database = formulas.database_time(base.throughput, clients, pings[BASE])
             hands.append(f"{figure(database)} ms with {plural(clients)}")
-            parts.append(f"{plural(clients)}: execution {figure(base.account['cpu_time'])}, queue for processors "
+            parts.append(f"{plural(clients)}: execution {figure(base.account['cpu_time'])}, queue for CPUs "
                          f"{figure(base.account['queue_time'])}, client {figure(base.account['client_time'])}")
             curve = points[clients] = {"measured": [(pings[BASE], base.throughput)], "hand": [], "pgnetlat": []}
             rows.append((clients, f"{pings[BASE]:.2f} ms", figure(base.throughput), "starts here", "", "", ""))

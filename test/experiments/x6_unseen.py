@@ -60,7 +60,7 @@ LOADS = (
     Load("20 statements, 2 clients", 2, SIMPLE, 1, (0.2, 10), CONVERSATION),
     Load("sums of 20,000 rows, 1 client", 1, PREPARED, 1, (0.2, 20),
          "SELECT sum(i) FROM generate_series(1, 20000) i;\n"),
-    Load("the same, 16 clients: no processor is left", 16, PREPARED, 20, (0.5, 50),
+    Load("the same, 16 clients: no CPU is left", 16, PREPARED, 20, (0.5, 50),
          "SELECT sum(i) FROM generate_series(1, 20000) i;\n"),
     Load("results of 200 kB, 4 clients", 4, SIMPLE, 5, (0.5, 20),
          "SELECT repeat('x', 1000) FROM generate_series(1, 200) i;\n"),

@@ -18,14 +18,14 @@ REASONS = {
     " never quite constant, so its mean, which is the truth, lies above its minimum. The difference is in"
     " `client_time`.",
     "exchange, calls": "The server notes a request some microseconds after `recvfrom()` has returned, and later after"
-    " a long wait, when caches are cold, or when a TLS record is decrypted first. A backend that loses its processor at"
+    " a long wait, when caches are cold, or when a TLS record is decrypted first. A backend that loses its CPU at"
     " the end of a system call learns late that the call has ended.",
     "wait, calls": "The counterpart of the exchange.",
     "client": "`client_time` is what remains of the wait: it includes the time to wake the backend, and what the path took"
     " beyond its smallest round trip.",
     "client, calls": "What remains of the wait after the smallest round trip contains the unevenness of the path and"
     " late acknowledgements.",
-    "sum of parts": "Another session reads the wall clock beside the view. If it loses its processor in between, the"
+    "sum of parts": "Another session reads the wall clock beside the view. If it loses its CPU in between, the"
     " difference shows here.",
     "requests": "Exchanges in progress when the view was read are counted on one side only.",
     "recv_time": "`recv_time` is sampled: what falls between two ticks is not seen.",
@@ -99,7 +99,7 @@ details.
 
 | machine | |
 |---|---|
-| system | Linux {kernel}, {processors} processors, TCP {congestion}, load average at the end {load} |
+| system | Linux {kernel}, {processors} CPUs, TCP {congestion}, load average at the end {load} |
 | server | {version} |
 | command | `{command}` |
 

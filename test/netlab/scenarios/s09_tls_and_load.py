@@ -14,7 +14,7 @@ from harness import pgclient
 from measure import NS_PER_MS
 from scenarios.common import ask, label
 
-TITLE = "TLS; saturated processors"
+TITLE = "TLS; saturated CPUs"
 
 
 def run(lab, results, short):

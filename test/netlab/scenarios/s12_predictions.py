@@ -36,7 +36,7 @@ NOISE = 0.6
 LEAST = 0.97                    # of the path
 
 SLOWER = "The time of a turn depends on how long the server and the client have waited, and on how warm the caches are." \
-    " The account shows one such state. With many clients, the line and pgbench need the processors that the server" \
+    " The account shows one such state. With many clients, the line and pgbench need the CPUs that the server" \
     " needs, and less of them for each transaction when their queues are longer."
 REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
 

@@ -8,11 +8,11 @@ SELECT n, 'blocked', CASE WHEN w.stopped THEN 'outage' ELSE 'loss' END, 'executi
 				   WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
 				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),
 	   CASE WHEN waits_for = 0
-			THEN 'See pg_prepared_xacts: commit the prepared transaction, or roll it back.'
+			THEN 'Find the prepared transaction in pg_prepared_xacts, and commit it or roll it back.'
 			ELSE concat(CASE WHEN waits_for IS NULL THEN hint || '  ' END,
 						CASE WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
-							 THEN 'pgnetlat_blockers shows who held locks' ELSE 'log_lock_waits logs who holds the lock' END,
-						'; lock_timeout limits how long this one waits.') END,
+							 THEN 'pgnetlat_blockers shows who held locks.' ELSE 'log_lock_waits logs who holds the lock.' END,
+						'  lock_timeout limits how long this one waits.') END,
 	   NULL
   FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN pgnetlat_thresholds
  CROSS JOIN LATERAL (

@@ -25,17 +25,17 @@ SELECT n, 'blocks others',
 				   WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
 				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
 				   WHEN most = send
-				   THEN 'Its client takes the result slowly, and keeps the locks meanwhile: read it faster, or export from a standby.'
+				   THEN 'Its client reads the result slowly, and keeps the locks meanwhile: read it faster, or export from a standby.'
 				   WHEN most = recv
 				   THEN 'COPY waits for its client, and keeps the locks meanwhile: have the data ready before it begins, or load a table that nobody else uses yet.'
 				   WHEN client >= greatest(executing, network) AND client > 0
-				   THEN 'Have the application commit before it does anything else; idle_in_transaction_session_timeout ends transactions that are forgotten.'
+				   THEN 'Have the application commit before it does anything else.  idle_in_transaction_session_timeout ends forgotten transactions.'
 				   WHEN executing >= network AND executing > 0
 				   THEN 'EXPLAIN the statement that pgnetlat_blockers shows, and take the lock as late in the transaction as possible.'
 				   WHEN network > 0
 				   THEN 'Make fewer round trips after the lock has been taken: pipeline, batch, or move the transaction into one statement or function.'
 				   ELSE 'Commit as soon as the work is done; pgnetlat_blockers shows after which statements others waited.' END,
-			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
+			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM accounts a
  CROSS JOIN pgnetlat_thresholds
@@ -84,7 +84,7 @@ SELECT n, 'blocks others', CASE WHEN h.age >= stopped THEN 'outage' ELSE 'loss' 
 			  WHEN 'startup'
 			  THEN 'It replays what took the lock on the primary, and goes on when that releases it.'
 			  ELSE concat('To end it now: SELECT pg_terminate_backend(' || h.pid || ').  ', 'pg_stat_activity shows what it does.') END,
-			  CASE WHEN ddl THEN '  SET lock_timeout before DDL, so that nobody queues behind it for long.' END),
+			  CASE WHEN ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM holders h
  CROSS JOIN pgnetlat_thresholds

@@ -9,9 +9,9 @@ SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client
 			  ELSE pgnetlat_time_text(busy / req, client_time / req) END,
 			  CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req),
-			  CASE WHEN in_xact AND blocking = 0 THEN '; nobody waits for its locks' END),
+			  CASE WHEN in_xact AND blocking = 0 THEN '; its locks block nobody' END),
 	   concat('A faster server or network changes little: profile the application, or ',
-			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  A queue''s worker may do a short job inside it if nobody waits for its locks, but until it ends, VACUUM cannot remove rows that others delete.'
+			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  Exception: short jobs of a queue worker whose locks block nobody.  Even then, VACUUM cannot remove dead rows until the transaction ends.'
 			  ELSE 'let several connections share its work.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working

@@ -1,12 +1,12 @@
 
--- Sessions stand in COMMIT, because no synchronous standby confirms.  Requests are rare
+-- Sessions wait in COMMIT, because no synchronous standby confirms.  Requests are rare
 -- then, so that their number says nothing.
  UNION ALL
 SELECT n, 'commits wait', 'outage', 'execution', greatest(exec_replication_time, w.lost), greatest(exec_replication_time, w.lost),
 	   format('%s for a standby to confirm %s, the longest for %s.  synchronous_standby_names = ''%s'': %s.',
 			  pgnetlat_count_text(w.sessions, 'session is waiting', 'sessions are waiting'),
 			  CASE w.sessions WHEN 1 THEN 'a commit' ELSE 'commits' END, pgnetlat_age(w.age), names,
-			  CASE WHEN NOT sees_all THEN 'the role may not see which standbys are connected'
+			  CASE WHEN NOT sees_all THEN 'this role may not see which standbys are connected'
 				   WHEN confirming = 0 THEN 'no such standby is connected'
 				   WHEN confirming < wanted THEN format('only %s of %s such standbys are connected', confirming, wanted)
 				   ELSE 'connected, but not confirming: ' || connected END),

@@ -7,7 +7,7 @@ SELECT n, 'idle in transaction', 'loss', 'client', a.think, a.think,
 			  ' of each transaction, which holds locks', CASE WHEN blocking = 0 THEN ' that nobody waits for' END,
 			  CASE WHEN kind = 'client' THEN '; the longest now for ' || nullif(pgnetlat_age(xact_age), '')
 				   WHEN state = 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
-	   'Move application work outside the transaction: before BEGIN or after COMMIT.  A queue''s worker can claim its job in a transaction of its own.  idle_in_transaction_session_timeout ends transactions that are forgotten.',
+	   'Move application work outside the transaction: before BEGIN or after COMMIT.  A queue worker can claim its job in a transaction of its own.  idle_in_transaction_session_timeout ends forgotten transactions.',
 	   NULL
   FROM accounts a, pgnetlat_thresholds t
  CROSS JOIN LATERAL (SELECT greatest(sure_think / req, CASE state WHEN 'waiting in transaction'

@@ -8,9 +8,9 @@ SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
 			  pgnetlat_time_text(working / xacts, lock_left / xacts)),
 	   concat(
 			CASE WHEN a.think >= greatest(trips, rest / 2)
-				 THEN 'Locks are held while the client thinks: let it think before it takes them, or after COMMIT.'
+				 THEN 'The client thinks while it holds locks: let it think before it takes them, or after COMMIT.'
 				 WHEN trips + a.think >= rest / 2
-				 THEN 'Locks are held for round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
+				 THEN 'Locks are held during round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
 				 ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
 			'  ' || hint),
 	   NULL

@@ -5,7 +5,7 @@
 SELECT n, 'long statement', 'note', 'execution', executed, NULL,
 	   concat('has been executing for ', pgnetlat_age(state_age), CASE WHEN exec_cpu_time >= 0.8 * executed THEN ', mostly on CPU'
 			  WHEN exec_io_time >= 0.5 * executed THEN ', mostly waiting for I/O' END),
-	   format('EXPLAIN it; pg_stat_progress_* shows how far maintenance commands are.  To stop it: SELECT pg_cancel_backend(%s).', a.pid),
+	   format('EXPLAIN it.  pg_stat_progress_* shows how far maintenance commands are.  To stop it: SELECT pg_cancel_backend(%s).', a.pid),
 	   q.query_id
   FROM (SELECT *, exec_time - exec_lock_time - exec_replication_time - exec_remote_time AS executed FROM accounts) a
   JOIN activity q USING (pid)

@@ -10,6 +10,6 @@ SELECT n, 'lossy path', 'loss', 'sending', seen + unseen, seen + unseen,
 										  pgnetlat_figure_text(bytes_sent / nullif(seen + trips_all, 0) / 1e3)) END),
 	   CASE WHEN large
 			THEN 'Do clients with small results lose packets on this path, too?  If not, large results fill a link, which then drops packets: send less (fewer columns and rows, aggregates), compress, or get more bandwidth.  If they do, have the path examined (cables, duplex, MTU).'
-			ELSE 'Have the path examined (cables, duplex, overloaded links, MTU): retransmits of other client groups tell which part of it they share.' END,
+			ELSE 'Have the path examined (cables, duplex, overloaded links, MTU): the retransmits of other client groups show which part of it they share.' END,
 	   NULL
   FROM lossy JOIN accounts USING (n)

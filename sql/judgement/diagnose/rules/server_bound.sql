@@ -20,9 +20,9 @@
 	('I/O', exec_io_time, false, server_share, slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast).'),
 	('replication', exec_replication_time, true, away_share, away_request,
-	 'See pgnetlat_walsenders: the standby, its disk, or the network to it; synchronous_commit = local or off does not wait, where losing the last transactions is acceptable.'),
+	 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.  If losing the last transactions is acceptable: synchronous_commit = local or off does not wait.'),
 	('remote', exec_remote_time, true, away_share, away_request,
-	 'Ask the other server what it does: EXPLAIN VERBOSE shows what it is sent; fetch_size and batch_size of postgres_fdw save round trips to it.'),
+	 'Look at the other server: EXPLAIN VERBOSE shows what it is sent.  fetch_size and batch_size of postgres_fdw save round trips to it.'),
 	('other waits', greatest(exec_other_time - group_sleeping, 0), false, server_share, slow_request,
 	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, away, share_of, each, advice)
  CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= spill_share * part AS spills) x

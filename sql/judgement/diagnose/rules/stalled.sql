@@ -6,7 +6,7 @@
 SELECT n, 'stalled', 'outage', 'execution', w.lost, NULL,
 	   format('%s for %s or more, and wait inside the server: %s.',
 			  pgnetlat_count_text(w.sessions, 'session has been executing', 'sessions have been executing'), pgnetlat_age(w.age), w.events),
-	   'pgnetlat_waits has their wait events, and pg_stat_activity who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or starved of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.',
+	   'pgnetlat_waits has their wait events.  pg_stat_activity shows who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or short of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.',
 	   NULL
   FROM accounts a
   JOIN LATERAL (
