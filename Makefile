@@ -59,7 +59,7 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
 	$(addprefix judgement/diagnose/, thresholds.sql figures.sql \
-		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked commits_wait stalled lock_contention hidden_path \
+		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked commits_wait stalled unreachable lock_contention hidden_path \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
 			reconnects client_bound long_statement server_bound starved connections_fail too_many_connections not_visible not_counted \
 			no_problem_found)) findings.sql) \

@@ -51,6 +51,7 @@
     'blocked': 'waits for locks that others hold',
     'commits wait': 'stands in COMMIT until a standby confirms',
     'stalled': 'executes, but waits inside the server and gets nothing done',
+    'unreachable': 'no longer answers: its host or the path to it is gone',
     'lock contention': 'has sessions that wait for each other\u2019s locks',
     'hidden path': 'may have a network path behind a proxy that the server cannot see',
     'idle in transaction': 'leaves its transactions open while the application does something else',

@@ -60,6 +60,91 @@ foreach my $seed (1 .. 5)
 }
 
 # ---------------------------------------------------------------------------
+# A client whose host is gone
+# ---------------------------------------------------------------------------
+
+# A COPY that nobody reads any more, and a group that is healthy beside it.
+sub gone
+{
+	my ($silent, %session) = @_;
+
+	group(
+		rtt => 1,
+		requests => 1000,
+		exec_time => 2000,
+		network_time => 1000,
+		client_time => 4000,
+		idle_time => 50000,
+		sessions => 3,
+		application_name => 'web');
+	session(
+		pid => 71,
+		rtt => 1,
+		requests => 20,
+		client_addr => "'10.0.0.7'",
+		application_name => 'export',
+		unanswered_since => "clock_timestamp() - interval '$silent s'",
+		%session);
+	return;
+}
+my %copy = (
+	state => 'sending',
+	age => 50,
+	send_time => 50000,
+	send_blocked_time => 50000,
+	send_client_time => 40000,
+	bytes_sent => 1e6);
+gone(40, %copy);
+group(
+	rtt => 1,
+	requests => 20,
+	application_name => 'export',
+	client_addr => "'10.0.0.7'",
+	map { $_ => $copy{$_} } grep { /_/ } keys %copy);
+@found = expect(
+	'unreachable',
+	qr/^its client's host has acknowledged nothing for 40 s, while the session is sending$/,
+	'host gone in a COPY');
+is($found[0]{severity}, 'outage', 'host gone in a COPY: an outage');
+is($found[0]{pid}, 71,
+	'host gone in a COPY: the finding is about the session');
+is(scalar(@found), 1, 'host gone in a COPY: the only finding')
+  or diag(verdicts(@found));
+like(
+	$found[0]{advice},
+	qr/pg_terminate_backend\(71\).*tcp_user_timeout.*tcp_keepalives_idle/,
+	'host gone in a COPY: the advice ends it');
+
+# a response of which nothing has been booked, in a transaction and outside
+gone(20, state => 'waiting in transaction', age => 20, pending_time => 20000);
+@found = expect(
+	'unreachable',
+	qr/for 20 s, while the session is idle in transaction$/,
+	'host gone in a transaction');
+is($found[0]{severity}, 'outage', 'host gone in a transaction: an outage');
+gone(20, state => 'waiting', age => 20, pending_time => 20000);
+@found = expect('unreachable', undef, 'host gone outside a transaction');
+is($found[0]{severity}, 'loss', 'host gone outside a transaction: a loss');
+gone(20, state => 'waiting', age => 20, pending_time => 20000);
+session(
+	pid => 72,
+	state => 'executing',
+	age => 10,
+	blocked_by => 71,
+	wait_event => "'advisory'",
+	exec_time => 10000,
+	exec_lock_time => 10000,
+	application_name => 'worker');
+@found = grep { $_->{verdict} eq 'unreachable' } found();
+is($found[0]{severity},
+	'outage', 'host gone with an advisory lock that others want: an outage');
+
+# too early to say
+gone(2, %copy, age => 2);
+@found = grep { $_->{verdict} eq 'unreachable' } found();
+is($found[0]{severity}, 'loss', 'no answer for 2 s: not yet an outage');
+
+# ---------------------------------------------------------------------------
 # Repeated statements
 # ---------------------------------------------------------------------------
 

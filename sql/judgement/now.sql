@@ -118,7 +118,7 @@ BEGIN ATOMIC
 			   CASE s.state WHEN 'waiting in transaction' THEN 'idle in transaction' ELSE s.state END ||
 			   coalesce(' ' || nullif(pgnetlat_age(i.age), ''), '') AS in_state,
 			   1000 * s.requests / nullif(s.window_time, 0) AS rate,
-			   s.send_time, s.send_client_time,
+			   s.send_time, s.send_client_time, extract(epoch FROM clock_timestamp() - s.unanswered_since)::double precision * 1000 AS silent,
 			   s.total_time - s.idle_time - s.pending_time AS busy,
 			   s.exec_time + s.send_time - s.send_blocked_time + coalesce(s.run_queue_wait_time, 0) AS server,
 			   s.exec_lock_time + s.exec_replication_time + s.exec_remote_time AS blocked,
@@ -213,7 +213,8 @@ BEGIN ATOMIC
 				 CASE WHEN cardinality(q.pids) > 1 THEN ' +' || cardinality(q.pids) - 1 ELSE '' END || '; '
 			ELSE '' END ||
 			CASE WHEN s.blocks > 0 THEN 'blocks ' || s.blocks || '; ' ELSE '' END ||
-			CASE WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
+			CASE WHEN s.silent > 0 THEN 'no answer from its host for ' || pgnetlat_age(s.silent) || '; '
+				 WHEN s.state = 'sending' AND s.send_client_time >= 500 AND s.send_client_time >= s.send_time / 2
 				 THEN 'client not reading: ' || pgnetlat_age(s.send_client_time) || ' of ' || pgnetlat_age(s.send_time) || '; '
 				 WHEN s.state <> 'executing' OR s.blocked_by IS NOT NULL THEN ''
 				 WHEN s.wait_event IS NULL

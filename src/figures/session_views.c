@@ -89,6 +89,7 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 	const TcpCounters *counters = &observation->tcp_counters;
 	const LedgerTotals *totals = &observation->account.totals;
 	bool		known = observation->published.tcp.measured_at != 0;
+	int64		silent_since = observation->published.tcp.silent_since;
 
 	row_rtt(row, "rtt", known ? observation->published.tcp.rtt : 0);
 	row_ms(row, "srtt", observation->published.tcp.srtt);
@@ -96,6 +97,10 @@ session_connection(RowBuilder *row, const SlotObservation *observation)
 	row_int64(row, "retransmits", counters->retransmits);
 	if (!known)
 		row_null_last(row, 3);
+	row_timestamp(row, "unanswered_since", clock_to_timestamp(observation->published.clock_offset,
+															  Max(silent_since, observation->account.state_since)));
+	if (silent_since == 0)
+		row_null_last(row, 1);
 	row_int64(row, "bytes_sent", totals->bytes_sent);
 	row_int64(row, "bytes_received", counters->bytes_received);
 	row_int64(row, "packets_sent", counters->packets_sent);

@@ -138,6 +138,9 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 	info->sndbuf_limited = from_microseconds(read.tcpi_sndbuf_limited);
 	info->bytes_acked = (int64_t) read.tcpi_bytes_acked;
 	info->data_sent_at = now - (int64_t) read.tcpi_last_data_sent * NS_PER_MILLISECOND;
+	/* once may be too early; any acknowledgement sets both to zero */
+	info->silent_since = read.tcpi_retransmits < 2 && read.tcpi_probes < 2 ? 0 :
+		now - (int64_t) read.tcpi_last_ack_recv * NS_PER_MILLISECOND;
 	info->unsent = 0;
 	info->owner = 0;
 	info->duplicates = 0;

@@ -49,6 +49,9 @@ typedef struct TcpInfo
 	int64_t		bytes_acked;	/* by the peer, since connect */
 	int64_t		data_sent_at;	/* monotonic, to the kernel's tick: when data
 								 * was last sent, for the first time or again */
+	int64_t		silent_since;	/* monotonic: latest acknowledgement, if the
+								 * peer owes one after repeated sending; else
+								 * 0 */
 	int64_t		unsent;			/* bytes written and not acknowledged */
 	uint32_t	owner;			/* user ID; set by tcpinfo_diag_query() only */
 	uint32_t	duplicates;		/* retransmitted segments that the peer had

@@ -62,6 +62,17 @@ sample_connections_begin_tick(const Tick *tick)
 	number = acknowledgements = 0;
 }
 
+/* Keep what the kernel has said, in a write section of the sampled part. */
+static void
+keep(int index, const SlotPublished *view, TcpInfo *info)
+{
+	SlotSampled *sampled = &slot_get(index)->sampled;
+
+	slot_limit_rtt(slot_get(index), info);
+	sampled->tcp = *info;
+	sampled->tcp_session = view->session;
+}
+
 /*
  * Ask the kernel about a session that is blocked in sending, or whose last
  * response is still leaving the kernel.  One that never asks itself
@@ -96,9 +107,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 		slot_sampled_end(index);
 		return;
 	}
-	slot_limit_rtt(slot_get(index), &info);
-	sampled->tcp = info;
-	sampled->tcp_session = view->session;
+	keep(index, view, &info);
 	closed = Max(info.rwnd_limited - before->rwnd_limited, 0);
 	if (view->ledger.phase == LEDGER_SENDING)
 	{
@@ -141,6 +150,7 @@ sample_acknowledgement(int index, const SlotPublished *view, Tick *tick)
 		info.counters.retransmits <= before->counters.retransmits ||
 		(ledger = sampled_begin(index, view, tick)) == NULL)
 		return;
+	keep(index, view, &info);
 	ledger->lost = true;
 	ledger->drained = info.unsent == 0;
 	ledger->drain.total = info.data_sent_at - since + info.rtt;

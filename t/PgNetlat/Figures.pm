@@ -181,6 +181,8 @@ sub fill
 		le => q('{0.005,0.01,0.025,0.05,0.1,0.25,0.5,1.0,+Inf}'::text[]),
 		bucket => q('{0,0,0,1,9,9,9,9,9}'::bigint[]),
 		state_change => q(now() - random() * interval '1 h'),
+		unanswered_since =>
+		  q(CASE WHEN random() < 0.1 THEN now() - random() * interval '1 h' END),
 		blocked_by =>
 		  'CASE WHEN random() < 0.2 THEN (100 * random())::int END');
 	my $random =

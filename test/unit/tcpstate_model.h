@@ -115,7 +115,7 @@ model_is_sane(const TcpInfo *info)
 {
 	return info->measured_at == MODEL_NOW && info->rtt >= 0 && info->srtt >= 0 &&
 		info->busy >= 0 && info->rwnd_limited >= 0 && info->data_sent_at <= MODEL_NOW &&
-		info->unsent >= 0 && info->counters.retransmits >= 0 &&
+		info->silent_since <= MODEL_NOW && info->unsent >= 0 && info->counters.retransmits >= 0 &&
 		info->counters.bytes_received >= 0 && info->counters.packets_sent >= 0 &&
 		info->counters.packets_received >= 0;
 }

@@ -187,6 +187,15 @@ test_answer(void)
 	CHECK_EQUAL(info.counters.packets_received, 200, "packets_received of the answer");
 	CHECK_EQUAL(info.counters.bytes_received, 5000, "bytes_received of the answer");
 
+	CHECK_EQUAL(info.silent_since, 0, "silent_since of a peer that answers");
+
+	CHECK_SPOILT(reply.info.tcpi_retransmits = 1, TCP_REPLY_VALID);
+	CHECK_EQUAL(info.silent_since, 0, "silent_since after one retransmission");
+	CHECK_SPOILT((reply.info.tcpi_retransmits = 2, reply.info.tcpi_last_ack_recv = 600), TCP_REPLY_VALID);
+	CHECK_EQUAL(info.silent_since, MODEL_NOW - 600000000, "silent_since after two");
+	CHECK_SPOILT((reply.info.tcpi_probes = 3, reply.info.tcpi_last_ack_recv = 700), TCP_REPLY_VALID);
+	CHECK_EQUAL(info.silent_since, MODEL_NOW - 700000000, "silent_since after probes");
+
 	CHECK_SPOILT(reply.info.tcpi_min_rtt = UINT32_MAX, TCP_REPLY_VALID);
 	CHECK_EQUAL(info.rtt, 0, "rtt if the kernel does not know it");
 	CHECK_SPOILT(reply.info.tcpi_busy_time = UINT64_MAX, TCP_REPLY_VALID);

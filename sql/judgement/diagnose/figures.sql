@@ -230,7 +230,7 @@ WITH
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
 			   NULL::float8 AS blocking_time, NULL::integer AS blocked_by, NULL::text AS state,
-			   NULL::float8 AS state_age, NULL::float8 AS held_time, NULL::float8 AS standby_time,
+			   NULL::float8 AS state_age, NULL::float8 AS silent, NULL::float8 AS held_time, NULL::float8 AS standby_time,
 			   0::float8 AS sleeping, 0::float8 AS asked_to_sleep, 0::float8 AS spilling
 		  FROM c, me
 		 WHERE sees_all OR pg_has_role(usesysid, 'USAGE')
@@ -242,7 +242,8 @@ WITH
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
 			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
 			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,
-			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000, held_time, standby_time,
+			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000,
+			   extract(epoch FROM now - unanswered_since)::float8 * 1000, held_time, standby_time,
 			   exec_other_time * coalesce(waits.sleeping, 0),
 			   exec_other_time * coalesce(waits.asked_to_sleep, (SELECT 1 FROM activity WHERE activity.pid = s.pid AND wait_event = 'PgSleep'), 0),
 			   exec_time * coalesce(waits.spilling, 0)

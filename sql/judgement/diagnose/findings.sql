@@ -3,7 +3,7 @@
 	-- In order of precedence, among findings that cost the same or the same kind of time.
 	verdicts AS (
 		SELECT * FROM unnest(ARRAY[
-			'blocks others', 'blocked', 'commits wait', 'stalled', 'lock contention', 'hidden path', 'idle in transaction',
+			'blocks others', 'blocked', 'commits wait', 'stalled', 'unreachable', 'lock contention', 'hidden path', 'idle in transaction',
 			'repeated statement', 'lossy path', 'narrow path', 'slow reader', 'slow loader', 'chatty', 'network-bound',
 			'reconnects', 'client-bound', 'long statement', 'server-bound', 'starved', 'connections fail', 'too many connections',
 			'not visible', 'not counted', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),

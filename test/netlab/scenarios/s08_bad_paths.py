@@ -49,6 +49,8 @@ def run(lab, results, short):
     lost_response(lab, results)
     results.case = "the path is cut in a transaction, round trip 1 ms"
     cut_in_transaction(lab, results)
+    results.case = "the client's host is gone in a COPY, round trip 1 ms"
+    cut_in_copy(lab, results)
 
     results.case = "acknowledgements that come later than the kernel's probe, round trip 5 ms"
     late_acknowledgements(lab, results, 8 if short else 20)
@@ -138,14 +140,38 @@ def cut_in_transaction(lab, results):
         lab.admin.query("SELECT pg_advisory_unlock(1)")
         poll.until(lambda: measure.snapshot(lab, client.pid)["pending_time"] > 3000,
                    "a wait that is pending", PATIENCE, interval=0.1)
+        unreachable(lab, client.pid)
         lab.path(0.001)
         client.until_ready()
+        poll.until(lambda: not lab.admin.query("SELECT 1 FROM pgnetlat_sessions WHERE unanswered_since IS NOT NULL"),
+                   "an answer", PATIENCE, interval=0.1)
         client.query("COMMIT")
         shown = measure.snapshot(lab, client.pid)
         (group,) = lab.admin.query("SELECT total_time FROM pgnetlat_clients WHERE application_name = 'cut'")[0]
     results.at_least("network_time", 3000, shown["network_time"], unit="ms", required=True)
     results.at_least("the session's time / its group's", 0.9, shown["total_time"] / float(group), unit="",
                      required=True)
+
+
+def cut_in_copy(lab, results):
+    """The client's host is gone in the middle of a COPY; the advice ends the session."""
+    lab.path(0.001, rate=2e6)
+    with lab.connect("tun", application_name="gone") as client:
+        client.send(pgclient.query("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 100000)) TO STDOUT"))
+        wait_for_event(lab, client.pid, "ClientWrite")
+        lab.path(0.001, loss=1)
+        unreachable(lab, client.pid)
+        lab.admin.query(f"SELECT pg_terminate_backend({client.pid})")
+        poll.until(lambda: not lab.admin.query(f"SELECT 1 FROM pgnetlat_sessions WHERE pid = {client.pid}"),
+                   "the session's end", PATIENCE, interval=0.1)
+    lab.path(0.001)
+    results.add("sessions that are left", 0, 0, allowed=0, unit="", goal="none", required=True)
+
+
+def unreachable(lab, pid):
+    poll.until(lambda: lab.admin.query("SELECT 1 FROM pgnetlat_diagnose('10 s')"
+                                       f" WHERE pid = {pid} AND verdict = 'unreachable' AND severity = 'outage'"),
+               "a client that is unreachable", PATIENCE, interval=0.1)
 
 
 def wait_for_event(lab, pid, event):
