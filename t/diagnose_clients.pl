@@ -388,7 +388,7 @@ group(
 	exec_unsampled_time => 200);
 expect(
 	'starved',
-	qr/^ready to run, but waiting for a CPU for 48\.7 of 49\.4 s/,
+	qr/^waited for a CPU for 48\.7 of 49\.4 s/,
 	'a busy machine');
 
 # ---------------------------------------------------------------------------

@@ -1136,7 +1136,7 @@ my %starved = (
 group(%starved);
 @found = expect(
 	'starved',
-	qr/^ready to run, but waiting for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
+	qr/^waited for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few CPUs');
 is($found[0]{subject_kind},
 	'server', 'too few CPUs: the finding is about the server');
@@ -1157,7 +1157,7 @@ is( join(', ',
 group(exec_time => 34000, exec_cpu_time => 34000, run_queue_time => 30600);
 expect(
 	'starved',
-	qr/waiting for a CPU for 30\.6 of 34 s$/,
+	qr/waited for a CPU for 30\.6 of 34 s$/,
 	'a statement that has not completed');
 group(
 	requests => 453000,
@@ -1170,7 +1170,7 @@ group(
 	sessions => 16);
 expect(
 	'starved',
-	qr/waiting for a CPU for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
+	qr/waited for a CPU for 164 of 169 s, 0\.36 of 0\.37 ms per request$/,
 	'too few CPUs for short requests');
 
 # measured with TPC-B by 8 clients, beside 8 other programs that compute, and with
@@ -1193,7 +1193,7 @@ my %tpcb_starved = (
 group(%tpcb_starved);
 expect(
 	'starved',
-	qr/waiting for a CPU for 35\.4 of 41\.6 s, 0\.11 of 0\.13 ms per request$/,
+	qr/waited for a CPU for 35\.4 of 41\.6 s, 0\.11 of 0\.13 ms per request$/,
 	'too few CPUs for short requests of transactions');
 group(%tpcb_starved, client_time => 140000);
 healthy('short requests of transactions that lack a fifth of their time');

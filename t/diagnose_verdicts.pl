@@ -306,8 +306,8 @@ SKIP:
 		'starved: the finding is about the server');
 	like(
 		$row->{evidence},
-		qr/waiting for a CPU/,
-		'starved: the evidence says waiting for a CPU');
+		qr/waited for a CPU/,
+		'starved: the evidence says waited for a CPU');
 	cmp_ok($row->{saving_sessions},
 		'==', $row->{lost_sessions}, 'starved: all of it could be saved');
 	note($row->{evidence});

@@ -314,7 +314,7 @@ WITH
 			   coalesce(e.network * share, 0) AS explained,
 			   greatest(trips_all - coalesce(e.network * share, 0), 0) AS trips,
 			   greatest(busy - client_time + y.think, 1e-6) AS working,
-			   -- a client on this machine may just be waiting for a processor
+			   -- a client on this machine may just be waiting for a CPU
 			   greatest(y.think - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
 						- coalesce(e.other * share, 0), 0) AS sure_think,
 			   greatest(client_time - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END

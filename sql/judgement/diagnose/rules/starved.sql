@@ -1,11 +1,11 @@
 
--- Ready to run, but waiting for a CPU: the whole server, or else single client groups.
+-- Waiting for a CPU: the whole server, or else single client groups.
 -- Waits for locks, disks and the like are not part of the time for which a CPU was
 -- wanted.  Short requests may lack little each, but much of the time.  If they lack next to
 -- nothing, they are clients without pauses, which take turns on the CPUs.
  UNION ALL
 SELECT n, 'starved', 'loss', 'processors', lost, lost,
-	   format('ready to run, but waiting for a CPU for %s%s', pgnetlat_time_text(wanted, lost),
+	   format('waited for a CPU for %s%s', pgnetlat_time_text(wanted, lost),
 			  ', ' || pgnetlat_time_text(wanted / nullif(requests, 0), lost / nullif(requests, 0)) || ' per request'),
 	   'The CPUs are overcommitted: look for other load on this machine, limit concurrency with a pooler, or add CPUs.',
 	   NULL
