@@ -47,22 +47,22 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   pg_catalog.sum(requests)::bigint AS requests_total,
 	   pg_catalog.sum(transactions)::bigint AS transactions_total,
 	   pg_catalog.sum(round_trips)::bigint AS round_trips_total,
-	   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_seconds_total,
-	   (pg_catalog.sum(send_time::numeric) * 0.001)::float8 AS send_seconds_total,
-	   (pg_catalog.sum(recv_time::numeric) * 0.001)::float8 AS recv_seconds_total,
-	   (pg_catalog.sum(network_time::numeric) * 0.001)::float8 AS network_seconds_total,
-	   (pg_catalog.sum(client_time::numeric) * 0.001)::float8 AS client_seconds_total,
-	   (pg_catalog.sum(idle_time::numeric) * 0.001)::float8 AS idle_seconds_total,
-	   (pg_catalog.sum(in_xact_wait_time::numeric) * 0.001)::float8 AS transaction_wait_seconds_total,
-	   (pg_catalog.sum(send_blocked_time::numeric) * 0.001)::float8 AS send_blocked_seconds_total,
-	   (pg_catalog.sum(send_client_time::numeric) * 0.001)::float8 AS send_client_seconds_total,
-	   (pg_catalog.sum(run_queue_wait_time::numeric) * 0.001)::float8 AS run_queue_wait_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(exec_time)) * 0.000000001)::float8 AS exec_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(send_time)) * 0.000000001)::float8 AS send_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(recv_time)) * 0.000000001)::float8 AS recv_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(network_time)) * 0.000000001)::float8 AS network_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(client_time)) * 0.000000001)::float8 AS client_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(idle_time)) * 0.000000001)::float8 AS idle_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(in_xact_wait_time)) * 0.000000001)::float8 AS transaction_wait_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(send_blocked_time)) * 0.000000001)::float8 AS send_blocked_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(send_client_time)) * 0.000000001)::float8 AS send_client_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(run_queue_wait_time)) * 0.000000001)::float8 AS run_queue_wait_seconds_total,
 	   pg_catalog.sum(retransmits)::bigint AS retransmits_total,
 	   pg_catalog.sum(packets_sent)::bigint AS sent_packets_total,
 	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
 	   pg_catalog.sum(connections)::bigint AS connections_total,
 	   pg_catalog.sum(failed_connections)::bigint AS failed_connections_total,
-	   (pg_catalog.sum(connect_time::numeric) * 0.001)::float8 AS connect_seconds_total
+	   (pg_catalog.sum(pgnetlat_nanoseconds(connect_time)) * 0.000000001)::float8 AS connect_seconds_total
   FROM ranked
  GROUP BY 1, 2, 3, 4, 5, 6;
 
@@ -97,24 +97,24 @@ COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Tim
 
 CREATE VIEW pgnetlat_metrics_statement AS
 WITH entry AS (
-	SELECT pgnetlat_label(d.datname, s.dbid, 'other') AS datname,
-		   pgnetlat_label(r.rolname, s.userid, 'other') AS usename,
-		   coalesce(s.queryid::text, 'none') AS queryid,
-		   s.dbid IS NULL AS evicted,
-		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
-		   s.exec_time + s.send_time + s.recv_time + s.network_time + s.client_time AS busy,
+	SELECT *,
+		   dbid IS NOT NULL AND pg_catalog.row_number() OVER (
+			   PARTITION BY dbid IS NULL
+			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
+										 / pg_catalog.ln(2::float8)) DESC,
+						stats_since NULLS FIRST, dbid, userid, queryid) <= 20::bigint AS own
+	  FROM pgnetlat_statements
+), ranked AS (
+	SELECT s.own,
+		   CASE WHEN own THEN pgnetlat_label(d.datname, s.dbid, 'other') END AS datname,
+		   CASE WHEN own THEN pgnetlat_label(r.rolname, s.userid, 'other') END AS usename,
+		   CASE WHEN own THEN coalesce(s.queryid::text, 'none') END AS queryid,
+		   CASE WHEN own THEN coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') END AS since,
 		   s.calls, s.rows, s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time,
 		   s.in_xact_wait_time, s.bytes_sent, s.repeats, s.repeat_network_time
-	  FROM pgnetlat_statements s
-	  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid
-	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid
-), ranked AS (
-	SELECT *,
-		   NOT evicted AND pg_catalog.row_number() OVER (
-			   PARTITION BY evicted
-			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
-						since, datname, usename, queryid) <= 20::bigint AS own
-	  FROM entry
+	  FROM entry s
+	  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid AND s.own
+	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid AND s.own
 )
 SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
@@ -125,15 +125,15 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 			  FROM ranked WHERE own)) END AS members,
 	   pg_catalog.sum(calls)::bigint AS calls_total,
 	   pg_catalog.sum(rows)::bigint AS rows_total,
-	   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_seconds_total,
-	   (pg_catalog.sum(send_time::numeric) * 0.001)::float8 AS send_seconds_total,
-	   (pg_catalog.sum(recv_time::numeric) * 0.001)::float8 AS recv_seconds_total,
-	   (pg_catalog.sum(network_time::numeric) * 0.001)::float8 AS network_seconds_total,
-	   (pg_catalog.sum(client_time::numeric) * 0.001)::float8 AS client_seconds_total,
-	   (pg_catalog.sum(in_xact_wait_time::numeric) * 0.001)::float8 AS transaction_wait_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(exec_time)) * 0.000000001)::float8 AS exec_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(send_time)) * 0.000000001)::float8 AS send_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(recv_time)) * 0.000000001)::float8 AS recv_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(network_time)) * 0.000000001)::float8 AS network_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(client_time)) * 0.000000001)::float8 AS client_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(in_xact_wait_time)) * 0.000000001)::float8 AS transaction_wait_seconds_total,
 	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
 	   pg_catalog.sum(repeats)::bigint AS repeats_total,
-	   (pg_catalog.sum(repeat_network_time::numeric) * 0.001)::float8 AS repeat_network_seconds_total
+	   (pg_catalog.sum(pgnetlat_nanoseconds(repeat_network_time)) * 0.000000001)::float8 AS repeat_network_seconds_total
   FROM ranked
  GROUP BY 1, 2, 3, 4, 5;
 
@@ -161,17 +161,21 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'co
 -- that contains a string, or a number of three digits or more, is not exported.  BEGIN,
 -- COMMIT and the like are: they cost round trips, too, and contain no constants.
 CREATE VIEW pgnetlat_metrics_query AS
-SELECT s.datname, s.usename, s.queryid,
-	   pgnetlat_query_start(t.query) AS query,
+WITH shown AS MATERIALIZED (
+	SELECT s.datname, s.usename, s.queryid, t.query
+	  FROM pgnetlat_metrics_statement s
+	  JOIN pgnetlat_query_texts() t ON t.queryid::text = s.queryid
+	  JOIN pg_catalog.pg_database d ON d.oid = t.dbid AND pgnetlat_label(d.datname, d.oid, '') = s.datname
+	  JOIN pg_catalog.pg_roles r ON r.oid = t.userid AND pgnetlat_label(r.rolname, r.oid, '') = s.usename
+	 WHERE s.members = '' AND s.queryid <> 'none'
+)
+SELECT datname, usename, queryid,
+	   pgnetlat_query_start(query) AS query,
 	   1 AS info
-  FROM pgnetlat_metrics_statement s
-  JOIN pgnetlat_query_texts() t ON t.queryid::text = s.queryid
-  JOIN pg_catalog.pg_database d ON d.oid = t.dbid AND pgnetlat_label(d.datname, d.oid, '') = s.datname
-  JOIN pg_catalog.pg_roles r ON r.oid = t.userid AND pgnetlat_label(r.rolname, r.oid, '') = s.usename
- WHERE s.members = '' AND s.queryid <> 'none' AND
-	   (t.query ~* '^(begin|start|commit|end|rollback)[a-z ,]*$' OR
-		t.query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]' AND
-		t.query !~ '''|[$][^0-9]|[^$[:alnum:]_][0-9]{3}');
+  FROM shown
+ WHERE query ~* '^(begin|start|commit|end|rollback)[a-z ,]*$' OR
+	   query ~* '^[[:space:](]*(select|insert|update|delete|merge|with|values)[^[:alnum:]_]' AND
+	   query !~ '''|[$][^0-9]|[^$[:alnum:]_][0-9]{3}';
 
 COMMENT ON VIEW pgnetlat_metrics_query IS 'collector pgnetlat_statements; at most 20 rows: their texts, where pg_stat_statements has them';
 COMMENT ON COLUMN pgnetlat_metrics_query.datname IS 'label';
@@ -217,12 +221,12 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, backend_type, queryid, since))), 0::bigint)
 			  FROM ranked WHERE own)) END AS members,
 	   pg_catalog.sum(blocked_sessions)::bigint AS blocked_sessions,
-	   (pg_catalog.sum(blocked_time::numeric) * 0.001)::float8 AS blocked_seconds_total,
-	   (pg_catalog.sum(blocked_by_exec_time::numeric) * 0.001)::float8 AS blocked_by_exec_seconds_total,
-	   (pg_catalog.sum(blocked_by_send_time::numeric) * 0.001)::float8 AS blocked_by_send_seconds_total,
-	   (pg_catalog.sum(blocked_by_recv_time::numeric) * 0.001)::float8 AS blocked_by_recv_seconds_total,
-	   (pg_catalog.sum(blocked_by_network_time::numeric) * 0.001)::float8 AS blocked_by_network_seconds_total,
-	   (pg_catalog.sum(blocked_by_client_time::numeric) * 0.001)::float8 AS blocked_by_client_seconds_total
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_time)) * 0.000000001)::float8 AS blocked_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_by_exec_time)) * 0.000000001)::float8 AS blocked_by_exec_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_by_send_time)) * 0.000000001)::float8 AS blocked_by_send_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_by_recv_time)) * 0.000000001)::float8 AS blocked_by_recv_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_by_network_time)) * 0.000000001)::float8 AS blocked_by_network_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(blocked_by_client_time)) * 0.000000001)::float8 AS blocked_by_client_seconds_total
   FROM ranked
  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 
@@ -246,14 +250,28 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'c
 -- Histograms for exporters that know counters only: a row for each bucket.  Sums and
 -- counts are in the row of the last bucket.
 CREATE VIEW pgnetlat_metrics_bucket AS
-WITH part AS (
-	SELECT pgnetlat_label(datname, datid, 'other') AS datname, metric, le,
-		   pg_catalog.sum(bucket)::bigint AS bucket,
-		   pg_catalog.sum(sum::numeric)::float8 AS sum,
-		   pg_catalog.sum(count)::bigint AS count
-	  FROM pgnetlat_histogram
-	 WHERE coalesce(application_name, '') = '' OR
-		   application_name <> pg_catalog.current_setting('application_name')
+WITH total AS (
+	-- arrays are added up one by one: a row for each of their elements would be twenty times as many
+	SELECT h.datid, h.datname, h.metric,
+		   pg_catalog.min(h.le) AS le,
+		   ARRAY[pg_catalog.sum(h.bucket[1]), pg_catalog.sum(h.bucket[2]), pg_catalog.sum(h.bucket[3]), pg_catalog.sum(h.bucket[4]),
+				   pg_catalog.sum(h.bucket[5]), pg_catalog.sum(h.bucket[6]), pg_catalog.sum(h.bucket[7]), pg_catalog.sum(h.bucket[8]),
+				   pg_catalog.sum(h.bucket[9]), pg_catalog.sum(h.bucket[10]), pg_catalog.sum(h.bucket[11]), pg_catalog.sum(h.bucket[12]),
+				   pg_catalog.sum(h.bucket[13]), pg_catalog.sum(h.bucket[14]), pg_catalog.sum(h.bucket[15]), pg_catalog.sum(h.bucket[16]),
+				   pg_catalog.sum(h.bucket[17]), pg_catalog.sum(h.bucket[18]), pg_catalog.sum(h.bucket[19]), pg_catalog.sum(h.bucket[20])] AS bucket,
+		   pg_catalog.sum(pgnetlat_nanoseconds(h.sum * 1000::float8)) AS sum,
+		   pg_catalog.sum(h.count) AS count
+	  FROM pgnetlat_histogram() h
+	 WHERE coalesce(h.application_name, '') = '' OR
+		   h.application_name <> pg_catalog.current_setting('application_name')
+	 GROUP BY 1, 2, 3
+), part AS (
+	SELECT pgnetlat_label(t.datname, t.datid, 'other') AS datname, t.metric, b.le,
+		   pg_catalog.sum(b.bucket)::bigint AS bucket,
+		   (pg_catalog.sum(t.sum) * 0.000000001)::float8 AS sum,
+		   pg_catalog.sum(t.count)::bigint AS count
+	  FROM total t
+	 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(t.le), pg_catalog.unnest(t.bucket)) b(le, bucket)
 	 GROUP BY 1, 2, 3)
 SELECT datname,
 	   le,
@@ -367,10 +385,10 @@ SELECT pgnetlat_legible(application_name) AS application_name,
 	   coalesce(pg_catalog.sum(bytes_queued), 0::numeric)::bigint AS queued_bytes,
 	   coalesce(pg_catalog.sum(retransmits), 0::numeric)::bigint AS retransmits_total,
 	   coalesce(pg_catalog.sum(bytes_acked), 0::numeric)::bigint AS acked_bytes_total,
-	   (pg_catalog.sum(sender_time::numeric) * 0.001)::float8 AS sender_seconds_total,
-	   (pg_catalog.sum(network_limited_time::numeric) * 0.001)::float8 AS network_limited_seconds_total,
-	   (pg_catalog.sum(receiver_limited_time::numeric) * 0.001)::float8 AS receiver_limited_seconds_total,
-	   (pg_catalog.sum(buffer_limited_time::numeric) * 0.001)::float8 AS buffer_limited_seconds_total
+	   (pg_catalog.sum(pgnetlat_nanoseconds(sender_time)) * 0.000000001)::float8 AS sender_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(network_limited_time)) * 0.000000001)::float8 AS network_limited_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(receiver_limited_time)) * 0.000000001)::float8 AS receiver_limited_seconds_total,
+	   (pg_catalog.sum(pgnetlat_nanoseconds(buffer_limited_time)) * 0.000000001)::float8 AS buffer_limited_seconds_total
   FROM pgnetlat_replication
  WHERE sender_time IS NOT NULL
  GROUP BY 1, 2

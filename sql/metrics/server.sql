@@ -18,8 +18,8 @@
 -- Rules, since exporters drop silently what breaks them: one row for each set of
 -- labels, no NULL in a label, no process ID in a label, and times in seconds.
 -- Counters come from sums that keep what ended sessions have counted.  They are added up
--- as numeric: a sum of float8 depends on the order of the rows, and Prometheus takes a
--- counter that falls, if only in its last digit, for one that was reset.
+-- in whole nanoseconds: a sum of float8 depends on the order of the rows, and Prometheus
+-- takes a counter that falls, if only in its last digit, for one that was reset.
 --
 -- The exporter's own sessions are left out of accounts where they have an
 -- application_name of their own.
@@ -33,6 +33,15 @@ RETURN coalesce(CASE WHEN pgnetlat_legible(name::text) ~ '^["(]' THEN '"' || pgn
 				'oid:' || id::text, otherwise);
 
 COMMENT ON FUNCTION pgnetlat_label(name, oid, text) IS 'internal: what labels show of a name';
+
+-- A time in milliseconds; beyond 285 years, it is as long.
+CREATE FUNCTION pgnetlat_nanoseconds(milliseconds double precision) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN milliseconds < 9e12::float8 THEN (greatest(milliseconds, -9e12::float8) * 1000000::float8)::bigint
+	   WHEN milliseconds >= 9e12::float8 THEN 9000000000000000000 END;
+
+COMMENT ON FUNCTION pgnetlat_nanoseconds(double precision) IS
+	'internal: a time of an account in whole nanoseconds, whose sums do not depend on the order of the rows';
 
 -- Works without the library: what is missing shows up as a value.
 CREATE VIEW pgnetlat_metrics_exporter AS
@@ -82,12 +91,12 @@ COMMENT ON COLUMN pgnetlat_metrics_health.stats_reset_timestamp_seconds IS 'gaug
 
 CREATE VIEW pgnetlat_metrics_server AS
 SELECT i.processors,
-	   coalesce((pg_catalog.sum(c.exec_time::numeric) * 0.001)::float8, 0::float8) AS exec_seconds_total,
-	   coalesce((pg_catalog.sum(c.send_time::numeric) * 0.001)::float8, 0::float8) AS send_seconds_total,
-	   coalesce((pg_catalog.sum(c.recv_time::numeric) * 0.001)::float8, 0::float8) AS recv_seconds_total,
-	   coalesce((pg_catalog.sum(c.network_time::numeric) * 0.001)::float8, 0::float8) AS network_seconds_total,
-	   coalesce((pg_catalog.sum(c.client_time::numeric) * 0.001)::float8, 0::float8) AS client_seconds_total,
-	   coalesce((pg_catalog.sum(c.run_queue_time::numeric) * 0.001)::float8, 0::float8) AS run_queue_seconds_total
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.exec_time)) * 0.000000001)::float8, 0::float8) AS exec_seconds_total,
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.send_time)) * 0.000000001)::float8, 0::float8) AS send_seconds_total,
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.recv_time)) * 0.000000001)::float8, 0::float8) AS recv_seconds_total,
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.network_time)) * 0.000000001)::float8, 0::float8) AS network_seconds_total,
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.client_time)) * 0.000000001)::float8, 0::float8) AS client_seconds_total,
+	   coalesce((pg_catalog.sum(pgnetlat_nanoseconds(c.run_queue_time)) * 0.000000001)::float8, 0::float8) AS run_queue_seconds_total
   FROM pgnetlat_info i
   LEFT JOIN pgnetlat_clients c
 	ON coalesce(c.application_name, '') = '' OR c.application_name <> pg_catalog.current_setting('application_name')
@@ -162,29 +171,29 @@ SELECT c.datname,
 			   pg_catalog.sum(statements)::bigint AS statements,
 			   pg_catalog.sum(transactions)::bigint AS transactions,
 			   pg_catalog.sum(round_trips)::bigint AS round_trips,
-			   (pg_catalog.sum(exec_time::numeric) * 0.001)::float8 AS exec_time,
-			   (pg_catalog.sum(send_time::numeric) * 0.001)::float8 AS send_time,
-			   (pg_catalog.sum(recv_time::numeric) * 0.001)::float8 AS recv_time,
-			   (pg_catalog.sum(network_time::numeric) * 0.001)::float8 AS network_time,
-			   (pg_catalog.sum(client_time::numeric) * 0.001)::float8 AS client_time,
-			   (pg_catalog.sum(idle_time::numeric) * 0.001)::float8 AS idle_time,
-			   (pg_catalog.sum(in_xact_wait_time::numeric) * 0.001)::float8 AS in_xact_wait_time,
-			   (pg_catalog.sum(send_blocked_time::numeric) * 0.001)::float8 AS send_blocked_time,
-			   (pg_catalog.sum(send_client_time::numeric) * 0.001)::float8 AS send_client_time,
-			   (pg_catalog.sum(run_queue_time::numeric) * 0.001)::float8 AS run_queue_time,
-			   (pg_catalog.sum(run_queue_wait_time::numeric) * 0.001)::float8 AS run_queue_wait_time,
-			   (pg_catalog.sum(exec_cpu_time::numeric) * 0.001)::float8 AS exec_cpu_time,
-			   (pg_catalog.sum(exec_io_time::numeric) * 0.001)::float8 AS exec_io_time,
-			   (pg_catalog.sum(exec_lock_time::numeric) * 0.001)::float8 AS exec_lock_time,
-			   (pg_catalog.sum(exec_replication_time::numeric) * 0.001)::float8 AS exec_replication_time,
-			   (pg_catalog.sum(exec_remote_time::numeric) * 0.001)::float8 AS exec_remote_time,
-			   (pg_catalog.sum(exec_other_time::numeric) * 0.001)::float8 AS exec_other_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_time)) * 0.000000001)::float8 AS exec_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(send_time)) * 0.000000001)::float8 AS send_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(recv_time)) * 0.000000001)::float8 AS recv_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(network_time)) * 0.000000001)::float8 AS network_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(client_time)) * 0.000000001)::float8 AS client_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(idle_time)) * 0.000000001)::float8 AS idle_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(in_xact_wait_time)) * 0.000000001)::float8 AS in_xact_wait_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(send_blocked_time)) * 0.000000001)::float8 AS send_blocked_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(send_client_time)) * 0.000000001)::float8 AS send_client_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(run_queue_time)) * 0.000000001)::float8 AS run_queue_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(run_queue_wait_time)) * 0.000000001)::float8 AS run_queue_wait_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_cpu_time)) * 0.000000001)::float8 AS exec_cpu_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_io_time)) * 0.000000001)::float8 AS exec_io_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_lock_time)) * 0.000000001)::float8 AS exec_lock_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_replication_time)) * 0.000000001)::float8 AS exec_replication_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_remote_time)) * 0.000000001)::float8 AS exec_remote_time,
+			   (pg_catalog.sum(pgnetlat_nanoseconds(exec_other_time)) * 0.000000001)::float8 AS exec_other_time,
 			   pg_catalog.sum(retransmits)::bigint AS retransmits,
 			   pg_catalog.sum(packets_sent)::bigint AS packets_sent,
 			   pg_catalog.sum(bytes_sent)::bigint AS bytes_sent,
 			   pg_catalog.sum(connections)::bigint AS connections,
 			   pg_catalog.sum(failed_connections)::bigint AS failed_connections,
-			   (pg_catalog.sum(connect_time::numeric) * 0.001)::float8 AS connect_time
+			   (pg_catalog.sum(pgnetlat_nanoseconds(connect_time)) * 0.000000001)::float8 AS connect_time
 		  FROM pgnetlat_clients
 		 WHERE coalesce(application_name, '') = '' OR
 			   application_name <> pg_catalog.current_setting('application_name')

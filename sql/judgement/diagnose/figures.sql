@@ -61,6 +61,15 @@ WITH
 		  FROM statements, pgnetlat_thresholds
 		 WHERE calls > 0 AND rows >= loop_rows * calls),
 
+	-- What a role's client groups have in common, by database: read for each statement that repeats.
+	roles AS MATERIALIZED (
+		SELECT datid AS dbid, usesysid AS userid,
+			   sum(round_trips) FILTER (WHERE pooler_addr IS NOT NULL OR pooler_requests > 0) AS named,
+			   max(c.network_time) FILTER (WHERE application_name ~ '^pg_(dump|restore)') AS dumped,
+			   bool_or(round_trips >= chatty_trips * greatest(transactions, 1)) AS chatty
+		  FROM c, pgnetlat_thresholds
+		 GROUP BY 1, 2),
+
 	-- Statements that clients run one by one (rules/repeated_statement.sql).  "parent" is
 	-- the statement for whose rows one is executed.  Through a pooler that does not name
 	-- its clients, their single calls follow each other like those of a loop, and many
@@ -86,16 +95,13 @@ WITH
 			   AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
 			   AND st.calls BETWEEN loop_least * p.rows AND loop_most * p.rows
 			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON true
-		  LEFT JOIN LATERAL (
-			SELECT sum(round_trips) AS round_trips FROM c
-			 WHERE c.datid = dbid AND c.usesysid = userid AND (pooler_addr IS NOT NULL OR pooler_requests > 0)) named ON trip < min_rtt
+		  LEFT JOIN roles USING (dbid, userid)
 		 WHERE st.repeats >= min_requests
 		   -- Nobody can change what pg_dump asks.
-		   AND NOT EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
-							  AND application_name ~ '^pg_(dump|restore)' AND c.network_time >= 0.5 * role_network)
+		   AND (dumped >= 0.5 * role_network) IS NOT TRUE
 		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
 		   AND CASE WHEN trip < min_rtt THEN wait <= driver_time
-				AND (in_full AND wait >= min_rtt OR calls <= round_trips)
+				AND (in_full AND wait >= min_rtt OR calls <= named)
 			   ELSE st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
 				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
 					 OR client_time <= calls * repeat_think)
@@ -104,8 +110,7 @@ WITH
 				OR repeat_network_time >= repeat_share * role_network
 				   AND CASE WHEN in_xact_wait_time < 0.5 * repeat_network_time
 					   THEN in_full OR st.repeats >= t.repeats * bursts
-					   ELSE EXISTS (SELECT FROM c WHERE c.datid = dbid AND c.usesysid = userid
-									   AND c.round_trips >= chatty_trips * greatest(c.transactions, 1)) END END),
+					   ELSE chatty END END),
 
 	-- An application's pool may give each execution another connection, or run commands of
 	-- its own in between, so that nothing repeats.  Then a statement that has much of its
