@@ -1,5 +1,7 @@
 """doc/performance.md, its picture and its tables, from the results of the benches."""
 
+import re
+
 import plot
 import results
 
@@ -39,6 +41,11 @@ REASONS = {
 - *Throughput.* No exchange is shorter than `SELECT 1` over a Unix-domain socket. With 8 clients, the CPUs do
   nothing else, and their caches are cold.
 """,
+    "CPU time of a scrape": """\
+- *CPU time of a scrape.* Half of it is `pgnetlat_metrics_finding`: planning the query of the findings takes some 50 ms at
+  each call, and twenty findings as much again. `pgnetlat_metrics_query` and `pgnetlat_metrics_statement` read all
+  statements, the former all texts of pg_stat_statements, too.
+""",
     "sampler": """\
 - *Sampler.* Part of its share is the machine's cost of waking up: see *waking up alone* in the tables.
 """,
@@ -63,6 +70,10 @@ within pairs of short slices of one run. This machine's transactions per second 
 - **Scale** (`bench/scale`): sessions that are idle, run queries in turn, execute forever, wait for one lock, or are blocked
   while sending. The sampler's CPU time comes from the kernel's scheduler, the latency of a view from psql's
   `\\timing`. *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
+- **Reading much** (`bench/scale --crowd`): 25 roles connect over TCP, each under 40 names, and run 200 different statements
+  each; pg_stat_statements has their texts. Then one session reads each view three times. What counts is the CPU time of
+  its backend, by the kernel's scheduler, with settings that affect plans as they are installed (`jit`). A scrape is all
+  `pgnetlat_metrics_` views together.
 
 | machine | |
 |---|---|
@@ -117,10 +128,49 @@ def write(path, found):
     draw(path.with_suffix(".svg"), figures)
 
 
+def update(path, bench):
+    """Put the results of one run into the page and its tables: lines and tables of the same name are replaced."""
+    text = path.read_text()
+    for line in answer(bench["figures"]).splitlines(keepends=True):
+        text = put_line(text, line, line.partition("**:")[0].partition(" (")[0], "- **Memory**")
+    for line in goals(bench["verdicts"]):
+        text = put_line(text, line, line.partition(" |")[0] + " |", "| Memory")
+    start = text.index("## How it is measured")
+    reasons = missed(bench["verdicts"]).partition("\n\n")[2].rstrip("\n")
+    if reasons not in text:
+        text = f"{text[:start].rstrip()}\n{reasons}\n\n{text[start:]}"
+    method = METHOD.partition("| machine")[0]
+    text = f"{text[:text.index(method.partition(chr(10))[0])]}{method}{text[text.index('| machine'):]}"
+    about = bench["about"]
+    command = (f", `{bench['command']}` ({about['date']}, {about['processors']} processors,"
+               f" load average {bench['load']:.0f})")
+    text = re.sub(rf"(\n\| commands \|.*?)(?:, `{re.escape(bench['command'])}` \(.*?\))? \|\n",
+                  lambda found: f"{found[1]}{command} |\n", text)
+    path.write_text(text)
+
+    raw = path.with_name(f"{path.stem}_raw.md")
+    text = raw.read_text()
+    for table in bench["tables"]:
+        text = re.sub(rf"## {re.escape(table['title'])}\n.*?(?=## |\Z)", "", text, flags=re.S)
+        text = text.rstrip("\n") + "\n\n" + markdown(table)
+    raw.write_text(text.rstrip("\n") + "\n")
+
+
+def put_line(text, line, beginning, before):
+    """Replace the line with that beginning, or put it before another one."""
+    lines = text.splitlines(keepends=True)
+    found = [number for number, other in enumerate(lines) if other.startswith(beginning)]
+    if found:
+        lines[found[0]] = line
+    else:
+        lines.insert(next(number for number, other in enumerate(lines) if other.startswith(before)), line)
+    return "".join(lines)
+
+
 def answer(figures):
     """The result in some lines; a line for each figure that is there."""
     lines = []
-    for line in (instructions_line, throughput_line, sampler_line, views_line, memory_line):
+    for line in (instructions_line, throughput_line, sampler_line, views_line, reading_line, memory_line):
         try:
             lines.append(line(figures))
         except KeyError:
@@ -169,6 +219,13 @@ def views_line(figures):
     slowest = {view: max(own.values()) for view, own in figures["latency"].items()}
     times = ", ".join(f"`{view}` {time:.1f} ms" for view, time in slowest.items())
     return f"**Views** of as many sessions, at their slowest: {times}."
+
+
+def reading_line(figures):
+    (of, (most, view)), = figures["crowd"]["views"].items()
+    (scrape,) = figures["crowd"]["scrape"].values()
+    return (f"**Reading much** ({of}): a view or function takes {most:.0f} ms of CPU time at most (`{view}`), a scrape of"
+            f" all metrics {scrape:.0f} ms.")
 
 
 def memory_line(figures):

@@ -144,6 +144,13 @@ class TestPage(unittest.TestCase):
         self.assertEqual(page.missed([{**self.verdict(11), "goal": "sampler"}]),
                          "### Bounds that are missed or just met\n\n" + page.REASONS["sampler"] + "\n")
 
+    def test_a_line_is_replaced_or_new(self):
+        text = "- **Views**: 1\n- **Memory**: 2\n"
+        self.assertEqual(page.put_line(text, "- **Views**: 3\n", "- **Views**", "- **Memory**"),
+                         "- **Views**: 3\n- **Memory**: 2\n")
+        self.assertEqual(page.put_line(text, "- **More**: 3\n", "- **More**", "- **Memory**"),
+                         "- **Views**: 1\n- **More**: 3\n- **Memory**: 2\n")
+
 
 if __name__ == "__main__":
     unittest.main()
