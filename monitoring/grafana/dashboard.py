@@ -211,7 +211,7 @@ def what_now(board):
         'none',
         [(f'topk(1, {worst})', '{{verdict}}')],
         width=6, height=6, thresholds=((None, 'green'), (1, 'blue'), (2, 'orange'), (3, 'red')),
-        text_mode=common.BigValueTextMode.NAME, nothing='findings are missing'))
+        text_mode=common.BigValueTextMode.NAME))
     findings = listing(
         'The three costliest findings',
         'What pgnetlat_diagnose() finds in the last minute, whom it is about, and how many sessions it keeps from their '

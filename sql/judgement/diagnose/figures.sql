@@ -238,7 +238,11 @@ WITH
 			   NULL::float8 AS state_age, NULL::float8 AS silent, NULL::float8 AS held_time, NULL::float8 AS standby_time,
 			   0::float8 AS sleeping, 0::float8 AS asked_to_sleep, 0::float8 AS spilling
 		  FROM c, me
-		 WHERE sees_all OR pg_has_role(usesysid, 'USAGE')
+		 WHERE (sees_all OR pg_has_role(usesysid, 'USAGE'))
+		   -- whoever asks is no finding
+		   AND NOT (sessions = 1 AND ended_sessions = 0
+					AND EXISTS (SELECT FROM s WHERE s.pid = me.pid AND s.datid = c.datid AND s.usesysid = c.usesysid
+								   AND s.application_name = c.application_name AND s.client_addr IS NOT DISTINCT FROM c.client_addr))
 		 UNION ALL
 		SELECT 'session', s.pid, datid, datname, usesysid, usename, application_name, client_addr,
 			   1, 0, requests, statements, transactions, round_trips, total_time, exec_time,
