@@ -44,6 +44,7 @@ LAST = "the last wait"
 LARGE_REQUEST = "the upload of a large request counts as its client's"
 LOSS = "what the kernel has sent again counts as network until then"
 EXTENDED_COPY = "COPY FROM STDIN in the extended protocol is sampled before PostgreSQL 17"
+UNASKED_COPY = "COPY data that was sent without being asked for, and comes after the server has asked, costs a round trip"
 
 # Repeats of these do not matter.
 TRANSACTION_CONTROL = ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
@@ -277,7 +278,8 @@ class Case:
         high += total(lambda w: w.network + draining(w), [w for w in last if w.size > conversation.TAKEN_AT_ONCE])
         self._about("network_time", high, client["network_time"], 0.01, 0.3 + 0.02 * count, low=low,
                     last=total(lambda w: w.network + draining(w), last),
-                    limits=[(EXTENDED_COPY, total(lambda w: w.network, unseen), 0), (LOSS, 0, lost)])
+                    limits=[(EXTENDED_COPY, total(lambda w: w.network, unseen), 0), (LOSS, 0, lost),
+                            (UNASKED_COPY, 0, self._unasked(waits))])
         thought = total(lambda w: w.client)
         late = total(lambda w: w.late) + PREEMPTED
         self._about("client_time", thought + late + drained + total(length, last) + raced,
@@ -305,6 +307,10 @@ class Case:
     def _unseen(self, waits):
         """Waits for the first CopyData that show in nothing but samples."""
         return [w for w in waits if w.copy == "E" and self.version < 17]
+
+    def _unasked(self, waits):
+        """One round trip for each COPY whose client sent data without waiting for the invitation, in ms."""
+        return 1000 * self.rtt * sum(w.copy != "" and not w.turn for w in waits)
 
     def _network(self, waits):
         """The least and the most that these waits' round trips may come to, in ms.
@@ -346,4 +352,5 @@ class Case:
             copied = sum(w.network for w in unseen if owner_of(w.owner) == text) / NS_PER_MS
             self._about(f"network_time: {text}", high, shown, 0.02, 0.05 * len(after[text]) + 0.3 * len(last),
                         low=max(0, low - closing[text]), last=leaving[text],
-                        limits=[(EXTENDED_COPY, copied, 0), (LOSS, 0, self._lost())])
+                        limits=[(EXTENDED_COPY, copied, 0), (LOSS, 0, self._lost()),
+                                (UNASKED_COPY, 0, self._unasked(after[text]))])
