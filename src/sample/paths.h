@@ -39,8 +39,8 @@ typedef struct Path
 	int64_t		rtt;			/* set by paths_compare() */
 	int			slot;			/* the caller's */
 	uint64_t	session;
-}			Path;
+} Path;
 
-extern void paths_compare(Path * paths, int count);
+extern void paths_compare(Path *paths, int count);
 
 #endif							/* PGNETLAT_PATHS_H */
