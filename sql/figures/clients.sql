@@ -96,7 +96,7 @@ COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the most recently measured round-trip time; NULL if none was measured';
-COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again';
+COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again, but for those that the client had already';
 COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';

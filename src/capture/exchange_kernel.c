@@ -178,27 +178,16 @@ exchange_best_drain(const LedgerDrain *measured)
 }
 
 /*
- * Were the retransmissions since "since", when the wait began, nothing but a
- * probe?  If a response takes several segments, the kernel sends the last one
- * again after two round trips without an acknowledgement.  A client that had
- * received it, and acknowledges late because it thinks, reports it as a
- * duplicate.
- */
-static bool
-was_probe(const TcpInfo *before, const TcpInfo *info, int64 since)
-{
-	int64		again = info->counters.retransmits - before->counters.retransmits;
-	uint32		duplicates = (uint32) (info->duplicates - before->duplicates);
-
-	return duplicates >= again && info->data_sent_at - since < DELAYED_ACK_NS;
-}
-
-/*
  * Measure how long the client lacked a response that was lost and sent again,
  * usually a fifth of a second later.  The kernel knows when it last sent data,
  * and in a wait it has no other data to send.  Most lost requests show here,
  * too: they carried the acknowledgement of the response, which is sent again
  * for lack of it.
+ *
+ * If a response takes several segments, the kernel sends the last one again
+ * after two round trips without an acknowledgement.  A client that had
+ * received it, and acknowledges late because it thinks, reports it as a
+ * duplicate: such a probe is no loss.
  */
 bool
 exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
@@ -208,9 +197,9 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 
 	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
 		before->measured_at == 0 || !exchange_ask_kernel(now, info) ||
-		info->counters.retransmits <= before->counters.retransmits ||
-		info->data_sent_at - ledger->since < LONG_WAIT_NS ||
-		was_probe(before, info, ledger->since))
+		info->sent_again == before->sent_again ||
+		info->data_sent_at - ledger->since <
+		(info->counters.retransmits > before->counters.retransmits ? LONG_WAIT_NS : DELAYED_ACK_NS))
 		return false;
 	drain->total = info->data_sent_at - ledger->since + info->rtt;
 	drain->client = 0;

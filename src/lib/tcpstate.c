@@ -143,11 +143,11 @@ tcpstate_read(const void *kernel, size_t length, int64_t now, TcpInfo *info)
 		now - (int64_t) read.tcpi_last_ack_recv * NS_PER_MILLISECOND;
 	info->unsent = 0;
 	info->owner = 0;
-	info->duplicates = 0;
-#ifdef TCP_TX_DELAY				/* headers that have it have the field, too */
-	info->duplicates = read.tcpi_dsack_dups;
-#endif
+	info->sent_again = read.tcpi_total_retrans;
 	info->counters.retransmits = read.tcpi_total_retrans;
+#ifdef TCP_TX_DELAY				/* headers that have it have the field, too */
+	info->counters.retransmits = gain_of(read.tcpi_total_retrans, read.tcpi_dsack_dups);
+#endif
 	info->counters.bytes_received = (int64_t) read.tcpi_bytes_received;
 	info->counters.packets_sent = read.tcpi_segs_out;
 	info->counters.packets_received = read.tcpi_segs_in;

@@ -30,7 +30,8 @@
  */
 typedef struct TcpCounters
 {
-	int64_t		retransmits;	/* segments */
+	int64_t		retransmits;	/* segments, but for those that the peer had
+								 * already, if the kernel knows these */
 	int64_t		bytes_received; /* the end of the stream counts as one */
 	int64_t		packets_sent;
 	int64_t		packets_received;
@@ -54,9 +55,7 @@ typedef struct TcpInfo
 								 * 0 */
 	int64_t		unsent;			/* bytes written and not acknowledged */
 	uint32_t	owner;			/* user ID; set by tcpinfo_diag_query() only */
-	uint32_t	duplicates;		/* retransmitted segments that the peer had
-								 * already, modulo 2^32; 0 also where the
-								 * kernel does not say */
+	uint32_t	sent_again;		/* all retransmitted segments, modulo 2^32 */
 	TcpCounters counters;
 } TcpInfo;
 
@@ -115,12 +114,21 @@ extern void tcpstate_listeners_question(int family, uint32_t sequence,
 extern TcpReply tcpstate_listeners_reply(const uint8_t *bytes, size_t length, uint32_t owner,
 										 uint32_t sequence, TcpListeners *found);
 
-/* Keep the later of two measurements of a connection. */
+/*
+ * Keep the later of two measurements of a connection.  The earlier one may have
+ * more retransmissions, if some turned out to be duplicates: they do not fall.
+ */
 static inline void
 tcpstate_latest(TcpInfo *latest, const TcpInfo *other)
 {
+	int64_t		retransmits = latest->counters.retransmits;
+
 	if (other->measured_at > latest->measured_at)
 		*latest = *other;
+	else
+		retransmits = other->counters.retransmits;
+	if (latest->counters.retransmits < retransmits)
+		latest->counters.retransmits = retransmits;
 }
 
 #endif							/* PGNETLAT_TCPSTATE_H */

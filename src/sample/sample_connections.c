@@ -69,6 +69,8 @@ keep(int index, const SlotPublished *view, TcpInfo *info)
 	SlotSampled *sampled = &slot_get(index)->sampled;
 
 	slot_limit_rtt(slot_get(index), info);
+	if (sampled->tcp_session == view->session)
+		tcpstate_latest(info, &sampled->tcp);
 	sampled->tcp = *info;
 	sampled->tcp_session = view->session;
 }
@@ -81,9 +83,7 @@ keep(int index, const SlotPublished *view, TcpInfo *info)
 void
 sample_connection(int index, const SlotPublished *view, Tick *tick)
 {
-	SlotSampled *sampled = &slot_get(index)->sampled;
 	const TcpInfo *before = &view->tcp;
-	TcpInfo		known = view->tcp;
 	TcpInfo		info;
 	bool		replied;
 	int64		closed;
@@ -91,9 +91,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 
 	if (view->endpoints.family == 0 || before->measured_at == 0 || number++ % turns != turn)
 		return;
-	if (sampled->tcp_session == view->session)
-		tcpstate_latest(&known, &sampled->tcp);
-	replied = tcpinfo_diag_query(&tick->diag, &view->endpoints, &known, clock_now(), &info) ==
+	replied = tcpinfo_diag_query(&tick->diag, &view->endpoints, before, clock_now(), &info) ==
 		TCP_REPLY_VALID;
 	if (!replied && (view->ledger.phase == LEDGER_SENDING ||
 					 tick->now - view->ledger.since < DRAIN_PATIENCE_NS))
@@ -147,7 +145,7 @@ sample_acknowledgement(int index, const SlotPublished *view, Tick *tick)
 		TCP_REPLY_VALID || info.unsent == 0)
 		acknowledged[index] = wait;
 	if (info.measured_at == 0 || info.data_sent_at - since < LONG_WAIT_NS ||
-		info.counters.retransmits <= before->counters.retransmits ||
+		info.sent_again == before->sent_again ||
 		(ledger = sampled_begin(index, view, tick)) == NULL)
 		return;
 	keep(index, view, &info);
