@@ -187,7 +187,9 @@ SKIP:
 
 	my $group = $observer->ended('asked');
 	my ($statement) =
-	  $observer->rows(q{SELECT * FROM pgnetlat_statements WHERE calls = 20});
+	  $observer->rows(
+		q{SELECT * FROM pgnetlat_statements WHERE calls = 20 ORDER BY network_time DESC LIMIT 1}
+	  );
 
 	is( $group->{round_trips},
 		2 * $copies,

@@ -69,10 +69,10 @@ BEGIN ATOMIC
 		   p.likely,
 		   least(p.low, p.likely) * (1 - c.margin * least(p.change, 1)),
 		   greatest(p.high, p.likely) * (1 + c.margin * least(p.change, 1))
-	  FROM (VALUES (0.035, 0.08, 0.25, 6, 0.03, 0.1, 0.05)) c(warm, colder, warm_wait, doubt, wakeup, client_turn, margin),
+	  FROM (VALUES (0.035, 0.08, 0.25, 6, 0.03, 0.1, 0.05)) c(warm, colder, warm_wait, doubt, wakeup, client_turn, margin)
 		   -- what is asked for: a transaction takes whole round trips, unless it is one
 		   -- statement and several share a round trip
-		   LATERAL (SELECT coalesce(new_rtt, rtt, 0) AS to_rtt,
+		  CROSS JOIN LATERAL (SELECT coalesce(new_rtt, rtt, 0) AS to_rtt,
 						   coalesce(new_speed, 1) AS to_speed,
 						   coalesce(new_sessions, busy_sessions) AS to_sessions,
 						   CASE WHEN new_batch > 1
@@ -84,94 +84,94 @@ BEGIN ATOMIC
 					   AND (new_batch IS NULL OR (new_batch >= 1 AND new_batch <= 1000000 AND (new_batch = 1 OR statements > 0)))
 					   AND (new_speed IS NULL OR (new_speed >= 0.001 AND new_speed <= 1000))
 					   AND (new_sessions IS NULL OR (new_sessions >= 1 AND new_sessions <= 262143))
-					OFFSET 0) asked,
+					OFFSET 0) asked
 		   -- what is known; elsewhere_time: waits for standbys, other servers and the like
-		   LATERAL (SELECT coalesce(rtt, 0) AS from_rtt,
+		  CROSS JOIN LATERAL (SELECT coalesce(rtt, 0) AS from_rtt,
 						   network_time - stream_time AS trip_time,
 						   coalesce(client_time / nullif(round_trips, 0), 0) AS think_time,
 						   transaction_time - network_time - client_time - cpu_time - io_time -
 						   lock_time - queue_time AS elsewhere_time
-					OFFSET 0) today,
-		   LATERAL (
+					OFFSET 0) today
+		  CROSS JOIN LATERAL (
 	SELECT max(result.throughput) FILTER (WHERE bound = 'likely') AS likely,
 		   max(result.throughput) FILTER (WHERE bound = 'slow') AS low,
 		   max(result.throughput) FILTER (WHERE bound = 'fast') AS high,
 		   greatest(abs(ln(nullif(max(result.time) FILTER (WHERE bound = 'likely'), 0) / nullif(transaction_time, 0))),
 					abs(ln(nullif(asked.to_sessions, 0) / nullif(busy_sessions, 0)))) AS change
-	  FROM (VALUES ('likely'), ('slow'), ('fast')) b(bound),
+	  FROM (VALUES ('likely'), ('slow'), ('fast')) b(bound)
 		   -- 1. Round trips at their new length.  What large responses take beyond them is a
 		   -- window's worth per round trip, or depends on the bandwidth; the former is likely
 		   -- if it is a round trip or more.  At best, the client's time was the path's, too.
-		   LATERAL (SELECT greatest(today.trip_time - round_trips * today.from_rtt, 0) +
+		  CROSS JOIN LATERAL (SELECT greatest(today.trip_time - round_trips * today.from_rtt, 0) +
 						   asked.to_trips * asked.to_rtt AS new_trip_time,
 						   coalesce(asked.to_rtt / nullif(today.from_rtt, 0), 1) AS longer
-					OFFSET 0) path,
-		   LATERAL (SELECT stream_time * pgnetlat_bound(bound, CASE WHEN stream_time >= today.from_rtt THEN path.longer ELSE 1 END,
+					OFFSET 0) path
+		  CROSS JOIN LATERAL (SELECT stream_time * pgnetlat_bound(bound, CASE WHEN stream_time >= today.from_rtt THEN path.longer ELSE 1 END,
 														path.longer, 1) AS new_stream_time,
 						   client_time * CASE WHEN bound = 'fast' AND stream_time >= today.from_rtt / 2
 											  THEN least(path.longer, 1) ELSE 1 END AS new_client_time
-					OFFSET 0) large,
+					OFFSET 0) large
 		   -- 2. What turns of server and client take longer, as there are more or fewer of them,
 		   -- after longer or shorter waits.
-		   LATERAL (SELECT asked.to_trips * (c.warm + c.colder * log(1 + (asked.to_rtt + today.think_time) / c.warm_wait)) -
+		  CROSS JOIN LATERAL (SELECT asked.to_trips * (c.warm + c.colder * log(1 + (asked.to_rtt + today.think_time) / c.warm_wait)) -
 						   round_trips * (c.warm + c.colder * log(1 + (today.from_rtt + today.think_time) / c.warm_wait))
 						   AS longer
-					OFFSET 0) turn,
-		   LATERAL (SELECT greatest(pgnetlat_bound(bound, turn.longer, turn.longer * c.doubt, 0),
+					OFFSET 0) turn
+		  CROSS JOIN LATERAL (SELECT greatest(pgnetlat_bound(bound, turn.longer, turn.longer * c.doubt, 0),
 									-0.95 * (cpu_time + large.new_client_time)) AS longer,
 						   pgnetlat_bound(bound, today.elsewhere_time, today.elsewhere_time,
 										  today.elsewhere_time / asked.to_speed) AS new_elsewhere_time
-					OFFSET 0) turns,
+					OFFSET 0) turns
 		   -- 3. A transaction alone, which waits for no other session.
-		   LATERAL (SELECT path.new_trip_time + large.new_stream_time + large.new_client_time + turns.longer +
+		  CROSS JOIN LATERAL (SELECT path.new_trip_time + large.new_stream_time + large.new_client_time + turns.longer +
 						   (cpu_time + io_time) / asked.to_speed + turns.new_elsewhere_time AS time
-					OFFSET 0) alone,
+					OFFSET 0) alone
 		   -- 4. For how long it holds locks: the waits in it, of whose round trips the one after
 		   -- the last request is none, and the work of the server.
-		   LATERAL (SELECT today.trip_time * greatest(1 - 1 / nullif(round_trips, 0), 0) AS today,
+		  CROSS JOIN LATERAL (SELECT today.trip_time * greatest(1 - 1 / nullif(round_trips, 0), 0) AS today,
 						   path.new_trip_time * greatest(1 - 1 / nullif(asked.to_trips, 0), 0) AS new
-					OFFSET 0) inside,
-		   LATERAL (SELECT in_xact_wait_time + cpu_time + io_time + queue_time +
+					OFFSET 0) inside
+		  CROSS JOIN LATERAL (SELECT in_xact_wait_time + cpu_time + io_time + queue_time +
 						   greatest(today.elsewhere_time - other_time, 0) AS today,
 						   in_xact_wait_time +
 						   least(in_xact_wait_time / nullif(inside.today, 0), 1) * (inside.new - inside.today) +
 						   turns.longer * greatest(1 - 1 / nullif(asked.to_trips, 0), 0) +
 						   (cpu_time + io_time + queue_time) / asked.to_speed +
 						   greatest(turns.new_elsewhere_time - other_time, 0) AS new
-					OFFSET 0) hold,
-		   LATERAL (SELECT coalesce(greatest(hold.new, 0) / nullif(hold.today, 0), 1) AS longer OFFSET 0) held,
-		   LATERAL (SELECT lock_time * pgnetlat_bound(bound, held.longer, held.longer, 1) AS new_lock_time,
+					OFFSET 0) hold
+		  CROSS JOIN LATERAL (SELECT coalesce(greatest(hold.new, 0) / nullif(hold.today, 0), 1) AS longer OFFSET 0) held
+		  CROSS JOIN LATERAL (SELECT lock_time * pgnetlat_bound(bound, held.longer, held.longer, 1) AS new_lock_time,
 						   queue_time / asked.to_speed AS new_queue_time
-					OFFSET 0) each,
+					OFFSET 0) each
 		   -- 5. Waits for others take longer with what these do, with their number, and if they
 		   -- are there more often: at most as often as today, since that is what was measured.
-		   LATERAL (SELECT transaction_time / nullif(alone.time + each.new_lock_time + each.new_queue_time, 0) AS often,
+		  CROSS JOIN LATERAL (SELECT transaction_time / nullif(alone.time + each.new_lock_time + each.new_queue_time, 0) AS often,
 						   CASE WHEN bound <> 'fast' OR asked.to_sessions = busy_sessions THEN asked.to_sessions / nullif(busy_sessions, 0)
 								WHEN asked.to_sessions > busy_sessions THEN 1
 								ELSE 0 END AS many
-					OFFSET 0) meet,
-		   LATERAL (SELECT meet.many * (each.new_lock_time * least(meet.often * each.new_lock_time / nullif(lock_time, 0), 1) +
+					OFFSET 0) meet
+		  CROSS JOIN LATERAL (SELECT meet.many * (each.new_lock_time * least(meet.often * each.new_lock_time / nullif(lock_time, 0), 1) +
 										each.new_queue_time * least(meet.often / asked.to_speed, 1)) AS time
-					OFFSET 0) waits,
+					OFFSET 0) waits
 		   -- 6. All sessions' turns on the CPUs, one after the other.  They gain nothing from shorter
 		   -- waits, and today they take no longer than a transaction.  At worst, what was taken for
 		   -- waiting for a CPU, up to four fifths of the work, was work, clients have their turns
 		   -- there, too, and additional sessions wait for each other.
-		   LATERAL (SELECT cpu_time + CASE bound WHEN 'slow' THEN least(queue_time, 4 * cpu_time) ELSE 0 END AS work,
+		  CROSS JOIN LATERAL (SELECT cpu_time + CASE bound WHEN 'slow' THEN least(queue_time, 4 * cpu_time) ELSE 0 END AS work,
 						   CASE bound WHEN 'fast' THEN 0 ELSE c.wakeup END AS wakeup,
 						   CASE bound WHEN 'slow' THEN least(client_time, round_trips * c.client_turn) ELSE 0 END AS client
-					OFFSET 0) beside,
-		   LATERAL (SELECT busy_sessions / nullif(processors, 0) * (beside.work + round_trips * beside.wakeup + beside.client) AS today,
+					OFFSET 0) beside
+		  CROSS JOIN LATERAL (SELECT busy_sessions / nullif(processors, 0) * (beside.work + round_trips * beside.wakeup + beside.client) AS today,
 						   asked.to_sessions / nullif(processors, 0) *
 						   ((beside.work + asked.to_trips * beside.wakeup) / asked.to_speed + beside.client) AS new
-					OFFSET 0) processor,
-		   LATERAL (SELECT processor.new * least(transaction_time / nullif(processor.today, 0), 1) AS time OFFSET 0) busy,
+					OFFSET 0) processor
+		  CROSS JOIN LATERAL (SELECT processor.new * least(transaction_time / nullif(processor.today, 0), 1) AS time OFFSET 0) busy
 		   -- 7. The longer of both.
-		   LATERAL (SELECT greatest(alone.time + waits.time, busy.time, 0) +
+		  CROSS JOIN LATERAL (SELECT greatest(alone.time + waits.time, busy.time, 0) +
 						   CASE bound WHEN 'slow' THEN greatest(1 - busy_sessions / nullif(asked.to_sessions, 0), 0) * busy.time
 										ELSE 0 END AS time
-					OFFSET 0) total,
-		   LATERAL (SELECT total.time, 1000 * asked.to_sessions / nullif(total.time, 0) AS throughput) result) p;
+					OFFSET 0) total
+		  CROSS JOIN LATERAL (SELECT total.time, 1000 * asked.to_sessions / nullif(total.time, 0) AS throughput) result) p;
 END;
 
 COMMENT ON FUNCTION pgnetlat_predict IS
