@@ -203,8 +203,8 @@ def late_acknowledgements(lab, results, count):
     unclear += m.calls.doubt if m.calls else 0
     again = len(m.session.server.from_server.retransmissions)
     results.at_least("segments sent again", 1, again, unit="", required=True)
-    results.add("retransmits: they were not lost", 0, m.shown["retransmits"], allowed=again / 2, unit="", goal="half of them",
-                required=True)
+    results.add("retransmits: they were not lost", 0, m.shown["retransmits"], allowed=again / 2, unit="",
+                goal="half of them", required=True)
     results.add("network_time: they were not lost", truth, m.shown["network_time"], allowed=0.03 * truth,
                 goal="3 %", required=True, fails_at=0.03 * truth + unclear / 1e6)
 
