@@ -1134,8 +1134,8 @@ my %starved = (
 	exec_unsampled_time => 1000,
 	run_queue_time => 15000);
 group(%starved);
-@found = expect(
-	'starved',
+@found =
+  expect('starved',
 	qr/^waited for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few CPUs');
 is($found[0]{subject_kind},

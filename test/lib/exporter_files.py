@@ -237,7 +237,8 @@ def untimed_alerts(folder):
         path = pathlib.Path(copy) / 'pgnetlat.alerts.yml'
         path.write_text(re.sub(r'for: \w+', 'for: 0s', path.read_text()))
         result = run('promtool', 'test', 'rules', 'pgnetlat.test.yml', cwd=copy)
-        timed = set(re.findall(r'- alert: (\w+)\n(?:(?!- alert:).)*?\n +for: ', (folder / 'pgnetlat.alerts.yml').read_text(), re.S))
+        alerts = (folder / 'pgnetlat.alerts.yml').read_text()
+    timed = set(re.findall(r'- alert: (\w+)\n(?:(?!- alert:).)*?\n +for: ', alerts, re.S))
     return timed - set(re.findall(r'alertname: (\w+)', result.stdout))
 
 
