@@ -214,9 +214,10 @@ foreach my $tcp (0, 1)
 	$writer->responses;
 	my $line = next_line($writer);
 
-	# the client may have had the invitation before the server was done with it
+	# the client may have had the invitation before the server was done with it; receiving
+	# is sampled, by a sampler that may be late
 	cmp_ok($line->{send} + $line->{recv},
-		'>=', 400 - 1, 'an upload: send and recv have the pause');
+		'>=', 400 / 2, 'an upload: send and recv have the pause');
 	cmp_ok(
 		$line->{recv}, '>',
 		$line->{exec} + $line->{send},
