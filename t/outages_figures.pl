@@ -128,6 +128,23 @@ foreach my $what (sort keys %outage)
 	}
 }
 
+# a report that is seen in a short wait, which is no outage
+group(requests => 1, exec_time => 58000, exec_cpu_time => 57000);
+session(
+	requests => 1,
+	exec_time => 58000,
+	exec_cpu_time => 57000,
+	exec_other_time => 500,
+	state => 'executing',
+	age => 58,
+	pid => 201);
+$observer->run(
+	"UPDATE figures.activity SET wait_event_type = 'LWLock', wait_event = 'BufferMapping'"
+);
+is( join(' ', grep { $_ ne 'note' } map { $_->{severity} // 'none' } found()),
+	'',
+	'a report that is seen in a short wait: a note at most');
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -390,7 +390,11 @@ WITH
 		 CROSS JOIN me
 		 CROSS JOIN pgnetlat_thresholds
 		 CROSS JOIN LATERAL (SELECT extract(epoch FROM me.now - s.state_change)::float8 * 1000 AS age) x
-		 WHERE s.state = 'executing' AND age >= stopped),
+		 WHERE s.state = 'executing' AND age >= stopped
+		   -- and have mostly waited, as far as is known: not a report that is seen in a short wait
+		   AND exec_unsampled_time + CASE WHEN activity.wait_event_type = 'Lock' THEN exec_lock_time
+										  WHEN activity.wait_event = 'SyncRep' THEN exec_replication_time
+										  ELSE exec_other_time END >= least(age, s.window_time) / 2),
 
 	-- Connections, and who holds them.
 	held AS MATERIALIZED (

@@ -10,7 +10,7 @@ SELECT n, 'commits wait', 'outage', 'execution', greatest(exec_replication_time,
 				   WHEN confirming = 0 THEN 'no such standby is connected'
 				   WHEN confirming < wanted THEN format('only %s of %s such standbys are connected', confirming, wanted)
 				   ELSE 'connected, but not confirming: ' || connected END),
-	   concat(CASE WHEN confirming < wanted THEN 'Start the standby.'
+	   concat(CASE WHEN sees_all AND confirming < wanted THEN 'Start the standby.'
 			  ELSE 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.' END,
 			  '  If commits must not wait for it: ALTER SYSTEM SET synchronous_standby_names = ''''; SELECT pg_reload_conf();'),
 	   NULL
