@@ -17,8 +17,9 @@ use PgNetlat::Test;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Milliseconds: how old figures may be while a session waits.
-use constant AGE => 400;
+# Milliseconds: how much longer a wait may be counted than it was.  It counts
+# from the tick before it, and ticks come late on a busy machine.
+use constant LATE => 400;
 
 # the fewest that can be set
 my $max = 10;
@@ -75,6 +76,12 @@ sub reading
 		$reading{evicted_time} += $row->{blocked_time};
 	}
 	return \%reading;
+}
+
+sub blocked_sessions
+{
+	return $observer->value(
+		'SELECT sum(blocked_sessions) FROM pgnetlat_blockers');
 }
 
 # ---------------------------------------------------------------------------
@@ -166,12 +173,15 @@ is($row->{blocked_sessions}, 1, 'a holder for which a session waits stays');
 my $read = now();
 cmp_ok(
 	$row->{blocked_time}, '<=',
-	$read - $long->{victim}->{asked_at},
+	$read - $long->{victim}->{asked_at} + LATE,
 	'blocked_time of the holder that stays is not too long');
 release($long);
 $waited_at_most += $long->{waited_at_most};
-cmp_ok(reading()->{blocked_time},
-	'<=', $waited_at_most, 'the sum over all rows is not too long');
+cmp_ok(
+	reading()->{blocked_time},
+	'<=',
+	$waited_at_most + LATE * (2 * $max + 1 + @past),
+	'the sum over all rows is not too long');
 
 # ---------------------------------------------------------------------------
 # All at once: nobody may go
@@ -183,25 +193,23 @@ is(reading()->{blockers_evicted}, 0,
 	'a reset zeroes the number of evictions');
 
 my @pairs = map { block($_) } 1 .. $max + 2;
-pause(AGE);
+$observer->poll(sub { blocked_sessions() == $max + 2 });
 $reading = reading();
 is($reading->{blockers}, $max,
 	'more holders than there is room for: the table is full');
 is($reading->{blockers_evicted},
 	0, 'more holders than there is room for: none is evicted');
-is( $observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	$max + 2,
+is(blocked_sessions(), $max + 2,
 	'more holders than there is room for: all waiting sessions are counted');
 is( $observer->value(
 		q{SELECT blocked_sessions FROM pgnetlat_blockers WHERE backend_type IS NULL}
 	),
 	2,
 	'more holders than there is room for: two sessions count as evicted');
-pause(300 + AGE);
-cmp_ok(
-	reading()->{evicted_time},
-	'>=',
-	$reading->{evicted_time} + 2 * 300,
+ok( $observer->poll(
+		sub {
+			reading()->{evicted_time} >= $reading->{evicted_time} + 2 * 300;
+		}),
 	'the evicted row grows while they wait');
 is(reading()->{blockers_evicted}, 0, 'none is evicted while they wait');
 
@@ -223,9 +231,8 @@ is( $observer->value(
 	0,
 	'no part exceeds blocked_time after holders got room');
 release($_) foreach @pairs;
-pause(AGE);
-is($observer->value('SELECT sum(blocked_sessions) FROM pgnetlat_blockers'),
-	0, 'no session waits after all locks were released');
+ok( $observer->poll(sub { blocked_sessions() == 0 }),
+	'no session waits after all locks were released');
 no_violations($observer);
 my $rows =
   $observer->value(
