@@ -154,7 +154,9 @@ my @questions = (
 	q{SELECT * FROM pgnetlat_what_if(rtt => 1000, batch => 100, server_speed => 0.01, sessions => 100000)},
 	q{SELECT * FROM pgnetlat_what_if_session(1, rtt => 0.1)},
 	q{SELECT length(pgnetlat_report())},
-	q{SELECT pgnetlat_report_data('15 min')});
+	q{SELECT pgnetlat_report_data('15 min')},
+	q{SELECT pgnetlat_record(timestamptz '2026-01-01' + random() * interval '1000 days')}
+);
 
 foreach my $seed ($first .. $first + $rounds - 1)
 {
