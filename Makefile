@@ -63,8 +63,7 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
 			reconnects client_bound long_statement server_bound starved connections_fail too_many_connections not_visible not_counted \
 			no_problem_found)) findings.sql) \
-	report/page.sql report/data.sql \
-	$(addprefix journal/, tables.sql record.sql) \
+	$(addprefix journal/, tables.sql questions.sql compare.sql) report/page.sql report/data.sql journal/record.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 
 # The page of pgnetlat_report(): its template, which includes the other files.

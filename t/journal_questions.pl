@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use JSON::PP;
 use PgNetlat::Client;
 use PgNetlat::Test;
 use Test::More;
@@ -28,7 +29,7 @@ $observer->run(
 # The journal's clock: minutes since a morning.
 sub at
 {
-	return "timestamptz '2026-03-01 00:00:05 UTC' + interval '$_[0] min'";
+	return "(timestamptz '2026-03-01 00:00:05 UTC' + interval '$_[0] min')";
 }
 
 sub record
@@ -117,6 +118,20 @@ my ($plain, $monitor) =
   map { client('reader', user => $_) } qw(plain monitor);
 is($plain->value('SELECT count(*) FROM elsewhere.pgnetlat_journal'),
 	0, 'a plain role sees no rows');
+is($plain->value("SELECT count(*) FROM elsewhere.pgnetlat_$_"),
+	0, "a plain role gets no answer from pgnetlat_$_")
+  foreach map { "$_('-infinity', 'infinity')" }
+  qw(episodes past_clients past_statements);
+like(
+	$plain->value(
+		"SELECT what FROM elsewhere.pgnetlat_compare('2026-03-01', '2026-03-02', '2026-03-01', '2026-03-02')"
+	),
+	qr/^the journal has no rows of the time before or after/,
+	'a plain role has nothing to compare');
+is( $plain->value(
+		q{SELECT elsewhere.pgnetlat_report(at => '2026-03-01 UTC')}),
+	undef,
+	'a plain role gets no page of the past');
 like(
 	$plain->error_of('SELECT elsewhere.pgnetlat_record()'),
 	qr/^permission denied for function pgnetlat_record/,
@@ -138,6 +153,257 @@ is($monitor->value('SELECT elsewhere.pgnetlat_record()'),
 $observer->run('SET default_transaction_read_only = on');
 is(record(5), 'f', 'a read-only session writes no row');
 $observer->run('RESET default_transaction_read_only');
+
+# ---------------------------------------------------------------------------
+# What happened at three?
+# ---------------------------------------------------------------------------
+
+sub json
+{
+	my ($value) = @_;
+
+	return
+	  q{'} . (JSON::PP->new->canonical->encode($value) =~ s/'/''/gr) . q{'};
+}
+
+# A row that is made up: findings by subject, accounts.
+sub write_row
+{
+	my ($minute, $findings, $clients, $statements) = @_;
+
+	my $arguments = join ', ', at($minute), 60000, json($findings),
+	  json($clients // []), json($statements // []), 'NULL';
+
+	die "no row for minute $minute"
+	  if $observer->value("SELECT pgnetlat_journal_write($arguments)") ne 't';
+	return;
+}
+
+# Episodes in the hours from an hour on, one a line, in minutes.
+sub episodes
+{
+	my ($hour) = @_;
+	my $since = at($hour * 60);
+
+	return $observer->value(
+		"SELECT string_agg(concat_ws(' ', verdict, subject, round(extract(epoch FROM began - $since) / 60),
+									 coalesce(round(extract(epoch FROM ended - $since) / 60)::text, 'on'), severity, lost_seconds,
+									 evidence), E'\\n' ORDER BY began, subject)
+		   FROM pgnetlat_episodes($since, $since + interval '59 min')") // '';
+}
+
+is( $observer->value(
+		q{SELECT concat_ws(' ', count(*), bool_and(victims = 'shop@127.0.0.1 (2)' AND holder_query LIKE 'UPDATE stock%'
+					AND application_name = 'billing' AND lost_seconds > 0 AND evidence LIKE '2 sessions of shop%'))
+			FROM pgnetlat_episodes('2026-03-01 UTC', '2026-03-01 01:00 UTC') WHERE verdict = 'blocks others'}
+	),
+	'1 t',
+	'a session that has blocked others is one episode');
+is( $observer->value(
+		q{SELECT transactions = 10 * number AND round(window_time) >= round(exec_time) AND usename = 'plain'
+			FROM pgnetlat_past_clients('2026-03-01 UTC', '2026-03-01 00:02 UTC') c,
+				 (SELECT count(*) AS number FROM pgnetlat_journal WHERE at < '2026-03-01 00:02 UTC') j
+		   WHERE application_name = 'shop'}),
+	't',
+	'the account of a client group is the sum over the rows of that time');
+is( $observer->value(
+		q{SELECT count(*) FROM pgnetlat_past_statements('2026-03-01 UTC', '2026-03-01 00:01 UTC') WHERE usename = 'plain' AND calls = 10}
+	),
+	3,
+	'so are those of statements');
+like(
+	$observer->value(q{SELECT pgnetlat_report(at => '2026-03-01 00:10 UTC')}),
+	qr/"blocks others"/,
+	'the page as of a moment has what was wrong');
+is( $observer->value(
+		q{SELECT pgnetlat_past_report('2026-03-01 00:02 UTC') = report FROM pgnetlat_journal WHERE id = 1}
+	),
+	't',
+	'the report before a moment comes first');
+is( $observer->value(
+		q{SELECT pgnetlat_past_report('2026-02-28 23:50 UTC') = report FROM pgnetlat_journal WHERE id = 1}
+	),
+	't',
+	'a report after it is better than none');
+
+# An hour for each case: the looks that have a finding, by what it has lost.
+my @cases = (
+	[ 'is seen once', { 10 => 1 }, '' ],
+	[
+		'is seen twice in a row',
+		{ 10 => 1, 11 => 3 },
+		"chatty shop 9 11 loss 240 lost 3"
+	],
+	[
+		'is missing in two looks',
+		{ 10 => 1, 11 => 1, 14 => 2 },
+		"chatty shop 9 14 loss 240 lost 2"
+	],
+	[
+		'is missing in three looks',
+		{ 10 => 1, 11 => 1, 15 => 2, 16 => 1 },
+		"chatty shop 9 11 loss 120 lost 1\nchatty shop 14 16 loss 180 lost 2"
+	],
+	[
+		'goes on at the end',
+		{ 17 => 1, 18 => 1, 19 => 1 },
+		"chatty shop 16 on loss 180 lost 1"
+	]);
+$observer->run('TRUNCATE pgnetlat_journal_rows');
+foreach my $i (0 .. $#cases)
+{
+	my ($what, $looks, $expected) = @{ $cases[$i] };
+	my $hour = 100 * $i;
+
+	foreach my $minute (0 .. 19)
+	{
+		my $lost = $looks->{$minute};
+
+		write_row(
+			$hour * 60 + $minute,
+			$lost
+			? [
+				{
+					severity => 'loss',
+					verdict => 'chatty',
+					subject => 'shop',
+					lost_sessions => $lost,
+					evidence => "lost $lost"
+				}
+			  ]
+			: []);
+	}
+
+	# the last one goes on for whoever asks then
+	is( $what =~ /goes on/
+		? $observer->value(
+			'SELECT ended IS NULL AND severity = \'loss\' FROM pgnetlat_episodes('
+			  . at($hour * 60) . ', '
+			  . at($hour * 60 + 25) . q{)})
+		: episodes($hour),
+		$what =~ /goes on/ ? 't' : $expected,
+		"a finding $what");
+}
+
+# ---------------------------------------------------------------------------
+# What has changed?
+# ---------------------------------------------------------------------------
+
+my %shop = (
+	datname => 'postgres',
+	usename => 'shop',
+	application_name => 'shop',
+	client_addr => '10.0.0.1',
+	sessions => 4,
+	transactions => 1000,
+	requests => 7000,
+	round_trips => 7000,
+	exec_time => 600,
+	exec_cpu_time => 600,
+	network_time => 3500);
+my %item = (
+	datname => 'postgres',
+	usename => 'shop',
+	queryid => '42',
+	calls => 1000,
+	exec_time => 500,
+	network_time => 500);
+
+# What is said of the first minute of an hour compared with the second.
+sub compared
+{
+	my ($hour, $before, $after) = @_;
+
+	write_row($hour * 60, [], @$before);
+	write_row($hour * 60 + 1, [], @$after);
+	return $observer->value(
+		q{SELECT string_agg(concat_ws(' ', round(cost_sessions::numeric, 2), change, what), E'\n') FROM pgnetlat_compare(}
+		  . join(', ', map { at($hour * 60 + $_) } -0.5, 0.5, 0.5, 1.5)
+		  . ')');
+}
+
+$observer->run('TRUNCATE pgnetlat_journal_rows');
+is( $observer->value(
+		q{SELECT what FROM pgnetlat_compare('2026-03-01 UTC', '2026-03-01 01:00 UTC', '2026-03-02 UTC', '2026-03-02 01:00 UTC')}
+	),
+	'the journal has no rows of the time before or after',
+	'an empty journal has an answer');
+is( compared(1, [ [ \%shop ], [ \%item ] ], [ [ \%shop ], [ \%item ] ]),
+	'0.00 nothing has changed',
+	'nothing has changed');
+is( compared(
+		3,
+		[ [ \%shop ] ],
+		[
+			[
+				{
+					%shop,
+					exec_time => 4600,
+					exec_lock_time => 4000,
+					network_time => 36400
+				}
+			]
+		]),
+	'0.62 slower shop@10.0.0.1: 4.10 -> 41 ms per transaction: round trip 0.50 -> 5.20 ms (7 of them): +32.9 ms; locks +4 ms',
+	'the path is longer, and there are lock waits');
+is( compared(
+		5,
+		[ [], [ \%item ] ],
+		[ [], [ { %item, exec_time => 12_500 } ] ]),
+	'0.20 slower statement 42 of shop: 1 -> 13 ms per call: execution +12 ms',
+	'a statement is slower');
+is( compared(
+		7,
+		[ [ \%shop ] ],
+		[
+			[
+				{
+					%shop,
+					requests => 21_000,
+					round_trips => 21_000,
+					network_time => 10_500
+				}
+			]
+		]),
+	'0.12 slower shop@10.0.0.1: 4.10 -> 11.1 ms per transaction: 7 -> 21 round trips of 0.50 ms: +7 ms',
+	'transactions take more round trips');
+is( compared(
+		9,
+		[ [ \%shop ] ],
+		[
+			[
+				{
+					%shop,
+					map { $_ => 3 * $shop{$_} }
+					  qw(transactions requests round_trips exec_time exec_cpu_time network_time)
+				}
+			]
+		]),
+	'0.14 more often shop@10.0.0.1: 16.7 -> 50 transactions per second',
+	'there are more transactions');
+is( compared(
+		11, [ [ \%shop ] ], [ [ { %shop, application_name => 'web' } ] ]),
+	"0.07 new web\@10.0.0.1: new: 16.7 transactions per second of 4.10 ms\n-0.07 vanished shop\@10.0.0.1: vanished: 16.7 transactions per second of 4.10 ms",
+	'a client group is new, and another one has vanished');
+is( compared(
+		13,
+		[ [ \%shop ] ],
+		[
+			[
+				{
+					%shop,
+					transactions => 0,
+					requests => 0,
+					round_trips => 0,
+					network_time => 0,
+					exec_cpu_time => 0,
+					exec_time => 180_000,
+					exec_lock_time => 180_000
+				}
+			]
+		]),
+	'3.00 slower shop@10.0.0.1: 0.00 -> 180 s per transaction: locks +180 s',
+	'a client group is blocked');
 
 # ---------------------------------------------------------------------------
 # Segments

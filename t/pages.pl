@@ -158,6 +158,18 @@ my $update = 'UPDATE stock SET amount = amount - 1 WHERE id = 7';
 $billing->run('BEGIN', $update);
 $_->put(query($update)) foreach @shop;
 
+# a journal of yesterday, and of the last minutes
+ok( $observer->poll(
+		sub {
+			$observer->value(
+				q{SELECT count(*) FROM pgnetlat_diagnose() WHERE verdict = 'blocks others'}
+			);
+		}),
+	'somebody blocks others');
+$observer->run(
+	"SELECT pgnetlat_record(clock_timestamp() - interval '$_ min')")
+  foreach 1443, 1442, 3, 2, 1;
+
 # ---------------------------------------------------------------------------
 # What psql shows
 # ---------------------------------------------------------------------------

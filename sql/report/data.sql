@@ -167,13 +167,15 @@ COMMENT ON FUNCTION pgnetlat_report_data(interval) IS
 -- The page has the data in a script element of type application/json.  Characters that
 -- could end that element, or begin another one, are written as escapes of JSON.  Names
 -- and queries of users stay text, since the page's script sets nothing but text.
-CREATE FUNCTION pgnetlat_report(IN duration interval DEFAULT '1 min') RETURNS text
+CREATE FUNCTION pgnetlat_report(IN duration interval DEFAULT '1 min', IN at timestamptz DEFAULT NULL) RETURNS text
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
 BEGIN ATOMIC
 	SELECT replace(pgnetlat_report_page(), '@data@',
-				   replace(replace(replace(pgnetlat_legible(pgnetlat_report_data(pgnetlat_report.duration)::text),
+				   replace(replace(replace(pgnetlat_legible(
+											 CASE WHEN pgnetlat_report.at IS NULL THEN pgnetlat_report_data(pgnetlat_report.duration)
+											 ELSE pgnetlat_past_report(pgnetlat_report.at) END::text),
 										   '<', '\u003c'), '>', '\u003e'), '&', '\u0026'));
 END;
 
-COMMENT ON FUNCTION pgnetlat_report(interval) IS
-	'a self-contained HTML page, in UTF-8, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, and predictions';
+COMMENT ON FUNCTION pgnetlat_report(interval, timestamptz) IS
+	'a self-contained HTML page, in UTF-8, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, and predictions; with at, about that moment in the past, from the journal (pgnetlat_past_report()), NULL if that has none';

@@ -89,9 +89,11 @@ SELECT 250::float8 AS min_lost,
 	   0.25::float8 AS starved_busy,
 	   4::float8 AS starved_client,
 	   0.9::float8 AS one_session,
-	   3::float8 AS sessions_named;
+	   3::float8 AS sessions_named,
+	   0.3::float8 AS changed_share,
+	   0.05::float8 AS changed_sessions;
 
-COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_diagnose(); times in milliseconds';
+COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_diagnose(), and of pgnetlat_compare(); times in milliseconds';
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
 COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'a finding has cost at least this part of one session''s time';
 COMMENT ON COLUMN pgnetlat_thresholds.min_requests IS 'fewer requests say nothing about clients and networks';
@@ -169,6 +171,8 @@ COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time
 COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a CPU at most this many times as long as its sessions';
 COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
 COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'a finding that more sessions of a client group share than this is reported for the group';
+COMMENT ON COLUMN pgnetlat_thresholds.changed_share IS 'pgnetlat_compare(): a time or a rate differs by at least this part';
+COMMENT ON COLUMN pgnetlat_thresholds.changed_sessions IS 'pgnetlat_compare(): a difference costs or saves at least this part of one session''s time';
 
 GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
 
