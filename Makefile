@@ -51,18 +51,17 @@ check-quick:
 
 .PHONY: check-quick
 
-# The extension's script, from its parts.
+# The extension's script, from its parts.  Each rule says in its header what it is.
+RULES = $(sort $(wildcard $(srcdir)/sql/judgement/diagnose/rules/*.sql))
 SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \
 	figures/history.sql figures/statements.sql figures/blockers.sql figures/walsenders.sql \
 	figures/failed_connections.sql \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
-	$(addprefix judgement/diagnose/, thresholds.sql figures.sql \
-		$(addprefix rules/, $(addsuffix .sql, blocks_others blocked commits_wait stalled unreachable lock_contention hidden_path \
-			idle_in_transaction repeated_statement lossy_path narrow_path slow_reader slow_loader chatty network_bound \
-			reconnects client_bound long_statement server_bound starved connections_fail too_many_connections not_visible not_counted \
-			no_problem_found)) findings.sql) \
+	judgement/diagnose/thresholds.sql judgement/diagnose/figures.sql \
+	$(patsubst $(srcdir)/sql/%,%,$(RULES)) \
+	judgement/diagnose/findings.sql judgement/diagnose/rules.sql \
 	$(addprefix journal/, tables.sql questions.sql compare.sql) report/page.sql report/data.sql journal/record.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 
@@ -70,9 +69,11 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 REPORT = $(addprefix $(srcdir)/report/, template.html style.css model.js charts.js page.js)
 include_file = -e '/^@include $(notdir $(1))@$$/{' -e 'r $(1)' -e 'd' -e '}'
 
-pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT)
+pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT) $(srcdir)/sql/lists.awk
 	cat $(srcdir)/sql/header.sql $(SCRIPT_PARTS) | sed $(call include_file,$(firstword $(REPORT))) | \
-		sed $(foreach file,$(wordlist 2,9,$(REPORT)),$(call include_file,$(file))) >$@
+		sed $(foreach file,$(wordlist 2,9,$(REPORT)),$(call include_file,$(file))) | \
+		LC_ALL=C awk -f $(srcdir)/sql/lists.awk $(srcdir)/sql/judgement/diagnose/thresholds.sql $(RULES) - >$@.new
+	mv $@.new $@
 
 # The pages, and what exporters, Prometheus and Grafana read, as a tree like this one, so
 # that links from page to page lead somewhere.  A link to what only the source has becomes

@@ -45,36 +45,8 @@
 
   // --- the sentence ------------------------------------------------------------------
 
-  // What each verdict says of its subject.
-  const SAYS = {
-    'blocks others': 'holds locks that others wait for',
-    'blocked': 'waits for locks that others hold',
-    'commits wait': 'stands in COMMIT until a standby confirms',
-    'stalled': 'executes, but waits inside the server and gets nothing done',
-    'unreachable': 'no longer answers: its host or the path to it is gone',
-    'lock contention': 'has sessions that wait for each other\u2019s locks',
-    'hidden path': 'may have a network path behind a proxy that the server cannot see',
-    'idle in transaction': 'leaves its transactions open while the application does something else',
-    'repeated statement': 'runs again and again, a round trip for each row, where one statement would do',
-    'lossy path': 'is on a network that loses packets',
-    'narrow path': 'is on a network that is too narrow for its results',
-    'slow reader': 'does not read its results as fast as the server sends them',
-    'slow loader': 'does not send its data as fast as the server takes it',
-    'chatty': 'makes many round trips for each transaction',
-    'network-bound': 'spends most of its time on network round trips',
-    'reconnects': 'reconnects again and again',
-    'client-bound': 'is slowed down by the application itself, not by the database',
-    'long statement': 'has been running one statement for a long time',
-    'server-bound': 'waits for the server to do its work',
-    'starved': 'waits for a CPU',
-    'connections fail': 'refuses connections',
-    'too many connections': 'has many more connections than are busy at once',
-    'not counted': 'has sessions that are not counted',
-    'not visible': 'cannot be judged by this role, which may not see other sessions',
-    'no problem found': 'has no problem that costs much',
-  };
   const isFine = (f) => f.verdict === 'no problem found' || f.verdict === 'not visible';
-  const sentence = (f) => `${f.subject} ${SAYS[f.verdict] ?? `: ${f.verdict}`}`;
+  const sentence = (f) => `${f.subject} ${data.headlines?.[f.verdict] ?? `: ${f.verdict}`}`;
   const subjectText = (f) => f.subject.replace(/^server$/, 'The server');
   const problems = data.findings.filter((f) => !isFine(f));
   // How bad a finding is: what it is called, and its colour.

@@ -80,7 +80,8 @@ BEGIN ATOMIC
 			   CASE x.change WHEN 'slower' THEN p.longer + greatest(p.oftener, 0) WHEN 'faster' THEN p.longer
 			   ELSE p.after_sessions - p.before_sessions END AS cost
 		  FROM pair p
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN (SELECT max(value) FILTER (WHERE name = 'changed_share') AS changed_share,
+						   max(value) FILTER (WHERE name = 'changed_sessions') AS changed_sessions FROM pgnetlat_thresholds) t
 		 CROSS JOIN LATERAL (
 			SELECT CASE WHEN p.before_time IS NULL THEN CASE WHEN p.after_sessions >= t.changed_sessions THEN 'new' END
 				   WHEN p.after_time IS NULL THEN CASE WHEN p.before_sessions >= t.changed_sessions THEN 'vanished' END
@@ -109,7 +110,8 @@ BEGIN ATOMIC
 					THEN concat(c.change, ': ', pgnetlat_figure_text(coalesce(c.after_rate, c.before_rate)), ' ', c.unit, 's per second of ',
 								pgnetlat_time_text(coalesce(c.after_time, c.before_time))) END AS presence_text
 		  FROM changed c
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN (SELECT max(value) FILTER (WHERE name = 'changed_share') AS changed_share,
+						   max(value) FILTER (WHERE name = 'changed_sessions') AS changed_sessions FROM pgnetlat_thresholds) t
 		 CROSS JOIN LATERAL (
 			-- up to three parts, the one with the largest difference first
 			SELECT string_agg(CASE WHEN q.name = 'round trips'

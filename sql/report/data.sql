@@ -77,7 +77,8 @@ BEGIN ATOMIC
 				'busy_time', coalesce(sum(c.busy_time), 0))
 			  FROM client c),
 		'info', (SELECT to_jsonb(i) FROM pgnetlat_info() i),
-		'thresholds', (SELECT to_jsonb(t) FROM pgnetlat_thresholds t),
+		'headlines', (SELECT jsonb_object_agg(r.verdict, r.headline) FROM pgnetlat_rules r),
+		'thresholds', (SELECT jsonb_object_agg(t.name, t.value) FROM pgnetlat_thresholds t),
 		'findings', (
 			SELECT jsonb_agg(to_jsonb(d) || jsonb_build_object('queryid', d.queryid::text) ORDER BY d.place)
 			  FROM (SELECT f.*, row_number() OVER () AS place

@@ -515,7 +515,7 @@ ledger_run_queue(Ledger *ledger, int64_t time, int64_t waits, int64_t runs)
 
 	if (time <= 0)
 		return;
-	if (waits > 0 && runs > 0)
+	if (waits > 0)
 		after_waits = waits >= runs ? time : (int64_t) ((double) time * waits / runs);
 	in_client = min64(after_waits, max64(totals->client - totals->run_queue_wait, 0));
 	totals->run_queue_wait += in_client;

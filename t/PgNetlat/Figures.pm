@@ -43,13 +43,10 @@ my %figures = (
 sub use_figures
 {
 	($observer) = @_;
-	my $folder = "$FindBin::RealBin/../sql/judgement/diagnose";
-	my ($rules) =
-	  slurp_file("$FindBin::RealBin/../Makefile") =~
-	  /addsuffix \.sql, (.*?)\)/s;
-	my $body = join '',
-	  map { slurp_file("$folder/$_.sql") } 'figures',
-	  (map { "rules/$_" } grep { /^\w+$/ } split ' ', $rules), 'findings';
+	my ($body) =
+	  slurp_file("$FindBin::RealBin/../pgnetlat--1.0.sql") =~
+	  /^(CREATE FUNCTION pgnetlat_diagnose\(.*?^END;)$/ms
+	  or die 'no function';
 
 	foreach my $name (sort keys %figures)
 	{
@@ -60,7 +57,6 @@ sub use_figures
 	$body =~ s/pgnetlat_recent\(s\.pid\)/figures.recent(s.pid)/
 	  or die 'no recent';
 	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;
-	$body =~ s/^COMMENT.*//ms;
 
 	$observer->run('CREATE SCHEMA figures');
 	foreach my $name (sort keys %figures)

@@ -40,6 +40,11 @@ WITH
 	w AS (SELECT * FROM pgnetlat_waits()),
 	i AS (SELECT * FROM pgnetlat_info()),
 	databases AS (SELECT datid, temp_bytes, deadlocks FROM pg_stat_database),
+	-- The thresholds, one column each.
+	t AS MATERIALIZED (
+		SELECT
+@thresholds@
+		  FROM (SELECT jsonb_object_agg(name, value) AS v FROM pgnetlat_thresholds) x),
 	me AS MATERIALIZED (
 		SELECT pg_backend_pid() AS pid, clock_timestamp() AS now,
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
@@ -50,24 +55,24 @@ WITH
 		SELECT -row_number() OVER () AS n, x.*,
 			   sum(network_time) OVER role AS role_network,
 			   row_number() OVER (role ORDER BY network_time DESC) AS place,
-			   row_number() OVER (ORDER BY least(x.repeats, min_requests) DESC, time DESC) AS rank
+			   row_number() OVER (ORDER BY least(x.repeats, t.min_requests) DESC, time DESC) AS rank
 		  FROM (SELECT st.*, exec_time + send_time + recv_time + network_time + client_time AS time
 				  FROM st, me
 				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))) x,
-			   pgnetlat_thresholds
+			   t
 		WINDOW role AS (PARTITION BY dbid, userid)),
 	parents AS MATERIALIZED (
 		SELECT dbid, userid, queryid, calls, rows, (network_time + client_time) / nullif(calls, 0) AS wait
-		  FROM statements, pgnetlat_thresholds
-		 WHERE calls > 0 AND rows >= loop_rows * calls),
+		  FROM statements, t
+		 WHERE calls > 0 AND rows >= t.loop_rows * calls),
 
 	-- What a role's client groups have in common, by database: read for each statement that repeats.
 	roles AS MATERIALIZED (
 		SELECT datid AS dbid, usesysid AS userid,
 			   sum(round_trips) FILTER (WHERE pooler_addr IS NOT NULL OR pooler_requests > 0) AS named,
 			   max(c.network_time) FILTER (WHERE application_name ~ '^pg_(dump|restore)') AS dumped,
-			   bool_or(round_trips >= chatty_trips * greatest(transactions, 1)) AS chatty
-		  FROM c, pgnetlat_thresholds
+			   bool_or(round_trips >= t.chatty_trips * greatest(transactions, 1)) AS chatty
+		  FROM c, t
 		 GROUP BY 1, 2),
 
 	-- Statements that clients run one by one (rules/repeated_statement.sql).  "parent" is
@@ -76,38 +81,38 @@ WITH
 	-- count as repeats: then there are far more bursts than calls of the parent.
 	looped AS MATERIALIZED (
 		SELECT st.n, dbid, userid, st.queryid, calls, st.repeats, repeat_network_time, time, trip, driver,
-			   parent, server, wait, trip < min_rtt AS hidden, wait < min_rtt AS pooled,
-			   CASE WHEN trip < min_rtt THEN st.repeats * (server + wait)
+			   parent, server, wait, trip < t.min_rtt AS hidden, wait < t.min_rtt AS pooled,
+			   CASE WHEN trip < t.min_rtt THEN st.repeats * (server + wait)
 			   ELSE repeat_network_time + st.repeats * driver END AS lost
 		  FROM statements st
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT greatest(calls - st.repeats, 1) AS bursts,
 									repeat_network_time / greatest(st.repeats, 1) AS trip,
 									(time - network_time - client_time) / greatest(calls, 1) AS server) x
 		 CROSS JOIN LATERAL (SELECT least(greatest(time - repeat_network_time, 0) / greatest(calls, 1),
-										  trip, driver_time) AS driver) y
+										  trip, t.driver_time) AS driver) y
 		  LEFT JOIN LATERAL (
 			-- the last of a loop is followed by the client's other work, the parent is not
-			SELECT p.queryid AS parent, bursts BETWEEN loop_least * p.calls AND loop_most * p.calls AS in_full,
+			SELECT p.queryid AS parent, bursts BETWEEN t.loop_least * p.calls AND t.loop_most * p.calls AS in_full,
 				   least((st.network_time + st.client_time) / nullif(st.calls, 0), p.wait) AS wait
 			  FROM parents p
-			 WHERE st.rank <= loops_sought AND st.repeats >= min_requests AND st.time >= min_lost
+			 WHERE st.rank <= t.loops_sought AND st.repeats >= t.min_requests AND st.time >= t.min_lost
 			   AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
-			   AND st.calls BETWEEN loop_least * p.rows AND loop_most * p.rows
+			   AND st.calls BETWEEN t.loop_least * p.rows AND t.loop_most * p.rows
 			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON true
 		  LEFT JOIN roles USING (dbid, userid)
-		 WHERE st.repeats >= min_requests
+		 WHERE st.repeats >= t.min_requests
 		   -- Nobody can change what pg_dump asks.
 		   AND (dumped >= 0.5 * role_network) IS NOT TRUE
 		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
-		   AND CASE WHEN trip < min_rtt THEN wait <= driver_time
-				AND (in_full AND wait >= min_rtt OR calls <= named)
-			   ELSE st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * chatty_time
-				AND (in_xact_wait_time >= 0.8 * (repeat_network_time + client_time)
-					 OR client_time <= calls * repeat_think)
+		   AND CASE WHEN trip < t.min_rtt THEN wait <= t.driver_time
+				AND (in_full AND wait >= t.min_rtt OR calls <= named)
+			   ELSE st.repeats >= t.repeats * bursts AND repeat_network_time >= bursts * t.chatty_time
+				AND (in_xact_wait_time >= t.loop_in_xact * (repeat_network_time + client_time)
+					 OR client_time <= calls * t.repeat_think)
 				-- Single calls of other clients are bursts, too.  Two calls in a
 				-- transaction are not a loop.
-				OR repeat_network_time >= repeat_share * role_network
+				OR repeat_network_time >= t.repeat_share * role_network
 				   AND CASE WHEN in_xact_wait_time < 0.5 * repeat_network_time
 					   THEN in_full OR st.repeats >= t.repeats * bursts
 					   ELSE chatty END END),
@@ -121,16 +126,16 @@ WITH
 		SELECT n, dbid, userid, st.queryid, calls, further, further * trip, time, trip, driver,
 			   parent, server, NULL, false, false, further * (trip + driver), true
 		  FROM statements st
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT p.queryid AS parent, st.calls - p.calls AS further
 							   FROM parents p
-							  WHERE st.network_time >= repeat_share * role_network AND st.calls >= paired_calls
-								AND st.rows >= loop_least * st.calls AND st.network_time >= min_rtt * st.calls
+							  WHERE st.network_time >= t.repeat_share * role_network AND st.calls >= t.paired_calls
+								AND st.rows >= t.loop_least * st.calls AND st.network_time >= t.min_rtt * st.calls
 								AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
-								AND abs(p.rows - st.calls) <= paired_rows * st.calls
+								AND abs(p.rows - st.calls) <= t.paired_rows * st.calls
 							  ORDER BY abs(p.rows - st.calls), p.queryid LIMIT 1) x
 		 CROSS JOIN LATERAL (SELECT network_time / nullif(calls, 0) AS trip, (time - network_time - client_time) / nullif(calls, 0) AS server) y
-		 CROSS JOIN LATERAL (SELECT least(server, trip, driver_time) AS driver) z
+		 CROSS JOIN LATERAL (SELECT least(server, trip, t.driver_time) AS driver) z
 		 WHERE NOT EXISTS (SELECT FROM looped l WHERE l.n = st.n)),
 	explained AS (
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
@@ -149,14 +154,14 @@ WITH
 		SELECT w.*, CASE WHEN number <= 20 THEN pg_blocking_pids(pid) END AS ahead
 		  FROM (SELECT s.pid, s.datid, s.blocked_by, x.age, wait_event, pgnetlat_legible(query) AS query,
 					   coalesce(nullif(s.application_name, ''), s.usename) AS name,
-					   coalesce(wait_event = 'advisory' AND extract(epoch FROM query_start - activity.backend_start) * 1000 < leader_standby,
+					   coalesce(wait_event = 'advisory' AND extract(epoch FROM query_start - activity.backend_start) * 1000 < t.leader_standby,
 								false) AS by_design,
 					   CASE WHEN CASE WHEN blocked_by IN (SELECT v.pid FROM s v)
 								 THEN blocked_by IN (SELECT v.pid FROM s v WHERE v.requests IS NOT NULL)
 								 ELSE EXISTS (SELECT FROM b WHERE backend_type <> 'client backend' AND blocked_time > 0) END
 					   THEN least(x.age, exec_lock_time) END AS held_time,
 					   CASE wait_event WHEN 'relation' THEN row_number() OVER (PARTITION BY wait_event ORDER BY x.age DESC) END AS number
-				  FROM s JOIN activity USING (pid) CROSS JOIN me CROSS JOIN pgnetlat_thresholds
+				  FROM s JOIN activity USING (pid) CROSS JOIN me CROSS JOIN t
 				 CROSS JOIN LATERAL (SELECT greatest(extract(epoch FROM now - s.state_change), 0)::float8 * 1000 AS age) x
 				 WHERE blocked_by IS NOT NULL) w),
 
@@ -296,15 +301,15 @@ WITH
 	-- is the holder.  "lock_open" is the part of a wait whose holder is not known now.
 	contention AS (
 		SELECT g.*, exec_lock_time - least(exec_lock_time, CASE WHEN contends THEN blocking ELSE coalesce(behind, 0) END) AS lock_open
-		  FROM (SELECT grouped.*, (group_blocking > 0 AND coalesce(blocking_most < one_holder * group_blocking, true)
+		  FROM (SELECT grouped.*, (group_blocking > 0 AND coalesce(blocking_most < t.one_holder * group_blocking, true)
 								   AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
-				  FROM grouped, pgnetlat_thresholds) g),
+				  FROM grouped, t) g),
 
 	-- Locks are a database's, and so are their holders.  "unexplained" is the part of all
 	-- open waits that no holder's figures have; what is not booked yet of a wait in
 	-- progress may still get one.
 	locks AS MATERIALIZED (
-		SELECT datid, CASE WHEN held + waiting * holder_lag < locks_explained * waited
+		SELECT datid, CASE WHEN held + waiting * t.holder_lag < t.locks_explained * waited
 					  THEN least((waited - held) / nullif(open, 0), 1) END AS unexplained
 		  FROM (SELECT datid, sum(exec_lock_time) FILTER (WHERE kind = 'client') AS waited,
 					   sum(lock_open) FILTER (WHERE kind = 'client') AS open,
@@ -312,7 +317,7 @@ WITH
 					   + coalesce((SELECT sum(h.blocking) FROM holders h WHERE h.datid = g.datid OR h.datid IS NULL), 0) AS held,
 					   count(*) FILTER (WHERE kind = 'session' AND coalesce(blocked_by > 0, pid IN (
 							SELECT activity.pid FROM activity WHERE wait_event_type = 'Lock'))) AS waiting
-				  FROM contention g GROUP BY datid) x, pgnetlat_thresholds),
+				  FROM contention g GROUP BY datid) x, t),
 
 	-- What the rules read.  "think" is the client's think time in transactions: one wait
 	-- comes after each transaction, the others are inside.  Waits outside are not a loss,
@@ -324,14 +329,14 @@ WITH
 			   greatest(trips_all - coalesce(e.network * share, 0), 0) AS trips,
 			   greatest(busy - client_time + y.think, 1e-6) AS working,
 			   -- a client on this machine may just be waiting for a CPU
-			   greatest(y.think - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
+			   greatest(y.think - CASE WHEN path >= t.min_rtt THEN 0 ELSE t.starved_client * run_queue_time END
 						- coalesce(e.other * share, 0), 0) AS sure_think,
-			   greatest(client_time - CASE WHEN path >= min_rtt THEN 0 ELSE starved_client * run_queue_time END
+			   greatest(client_time - CASE WHEN path >= t.min_rtt THEN 0 ELSE t.starved_client * run_queue_time END
 						- coalesce(e.other * share, 0), 0) AS sure_client,
 			   greatest(exec_cpu_time - greatest(run_queue_time - run_queue_wait_time, 0), 0) AS cpu,
 			   CASE WHEN contends THEN exec_lock_time - lock_open ELSE 0 END + lock_open * coalesce(unexplained, 0) AS lock_left
 		  FROM contention g
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN t
 		  LEFT JOIN locks USING (datid)
 		  LEFT JOIN explained e ON e.dbid = g.datid AND e.userid = g.usesysid AND kind = 'client'
 		 CROSS JOIN LATERAL (
@@ -342,7 +347,7 @@ WITH
 			SELECT greatest(least(in_xact_wait_time - network_time * inside, client_time), 0) AS think,
 				   CASE WHEN path > 0 THEN least(network_time, round_trips * path) ELSE network_time END AS trips_all,
 				   CASE WHEN path > 0 THEN greatest(network_time - round_trips * path, 0) ELSE 0 END AS beyond,
-				   packets_sent > first_window * requests AS large) y),
+				   packets_sent > t.first_window * requests AS large) y),
 
 	-- Waits of groups on this machine that are all alike, in transactions and outside: one
 	-- in ten is shorter than "low", one in ten longer than "high".  No application thinks
@@ -354,11 +359,11 @@ WITH
 				  FROM accounts a
 				  JOIN recent ON recent.datid = a.datid AND recent.usesysid = a.usesysid
 					   AND recent.application_name = a.application_name AND recent.client_addr IS NOT DISTINCT FROM a.client_addr
-				 CROSS JOIN pgnetlat_thresholds
-				 WHERE a.kind = 'client' AND path < min_rtt AND wait_time > 0
-				 GROUP BY a.n, xact_status <> 'I', min_requests
-				HAVING count(*) >= min_requests) r, pgnetlat_thresholds
-		 WHERE x[1] >= proxy_near AND x[2] <= proxy_alike * x[1]),
+				 CROSS JOIN t
+				 WHERE a.kind = 'client' AND path < t.min_rtt AND wait_time > 0
+				 GROUP BY a.n, xact_status <> 'I', t.min_requests
+				HAVING count(*) >= t.min_requests) r, t
+		 WHERE x[1] >= t.proxy_near AND x[2] <= t.proxy_alike * x[1]),
 
 	-- What lost packets cost.  The server does not see the loss of a client's own
 	-- packets: as many are assumed to be lost, each for as long, if the client was silent
@@ -368,17 +373,17 @@ WITH
 			   least(seen * least(packets_received, greatest(requests, bytes_received / 1400.0)) / greatest(packets_sent, 1),
 					 client_time) AS unseen
 		  FROM (SELECT *, greatest(beyond + send_blocked_time - send_client_time, 0) AS seen FROM accounts) a,
-			   pgnetlat_thresholds
-		 WHERE path > 0 AND retransmits >= min_retransmits AND retransmits >= loss_rate * packets_sent),
+			   t
+		 WHERE path > 0 AND retransmits >= t.min_retransmits AND retransmits >= t.loss_rate * packets_sent),
 
 	-- A session that waits in a circle has no holder.  pg_stat_database has no count for the
 	-- window, but if nearly all lock waits of a database have holders, deadlocks cost nothing.
 	deadlocked AS MATERIALIZED (
 		SELECT datid, format('pg_stat_database counts %s since its last reset: if the number is still growing, have all transactions lock rows in the same order; the server''s log has the statements.',
 							 pgnetlat_count_text(deadlocks, 'deadlock', 'deadlocks')) AS hint
-		  FROM databases d CROSS JOIN pgnetlat_thresholds
+		  FROM databases d CROSS JOIN t
 		 WHERE deadlocks > 0
-		   AND (SELECT sum(exec_lock_time) * locks_explained FROM c WHERE c.datid = d.datid)
+		   AND (SELECT sum(exec_lock_time) * t.locks_explained FROM c WHERE c.datid = d.datid)
 			   > (SELECT coalesce(sum(blocked_time), 0) FROM b WHERE b.datid = d.datid)),
 
 	-- Sessions that have been executing one request for long.
@@ -388,9 +393,9 @@ WITH
 		  FROM s
 		  JOIN activity USING (pid)
 		 CROSS JOIN me
-		 CROSS JOIN pgnetlat_thresholds
+		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT extract(epoch FROM me.now - s.state_change)::float8 * 1000 AS age) x
-		 WHERE s.state = 'executing' AND age >= stopped
+		 WHERE s.state = 'executing' AND age >= t.stopped
 		   -- and have mostly waited, as far as is known: not a report that is seen in a short wait
 		   AND exec_unsampled_time + CASE WHEN activity.wait_event_type = 'Lock' THEN exec_lock_time
 										  WHEN activity.wait_event = 'SyncRep' THEN exec_replication_time

@@ -2,11 +2,9 @@
 
 	-- In order of precedence, among findings that cost the same or the same kind of time.
 	verdicts AS (
-		SELECT * FROM unnest(ARRAY[
-			'blocks others', 'blocked', 'commits wait', 'stalled', 'unreachable', 'lock contention', 'hidden path', 'idle in transaction',
-			'repeated statement', 'lossy path', 'narrow path', 'slow reader', 'slow loader', 'chatty', 'network-bound',
-			'reconnects', 'client-bound', 'long statement', 'server-bound', 'starved', 'connections fail', 'too many connections',
-			'not visible', 'not counted', 'no problem found']) WITH ORDINALITY v (verdict, precedence)),
+		SELECT * FROM (VALUES
+@verdicts@
+			) v (verdict, precedence)),
 	subjects AS (
 		SELECT n, kind, pid, datid, datname, usesysid, usename, application_name, client_addr, busy + connect_time AS time
 		  FROM accounts
@@ -23,8 +21,8 @@
 		SELECT f.*, s.kind, s.pid, s.datid, s.datname, s.usesysid, s.usename, s.application_name, s.client_addr, s.time,
 			   precedence, row_number() OVER (PARTITION BY n, of_time, CASE of_time WHEN 'none' THEN verdict END
 											  ORDER BY precedence) AS place
-		  FROM found f JOIN verdicts USING (verdict) JOIN subjects s USING (n) CROSS JOIN pgnetlat_thresholds CROSS JOIN me
-		 WHERE of_time IN ('none', 'last') OR lost >= min_lost AND lost >= min_lost_sessions * window_time),
+		  FROM found f JOIN verdicts USING (verdict) JOIN subjects s USING (n) CROSS JOIN t CROSS JOIN me
+		 WHERE of_time IN ('none', 'last') OR lost >= t.min_lost AND lost >= t.min_lost_sessions * window_time),
 
 	-- What many sessions have in common is the group's, even if the group as a whole has no
 	-- such finding.
@@ -36,10 +34,10 @@
 					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
 			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
 			   application_name, client_addr, sum(time), precedence, 1
-		  FROM ranked CROSS JOIN pgnetlat_thresholds
+		  FROM ranked CROSS JOIN t
 		 WHERE place = 1 AND verdict <> 'blocks others'
-		 GROUP BY verdict, of_time, precedence, queryid, datid, usesysid, application_name, client_addr, sessions_named
-		HAVING bool_and(kind = 'session') AND count(*) > sessions_named),
+		 GROUP BY verdict, of_time, precedence, queryid, datid, usesysid, application_name, client_addr, t.sessions_named
+		HAVING bool_and(kind = 'session') AND count(*) > t.sessions_named),
 
 	-- A loss that is nearly all one session's is the session's, otherwise the group's.
 	-- If nothing was found, say so.
@@ -70,7 +68,7 @@ SELECT f.severity,
 	   f.pid, f.queryid, f.usesysid, u.rolname, f.datid, d.datname, f.application_name, f.client_addr
   FROM chosen f
  CROSS JOIN me
- CROSS JOIN pgnetlat_thresholds
+ CROSS JOIN t
   LEFT JOIN pg_database d ON d.oid = f.datid
   LEFT JOIN pg_roles u ON u.oid = f.usesysid
  CROSS JOIN LATERAL (
@@ -79,8 +77,8 @@ SELECT f.severity,
 					(SELECT t.query FROM texts t WHERE (t.userid, t.dbid, t.queryid) = (f.usesysid, f.datid, f.queryid))) AS query
 	 WHERE f.queryid IS NOT NULL
 	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
- WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= one_session * of_group
-	   WHEN 'client' THEN coalesce(of_session < one_session * f.lost, true)
+ WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= t.one_session * of_group
+	   WHEN 'client' THEN coalesce(of_session < t.one_session * f.lost, true)
 						  AND (of_session IS NOT NULL OR coalesce(of_sessions < f.lost / 2, true))
 	   ELSE f.of_time <> 'last' OR number = 1 END
  ORDER BY array_position(ARRAY['outage', 'loss', 'note'], f.severity), f.lost DESC, precedence, f.pid;

@@ -10,171 +10,167 @@
 --							could be saved, the evidence, the advice
 --	diagnose/findings.sql	each loss shown once, the most expensive first
 --
--- and every number that is open to debate is here.  Times are in milliseconds, sizes in
--- bytes, and shares run from 0 to 1.
-CREATE VIEW pgnetlat_thresholds AS
-SELECT 250::float8 AS min_lost,
-	   0.01::float8 AS min_lost_sessions,
-	   20::float8 AS min_requests,
-	   50::float8 AS min_served,
-	   0.1::float8 AS min_rtt,
-	   0.5::float8 AS near_rtt,
-	   5::float8 AS chatty_trips,
-	   5::float8 AS chatty_time,
-	   0.3::float8 AS chatty_share,
-	   2::float8 AS trips_kept,
-	   3::float8 AS fetches,
-	   5::float8 AS driver_time,
-	   0.5::float8 AS network_share,
-	   0.1::float8 AS network_life,
-	   4::float8 AS repeats,
-	   0.3::float8 AS repeat_share,
-	   3::float8 AS repeat_think,
-	   5::float8 AS loop_rows,
-	   0.5::float8 AS loop_least,
-	   1.2::float8 AS loop_most,
-	   50::float8 AS loops_sought,
-	   20::float8 AS repeated_shown,
-	   200::float8 AS paired_calls,
-	   0.01::float8 AS paired_rows,
-	   0.01::float8 AS loss_rate,
-	   10::float8 AS min_retransmits,
-	   0.25::float8 AS loss_share,
-	   10::float8 AS first_window,
-	   13e6::float8 AS fast_path,
-	   8e6::float8 AS fast_client,
-	   0.3::float8 AS stream_share,
-	   0.2::float8 AS window_closed,
-	   20::float8 AS connections,
-	   0.2::float8 AS connect_share,
-	   0.05::float8 AS connect_sessions,
-	   0.66::float8 AS held_connections,
-	   0.2::float8 AS pool_share,
-	   5000::float8 AS pool_time,
-	   5::float8 AS think,
-	   20::float8 AS pause,
-	   0.5::float8 AS think_share,
-	   100::float8 AS xact_think,
-	   0.6::float8 AS think_life,
-	   0.8::float8 AS loop_share,
-	   1::float8 AS loop_think,
-	   10::float8 AS loop_pause,
-	   3::float8 AS proxy_near,
-	   1.5::float8 AS proxy_alike,
-	   20::float8 AS proxy_wait,
-	   500::float8 AS proxy_wait_max,
-	   0.9::float8 AS proxy_tight,
-	   1.5::float8 AS proxy_connect,
-	   10::float8 AS slow_request,
-	   0.5::float8 AS server_share,
-	   0.5::float8 AS server_sessions,
-	   0.02::float8 AS spill_share,
-	   5::float8 AS away_request,
-	   0.3::float8 AS away_share,
-	   60000::float8 AS long_statement,
-	   5000::float8 AS stopped,
-	   5::float8 AS failed_logins,
-	   20::float8 AS lock_xact,
-	   2::float8 AS short_lock_xact,
-	   0.2::float8 AS lock_share,
-	   0.05::float8 AS holder_sessions,
-	   0.7::float8 AS one_holder,
-	   0.8::float8 AS locks_explained,
-	   500::float8 AS holder_lag,
-	   5000::float8 AS leader_standby,
-	   2::float8 AS starved_request,
-	   0.4::float8 AS starved_share,
-	   0.25::float8 AS starved_sessions,
-	   0.04::float8 AS short_starved_request,
-	   0.25::float8 AS starved_busy,
-	   4::float8 AS starved_client,
-	   0.9::float8 AS one_session,
-	   3::float8 AS sessions_named,
-	   0.3::float8 AS changed_share,
-	   0.05::float8 AS changed_sessions;
+-- and every number that is open to debate is here, with its unit: ms, bytes/s, sessions (a
+-- part of one session's time), share (from 0 to 1), ratio, count.  make lists the names in
+-- figures.sql, whose "t" has them as columns.
 
-COMMENT ON VIEW pgnetlat_thresholds IS 'the thresholds of the rules of pgnetlat_diagnose(), and of pgnetlat_compare(); times in milliseconds';
-COMMENT ON COLUMN pgnetlat_thresholds.min_lost IS 'a finding has cost at least this much in the window';
-COMMENT ON COLUMN pgnetlat_thresholds.min_lost_sessions IS 'a finding has cost at least this part of one session''s time';
-COMMENT ON COLUMN pgnetlat_thresholds.min_requests IS 'fewer requests say nothing about clients and networks';
-COMMENT ON COLUMN pgnetlat_thresholds.min_served IS 'fewer requests are a few long statements: how long each takes says nothing about the server';
-COMMENT ON COLUMN pgnetlat_thresholds.min_rtt IS 'a shorter round trip is on the same machine';
-COMMENT ON COLUMN pgnetlat_thresholds.near_rtt IS 'the round trip within one zone of a cloud, which moving the application would bring';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_trips IS 'chatty: round trips per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_time IS 'chatty: time of round trips per transaction; repeated statement: per burst; narrow path: time of a large response beyond its round trip';
-COMMENT ON COLUMN pgnetlat_thresholds.chatty_share IS 'chatty: round trips'' part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.trips_kept IS 'round trips of a transaction whose statements travel together: one for them, one for COMMIT';
-COMMENT ON COLUMN pgnetlat_thresholds.fetches IS 'with more round trips per statement than this, most are assumed to fetch further rows';
-COMMENT ON COLUMN pgnetlat_thresholds.driver_time IS 'the most that a driver needs for a request; repeated statement: without a round trip to the server, the longest wait between two';
-COMMENT ON COLUMN pgnetlat_thresholds.network_share IS 'network-bound: round trips'' part of the time that is not idle';
-COMMENT ON COLUMN pgnetlat_thresholds.network_life IS 'network-bound: round trips'' part of all time, of at least one session';
-COMMENT ON COLUMN pgnetlat_thresholds.repeats IS 'repeated statement: repeats per burst';
-COMMENT ON COLUMN pgnetlat_thresholds.repeat_share IS 'repeated statement: repeats'' part of the network time of the role in the database';
-COMMENT ON COLUMN pgnetlat_thresholds.repeat_think IS 'repeated statement: a client outside a transaction thinks no longer than this per call';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_rows IS 'repeated statement: rows per call of the statement for whose rows it is executed';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_least IS 'repeated statement: at least this many executions per row, and bursts per call, of that statement';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_most IS 'repeated statement: at most this many executions per row, and bursts per call, of that statement';
-COMMENT ON COLUMN pgnetlat_thresholds.loops_sought IS 'repeated statement: the statement for whose rows one is executed is looked for only for so many, the most expensive ones';
-COMMENT ON COLUMN pgnetlat_thresholds.repeated_shown IS 'repeated statement: at most so many findings, the most expensive ones';
-COMMENT ON COLUMN pgnetlat_thresholds.paired_calls IS 'repeated statement: executions, if none repeats but there are as many as another statement has rows';
-COMMENT ON COLUMN pgnetlat_thresholds.paired_rows IS 'repeated statement: their number differs from that of the rows by at most this part';
-COMMENT ON COLUMN pgnetlat_thresholds.loss_rate IS 'lossy path: part of the packets that were sent again';
-COMMENT ON COLUMN pgnetlat_thresholds.min_retransmits IS 'lossy path: at least this many packets sent again';
-COMMENT ON COLUMN pgnetlat_thresholds.loss_share IS 'lossy path: explains network-bound if it costs this part of the round trips';
-COMMENT ON COLUMN pgnetlat_thresholds.first_window IS 'lossy path, narrow path: packets that TCP sends before the first acknowledgement; longer responses can fill a link';
-COMMENT ON COLUMN pgnetlat_thresholds.fast_path IS 'narrow path: bytes per second of a better path';
-COMMENT ON COLUMN pgnetlat_thresholds.fast_client IS 'slow reader, slow loader: bytes per second of a client that is not slow';
-COMMENT ON COLUMN pgnetlat_thresholds.stream_share IS 'narrow path, slow reader, slow loader: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.window_closed IS 'slow reader: the receive window was closed for at least this part of the time that sending was blocked; narrow path: for less';
-COMMENT ON COLUMN pgnetlat_thresholds.connections IS 'reconnects: connections that were set up and ended';
-COMMENT ON COLUMN pgnetlat_thresholds.connect_share IS 'reconnects: part of the time that is not idle spent connecting';
-COMMENT ON COLUMN pgnetlat_thresholds.connect_sessions IS 'reconnects: a finding has cost at least this part of one session''s time';
-COMMENT ON COLUMN pgnetlat_thresholds.held_connections IS 'too many connections: part of max_connections that is in use';
-COMMENT ON COLUMN pgnetlat_thresholds.pool_share IS 'too many connections: part of the connections that would have been enough';
-COMMENT ON COLUMN pgnetlat_thresholds.pool_time IS 'too many connections: sampled for at least this long';
-COMMENT ON COLUMN pgnetlat_thresholds.think IS 'idle in transaction, client-bound: think time per request, if it is most of the time';
-COMMENT ON COLUMN pgnetlat_thresholds.pause IS 'idle in transaction: think time per request, otherwise';
-COMMENT ON COLUMN pgnetlat_thresholds.think_share IS 'idle in transaction, client-bound: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.xact_think IS 'idle in transaction: think time per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.think_life IS 'client-bound: part of all time, of at least one session';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_share IS 'client-bound: client''s part of the time of a connection that never pauses';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_think IS 'client-bound: minimum think time per request of such a connection';
-COMMENT ON COLUMN pgnetlat_thresholds.loop_pause IS 'client-bound: maximum think time per request; longer ones are a schedule';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_near IS 'hidden path: minimum of waits in transactions, or in a loop, that are all alike';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_alike IS 'hidden path: nine in ten of them are at most this many times as long as one in ten';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait IS 'hidden path: minimum mean wait';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_wait_max IS 'hidden path: maximum mean wait';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_tight IS 'hidden path: part of the waits within a factor of five';
-COMMENT ON COLUMN pgnetlat_thresholds.proxy_connect IS 'hidden path: if connecting takes at least this many times the mean wait, waits outside transactions are put down to the path as well';
-COMMENT ON COLUMN pgnetlat_thresholds.slow_request IS 'server-bound by CPU, I/O, other waits: time per request';
-COMMENT ON COLUMN pgnetlat_thresholds.server_share IS 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.server_sessions IS 'server-bound: part of one session''s time, if there are few requests';
-COMMENT ON COLUMN pgnetlat_thresholds.spill_share IS 'server-bound: samples of waits for temporary files as a part of it, to be mentioned';
-COMMENT ON COLUMN pgnetlat_thresholds.away_request IS 'server-bound by a standby or another server: time per request';
-COMMENT ON COLUMN pgnetlat_thresholds.away_share IS 'server-bound by a standby or another server: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.long_statement IS 'long statement: time for which it has been executing';
-COMMENT ON COLUMN pgnetlat_thresholds.stopped IS 'outage: time for which a session has been blocked, or has got nothing done';
-COMMENT ON COLUMN pgnetlat_thresholds.failed_logins IS 'connections fail: refused connections of a role to a database in the last minute';
-COMMENT ON COLUMN pgnetlat_thresholds.lock_xact IS 'blocked, lock contention: lock waits per transaction';
-COMMENT ON COLUMN pgnetlat_thresholds.short_lock_xact IS 'lock contention: lock waits per transaction, where lock waits are most of the time';
-COMMENT ON COLUMN pgnetlat_thresholds.lock_share IS 'blocked, lock contention: part of the time in requests and transactions';
-COMMENT ON COLUMN pgnetlat_thresholds.holder_sessions IS 'blocks others: what others lost, as a part of one session''s time, if no session waits now';
-COMMENT ON COLUMN pgnetlat_thresholds.one_holder IS 'if one session of a client group has this part of the time for which the group blocks others, it is the holder';
-COMMENT ON COLUMN pgnetlat_thresholds.locks_explained IS 'if this part of a database''s lock waits has a known holder, holders explain them all';
-COMMENT ON COLUMN pgnetlat_thresholds.holder_lag IS 'of a lock wait in progress, up to this much may not be charged to its holder yet';
-COMMENT ON COLUMN pgnetlat_thresholds.leader_standby IS 'blocks others: a session that began to wait for an advisory lock within this time of connecting does so by design, as the standby of a leader';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_request IS 'starved: time spent waiting for a CPU per request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_share IS 'starved: part of the time for which a CPU was wanted';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_sessions IS 'starved: a finding has cost at least this part of one session''s time';
-COMMENT ON COLUMN pgnetlat_thresholds.short_starved_request IS 'starved: minimum time spent waiting for a CPU per request, where starved_busy is less than starved_request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_busy IS 'starved: part of all time that is not idle, where it is less than starved_request';
-COMMENT ON COLUMN pgnetlat_thresholds.starved_client IS 'a client on this machine is assumed to have waited for a CPU at most this many times as long as its sessions';
-COMMENT ON COLUMN pgnetlat_thresholds.one_session IS 'if one session has this part of a client group''s loss, the finding is about the session';
-COMMENT ON COLUMN pgnetlat_thresholds.sessions_named IS 'a finding that more sessions of a client group share than this is reported for the group';
-COMMENT ON COLUMN pgnetlat_thresholds.changed_share IS 'pgnetlat_compare(): a time or a rate differs by at least this part';
-COMMENT ON COLUMN pgnetlat_thresholds.changed_sessions IS 'pgnetlat_compare(): a difference costs or saves at least this part of one session''s time';
+-- What somebody has set.  Whoever may write this table may set thresholds.
+CREATE TABLE pgnetlat_threshold_settings (
+	name text PRIMARY KEY,
+	value double precision NOT NULL CHECK (value BETWEEN 0 AND 1e12));
+
+COMMENT ON TABLE pgnetlat_threshold_settings IS 'thresholds that are not at their default; pg_dump keeps them';
+COMMENT ON COLUMN pgnetlat_threshold_settings.name IS 'name of the threshold';
+COMMENT ON COLUMN pgnetlat_threshold_settings.value IS 'what it has been set to';
+
+DO $$BEGIN
+	PERFORM pg_catalog.pg_extension_config_dump('pgnetlat_threshold_settings', '');
+END$$;
+
+CREATE VIEW pgnetlat_thresholds AS
+SELECT d.name, coalesce(s.value, d."default") AS value, d."default", d.unit, d.description
+  FROM (VALUES
+	('min_lost', 250, 'ms', 'a finding has cost at least this much in the window'),
+	('min_lost_sessions', 0.01, 'sessions', 'a finding has cost at least this part of one session''s time'),
+	('min_requests', 20, 'count', 'fewer requests say nothing about clients and networks'),
+	('min_served', 50, 'count', 'fewer requests are a few long statements: how long each takes says nothing about the server'),
+	('min_rtt', 0.1, 'ms', 'a shorter round trip is on the same machine'),
+	('near_rtt', 0.5, 'ms', 'the round trip within one zone of a cloud, which moving the application would bring'),
+	('chatty_trips', 5, 'count', 'chatty: round trips per transaction'),
+	('chatty_time', 5, 'ms', 'chatty: time of round trips per transaction; repeated statement: per burst; narrow path: time of a large response beyond its round trip'),
+	('chatty_share', 0.3, 'share', 'chatty: round trips'' part of the time in requests and transactions'),
+	('trips_kept', 2, 'count', 'round trips of a transaction whose statements travel together: one for them, one for COMMIT'),
+	('fetches', 3, 'count', 'with more round trips per statement than this, most are assumed to fetch further rows'),
+	('driver_time', 5, 'ms', 'the most that a driver needs for a request; repeated statement: without a round trip to the server, the longest wait between two'),
+	('network_share', 0.5, 'share', 'network-bound: round trips'' part of the time that is not idle'),
+	('network_life', 0.1, 'share', 'network-bound: round trips'' part of all time, of at least one session'),
+	('repeats', 4, 'count', 'repeated statement: repeats per burst'),
+	('repeat_share', 0.3, 'share', 'repeated statement: repeats'' part of the network time of the role in the database'),
+	('repeat_think', 3, 'ms', 'repeated statement: a client outside a transaction thinks no longer than this per call'),
+	('loop_in_xact', 0.8, 'share', 'repeated statement: part of the client''s waits that is inside transactions'),
+	('loop_rows', 5, 'count', 'repeated statement: rows per call of the statement for whose rows it is executed'),
+	('loop_least', 0.5, 'ratio', 'repeated statement: at least this many executions per row, and bursts per call, of that statement'),
+	('loop_most', 1.2, 'ratio', 'repeated statement: at most this many executions per row, and bursts per call, of that statement'),
+	('loops_sought', 50, 'count', 'repeated statement: the statement for whose rows one is executed is looked for only for so many, the most expensive ones'),
+	('repeated_shown', 20, 'count', 'repeated statement: at most so many findings, the most expensive ones'),
+	('paired_calls', 200, 'count', 'repeated statement: executions, if none repeats but there are as many as another statement has rows'),
+	('paired_rows', 0.01, 'share', 'repeated statement: their number differs from that of the rows by at most this part'),
+	('loss_rate', 0.01, 'share', 'lossy path: part of the packets that were sent again'),
+	('min_retransmits', 10, 'count', 'lossy path: at least this many packets sent again'),
+	('loss_share', 0.25, 'share', 'lossy path: explains network-bound if it costs this part of the round trips'),
+	('first_window', 10, 'count', 'lossy path, narrow path: packets that TCP sends before the first acknowledgement; longer responses can fill a link'),
+	('fast_path', 13000000, 'bytes/s', 'narrow path: bytes per second of a better path'),
+	('fast_client', 8000000, 'bytes/s', 'slow reader, slow loader: bytes per second of a client that is not slow'),
+	('stream_share', 0.3, 'share', 'narrow path, slow reader, slow loader: part of the time in requests and transactions'),
+	('window_closed', 0.2, 'share', 'slow reader: the receive window was closed for at least this part of the time that sending was blocked; narrow path: for less'),
+	('connections', 20, 'count', 'reconnects: connections that were set up and ended'),
+	('connect_share', 0.2, 'share', 'reconnects: part of the time that is not idle spent connecting'),
+	('connect_sessions', 0.05, 'sessions', 'reconnects: a finding has cost at least this part of one session''s time'),
+	('held_connections', 0.66, 'share', 'too many connections: part of max_connections that is in use'),
+	('pool_share', 0.2, 'share', 'too many connections: part of the connections that would have been enough'),
+	('pool_time', 5000, 'ms', 'too many connections: sampled for at least this long'),
+	('think', 5, 'ms', 'idle in transaction, client-bound: think time per request, if it is most of the time'),
+	('pause', 20, 'ms', 'idle in transaction: think time per request, otherwise'),
+	('think_share', 0.5, 'share', 'idle in transaction, client-bound: part of the time in requests and transactions'),
+	('xact_think', 100, 'ms', 'idle in transaction: think time per transaction'),
+	('think_life', 0.6, 'share', 'client-bound: part of all time, of at least one session'),
+	('loop_share', 0.8, 'share', 'client-bound: client''s part of the time of a connection that never pauses'),
+	('loop_think', 1, 'ms', 'client-bound: minimum think time per request of such a connection'),
+	('loop_pause', 10, 'ms', 'client-bound: maximum think time per request; longer ones are a schedule'),
+	('loop_busy', 0.9, 'share', 'client-bound, hidden path: part of the window for which a connection that never pauses is busy'),
+	('proxy_near', 3, 'ms', 'hidden path: minimum of waits in transactions, or in a loop, that are all alike'),
+	('proxy_alike', 1.5, 'ratio', 'hidden path: nine in ten of them are at most this many times as long as one in ten'),
+	('proxy_wait', 20, 'ms', 'hidden path: minimum mean wait'),
+	('proxy_wait_max', 500, 'ms', 'hidden path: maximum mean wait'),
+	('proxy_low', 5, 'ms', 'hidden path: the shortest of these waits is longer than this'),
+	('proxy_requests', 3, 'count', 'hidden path: requests per transaction, for waits in transactions'),
+	('proxy_longer', 2, 'ratio', 'hidden path: a session whose waits are more than this many times as long thinks, too'),
+	('proxy_tight', 0.9, 'share', 'hidden path: part of the waits within a factor of five'),
+	('proxy_connect', 1.5, 'ratio', 'hidden path: if connecting takes at least this many times the mean wait, waits outside transactions are put down to the path as well'),
+	('slow_request', 10, 'ms', 'server-bound by CPU, I/O, other waits: time per request'),
+	('server_share', 0.5, 'share', 'server-bound by CPU, I/O, other waits: part of the time in requests and transactions'),
+	('server_sessions', 0.5, 'sessions', 'server-bound: part of one session''s time, if there are few requests'),
+	('spill_share', 0.02, 'share', 'server-bound: samples of waits for temporary files as a part of it, to be mentioned'),
+	('away_request', 5, 'ms', 'server-bound by a standby or another server: time per request'),
+	('away_share', 0.3, 'share', 'server-bound by a standby or another server: part of the time in requests and transactions'),
+	('long_statement', 60000, 'ms', 'long statement: time for which it has been executing'),
+	('long_working', 0.5, 'share', 'long statement: part of its time in which it did not wait for locks, standbys or other servers'),
+	('long_cpu', 0.8, 'share', 'long statement: part on a CPU, to be mentioned'),
+	('long_io', 0.5, 'share', 'long statement: part waiting for files, to be mentioned'),
+	('stopped', 5000, 'ms', 'outage: time for which a session has been blocked, or has got nothing done'),
+	('failed_logins', 5, 'count', 'connections fail: refused connections of a role to a database in the last minute'),
+	('lock_xact', 20, 'ms', 'blocked, lock contention: lock waits per transaction'),
+	('short_lock_xact', 2, 'ms', 'lock contention: lock waits per transaction, where lock waits are most of the time'),
+	('lock_share', 0.2, 'share', 'blocked, lock contention: part of the time in requests and transactions'),
+	('holder_sessions', 0.05, 'sessions', 'blocks others: what others lost, as a part of one session''s time, if no session waits now'),
+	('one_holder', 0.7, 'share', 'if one session of a client group has this part of the time for which the group blocks others, it is the holder'),
+	('locks_explained', 0.8, 'share', 'if this part of a database''s lock waits has a known holder, holders explain them all'),
+	('holder_lag', 500, 'ms', 'of a lock wait in progress, up to this much may not be charged to its holder yet'),
+	('leader_standby', 5000, 'ms', 'blocks others: a session that began to wait for an advisory lock within this time of connecting does so by design, as the standby of a leader'),
+	('starved_request', 2, 'ms', 'starved: time spent waiting for a CPU per request'),
+	('starved_share', 0.4, 'share', 'starved: part of the time for which a CPU was wanted'),
+	('starved_time', 1000, 'ms', 'starved: time spent waiting for a CPU, if there are few requests'),
+	('starved_sessions', 0.25, 'sessions', 'starved: a finding has cost at least this part of one session''s time'),
+	('short_starved_request', 0.04, 'ms', 'starved: minimum time spent waiting for a CPU per request, where starved_busy is less than starved_request'),
+	('starved_busy', 0.25, 'share', 'starved: part of all time that is not idle, where it is less than starved_request'),
+	('starved_client', 4, 'ratio', 'a client on this machine is assumed to have waited for a CPU at most this many times as long as its sessions'),
+	('one_session', 0.9, 'share', 'if one session has this part of a client group''s loss, the finding is about the session'),
+	('sessions_named', 3, 'count', 'a finding that more sessions of a client group share than this is reported for the group'),
+	('not_counted', 0.1, 'share', 'not counted: part of the sessions that connected before the library was loaded'),
+	('changed_share', 0.3, 'ratio', 'pgnetlat_compare(): a time or a rate differs by at least this part'),
+	('changed_sessions', 0.05, 'sessions', 'pgnetlat_compare(): a difference costs or saves at least this part of one session''s time'),
+	('burst_think', 100, 'ms', 'fixed, in the library: a client that thinks longer outside a transaction ends a burst'),
+	('burst_fewest', 5, 'count', 'fixed, in the library: the fewest executions for the rows of another statement'),
+	('burst_runs', 4, 'count', 'fixed, in the library: statements that are told apart in a burst'),
+	('burst_loop', 30, 'count', 'fixed, in the library: executions in a row that are a loop without another statement'),
+	('burst_loop_think', 2, 'ms', 'fixed, in the library: a client thinks no longer before each execution of such a loop')
+  ) d (name, "default", unit, description)
+  LEFT JOIN pgnetlat_threshold_settings s ON s.name = d.name;
+
+COMMENT ON VIEW pgnetlat_thresholds IS 'thresholds of the rules of pgnetlat_diagnose(), and of pgnetlat_compare(), a row each; pgnetlat_set_threshold() sets one';
+COMMENT ON COLUMN pgnetlat_thresholds.name IS 'name of the threshold';
+COMMENT ON COLUMN pgnetlat_thresholds.value IS 'value that the rules use';
+COMMENT ON COLUMN pgnetlat_thresholds."default" IS 'value unless another one is set';
+COMMENT ON COLUMN pgnetlat_thresholds.unit IS 'ms, bytes/s, sessions (a part of one session''s time), share (from 0 to 1), ratio or count';
+COMMENT ON COLUMN pgnetlat_thresholds.description IS 'which rules use it, and for what';
 
 GRANT SELECT ON pgnetlat_thresholds TO PUBLIC;
+
+CREATE FUNCTION pgnetlat_refuse_threshold(message text, hint text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$BEGIN
+	RAISE EXCEPTION USING MESSAGE = message, HINT = hint, ERRCODE = 'invalid_parameter_value';
+END$$;
+
+COMMENT ON FUNCTION pgnetlat_refuse_threshold(text, text) IS 'internal: raises an error';
+
+CREATE FUNCTION pgnetlat_set_threshold(name text, value double precision)
+RETURNS double precision
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT pgnetlat_refuse_threshold(
+			format('threshold %L does not exist', $1), 'SELECT name FROM pgnetlat_thresholds lists them.')
+	 WHERE NOT EXISTS (SELECT FROM pgnetlat_thresholds t WHERE t.name = $1);
+	SELECT pgnetlat_refuse_threshold(
+			format('threshold "%s" cannot be set', $1), 'It is a constant of the library.')
+	 WHERE $1 LIKE 'burst%';
+	SELECT pgnetlat_refuse_threshold(
+			format('invalid value for threshold "%s": %s', t.name, $2),
+			CASE t.unit WHEN 'share' THEN 'A share is from 0 to 1.' ELSE format('Its unit is %s: it is from 0 to 1e12.', t.unit) END)
+	  FROM pgnetlat_thresholds t
+	 WHERE t.name = $1 AND NOT $2 BETWEEN 0 AND CASE t.unit WHEN 'share' THEN 1 ELSE 1e12 END;
+	DELETE FROM pgnetlat_threshold_settings s WHERE s.name = $1 AND $2 IS NULL;
+	INSERT INTO pgnetlat_threshold_settings AS s (name, value)
+	SELECT $1, $2 WHERE $2 IS NOT NULL
+		ON CONFLICT ON CONSTRAINT pgnetlat_threshold_settings_pkey DO UPDATE SET value = excluded.value;
+	SELECT t.value FROM pgnetlat_thresholds t WHERE t.name = $1;
+END;
+
+COMMENT ON FUNCTION pgnetlat_set_threshold(text, double precision) IS
+	'sets a threshold of pgnetlat_diagnose(), from its next call on, and returns its value; NULL restores the default; an error for an unknown name or a value out of range, and for whoever may not write pgnetlat_threshold_settings';
+
+REVOKE ALL ON FUNCTION pgnetlat_set_threshold(text, double precision) FROM PUBLIC;
 
 -- Figures in sentences, with about three digits.
 CREATE FUNCTION pgnetlat_figure_text(figure float8)

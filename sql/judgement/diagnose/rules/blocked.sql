@@ -1,4 +1,11 @@
 
+-- Verdict: blocked
+-- Precedence: 20
+-- Headline: waits for locks that others hold
+-- Meaning: it waits for locks whose holder is not known: in a deadlock, or hidden from the
+--   caller
+-- Lost: that part of its wait
+--
 -- Lock waits that no holder's figures have: those in a deadlock's circle, those whose
 -- holder is hidden from the caller, and very short ones.
  UNION ALL
@@ -14,14 +21,14 @@ SELECT n, 'blocked', CASE WHEN w.stopped THEN 'outage' ELSE 'loss' END, 'executi
 							 THEN 'pgnetlat_blockers shows who held locks.' ELSE 'log_lock_waits logs who holds the lock.' END,
 						'  lock_timeout limits how long this one waits.') END,
 	   NULL
-  FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN pgnetlat_thresholds
+  FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN t
  CROSS JOIN LATERAL (
 	SELECT count(*) > 0 AS stopped FROM stopped_sessions x
 	 WHERE wait_event_type = 'Lock'
 	   AND CASE a.kind WHEN 'session' THEN x.pid = a.pid
 		   ELSE x.datid = a.datid AND x.usesysid = a.usesysid AND x.application_name = a.application_name
 				AND x.client_addr IS NOT DISTINCT FROM a.client_addr END) w
- WHERE NOT contends AND lock_left >= lock_share * working
-   AND (blocked_by IS NOT NULL OR lock_left >= lock_xact * xacts
+ WHERE NOT contends AND lock_left >= t.lock_share * working
+   AND (blocked_by IS NOT NULL OR lock_left >= t.lock_xact * xacts
 		-- holders come and go: long waits among many short ones
-		OR lock_left >= server_share * working AND lock_left >= away_request * xacts)
+		OR lock_left >= t.server_share * working AND lock_left >= t.away_request * xacts)

@@ -1,9 +1,19 @@
 
+-- Verdict: blocks others
+-- Precedence: 10
+-- Headline: holds locks that others wait for
+-- Meaning: others wait for its locks. It is reported once: for the session, prepared
+--   transaction or worker at the head of the lock queue, with the command that ends it. If
+--   others queue behind DDL, the command that ends the DDL comes first. Sessions that have
+--   waited for an advisory lock since they connected are taken for standbys of a leader: a
+--   `note`
+-- Lost: their wait
+--
 -- A session that holds locks for which others wait, or its client group if several do.
 -- What the others lost is counted only here.
  UNION ALL
 SELECT n, 'blocks others',
-	   CASE WHEN w.age >= stopped THEN 'outage' WHEN by_design THEN 'note' ELSE 'loss' END, 'others', lost,
+	   CASE WHEN w.age >= t.stopped THEN 'outage' WHEN by_design THEN 'note' ELSE 'loss' END, 'others', lost,
 	   CASE WHEN NOT by_design THEN lost * avoidable / nullif(avoidable + executing, 0) END,
 	   CASE WHEN w.sessions > 0 OR by_design
 			THEN concat(w.who, ' (', pgnetlat_time_text(lost), CASE WHEN NOT by_design THEN ' lost' END, ' so far)', w.queue, '. Holder: ', doing,
@@ -38,7 +48,7 @@ SELECT n, 'blocks others',
 			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM accounts a
- CROSS JOIN pgnetlat_thresholds
+ CROSS JOIN t
   LEFT JOIN waiting w ON w.blocked_by = a.pid
   LEFT JOIN activity q ON q.pid = a.pid
  CROSS JOIN me
@@ -55,7 +65,7 @@ SELECT n, 'blocks others',
 		   greatest(blocking - standbys_time, 0) AS rest) x
  -- standbys alone are worth knowing, and do not count beside sessions that are stopped
  CROSS JOIN LATERAL (
-	SELECT coalesce(w.standbys > 0 AND w.sessions = 0 AND rest < holder_sessions * me.window_time, false) AS by_design) y
+	SELECT coalesce(w.standbys > 0 AND w.sessions = 0 AND rest < t.holder_sessions * me.window_time, false) AS by_design) y
  CROSS JOIN LATERAL (
 	SELECT CASE WHEN by_design THEN blocking ELSE rest END AS lost,
 		   CASE a.state WHEN 'waiting in transaction' THEN 'idle in transaction' WHEN 'waiting' THEN 'idle outside a transaction'
@@ -64,12 +74,12 @@ SELECT n, 'blocks others',
 		   || coalesce(CASE WHEN a.state IN ('executing', 'sending', 'receiving') THEN ': ' ELSE ' since ' END
 					   || rtrim(pgnetlat_query_start(nullif(q.query, '')), ';'), '') AS doing) z
  WHERE NOT contends
-   AND (lost >= holder_sessions * me.window_time OR lost > 0 AND (w.sessions > 0 OR by_design))
+   AND (lost >= t.holder_sessions * me.window_time OR lost > 0 AND (w.sessions > 0 OR by_design))
 
 -- Prepared transactions, autovacuum workers, and other holders that are no client
 -- sessions.
  UNION ALL
-SELECT n, 'blocks others', CASE WHEN h.age >= stopped THEN 'outage' ELSE 'loss' END, 'others', blocking, NULL,
+SELECT n, 'blocks others', CASE WHEN h.age >= t.stopped THEN 'outage' ELSE 'loss' END, 'others', blocking, NULL,
 	   CASE WHEN h.sessions > 0
 			THEN concat(who, ' (', pgnetlat_time_text(blocking), ' lost so far)', queue, '. Holder: ', coalesce(p.oldest, h.query, 'it does not say what it does'))
 			ELSE concat('Others waited ', pgnetlat_time_text(blocking), ' for its locks') END,
@@ -87,7 +97,7 @@ SELECT n, 'blocks others', CASE WHEN h.age >= stopped THEN 'outage' ELSE 'loss' 
 			  CASE WHEN ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM holders h
- CROSS JOIN pgnetlat_thresholds
+ CROSS JOIN t
  CROSS JOIN me
   LEFT JOIN LATERAL pgnetlat_prepared_text(h.datname, me.now) p ON h.blocked_by = 0
- WHERE blocking >= holder_sessions * me.window_time OR h.sessions > 0
+ WHERE blocking >= t.holder_sessions * me.window_time OR h.sessions > 0

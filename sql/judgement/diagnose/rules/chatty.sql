@@ -1,9 +1,15 @@
 
+-- Verdict: chatty
+-- Precedence: 140
+-- Headline: makes many round trips for each transaction
+-- Meaning: five or more round trips per transaction, or rows fetched in small portions
+-- Lost: the round trips
+--
 -- Many round trips for a transaction.  Fetching further rows is not extra work, but other
 -- statements are: they still take their time when they travel together.
  UNION ALL
 SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost,
-	   CASE WHEN NOT is_dump THEN lost * greatest(1 - trips_kept / nullif(xact_trips, 0), 0) END,
+	   CASE WHEN NOT is_dump THEN lost * greatest(1 - t.trips_kept / nullif(xact_trips, 0), 0) END,
 	   format('%s per transaction x %s = %s%s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), pgnetlat_time_text(working / xacts, trips / xacts),
 			  CASE WHEN fetching THEN '; most fetch further rows' END),
@@ -13,9 +19,9 @@ SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost
 	   queryid
   FROM (SELECT a.*, top.queryid, trips / nullif(path, 0) / xacts AS xact_trips, f.fetching, top.queryid IS NOT NULL AND is_fetch IS NULL AS unknown,
 			   application_name ~ '^pg_(dump|restore)' AS is_dump,
-			   trips + CASE WHEN f.fetching THEN req * least(greatest(working - trips, 0) / req, path, driver_time) ELSE 0 END AS lost
+			   trips + CASE WHEN f.fetching THEN req * least(greatest(working - trips, 0) / req, path, t.driver_time) ELSE 0 END AS lost
 		  FROM accounts a
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN t
 		  -- each FETCH is a statement of its own
 		  LEFT JOIN LATERAL (SELECT st.queryid,
 									st.network_time >= 0.5 * trips
@@ -25,6 +31,6 @@ SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost
 							   FROM statements st
 							  WHERE st.dbid = a.datid AND st.userid = a.usesysid AND place = 1 AND share > 0.5) top ON true
 		 CROSS JOIN LATERAL (SELECT round_trips >= t.fetches * greatest(statements, 1) OR is_fetch IS TRUE AS fetching) f
-		 WHERE kind = 'client' AND path >= min_rtt AND requests >= min_requests
-		   AND trips >= chatty_trips * path * xacts AND trips >= chatty_time * xacts
-		   AND trips >= chatty_share * working) a, pgnetlat_thresholds
+		 WHERE kind = 'client' AND path >= t.min_rtt AND requests >= t.min_requests
+		   AND trips >= t.chatty_trips * path * xacts AND trips >= t.chatty_time * xacts
+		   AND trips >= t.chatty_share * working) a, t

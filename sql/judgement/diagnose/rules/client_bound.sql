@@ -1,4 +1,11 @@
 
+-- Verdict: client-bound
+-- Precedence: 170
+-- Headline: is slowed down by the application itself, not by the database
+-- Meaning: the client keeps its transactions waiting, or one connection is in a loop that is
+--   mostly the client's
+-- Lost: its think time
+--
 -- A client that keeps its transactions waiting, or a single connection in a loop that is
 -- mostly the client's; but not a client that asks now and then, or on a schedule.
  UNION ALL
@@ -14,12 +21,12 @@ SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client
 			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  Exception: short jobs of a queue worker whose locks block nobody.  Even then, VACUUM cannot remove dead rows until the transaction ends.'
 			  ELSE 'let several connections share its work.' END),
 	   NULL
-  FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= think_share * working
-			   AND client_of_life >= think_life AND blocking < sure_think / 2 AS in_xact
-		  FROM accounts a, pgnetlat_thresholds t) a
- CROSS JOIN pgnetlat_thresholds t
- WHERE kind = 'client' AND requests >= min_requests
+  FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= t.think_share * working
+			   AND client_of_life >= t.think_life AND blocking < sure_think / 2 AS in_xact
+		  FROM accounts a, t) a
+ CROSS JOIN t
+ WHERE kind = 'client' AND requests >= t.min_requests
    AND (in_xact
-		OR sessions = 1 AND ended_sessions = 0 AND busy >= 0.9 * (SELECT window_time FROM me)
-		   AND sure_client >= loop_share * busy AND sure_client >= loop_think * req
-		   AND client_time <= loop_pause * req AND NOT EXISTS (SELECT FROM alike WHERE alike.n = a.n AND NOT alike.in_xact))
+		OR sessions = 1 AND ended_sessions = 0 AND busy >= t.loop_busy * (SELECT window_time FROM me)
+		   AND sure_client >= t.loop_share * busy AND sure_client >= t.loop_think * req
+		   AND client_time <= t.loop_pause * req AND NOT EXISTS (SELECT FROM alike WHERE alike.n = a.n AND NOT alike.in_xact))

@@ -1,4 +1,10 @@
 
+-- Verdict: connections fail
+-- Precedence: 210
+-- Headline: refuses connections
+-- Meaning: connections are refused, five or more of a role in a minute. An outage if a role
+--   that exists gets none
+--
 -- Connections that are refused, by what they ask for.  If a role that exists gets none,
 -- nothing of its application works.  Whoever guesses names and passwords is a note.
  UNION ALL
@@ -15,7 +21,7 @@ SELECT 0, 'connections fail', (array_agg(how_bad ORDER BY array_position(ARRAY['
 				  FROM failed
 				 WHERE failed_last_minute > 0 AND last_sqlstate IS NOT NULL
 				 GROUP BY datname, usename, last_sqlstate) x
-		 CROSS JOIN pgnetlat_thresholds t
+		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT coalesce(sum(connections), 0)::bigint AS succeeded FROM c
 							  WHERE c.usename::text = x.usename AND c.datname::text = x.datname) s
 		 CROSS JOIN LATERAL (SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_roles WHERE rolname::text = x.usename) THEN 'note'

@@ -1,4 +1,10 @@
 
+-- Verdict: idle in transaction
+-- Precedence: 80
+-- Headline: leaves its transactions open while the application does something else
+-- Meaning: the client thinks inside transactions
+-- Lost: its think time there
+--
 -- A client that thinks in its transactions, while they hold locks.  A long
 -- wait in progress is a pause, whatever came before.
  UNION ALL
@@ -9,8 +15,8 @@ SELECT n, 'idle in transaction', 'loss', 'client', a.think, a.think,
 				   WHEN state = 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
 	   'Move application work outside the transaction: before BEGIN or after COMMIT.  A queue worker can claim its job in a transaction of its own.  idle_in_transaction_session_timeout ends forgotten transactions.',
 	   NULL
-  FROM accounts a, pgnetlat_thresholds t
+  FROM accounts a, t
  CROSS JOIN LATERAL (SELECT greatest(sure_think / req, CASE state WHEN 'waiting in transaction'
 													   THEN least(state_age, sure_think) END) AS each) x
- WHERE blocking < sure_think / 2 AND sure_think >= xact_think * xacts
-   AND (each >= pause OR (each >= t.think AND sure_think >= think_share * working))
+ WHERE blocking < sure_think / 2 AND sure_think >= t.xact_think * xacts
+   AND (each >= t.pause OR (each >= t.think AND sure_think >= t.think_share * working))

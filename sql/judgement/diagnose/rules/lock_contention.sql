@@ -1,4 +1,10 @@
 
+-- Verdict: lock contention
+-- Precedence: 60
+-- Headline: has sessions that wait for each other’s locks
+-- Meaning: sessions of one group wait for one another, each briefly
+-- Lost: their waits
+--
 -- Sessions of one group that wait for one another: many short waits, for the
 -- same rows.
  UNION ALL
@@ -14,7 +20,7 @@ SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
 				 ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
 			'  ' || hint),
 	   NULL
-  FROM (SELECT *, working - exec_lock_time AS rest FROM accounts LEFT JOIN deadlocked USING (datid)) a, pgnetlat_thresholds
- WHERE kind = 'client' AND contends AND (lock_left >= lock_share * working AND lock_left >= lock_xact * xacts
+  FROM (SELECT *, working - exec_lock_time AS rest FROM accounts LEFT JOIN deadlocked USING (datid)) a, t
+ WHERE kind = 'client' AND contends AND (lock_left >= t.lock_share * working AND lock_left >= t.lock_xact * xacts
 		-- or most of the transactions' time
-		OR lock_left >= server_share * working AND lock_left >= short_lock_xact * xacts)
+		OR lock_left >= t.server_share * working AND lock_left >= t.short_lock_xact * xacts)

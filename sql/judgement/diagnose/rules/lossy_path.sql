@@ -1,4 +1,11 @@
 
+-- Verdict: lossy path
+-- Precedence: 100
+-- Headline: is on a network that loses packets
+-- Meaning: 1 % of the packets or more are sent again. If responses are large on average, a full
+--   link may be dropping packets; if they are short, the path itself is bad
+-- Lost: the extra time of responses and requests
+--
 -- A path that loses packets, so that responses and requests take longer than a round
 -- trip.  A full link drops packets, too.  One client group's figures rule that out only
 -- if its responses are, on average, too short to fill a link.

@@ -1,15 +1,21 @@
 
+-- Verdict: network-bound
+-- Precedence: 150
+-- Headline: spends most of its time on network round trips
+-- Meaning: round trips are most of the time
+-- Lost: the round trips
+--
 -- Round trips are most of the time that is not idle.  That includes thinking outside
 -- transactions: a client that asks now and then loses nothing.
  UNION ALL
-SELECT a.n, 'network-bound', 'loss', 'trips', trips, trips * greatest(1 - near_rtt / nullif(path, 0), 0),
+SELECT a.n, 'network-bound', 'loss', 'trips', trips, trips * greatest(1 - t.near_rtt / nullif(path, 0), 0),
 	   format('%s per transaction x %s = %s', pgnetlat_count_text(trips / nullif(path, 0) / xacts, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), pgnetlat_time_text(busy / xacts, trips / xacts)),
-	   'Run the application closer to the server (the saving is that of a path of 0.5 ms), or let statements of several transactions travel together.',
+	   'Run the application closer to the server (the saving is that of a path of ' || pgnetlat_time_text(t.near_rtt) || '), or let statements of several transactions travel together.',
 	   NULL
   FROM accounts a
- CROSS JOIN pgnetlat_thresholds t
+ CROSS JOIN t
   LEFT JOIN lossy l ON l.n = a.n
- WHERE kind = 'client' AND requests >= min_requests AND path >= 2 * near_rtt
-   AND trips >= network_share * busy AND network_of_life >= network_life
-   AND (l.n IS NULL OR seen + unseen < loss_share * trips)
+ WHERE kind = 'client' AND requests >= t.min_requests AND path >= 2 * t.near_rtt
+   AND trips >= t.network_share * busy AND network_of_life >= t.network_life
+   AND (l.n IS NULL OR seen + unseen < t.loss_share * trips)

@@ -1,4 +1,9 @@
 
+-- Verdict: no problem found
+-- Precedence: 250
+-- Headline: has no problem that costs much
+-- Meaning: nothing else
+--
 -- Shown only if there is no other finding.
  UNION ALL
 SELECT 0, 'no problem found', NULL, 'last', 0, NULL,

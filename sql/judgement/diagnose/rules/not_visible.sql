@@ -1,4 +1,9 @@
 
+-- Verdict: not visible
+-- Precedence: 230
+-- Headline: cannot be judged by this role, which may not see other sessions
+-- Meaning: the caller may not see all sessions
+--
 -- Tells a caller who may not see all sessions.
  UNION ALL
 SELECT 0, 'not visible', 'note', 'none', 0, NULL,

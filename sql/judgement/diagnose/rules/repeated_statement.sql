@@ -1,4 +1,15 @@
 
+-- Verdict: repeated statement
+-- Precedence: 90
+-- Headline: runs again and again, a round trip for each row, where one statement would do
+-- Meaning: one statement is executed for each row of another one, or in a loop: an N+1. The
+--   evidence names the applications that have just executed it. If a connection pool keeps the
+--   executions apart, the statement is found because it is executed as often as another one has
+--   rows, to 1 %. If a pooler hides the path, the evidence names that other statement, and the
+--   saving is not known
+-- Lost: the round trips, and the time of client and server for each; behind a pooler, the waits
+--   that the server sees, and its own time
+--
 -- A statement that its client runs one by one, for each row of another one or in a loop.
 -- Where the round trip ends at a pooler on the server's host, the way beyond is part of
 -- the waits, and so is the client's own work: what is saved is not known.
@@ -20,11 +31,11 @@ SELECT n, 'repeated statement', 'loss', 'trips', lost, CASE WHEN NOT hidden THEN
 	   ELSE 'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.'
 	   END,
 	   queryid
-  FROM (SELECT * FROM repeated ORDER BY lost DESC, n LIMIT (SELECT repeated_shown FROM pgnetlat_thresholds)) r
+  FROM (SELECT * FROM repeated ORDER BY lost DESC, n LIMIT (SELECT t.repeated_shown FROM t)) r
  -- Who has just executed it; else the group with nearly all round trips of the role.
  CROSS JOIN LATERAL (
 	SELECT coalesce((SELECT string_agg(DISTINCT coalesce(nullif(application_name, ''), 'sessions without a name'), ', ')
 					   FROM recent WHERE datid = dbid AND usesysid = userid AND recent.queryid = r.queryid),
 					(SELECT min(nullif(application_name, ''))
-					   FROM accounts WHERE kind = 'client' AND datid = dbid AND usesysid = userid AND share >= one_session)) AS applications
-	  FROM pgnetlat_thresholds) a
+					   FROM accounts WHERE kind = 'client' AND datid = dbid AND usesysid = userid AND share >= t.one_session)) AS applications
+	  FROM t) a

@@ -1,4 +1,13 @@
 
+-- Verdict: server-bound
+-- Precedence: 190
+-- Headline: waits for the server to do its work
+-- Meaning: execution is most of the time, and requests are slow or it is half of one session's
+--   time. The evidence says why: CPU, I/O, a standby, or another server. It also says whether
+--   samples have seen temporary files. CPU or I/O of a single session is a note. Sleeping, as
+--   for VACUUM's cost delay, does not count
+-- Lost: that part
+--
 -- The server takes long for requests, or executes for half of the time.  Says what for;
 -- lock waits belong to other rules.  One session's job may be as fast as it can be, and if
 -- its statement has been executing for long, that is a finding of its own.
@@ -13,21 +22,21 @@
 						  (SELECT pgnetlat_figure_text(max(temp_bytes) / 1e6) FROM databases WHERE databases.datid = accounts.datid)) END),
 	   concat(advice, CASE WHEN spills THEN '  Sorts and hashes spill to disk: raise work_mem for them, or give them less to sort.' END), NULL
   FROM accounts
- CROSS JOIN pgnetlat_thresholds t
+ CROSS JOIN t
  CROSS JOIN LATERAL (VALUES
-	('CPU', cpu, false, server_share, slow_request,
+	('CPU', cpu, false, t.server_share, t.slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements (the saving is that of a server twice as fast).'),
-	('I/O', exec_io_time, false, server_share, slow_request,
+	('I/O', exec_io_time, false, t.server_share, t.slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast).'),
-	('replication', exec_replication_time, true, away_share, away_request,
+	('replication', exec_replication_time, true, t.away_share, t.away_request,
 	 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.  If losing the last transactions is acceptable: synchronous_commit = local or off does not wait.'),
-	('remote', exec_remote_time, true, away_share, away_request,
+	('remote', exec_remote_time, true, t.away_share, t.away_request,
 	 'Look at the other server: EXPLAIN VERBOSE shows what it is sent.  fetch_size and batch_size of postgres_fdw save round trips to it.'),
-	('other waits', greatest(exec_other_time - group_sleeping, 0), false, server_share, slow_request,
+	('other waits', greatest(exec_other_time - group_sleeping, 0), false, t.server_share, t.slow_request,
 	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, away, share_of, each, advice)
- CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= spill_share * part AS spills) x
+ CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= t.spill_share * part AS spills) x
  WHERE kind = 'client' AND part >= share_of * working AND part >= each * req
-   AND (requests >= min_served
-		OR part - CASE cause WHEN 'other waits' THEN group_asked ELSE 0 END >= server_sessions * (SELECT window_time FROM me)
+   AND (requests >= t.min_served
+		OR part - CASE cause WHEN 'other waits' THEN group_asked ELSE 0 END >= t.server_sessions * (SELECT window_time FROM me)
 		   AND (away OR coalesce(executing_age < t.long_statement, true)))
  ORDER BY n, part DESC)

@@ -1,4 +1,10 @@
 
+-- Verdict: slow loader
+-- Precedence: 130
+-- Headline: does not send its data as fast as the server takes it
+-- Meaning: COPY waits for data, below 8 MB/s
+-- Lost: the wait
+--
 -- A client that is slow to send what it loads.
  UNION ALL
 SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
@@ -8,6 +14,6 @@ SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
 						  pgnetlat_figure_text(bytes_received / nullif(recv_time, 0) / 1e3)) END),
 	   'The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer.',
 	   NULL
-  FROM accounts, pgnetlat_thresholds
- WHERE recv_time > 0 AND recv_time >= stream_share * working
-   AND coalesce(bytes_received, 0) * 1000 < fast_client * recv_time
+  FROM accounts, t
+ WHERE recv_time > 0 AND recv_time >= t.stream_share * working
+   AND coalesce(bytes_received, 0) * 1000 < t.fast_client * recv_time

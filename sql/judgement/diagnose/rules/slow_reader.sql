@@ -1,4 +1,11 @@
 
+-- Verdict: slow reader
+-- Precedence: 120
+-- Headline: does not read its results as fast as the server sends them
+-- Meaning: sending is blocked by a client that is not reading (below 8 MB/s): its window was
+--   closed for a fifth of that time or more
+-- Lost: the time that sending was blocked
+--
 -- A client that does not read what it is sent.  After each pause of one that takes portions,
 -- the sender fills its window at the path's pace, so all blocked time is the client's if
 -- the window is closed for much of it: a path that is narrow never lets it close.
@@ -10,7 +17,7 @@ SELECT n, 'slow reader', 'loss', 'sending', send_blocked_time, send_blocked_time
 			  pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(send_blocked_time, 0) / 1e3)),
 	   'Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor).  Meanwhile the statement holds its snapshot.',
 	   NULL
-  FROM accounts, pgnetlat_thresholds
- WHERE send_client_time > 0 AND send_client_time >= window_closed * send_blocked_time
-   AND send_blocked_time >= stream_share * working
-   AND bytes_sent * 1000 < fast_client * send_blocked_time
+  FROM accounts, t
+ WHERE send_client_time > 0 AND send_client_time >= t.window_closed * send_blocked_time
+   AND send_blocked_time >= t.stream_share * working
+   AND bytes_sent * 1000 < t.fast_client * send_blocked_time

@@ -1,4 +1,11 @@
 
+-- Verdict: stalled
+-- Precedence: 40
+-- Headline: executes, but waits inside the server and gets nothing done
+-- Meaning: sessions have been executing for five seconds, and wait for something inside the
+--   server other than a lock, a standby, a disk or another server
+-- Lost: their wait
+--
 -- Sessions that are executing, and get nothing done, because each waits for something
 -- inside the server.  Waits for locks, standbys, disks and other servers have rules of
 -- their own; a leader waits for its parallel workers by design.

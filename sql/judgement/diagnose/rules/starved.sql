@@ -1,4 +1,10 @@
 
+-- Verdict: starved
+-- Precedence: 200
+-- Headline: waits for a CPU
+-- Meaning: backends are waiting for a CPU, for a quarter of one session's time or more
+-- Lost: the time in the run queue
+--
 -- Waiting for a CPU: the whole server, or else single client groups.
 -- Waits for locks, disks and the like are not part of the time for which a CPU was
 -- wanted.  Short requests may lack little each, but much of the time.  If they lack next to
@@ -10,15 +16,15 @@ SELECT n, 'starved', 'loss', 'processors', lost, lost,
 	   'The CPUs are overcommitted: look for other load on this machine, limit concurrency with a pooler, or add CPUs.',
 	   NULL
   FROM (SELECT x.*, bool_or(applies AND n = 0) OVER () AS server
-		  FROM (SELECT y.*, lost >= starved_share * wanted AND wanted > 0 AND lost >= starved_sessions * window_time
-					   AND CASE WHEN requests < min_served THEN lost >= 1000
-								ELSE lost >= least(starved_request * requests,
-												   greatest(short_starved_request * requests, starved_busy * busy)) END AS applies
+		  FROM (SELECT y.*, lost >= t.starved_share * wanted AND wanted > 0 AND lost >= t.starved_sessions * window_time
+					   AND CASE WHEN requests < t.min_served THEN lost >= t.starved_time
+								ELSE lost >= least(t.starved_request * requests,
+												   greatest(t.short_starved_request * requests, t.starved_busy * busy)) END AS applies
 				  FROM (SELECT n, run_queue_time AS lost, wanted, requests, busy
 						  FROM accounts
 						 CROSS JOIN LATERAL (SELECT run_queue_time + cpu + exec_unsampled_time AS wanted) w
 						 WHERE kind = 'client'
 						 UNION ALL
 						SELECT 0, sum(run_queue_time), sum(run_queue_time + cpu + exec_unsampled_time), sum(requests), sum(busy)
-						  FROM accounts WHERE kind = 'client') y, pgnetlat_thresholds, me) x) z
+						  FROM accounts WHERE kind = 'client') y, t, me) x) z
  WHERE applies AND (n = 0 OR NOT server)

@@ -1,0 +1,102 @@
+# Puts lists into the extension's script, so that nothing is listed twice.
+#
+#	awk -f lists.awk thresholds.sql rules/*.sql - <script
+#
+# A line of the script that is only @thresholds@, @verdicts@ or @rules@ is replaced:
+#
+#	@thresholds@	the columns of figures.sql's "t", from the rows of thresholds.sql
+#	@verdicts@	verdicts and their precedence, from the rules' headers
+#	@rules@		a row of pgnetlat_rules for each rule: its header and its text
+#
+# The header of a rule is the comment at its beginning.  Headline, Meaning and Lost may go
+# on, indented:
+#
+#	-- Verdict: chatty
+#	-- Precedence: 140
+#	-- Headline: makes many round trips for each transaction
+#	-- Meaning: five or more round trips per transaction, or rows fetched in small
+#	--   portions
+#	-- Lost: the round trips
+#	--
+#
+# All but Lost must be there.  A lower precedence comes first; no two rules have the same.
+
+function fail(message)
+{
+	print "lists.awk: " message >"/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+function literal(string)
+{
+	gsub(/'/, "''", string)
+	return "'" string "'"
+}
+
+function end_rule()
+{
+	if (rule == "")
+		return
+	if (said["Verdict"] == "" || said["Precedence"] !~ /^[0-9]+$/ || said["Headline"] == "" || said["Meaning"] == "")
+		fail(rule ": the header lacks Verdict, Precedence, Headline or Meaning")
+	if (index(text, "'" said["Verdict"] "'") == 0)
+		fail(rule ": the rule does not give the verdict of its header")
+	if (said["Precedence"] in taken)
+		fail(rule ": the precedence is that of " taken[said["Precedence"]])
+	taken[said["Precedence"]] = rule
+	verdicts = verdicts separator "\t\t\t(" literal(said["Verdict"]) ", " said["Precedence"] ")"
+	rules = rules separator "\t(" literal(said["Verdict"]) ", " said["Precedence"] ", " literal(said["Headline"]) ", " literal(said["Meaning"]) ", " \
+		(said["Lost"] == "" ? "NULL" : literal(said["Lost"])) ", $rule$" text "$rule$)"
+	separator = ",\n"
+}
+
+FNR == 1 && FILENAME != "-" {
+	end_rule()
+	rule = FILENAME ~ /rules\/[^\/]*$/ ? FILENAME : ""
+	text = key = ""
+	split("", said)
+	in_header = 1
+}
+
+rule != "" && FILENAME != "-" {
+	if (text == "" && $0 == "")
+		next
+	text = text $0 "\n"
+	if (!in_header || $0 == "")
+		next
+	if (match($0, /^-- [A-Z][a-z]+: /))
+	{
+		key = substr($0, 4, RLENGTH - 5)
+		said[key] = substr($0, RLENGTH + 1)
+	}
+	else if ($0 ~ /^--   / && key != "")
+		said[key] = said[key] " " substr($0, 6)
+	else
+		in_header = 0
+	next
+}
+
+FILENAME != "-" {
+	if (match($0, /^\t\('[a-z_]+', [0-9]/))
+	{
+		name = substr($0, 4, RLENGTH - 7)
+		thresholds = thresholds (thresholds == "" ? "" : ",\n") "\t\t\t   (v->'" name "')::float8 AS " name
+	}
+	next
+}
+
+FNR == 1 {
+	end_rule()
+	rule = ""
+}
+
+$0 == "@thresholds@" { print thresholds; next }
+$0 == "@verdicts@" { print verdicts; next }
+$0 == "@rules@" { print rules; next }
+{ print }
+
+END {
+	if (!failed && (thresholds == "" || verdicts == ""))
+		fail("there are no thresholds or no rules")
+}
