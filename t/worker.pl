@@ -58,7 +58,7 @@ cmp_ok(scalar @views, '>=', 8, 'the extension has its views');
 is($client->error_of("SELECT * FROM $_"),
 	$must_be_loaded, "not preloaded: view $_ says so")
   foreach grep {
-	!/^pgnetlat_((metrics_)?replication|walsenders|thresholds|rules|metrics_exporter)$/
+	!/^pgnetlat_((metrics_)?replication|walsenders|thresholds|rules|journal|metrics_exporter)$/
   } @views;
 $client->finish;
 
