@@ -119,6 +119,14 @@ test_run_queue(void)
 	ledger_run_queue(&ledger, 4 * MS, 1, 1);
 	CHECK_EQUAL(ledger.totals.run_queue, 9 * MS, "run_queue after a wait");
 	CHECK_EQUAL(ledger.totals.run_queue_wait, 3 * MS, "run_queue_wait after a wait");
+
+	/* one of four runs came after the wait, which has room for its share */
+	exchange(&ledger, 5005 * MS, 5006 * MS, 5007 * MS, &local);
+	ledger_wait_end(&ledger, 5107 * MS, true, NULL, &split);
+	ledger_run_queue(&ledger, 8 * MS, 1, 4);
+	CHECK_EQUAL(ledger.totals.run_queue, 17 * MS, "run_queue after a wait and other runs");
+	CHECK_EQUAL(ledger.totals.run_queue_wait, 5 * MS,
+				"run_queue_wait after a wait and other runs");
 }
 
 static void
