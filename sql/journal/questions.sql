@@ -113,7 +113,7 @@ CREATE FUNCTION pgnetlat_past_clients(
 	OUT rtt double precision,                  -- milliseconds: the latest round-trip time; NULL if none was measured
 	OUT window_time double precision)          -- milliseconds: the time that the journal has, the same in all rows
 RETURNS SETOF record
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 40
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 20
 SET jit = off
 BEGIN ATOMIC
 	WITH w AS MATERIALIZED (
@@ -142,7 +142,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_past_clients(timestamptz, timestamptz) IS
-	'the account by client group over that time, from the rows of the journal that end in it, by default the last hour: the busiest first; no rows if the journal has none; groups that were not among the 40 busiest of a minute lack that minute';
+	'the account by client group over that time, from the rows of the journal that end in it, by default the last hour: the busiest first; no rows if the journal has none; groups that were not among the 20 busiest of a minute lack that minute';
 
 CREATE FUNCTION pgnetlat_past_statements(
 	IN since timestamptz DEFAULT NULL,
@@ -161,7 +161,7 @@ CREATE FUNCTION pgnetlat_past_statements(
 	OUT in_xact_wait_time double precision,    -- milliseconds
 	OUT window_time double precision)          -- milliseconds: the time that the journal has, the same in all rows
 RETURNS SETOF record
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 40
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 20
 SET jit = off
 BEGIN ATOMIC
 	WITH w AS MATERIALIZED (
@@ -180,7 +180,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_past_statements(timestamptz, timestamptz) IS
-	'the account by statement over that time, from the rows of the journal that end in it, by default the last hour: the most expensive first; no rows if the journal has none; statements that were not among the 40 most expensive of a minute lack that minute';
+	'the account by statement over that time, from the rows of the journal that end in it, by default the last hour: the most expensive first; no rows if the journal has none; statements that were not among the 20 most expensive of a minute lack that minute';
 
 CREATE FUNCTION pgnetlat_past_report(at timestamptz)
 RETURNS jsonb

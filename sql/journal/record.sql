@@ -1,17 +1,30 @@
 
--- An account for the journal: rounded, and without what is zero, missing or can be derived.
-CREATE FUNCTION pgnetlat_journal_account(account jsonb)
+-- Accounts for the journal: with rounded figures; and without what is zero or missing, can
+-- be derived, or nobody asks for later.
+CREATE FUNCTION pgnetlat_journal_rounded(account jsonb)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT coalesce(jsonb_object_agg(a.key, CASE WHEN jsonb_typeof(a.value) = 'number'
-											THEN to_jsonb(trim_scale(round((a.value #>> '{}')::numeric, 2))) ELSE a.value END), '{}')
-	  FROM jsonb_each(account) a
-	 WHERE a.value NOT IN ('null', '0', '0.0')
-	   AND a.key <> ALL (ARRAY['datid', 'usesysid', 'userid', 'dbid', 'stats_since', 'window_time', 'total_time', 'pending_time',
-						 'server_share', 'network_share', 'client_share']);
+											THEN to_jsonb(trim_scale(round(f.figure, CASE WHEN f.figure < 100 THEN 2 ELSE 0 END)))
+											ELSE a.value END), '{}')
+	  FROM jsonb_each(account) a,
+		   LATERAL (SELECT CASE WHEN jsonb_typeof(a.value) = 'number' THEN (a.value #>> '{}')::numeric END AS figure) f;
 END;
 
+CREATE FUNCTION pgnetlat_journal_account(account jsonb)
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT coalesce(jsonb_object_agg(a.key, a.value), '{}')
+	  FROM jsonb_each(pgnetlat_journal_rounded(account)) a
+	 WHERE a.value NOT IN ('null', '0')
+	   AND a.key <> ALL (ARRAY['datid', 'usesysid', 'userid', 'dbid', 'stats_since', 'window_time', 'total_time', 'pending_time',
+						 'server_share', 'network_share', 'client_share', 'ended_sessions', 'pipelined', 'packets_sent', 'packets_received',
+						 'bytes_received', 'connect_round_trips', 'connect_tls_time', 'connect_auth_time', 'run_queue_wait_time']);
+END;
+
+COMMENT ON FUNCTION pgnetlat_journal_rounded(jsonb) IS 'internal: an account with rounded figures';
 COMMENT ON FUNCTION pgnetlat_journal_account(jsonb) IS 'internal: an account as the journal has it';
 
 -- What the journal gets to know now.
@@ -59,7 +72,7 @@ BEGIN ATOMIC
 		SELECT o.*, o.exec_time + o.send_time + o.recv_time + o.network_time AS time
 		  FROM w, pgnetlat_statements_last(w.duration) o
 		 WHERE o.queryid IS NOT NULL AND o.calls IS NOT NULL
-		 ORDER BY time DESC LIMIT 40)
+		 ORDER BY time DESC LIMIT 20)
 	SELECT (SELECT coalesce(max(c.window_time), 0) FROM c),
 		   (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
 					'severity', f.severity, 'verdict', f.verdict, 'subject', f.subject, 'subject_kind', f.subject_kind,
@@ -70,7 +83,7 @@ BEGIN ATOMIC
 			  FROM f),
 		   (SELECT coalesce(jsonb_agg(pgnetlat_journal_account(to_jsonb(t) - 'time') ORDER BY t.time DESC), '[]')
 			  FROM (SELECT c.*, c.total_time - c.idle_time - c.pending_time AS time FROM c
-					 WHERE c.total_time > 0 ORDER BY time DESC, c.requests DESC LIMIT 40) t),
+					 WHERE c.total_time > 0 ORDER BY time DESC, c.requests DESC LIMIT 20) t),
 		   (SELECT coalesce(jsonb_agg(pgnetlat_journal_account(to_jsonb(st) - 'time') || jsonb_build_object(
 					'queryid', st.queryid::text, 'datname', d.datname, 'usename', u.rolname) ORDER BY st.time DESC), '[]')
 			  FROM st
@@ -85,7 +98,11 @@ BEGIN ATOMIC
 											   AND e.findings @> jsonb_build_array(jsonb_build_object('verdict', f.verdict, 'subject', f.subject)))
 								AND NOT EXISTS (SELECT FROM earlier e WHERE e.back > 1
 												   AND e.findings @> jsonb_build_array(jsonb_build_object('verdict', f.verdict, 'subject', f.subject))))
-		   THEN pgnetlat_report_data((SELECT w.duration FROM w)) - 'histograms' - 'settings' END;
+		   THEN (SELECT (r.report - 'histograms' - 'settings') || jsonb_build_object(
+						'clients', (SELECT jsonb_agg(pgnetlat_journal_rounded(g.account) ORDER BY g.place)
+									  FROM jsonb_path_query(r.report, '$.clients[*] ? (@ != null)') WITH ORDINALITY g (account, place)),
+						'history', jsonb_path_query_array(r.report, '$.history[last - 89 to last] ? (@ != null)'))
+				   FROM pgnetlat_report_data((SELECT w.duration FROM w)) AS r (report)) END;
 END;
 
 COMMENT ON FUNCTION pgnetlat_journal_look(timestamptz) IS 'internal: what the next row of pgnetlat_journal gets';
