@@ -2,7 +2,7 @@
 
 MODULE_big = pgnetlat
 EXTENSION = pgnetlat
-DATA = sql/pgnetlat-top.psql
+DATA = sql/pgnetlat-top.psql sql/pgnetlat-timing.psql
 DATA_built = pgnetlat--1.0.sql
 PGFILEDESC = "pgnetlat - where sessions' time goes: server, network, client"
 
@@ -54,14 +54,14 @@ check-quick:
 # The extension's script, from its parts.  Each rule says in its header what it is.
 RULES = $(sort $(wildcard $(srcdir)/sql/judgement/diagnose/rules/*.sql))
 SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
-	figures/sessions.sql figures/waits.sql figures/recent.sql figures/clients.sql \
+	figures/sessions.sql figures/waits.sql figures/recent.sql figures/last.sql figures/clients.sql \
 	figures/history.sql figures/statements.sql figures/blockers.sql figures/walsenders.sql \
 	figures/failed_connections.sql \
 	figures/pools.sql figures/info.sql \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
 	judgement/diagnose/thresholds.sql judgement/diagnose/figures.sql \
 	$(patsubst $(srcdir)/sql/%,%,$(RULES)) \
-	judgement/diagnose/findings.sql judgement/diagnose/rules.sql \
+	judgement/diagnose/findings.sql judgement/diagnose/rules.sql judgement/brief.sql \
 	$(addprefix journal/, tables.sql questions.sql compare.sql) report/page.sql report/data.sql journal/record.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 

@@ -54,6 +54,7 @@ sub use_figures
 		  s/^(\t\Q$name\E AS [A-Z ]*)\(\s*SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
 		  or die "no $name";
 	}
+
 	# whoever asks is no finding: its process ID may be that of a session made up
 	$body =~ s/SELECT pg_backend_pid\(\) AS pid/SELECT 0 AS pid/
 	  or die 'no me';
