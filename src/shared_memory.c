@@ -18,6 +18,7 @@
 #include "accumulate.h"
 #include "failed_connections.h"
 #include "history.h"
+#include "journal.h"
 #include "locks.h"
 #include "persist.h"
 #include "pools.h"
@@ -63,6 +64,7 @@ static const struct
 	{request_log_shmem_size, request_log_shmem_attach},
 	{pooler_clients_shmem_size, pooler_clients_shmem_attach},
 	{sampler_shmem_size, sampler_shmem_attach},
+	{journal_shmem_size, journal_shmem_attach},
 };
 
 static shmem_request_hook_type prev_shmem_request = NULL;

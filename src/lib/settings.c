@@ -26,6 +26,12 @@ bool		pgnetlat_enabled = true;
 int			pgnetlat_history_interval = 10;
 int			pgnetlat_history_size = 360;
 int64		pgnetlat_idle_threshold_ns;
+char	   *pgnetlat_journal_database = "";
+int			pgnetlat_journal_interval = 60000;
+int			pgnetlat_journal_keep = 10080;
+char	   *pgnetlat_journal_role = "";
+int			pgnetlat_journal_size = 65536;
+double		pgnetlat_log_findings = -1;
 int64		pgnetlat_log_limit;
 int			pgnetlat_max_blockers = 500;
 int			pgnetlat_max_pools = 100;
@@ -48,6 +54,10 @@ bool		pgnetlat_names_changed = false;
 /* as set by the user, in milliseconds; the assign hooks convert them */
 static int	idle_threshold = 1000;
 static int	log_min_duration = -1;
+
+#define HIDDEN	(GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
+
+static bool hide_statements = false;	/* read by pgnetlat_query_start() */
 
 static void
 assign_enabled(bool newval, void *extra)
@@ -89,7 +99,7 @@ static const struct config_enum_entry pooler_modes[] = {
 	{NULL, 0, false}
 };
 
-/* A boolean, an integer, an enum or a string. */
+/* A boolean, an integer, a real number, an enum or a string. */
 typedef struct Setting
 {
 	const char *name;
@@ -101,6 +111,7 @@ typedef struct Setting
 	int			min;
 	int			max;
 	int			unit;			/* GUC_UNIT_... */
+	double	   *real;			/* at least -1 */
 	int		   *word;
 	const struct config_enum_entry *words;
 	char	  **text;
@@ -143,6 +154,46 @@ static const Setting settings[] = {
 		.max = INT_MAX,
 		.unit = GUC_UNIT_MS,
 		.assign = assign_idle_threshold,
+	},
+	{
+		.name = "pgnetlat.journal_database",
+		.short_desc = "Sets the database in which the journal is written.",
+		.long_desc = "An empty string turns the journal off.",
+		.context = PGC_SIGHUP,
+		.text = &pgnetlat_journal_database,
+	},
+	{
+		.name = "pgnetlat.journal_keep",
+		.short_desc = "Sets the time for which the journal keeps its rows.",
+		.context = PGC_SIGHUP,
+		.number = &pgnetlat_journal_keep,
+		.min = 10,
+		.max = 5256000,
+		.unit = GUC_UNIT_MIN,
+	},
+	{
+		.name = "pgnetlat.journal_role",
+		.short_desc = "Sets the role as which the journal is written.",
+		.long_desc = "An empty string stands for the owner of the extension.",
+		.context = PGC_SIGHUP,
+		.text = &pgnetlat_journal_role,
+	},
+	{
+		.name = "pgnetlat.journal_size",
+		.short_desc = "Sets the size of the journal at which its oldest rows are removed.",
+		.context = PGC_SIGHUP,
+		.number = &pgnetlat_journal_size,
+		.min = 1024,
+		.max = MAX_KILOBYTES,
+		.unit = GUC_UNIT_KB,
+	},
+	{
+		.name = "pgnetlat.log_findings",
+		.short_desc = "Sets the number of lost sessions from which the beginning and the end of a finding are logged.",
+		.long_desc = "This needs pgnetlat.journal_database.  Zero logs all findings. -1 turns this feature off.",
+		.context = PGC_SIGHUP,
+		.real = &pgnetlat_log_findings,
+		.max = INT_MAX,
 	},
 	{
 		.name = "pgnetlat.log_min_duration",
@@ -307,9 +358,22 @@ settings_define(void)
 		else if (s->text)
 			DefineCustomStringVariable(s->name, s->short_desc, s->long_desc, s->text, *s->text,
 									   context, s->unit, NULL, NULL, NULL);
+		else if (s->real)
+			DefineCustomRealVariable(s->name, s->short_desc, s->long_desc, s->real, *s->real,
+									 -1, s->max, context, s->unit, NULL, NULL, NULL);
 		else
 			DefineCustomIntVariable(s->name, s->short_desc, s->long_desc, s->number, *s->number,
 									s->min, s->max, context, s->unit, NULL, s->assign, NULL);
 	}
+
+	/*
+	 * neither is for users: the first is for tests, the second for the
+	 * journal
+	 */
+	DefineCustomIntVariable("pgnetlat.journal_interval", "internal: time between looks", NULL,
+							&pgnetlat_journal_interval, pgnetlat_journal_interval, 100, 60000,
+							PGC_SIGHUP, GUC_UNIT_MS | HIDDEN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pgnetlat.hide_statements", "internal: findings without SQL", NULL,
+							 &hide_statements, false, PGC_USERSET, HIDDEN, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pgnetlat");
 }

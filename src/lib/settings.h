@@ -36,6 +36,12 @@ extern bool pgnetlat_enabled;
 extern int	pgnetlat_history_interval;	/* seconds */
 extern int	pgnetlat_history_size;
 extern int64 pgnetlat_idle_threshold_ns;	/* nanoseconds, like the next */
+extern char *pgnetlat_journal_database; /* "": no journal */
+extern int	pgnetlat_journal_interval;	/* milliseconds */
+extern int	pgnetlat_journal_keep;	/* minutes */
+extern char *pgnetlat_journal_role; /* "": the extension's owner */
+extern int	pgnetlat_journal_size;	/* kB */
+extern double pgnetlat_log_findings;	/* lost sessions; negative: off */
 extern int64 pgnetlat_log_limit;	/* PG_INT64_MAX: off */
 extern int	pgnetlat_max_blockers;
 extern int	pgnetlat_max_pools;

@@ -44,6 +44,7 @@
 #include "accumulate.h"
 #include "settings.h"
 #include "history.h"
+#include "journal.h"
 #include "late_memory.h"
 #include "lock_waits.h"
 #include "miscadmin.h"
@@ -210,6 +211,7 @@ tick_once(Tick *tick)
 		sample_paths(tick);
 		take_snapshots_if_due(tick);
 		rotate_history_if_due();
+		journal_look_if_due();
 	}
 	PG_CATCH();
 	{
@@ -240,8 +242,9 @@ tick_once(Tick *tick)
 static int64
 longest_sleep(const Tick *tick)
 {
-	return Min(sample_sessions_next_due(),
-			   clock_from_timestamp(tick->clock_offset, history_next_due()));
+	return Min(Min(sample_sessions_next_due(),
+				   clock_from_timestamp(tick->clock_offset, history_next_due())),
+			   clock_from_timestamp(tick->clock_offset, journal_next_due()));
 }
 
 /*
@@ -392,6 +395,7 @@ pgnetlat_sampler_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			journal_settings_changed();
 		}
 		if (ShutdownRequestPending)
 			break;

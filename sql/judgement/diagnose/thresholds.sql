@@ -197,7 +197,7 @@ RETURN CASE WHEN round(count::numeric, 2) = 1 THEN '1 ' || singular
 CREATE FUNCTION pgnetlat_query_start(query text)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (SELECT CASE WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
+RETURN (SELECT CASE WHEN current_setting('pgnetlat.hide_statements', true) = 'on' THEN NULL WHEN length(line) > 80 THEN left(line, 77) || '...' ELSE line END
 		  FROM pgnetlat_one_line(query) AS line);
 
 -- The oldest prepared transaction of a database, and its name if it is the only one.
@@ -214,5 +214,5 @@ END;
 COMMENT ON FUNCTION pgnetlat_figure_text(float8) IS 'internal: figure with about three digits, for sentences';
 COMMENT ON FUNCTION pgnetlat_time_text(float8, float8) IS 'internal: milliseconds for sentences, or a part of a whole';
 COMMENT ON FUNCTION pgnetlat_count_text(float8, text, text) IS 'internal: number with its noun';
-COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line';
+COMMENT ON FUNCTION pgnetlat_query_start(text) IS 'internal: the beginning of a statement, on one line; NULL if the server''s log is not to show it';
 COMMENT ON FUNCTION pgnetlat_prepared_text(name, timestamptz) IS 'internal: the oldest prepared transaction of a database, for sentences, and its name if it is the only one';
