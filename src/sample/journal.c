@@ -72,7 +72,7 @@ typedef struct Episode
 	double		lost;			/* session-minutes */
 	int			seen;			/* looks in a row, up to LOOKS_TO_BEGIN */
 	int			missing;		/* looks in a row */
-}			Episode;
+} Episode;
 
 typedef struct JournalState
 {
@@ -81,9 +81,9 @@ typedef struct JournalState
 	int			problem;		/* error code of the latest look; 0: none */
 	int			problem_looks;	/* that had it, in a row */
 	Episode		episodes[MAX_EPISODES];
-}			JournalState;
+} JournalState;
 
-static JournalState * state = NULL;
+static JournalState *state = NULL;
 
 Size
 journal_shmem_size(void)
@@ -102,7 +102,7 @@ journal_shmem_attach(void *memory, bool is_new)
  * ---------------------------------------------------------------------------
  */
 
-static BackgroundWorkerHandle * worker_handle = NULL;
+static BackgroundWorkerHandle *worker_handle = NULL;
 static TimestampTz next_look = 0;
 static int	skipped = 0;		/* looks after the latest one */
 static int	to_skip = 0;
@@ -208,7 +208,7 @@ typedef struct Lines
 {
 	int			written;
 	int			more;
-}			Lines;
+} Lines;
 
 /* What comes from outside stays on its line. */
 static const char *
@@ -264,7 +264,7 @@ find_episode(const char *verdict, const char *subject)
 }
 
 static bool
-may_log(Lines * lines)
+may_log(Lines *lines)
 {
 	if (lines->written < MAX_LINES)
 	{
@@ -276,7 +276,7 @@ may_log(Lines * lines)
 }
 
 static void
-episode_seen(Episode * e, TimestampTz now, double lost, char *evidence, Lines * lines)
+episode_seen(Episode *e, TimestampTz now, double lost, char *evidence, Lines *lines)
 {
 	if (e->seen == 0)
 		e->began = now - pgnetlat_journal_interval * INT64CONST(1000);
@@ -292,7 +292,7 @@ episode_seen(Episode * e, TimestampTz now, double lost, char *evidence, Lines * 
 }
 
 static void
-episode_missing(Episode * e, Lines * lines)
+episode_missing(Episode *e, Lines *lines)
 {
 	if (e->seen == LOOKS_TO_BEGIN)
 	{

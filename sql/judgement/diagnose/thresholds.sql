@@ -14,7 +14,7 @@
 -- part of one session's time), share (from 0 to 1), ratio, count.  make lists the names in
 -- figures.sql, whose "t" has them as columns.
 
--- What somebody has set.  Whoever may write this table may set thresholds.
+-- What somebody has set, through pgnetlat_set_threshold().
 CREATE TABLE pgnetlat_threshold_settings (
 	name text PRIMARY KEY,
 	value double precision NOT NULL CHECK (value BETWEEN 0 AND 1e12));
@@ -147,7 +147,7 @@ COMMENT ON FUNCTION pgnetlat_refuse_threshold(text, text) IS 'internal: raises a
 
 CREATE FUNCTION pgnetlat_set_threshold(name text, value double precision)
 RETURNS double precision
-LANGUAGE sql VOLATILE
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT pgnetlat_refuse_threshold(
 			format('threshold %L does not exist', $1), 'SELECT name FROM pgnetlat_thresholds lists them.')
@@ -168,7 +168,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_set_threshold(text, double precision) IS
-	'sets a threshold of pgnetlat_diagnose(), from its next call on, and returns its value; NULL restores the default; an error for an unknown name or a value out of range, and for whoever may not write pgnetlat_threshold_settings';
+	'sets a threshold of pgnetlat_diagnose(), from its next call on, and returns its value; NULL restores the default; an error for an unknown name or a value out of range; for the owner of the extension, and whom he grants EXECUTE';
 
 REVOKE ALL ON FUNCTION pgnetlat_set_threshold(text, double precision) FROM PUBLIC;
 
