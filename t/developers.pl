@@ -27,18 +27,11 @@ my $client = PgNetlat::Client->named($node, 'shop');
 my $last = 'SELECT * FROM pgnetlat_last';
 
 is(scalar $client->rows($last), 0, 'there is no request before the first');
-my $asked = now();
 $client->run('SELECT g, pg_sleep(0.1) FROM generate_series(1, 3) g');
-my $answered = now();
 my ($row) = $client->rows($last);
 is($row->{rows}, 3, 'the latest request has its rows');
 is($row->{statements}, 1, 'and its statement');
 cmp_ok($row->{exec_time}, '>=', 300, 'and its execution');
-cmp_ok(
-	$row->{application_time},
-	'<=',
-	$answered - $asked + $row->{rtt},
-	'the application waited no longer than it has seen');
 cmp_ok(
 	abs($row->{application_time} -
 		  $row->{exec_time} -
@@ -74,8 +67,7 @@ like(
 
 # long names, of characters of three bytes each, and many groups
 my @crowd =
-  map { PgNetlat::Client->named($node, ("\xe6\x97\xa5" x 18) . " $_") }
-  1 .. 15;
+  map { PgNetlat::Client->named($node, "$_ " . "\xe6\x97\xa5" x 18) } 1 .. 15;
 foreach my $member (@crowd)
 {
 	$member->run('SELECT pg_sleep(0.02)') foreach 1 .. 3;
