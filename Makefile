@@ -83,7 +83,7 @@ pages_tree = $(DESTDIR)$(pagesdir)
 PAGES = $(patsubst $(srcdir)/%,%,$(filter-out %.py %/requirements.txt, $(wildcard $(addprefix $(srcdir)/, \
 	README.md CHANGELOG.md $(addprefix doc/*., md svg png tsv) monitoring/README.md monitoring/generate \
 	monitoring/*/*.*))))
-only_in_source = (\.\./)*(CONTRIBUTING|containers|sql|src|test)
+only_in_source = (\.\./)*(CONTRIBUTING|SECURITY|containers|sql|src|test)
 
 install: install-pages
 install-pages:
