@@ -11,6 +11,11 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# shellcheck disable=SC2034  # for scripts that source this
+# What a change of the account, the protocol or a view breaks first.
+core_tests='t/wire_protocol.pl t/wire_drivers.pl t/waits.pl t/transfer.pl t/session_endings.pl '
+core_tests+='t/execution_parts.pl t/statements.pl t/clients.pl t/blockers.pl t/privileges.pl'
+
 say()
 {
 	printf '\n== %s\n' "$*"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An incident on a private server, and what pgnetlat shows of it: the second half of scripts/demo.
 
-    incident.py [--keep] [--nearer] [--readme FILE] [--report FILE [--picture FILE]]
+    incident.py [--keep] [--no-restart] [--nearer] [--readme FILE] [--report FILE [--picture FILE]]
 
 Six applications use one server.  Two are healthy.  One thinks while it holds a lock that
 others wait for, one sends a statement for each row of an earlier result, one is far away,
@@ -10,7 +10,8 @@ really is 20 ms away.
 
 "--readme" also puts the output into a page, between its lines <!-- incident: NAME --> and
 <!-- end -->; "--report" writes the page of pgnetlat_report() into a file, and "--picture" a
-picture of its top; "--nearer" then does what the prediction is about, and compares; "--keep"
+picture of its top; "--no-restart" starts the server without the library, which
+sessions then load; "--nearer" then does what the prediction is about, and compares; "--keep"
 leaves everything running until Enter is pressed.
 """
 
@@ -26,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "netlab")]
 sys.dont_write_bytecode = True
 
-from harness import postgres, program, workspace
+from harness import poll, postgres, program, workspace
 
 DURATION = 24                   # seconds until the queries are run
 FAR = 0.020                     # round trip of the far application, seconds
@@ -153,6 +154,12 @@ def write(page, answers):
     page.write_text(text)
 
 
+def load_by_sessions(server):
+    """As on a server in production that nobody restarts: doc/install.md."""
+    server.sql("ALTER SYSTEM SET session_preload_libraries = 'pgnetlat'", "SELECT pg_reload_conf()")
+    poll.until(lambda: server.value("SHOW session_preload_libraries") == "pgnetlat", "the setting")
+
+
 def prepare(server):
     roles = sorted({name for name, *_ in APPLICATIONS})
     server.sql("ALTER SYSTEM SET pgnetlat.history_interval = '1s'", "SELECT pg_reload_conf()",
@@ -169,6 +176,7 @@ def begin(start):
 
 def main():
     parser = program.parser(__doc__, "keep")
+    parser.add_argument("--no-restart", action="store_true")
     parser.add_argument("--nearer", action="store_true")
     parser.add_argument("--readme", type=pathlib.Path)
     parser.add_argument("--report", type=pathlib.Path)
@@ -176,7 +184,9 @@ def main():
     options = parser.parse_args()
     if options.picture and not options.report:
         parser.error("--picture goes with --report")
-    with laboratory() as (server, start, lab):
+    with laboratory("" if options.no_restart else "pgnetlat") as (server, start, lab):
+        if options.no_restart:
+            load_by_sessions(server)
         prepare(server)
         begin(start)
         time.sleep(DURATION)
