@@ -20,6 +20,7 @@
 #	--
 #
 # All but Lost must be there.  A lower precedence comes first; no two rules have the same.
+# Numbers that a rule compares with are in thresholds.sql.
 
 function fail(message)
 {
@@ -32,6 +33,21 @@ function literal(string)
 {
 	gsub(/'/, "''", string)
 	return "'" string "'"
+}
+
+# What a rule compares with is 0, 1, a unit, or a row of thresholds.sql.
+function check_numbers(line,    number)
+{
+	gsub(/'[^']*'/, "", line)
+	sub(/--.*/, "", line)
+	while (match(line, /[<>=*\/] *[0-9][0-9.]*(e-?[0-9]+)?/))
+	{
+		number = substr(line, RSTART, RLENGTH)
+		gsub(/[^0-9.e-]/, "", number)
+		if (number !~ /^(0|1|100|1000|1400.0|1e-6|1e3|1e6)$/)
+			fail(rule ": " number " should be a threshold")
+		line = substr(line, RSTART + RLENGTH)
+	}
 }
 
 function end_rule()
@@ -63,6 +79,7 @@ rule != "" && FILENAME != "-" {
 	if (text == "" && $0 == "")
 		next
 	text = text $0 "\n"
+	check_numbers($0)
 	if (!in_header || $0 == "")
 		next
 	if (match($0, /^-- [A-Z][a-z]+: /))

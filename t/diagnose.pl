@@ -87,7 +87,7 @@ cmp_ok($row->{saving_share}, '>', 0.5,
 	'a forgotten transaction: most of its time could be saved');
 like(
 	$row->{evidence},
-	qr/; now for [\d.]+ s$/,
+	qr/\. It has been thinking for [\d.]+ s$/,
 	'a forgotten transaction: the evidence has its age');
 like(
 	$row->{advice},
@@ -208,7 +208,7 @@ for (1 .. 30)
 $row = expect_first(
 	'server-bound',
 	'statements that sleep',
-	sub { $_->{evidence} =~ /^other waits: / });
+	sub { $_->{evidence} =~ /are other waits$/ });
 is($row->{subject_kind}, 'client',
 	'statements that sleep: the finding is about their group');
 is($row->{application_name},
@@ -232,9 +232,11 @@ like(
 	? qr/^server-bound$/
 	: qr/^(server-bound|nothing|starved)$/,
 	'statements that compute: server-bound if they had a processor');
-like($computes->{evidence}, qr/^CPU: /,
-	'statements that compute: the evidence says CPU')
-  if $computes->{verdict} eq 'server-bound';
+like(
+	$computes->{evidence},
+	qr/ are CPU time/,
+	'statements that compute: the evidence says CPU'
+) if $computes->{verdict} eq 'server-bound';
 
 # short lock waits
 begin();
@@ -271,7 +273,7 @@ is($row->{application_name},
 	'thinks', 'a client that thinks: the finding has the application');
 like(
 	$row->{evidence},
-	qr/^the client thinks [\d.]+ of [\d.]+ ms per request/,
+	qr/^The client thinks [\d.]+ of [\d.]+ ms per request/,
 	'a client that thinks: the evidence has its time per request');
 
 foreach my $transport ('a Unix-domain socket', 'TCP')
@@ -288,7 +290,7 @@ foreach my $transport ('a Unix-domain socket', 'TCP')
 		"$transport: the finding has the slow reader's pid");
 	like(
 		$row->{evidence},
-		qr/the client was not reading for/,
+		qr/^The client was not reading for/,
 		"$transport: the evidence says that the client was not reading");
 	$observer->run('SELECT pg_terminate_backend(' . $reader->pid . ')');
 	$observer->ended('reads');

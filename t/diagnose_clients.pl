@@ -103,7 +103,7 @@ group(
 	map { $_ => $copy{$_} } grep { /_/ } keys %copy);
 @found = expect(
 	'unreachable',
-	qr/^its client's host has acknowledged nothing for 40 s, while the session is sending$/,
+	qr/^Its client's host has acknowledged nothing for 40 s, while the session is sending$/,
 	'host gone in a COPY');
 is($found[0]{severity}, 'outage', 'host gone in a COPY: an outage');
 is($found[0]{pid}, 71,
@@ -233,20 +233,37 @@ SKIP:
 		'500 repeated statements of 5,000: so many findings');
 }
 
-# many round trips for a statement whose text is not known
-statement(calls => 2000, network_time => 4000);
-group(
-	rtt => 2,
-	requests => 2100,
-	transactions => 50,
-	network_time => 4200,
-	exec_time => 700,
-	in_xact_wait_time => 4000);
-@found = expect('chatty', undef, 'a statement without a text');
-like(
-	$found[0]{advice},
-	qr/^If the statement is a FETCH, .*  Otherwise: Let statements/,
-	'a statement without a text: the advice allows for FETCH');
+# Many round trips for a statement whose text is not known: what the sessions have just
+# done says whether it is a FETCH.
+foreach my $fetched (0, 1)
+{
+	statement(calls => 2000, network_time => 4000);
+	my %app = (
+		rtt => 2,
+		requests => 2100,
+		transactions => 50,
+		network_time => 4200,
+		exec_time => 700,
+		in_xact_wait_time => 4000);
+	group(%app);
+	session(%app, pid => 200);
+	add('recents',
+		session => 200,
+		queryid => 42,
+		wait_time => 2,
+		xact_status => "'T'",
+		fetched => $fetched) foreach 1 .. 5;
+	@found = expect(
+		'chatty',
+		$fetched
+		? qr/^42 round trips per transaction, 2 ms each, take 84 of 98 ms\. Most fetch further rows\. Statement 42$/
+		: qr/^42 round trips per transaction, 2 ms each, take 84 of 98 ms\. Statement 42$/,
+		"a statement without a text, fetched: $fetched");
+	like(
+		$found[0]{advice},
+		$fetched ? qr/^Fetch more rows/ : qr/^Let statements/,
+		"a statement without a text, fetched: $fetched: the advice");
+}
 
 # ---------------------------------------------------------------------------
 # Few requests that execute nearly all the time
@@ -280,7 +297,7 @@ session(%sorter, pid => 60);
 spills(60);
 @found = expect(
 	'server-bound',
-	qr/^CPU: 1176 of 1353 ms per request; 6000 ms of it with temporary files, of which the database has written 9000 MB/,
+	qr/^1176 of 1353 ms per request are CPU time\. 6000 ms of it was with temporary files, of which the database has written 9000 MB/,
 	'one session that sorts');
 is($found[0]{severity}, 'note', 'one session that sorts: a note');
 like(
@@ -290,7 +307,7 @@ like(
 group(%sorter, sessions => 2);
 @found = expect(
 	'server-bound',
-	qr/^CPU: 1176 of 1353 ms per request$/,
+	qr/^1176 of 1353 ms per request are CPU time$/,
 	'two sessions that sort');
 is($found[0]{severity}, 'loss', 'two sessions that sort: a loss');
 group(%sorter, exec_cpu_time => 25000);
@@ -298,7 +315,9 @@ healthy('less than half of the time');
 
 # a session that waits for another server
 group(requests => 18, exec_time => 58000, exec_remote_time => 57000);
-@found = expect('server-bound', qr/^remote: 3167 of /,
+@found = expect(
+	'server-bound',
+	qr/^3167 of 3222 ms per request are waiting for another server/,
 	'few calls of another server');
 is($found[0]{severity}, 'loss', 'few calls of another server: a loss');
 
@@ -328,7 +347,7 @@ add('w',
 	time => 45000);
 expect(
 	'server-bound',
-	qr/^other waits: 750 of /,
+	qr/^750 of 983 ms per request are other waits/,
 	'the same with another wait event');
 
 # ---------------------------------------------------------------------------
@@ -388,7 +407,7 @@ group(
 	exec_unsampled_time => 200);
 expect(
 	'starved',
-	qr/^waited for a CPU for 48\.7 of 49\.4 s/,
+	qr/^It waited for a CPU for 48\.7 of 49\.4 s/,
 	'a busy machine');
 
 # ---------------------------------------------------------------------------
@@ -441,7 +460,7 @@ sub proxied
 proxied('T');
 @found = expect(
 	'hidden path',
-	qr/^the round trip is 0\.02 ms, but 80 % of the waits in transactions took between 6 ms and 6\.\d+ ms: a proxy may hide the path$/,
+	qr/^The round trip is 0\.02 ms, but 80 % of the waits in transactions took between 6 ms and 6\.\d+ ms\. A proxy may hide the path$/,
 	'a proxy, 6 ms before the client');
 is($found[0]{severity}, 'loss', 'a proxy, 6 ms before the client: a loss');
 unlike(verdicts(@found), qr/client-bound/,
@@ -462,7 +481,7 @@ my %loop = (
 proxied('I', %loop);
 @found = expect(
 	'hidden path',
-	qr/a proxy may hide the path, or the client asks on a schedule$/,
+	qr/A proxy may hide the path, or the client asks on a schedule$/,
 	'a proxy, outside transactions');
 is(verdicts(@found), 'hidden path',
 	'a proxy, outside transactions: the only finding');

@@ -213,7 +213,7 @@ group(%victims);
 session(%victims, pid => 201, state => 'executing', blocked_by => 0);
 @found = expect(
 	'blocked',
-	qr/^waited 54 of 55\.6 s for locks; now blocked by a prepared transaction$/,
+	qr/^It waited 54 of 55\.6 s for locks\. Now it is blocked by a prepared transaction$/,
 	'a prepared transaction');
 like($found[0]{advice}, qr/pg_prepared_xacts/,
 	'a prepared transaction: the advice names pg_prepared_xacts');
@@ -228,7 +228,7 @@ session(%victims, pid => $_, state => 'executing', blocked_by => 0)
   foreach 201, 202;
 @found = expect(
 	'blocked',
-	qr/^waited 108 of 111 s for locks; now blocked by a prepared transaction$/,
+	qr/^It waited 108 of 111 s for locks\. Now it is blocked by a prepared transaction$/,
 	'a prepared transaction, for which several wait');
 like($found[0]{advice}, qr/pg_prepared_xacts/,
 	'a prepared transaction, for which several wait: the advice names pg_prepared_xacts'
@@ -389,7 +389,7 @@ group(%thinks);
 session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 @found = expect(
 	'idle in transaction',
-	qr/^its client thinks for 1818 of \d+ ms of each transaction, which holds locks that nobody waits for; now for 3\.\d s$/,
+	qr/^Its client thinks for 1818 of \d+ ms of each transaction, which holds locks that nobody waits for\. It has been thinking for 3\.\d s$/,
 	'a client that thinks');
 is($found[0]{pid}, 7,
 	'a client that thinks: the finding is about one session');
@@ -423,7 +423,7 @@ group(
 	in_xact_wait_time => 240800);
 expect(
 	'idle in transaction',
-	qr/^its client thinks for 1942 of .*; the longest now for 7\d s$/,
+	qr/^Its client thinks for 1942 of .*\. The longest now lasts 7\d s$/,
 	'transactions that a pool has leaked');
 
 my %short = (
@@ -435,7 +435,7 @@ my %short = (
 group(%short);
 @found = expect(
 	'client-bound',
-	qr/^the client thinks [\d.]+ of [\d.]+ ms per request in transactions, the server takes 0\.50 ms; its locks block nobody$/,
+	qr/^The client thinks [\d.]+ of [\d.]+ ms per request in transactions, and the server takes 0\.50 ms\. Its locks block nobody$/,
 	'a client that thinks less, all the time');
 like(
 	$found[0]{advice},
@@ -458,7 +458,7 @@ like(
 group(requests => 20000, exec_time => 2000, client_time => 57500);
 expect(
 	'client-bound',
-	qr/^the client thinks 2\.88 of/,
+	qr/^The client thinks 2\.88 of/,
 	'a loop of one connection');
 
 # each has locked a row and thought, and now waits; pid 500 blocks all the others
@@ -509,7 +509,7 @@ is(scalar(@found), 2, 'a chain of lock waits: all others have one finding')
   or diag(explain([ @found[ 0 .. 3 ] ]));
 like(
 	$found[1]{evidence},
-	qr/^300 sessions; in the worst one, pid 501, its client thinks for 3 of 23\.1 s /,
+	qr/^300 sessions have this\. In the worst one, pid 501: Its client thinks for 3 of 23\.1 s /,
 	'a chain of lock waits: that finding has their number');
 is( "$found[1]{subject_kind} $found[1]{subject}",
 	'client chain',
@@ -567,7 +567,7 @@ add('h', %waits, bucket => q{'{2,3,5,8,690,698,700,700,700}'});
 add('h', %connecting);
 @found = expect(
 	'hidden path',
-	qr/^the round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting took 200 ms: a proxy may hide the path$/,
+	qr/^The round trip is 0\.01 ms, but \d+ % of the waits took between \d+ ms and \d+ ms, and connecting took 200 ms\. A proxy may hide the path$/,
 	'a proxy');
 near($found[0]{lost_sessions}, 56 / 60,
 	'a proxy: lost_sessions is the waits');
@@ -579,7 +579,7 @@ foreach my $sum (undef, 0.02)
 	add('h', %connecting, sum => $sum) if defined $sum;
 	@found = expect(
 		'hidden path',
-		qr/a proxy may hide the path, or the client asks on a schedule$/,
+		qr/A proxy may hide the path, or the client asks on a schedule$/,
 		'a proxy or a schedule');
 	near($found[0]{lost_sessions},
 		0, 'a proxy or a schedule: lost_sessions is 0');
@@ -642,7 +642,7 @@ add('h', %waits,
 	bucket => q{'{0,0,0,1,302,302,303,350,350}'});
 @found = expect(
 	'hidden path',
-	qr/100 % of the waits in transactions took between .*: a proxy may hide the path$/,
+	qr/100 % of the waits in transactions took between .*\. A proxy may hide the path$/,
 	'a proxy, and pauses');
 near(
 	$found[0]{lost_sessions},
@@ -672,7 +672,7 @@ session(
 	query => 'SELECT a FROM b');
 @found = expect(
 	'chatty',
-	qr/^42 round trips per transaction x 1\.90 ms = 79\.8 of 94\.8 ms; statement 42: SELECT a FROM b$/,
+	qr/^42 round trips per transaction, 1\.90 ms each, take 79\.8 of 94\.8 ms\. Statement 42: SELECT a FROM b$/,
 	'42 round trips');
 is(scalar(@found), 1, '42 round trips: the only finding');
 near($found[0]{lost_sessions},
@@ -697,7 +697,7 @@ group(%chatty, application_name => 'pg_dump');
 @found = expect('chatty', undef, 'a query of pg_dump for each table');
 is(scalar(@found), 1, 'a query of pg_dump for each table: the only finding');
 group(%chatty, statements => 50);
-@found = expect('chatty', qr/most fetch further rows/, 'few statements');
+@found = expect('chatty', qr/Most fetch further rows/, 'few statements');
 like($found[0]{advice}, qr/fetch size/,
 	'few statements: the advice names the fetch size');
 
@@ -710,7 +710,7 @@ my %far = (
 group(%far);
 @found =
   expect('network-bound',
-	qr/^1 round trip per transaction x 10 ms = 10 of 11 ms$/,
+	qr/^1 round trip per transaction, 10 ms each, takes 10 of 11 ms$/,
 	'far away');
 group(%far, network_time => 49990);
 expect(
@@ -762,7 +762,7 @@ my %lossy = (
 group(%lossy);
 @found = expect(
 	'lossy path',
-	qr/^30 of 1000 packets were sent again; responses took 6600 ms longer than the path, requests about 6600 ms$/,
+	qr/^30 of 1000 packets were sent again\. Responses took 6600 ms longer than the path, and requests about 6600 ms$/,
 	'a path that loses packets');
 is(scalar(@found), 1, 'a path that loses packets: the only finding');
 near($found[0]{lost_sessions},
@@ -780,7 +780,7 @@ group(
 	bytes_sent => 15e6);
 expect(
 	'lossy path',
-	qr/responses took 44 s longer than the path, requests about 2933 ms; 15 MB went at 0\.25 MB\/s$/,
+	qr/^390 of 12000 packets \(15 MB at 0\.25 MB\/s\) were sent again\. Responses took 44 s longer than the path, and requests about 2933 ms$/,
 	'a path that loses packets of large responses');
 group(
 	%lossy,
@@ -794,7 +794,7 @@ group(
 	packets_sent => 15166);
 @found = expect(
 	'lossy path',
-	qr/; 22 MB went at 1\.00 MB\/s$/,
+	qr/ \(22 MB at 1\.00 MB\/s\) were sent again\./,
 	'a slow link that drops packets');
 like(
 	$found[0]{advice},
@@ -814,7 +814,7 @@ my %narrow = (
 group(%narrow);
 expect(
 	'narrow path',
-	qr/^the network limited sending for 7\.39 of 11\.9 s; 1\.77 MB went at 0\.24 MB\/s$/,
+	qr/^The network limited sending for 7\.39 of 11\.9 s\. 1\.77 MB went at 0\.24 MB\/s$/,
 	'large results over a slow link');
 group(%narrow, requests => 700, rtt => 5);
 healthy('short results over a path whose length varies');
@@ -848,7 +848,7 @@ group(
 	packets_sent => 14000);
 expect(
 	'narrow path',
-	qr/^the network limited sending for 20 of 20\.1 s; 20 MB went at 1 MB\/s; 40 of 14000 packets were sent again$/,
+	qr/^The network limited sending for 20 of 20\.1 s\. 20 MB went at 1 MB\/s, and 40 of 14000 packets were sent again$/,
 	'a narrow path');
 group(
 	rtt => 0.1,
@@ -860,7 +860,7 @@ group(
 	bytes_sent => 5e6);
 expect(
 	'slow reader',
-	qr/^the client was not reading for 55\.7 of 58\.6 s; it read 5 MB at /,
+	qr/^The client was not reading for 55\.7 of 58\.6 s\. It read 5 MB at /,
 	'a client that does not read');
 group(
 	requests => 1,
@@ -869,7 +869,7 @@ group(
 	bytes_received => 40e6);
 expect(
 	'slow loader',
-	qr/^waited 40 of 41 s for more data .*; 40 MB came at 1 MB\/s$/,
+	qr/^The server waited 40 of 41 s for more data .*\. 40 MB came at 1 MB\/s$/,
 	'a client that does not send');
 group(
 	requests => 1,
@@ -930,19 +930,6 @@ like($found[0]{advice}, qr/comment/, 'a tracer has advice of its own');
 loop('SELECT 1', calls => 60100, client_time => 900000);
 expect('repeated statement',
 	undef, 'N+1 beside single calls of another application');
-loop(
-	'FETCH FORWARD 20 FROM "k"',
-	repeats => 0,
-	repeat_network_time => 0);
-@found = expect(
-	'chatty',
-	qr/; most fetch further rows; statement 42: FETCH FORWARD/,
-	'a cursor, whose FETCHes are no repeats');
-like(
-	$found[0]{advice},
-	qr/^Fetch more rows at a time/,
-	'a cursor, whose FETCHes are no repeats: the advice is to fetch more rows'
-);
 statement(
 	calls => 2000,
 	repeats => 15,
@@ -1081,7 +1068,7 @@ session(
 group(exec_time => 60000, exec_cpu_time => 59000);
 @found = expect(
 	'long statement',
-	qr/^has been executing for 3 min, mostly on CPU; statement 42: SELECT count\(\*\) FROM a, b$/,
+	qr/^It has been executing for 3 min, mostly on CPU\. Statement 42: SELECT count\(\*\) FROM a, b$/,
 	'a statement without an end');
 is($found[0]{pid}, 11, 'a long statement: the finding is about its session');
 like($found[0]{advice}, qr/pg_cancel_backend\(11\)/,
@@ -1101,10 +1088,10 @@ healthy('a session that sleeps');
 # ---------------------------------------------------------------------------
 
 foreach my $cause (
-	[ CPU => 'exec_cpu_time', 0.5 ],
+	[ 'CPU time' => 'exec_cpu_time', 0.5 ],
 	[ 'I/O' => 'exec_io_time', 0.5 ],
-	[ replication => 'exec_replication_time', 1 ],
-	[ remote => 'exec_remote_time' ],
+	[ 'waiting for a standby' => 'exec_replication_time', 1 ],
+	[ 'waiting for another server' => 'exec_remote_time' ],
 	[ 'other waits' => 'exec_other_time' ])
 {
 	group(
@@ -1113,7 +1100,7 @@ foreach my $cause (
 		$cause->[1] => 24000,
 		client_time => 20000);
 	@found =
-	  expect('server-bound', qr/^$cause->[0]: 24 of 30 ms per request$/,
+	  expect('server-bound', qr/^24 of 30 ms per request are $cause->[0]$/,
 		$cause->[0]);
 	defined $cause->[2]
 	  ? near(
@@ -1136,7 +1123,7 @@ my %starved = (
 group(%starved);
 @found =
   expect('starved',
-	qr/^waited for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
+	qr/^It waited for a CPU for 15 of 19 s, 15 of 19 ms per request$/,
 	'too few CPUs');
 is($found[0]{subject_kind},
 	'server', 'too few CPUs: the finding is about the server');
@@ -1251,7 +1238,7 @@ group(
 	rtt => 5);
 @found = expect(
 	'reconnects',
-	qr/^200 connections of 60 ms each = 12 of 12\.3 s, for 300 requests$/,
+	qr/^200 connections took 60 ms each, in all 12 of 12\.3 s, for 300 requests$/,
 	'clients that reconnect');
 add('p', sessions => 90, pool_size => 3, window_time => 60000);
 @found = expect(
@@ -1289,7 +1276,7 @@ $observer->run(
 @found = $observer->rows('SELECT * FROM figures.diagnose()');
 $observer->run('RESET ROLE');
 is( join('; ', map { "$_->{verdict}: $_->{evidence}" } @found),
-	'not visible: sessions that have ended, and any problems they had, are hidden from plain',
+	'not visible: Sessions that have ended, and any problems they had, are hidden from plain',
 	'a role that may not see sessions that have ended: the row says so');
 
 # ---------------------------------------------------------------------------

@@ -98,7 +98,7 @@ sub expect_bound
 
 	$observer->settled($client);
 	my $row = expect_verdict($observer, 'server-bound', $name,
-		sub { $_->{evidence} =~ /^\Q$cause\E: / });
+		sub { $_->{evidence} =~ / are \Q$cause\E/ });
 
 	is($row->{subject_kind}, 'client',
 		"$name: the finding is about a client");
@@ -155,7 +155,7 @@ SKIP:
 		my $row = expect_bound($client, 'I/O', $name);
 		like(
 			$row->{advice},
-			qr/pg_stat_io.*twice as fast/,
+			qr/pg_stat_io.*2 times as fast/,
 			"$name: the advice names pg_stat_io");
 		cmp_ok($took, '>=', $REQUESTS * 20, "$name: the disk was slow");
 		cmp_ok(
@@ -170,7 +170,8 @@ SKIP:
 		begin_anew($client);
 		run_all($client, @{ $load{$name} });
 		$observer->settled($client);
-		is( scalar(grep { $_->{evidence} =~ /^I\/O: / } $observer->findings),
+		is( scalar(
+				grep { $_->{evidence} =~ / are I\/O/ } $observer->findings),
 			0,
 			"$name: with a fast disk there is no such finding");
 		$client->finish;
@@ -201,7 +202,7 @@ my $writer = begin('replicated');
 my @inserts = map { "INSERT INTO t VALUES ($_)" } 1 .. $REQUESTS;
 $writer->run('SET synchronous_commit = remote_apply');
 my $took = run_all($writer, @inserts);
-my $row = expect_bound($writer, 'replication', 'replicated');
+my $row = expect_bound($writer, 'waiting for a standby', 'replicated');
 like($row->{advice}, qr/synchronous_commit/,
 	'replicated: the advice names synchronous_commit');
 cmp_ok(
@@ -261,7 +262,8 @@ SKIP:
 	);
 	my $client = begin('asks elsewhere');
 	run_all($client, ('SELECT * FROM slow_there') x $REQUESTS);
-	$row = expect_bound($client, 'remote', 'asks elsewhere');
+	$row =
+	  expect_bound($client, 'waiting for another server', 'asks elsewhere');
 	is($row->{saving_sessions},
 		undef, 'asks elsewhere: the saving is not known');
 	like($row->{advice}, qr/postgres_fdw/,

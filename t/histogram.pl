@@ -104,7 +104,9 @@ $before = memory();
 $observer->run(
 	'DECLARE c NO SCROLL CURSOR FOR SELECT * FROM pgnetlat_histogram',
 	'FETCH 1 FROM c');
-cmp_ok(memory() - $before, '<', $begun / 3, 'few groups take little memory');
+my $few = memory() - $before;
+note("few groups take $few bytes, all take $begun");
+cmp_ok($few, '<', $begun / 10, 'few groups take little memory');
 $observer->run('COMMIT');
 
 no_violations($observer);

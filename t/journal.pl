@@ -124,13 +124,14 @@ $observer->run(
 	'CREATE TABLE stock AS SELECT id, 1000 AS amount FROM generate_series(1, 100) id'
 );
 
-# Runs code while a session blocks another.
+# Runs code while a session of an application blocks another: findings about the same one are
+# one episode.
 sub while_blocked
 {
-	my ($code) = @_;
+	my ($application, $code) = @_;
 	my ($billing, $shop) =
 	  map { PgNetlat::Client->connect($node, application_name => $_) }
-	  qw(billing shop);
+	  $application, 'shop';
 
 	$billing->run('BEGIN', $update);
 	$shop->put(query($update));
@@ -144,6 +145,7 @@ sub while_blocked
 $log = log_size($node);
 set($node, log_findings => 0);
 while_blocked(
+	'billing',
 	sub {
 		line_comes(
 			$node,
@@ -169,6 +171,7 @@ $node->append_conf('postgresql.conf', 'log_min_duration_statement = 0');
 $log = log_size($node);
 $node->reload;
 while_blocked(
+	'payroll',
 	sub {
 		line_comes(
 			$node, $log,

@@ -195,6 +195,45 @@ $_->responses foreach @stalled;
 $_->finish    foreach $stopper, @stalled;
 
 # ---------------------------------------------------------------------------
+# Another server
+# ---------------------------------------------------------------------------
+
+SKIP:
+{
+	skip 'postgres_fdw is not installed', 2
+	  unless $observer->value(
+		"SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'"
+	  );
+	$observer->run(
+		'CREATE EXTENSION postgres_fdw',
+		sprintf(
+			q{CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%s', port '%s', dbname 'postgres')},
+			$node->host, $node->port),
+		'CREATE USER MAPPING FOR CURRENT_USER SERVER other',
+		'CREATE VIEW slow AS SELECT pg_sleep(3600)::text AS nothing',
+		q{CREATE FOREIGN TABLE slow_there (nothing text) SERVER other OPTIONS (table_name 'slow')}
+	);
+	my $remote = client('remote few');
+	my $row;
+	$remote->put(query('SELECT * FROM slow_there'));
+	ok( $observer->poll(
+			sub {
+				($row) =
+				  grep { $_->{verdict} eq 'stalled' }
+				  findings_of('remote few');
+				return $row;
+			}),
+		'another server: one session that gets nothing done is a finding');
+	like(
+		$row->{evidence},
+		qr/^1 session has been executing for \d+(\.\d)? s or more, and waits for another server: 1 x Extension/,
+		'another server: the evidence says what it waits for');
+	$remote->cancel;
+	$remote->until('Z');
+	$remote->finish;
+}
+
+# ---------------------------------------------------------------------------
 # Logins
 # ---------------------------------------------------------------------------
 

@@ -128,6 +128,43 @@ foreach my $what (sort keys %outage)
 	}
 }
 
+# Waits for a disk or for another server, before they have cost much: who gets nothing done
+# is not overlooked, and one session alone may just have a long job.
+my %away = (
+	'I/O' => [ 'exec_io_time', 'IO', 'DataFileRead' ],
+	'another server' => [ 'exec_remote_time', 'Extension', 'Extension' ]);
+foreach my $what (sort keys %away)
+{
+	my ($part, $type, $event) = @{ $away{$what} };
+
+	foreach my $sessions (1, 2)
+	{
+		my %row = (requests => 1, exec_time => 8000, $part => 8000);
+
+		group(
+			(map { $_ => $sessions * $row{$_} } keys %row),
+			sessions => $sessions,
+			application_name => 'shop');
+		session(
+			%row,
+			application_name => 'shop',
+			state => 'executing',
+			age => 8,
+			pid => 200 + $_) foreach 1 .. $sessions;
+		$observer->run(
+			"UPDATE figures.activity SET wait_event_type = '$type', wait_event = '$event' WHERE pid > 200"
+		);
+		my ($first) = found();
+		is( "$first->{verdict}, $first->{severity}",
+			'stalled, ' . ($sessions > 1 ? 'loss' : 'note'),
+			"$sessions waiting for $what for eight seconds");
+		like(
+			$first->{evidence},
+			qr/for \Q$what\E: $sessions x $type:/,
+			"$sessions waiting for $what: the evidence");
+	}
+}
+
 # a report that is seen in a short wait, which is no outage
 group(requests => 1, exec_time => 58000, exec_cpu_time => 57000);
 session(

@@ -77,6 +77,8 @@ is(join('', map { $_->{xact_status} } @records[ 0 .. 9 ]),
 	'ITTTEIIIII', 'each record has the transaction status after it');
 is(join('', map { $_->{pipelined} } @records[ 0 .. 9 ]),
 	'0000000011', 'each record says whether it was pipelined');
+is(join('', map { $_->{fetched} } @records[ 0 .. 9 ]),
+	'0' x 10, 'a record that is no FETCH says so');
 is(scalar(grep { !defined $_->{queryid} } @records[ 0, 2, 6, 7 ]),
 	0, 'records have query identifiers');
 is( $records[7]{queryid},
@@ -257,6 +259,17 @@ ok( $observer->poll(
 				  . ')') eq 't';
 		}),
 	'records end with the session');
+
+# FETCH is known by its command, whatever the text
+my $cursor = PgNetlat::Client->connect($node);
+$cursor->run('BEGIN');
+$cursor->run('DECLARE c CURSOR FOR SELECT generate_series(1, 9)');
+$cursor->run('/* of a driver */ FETCH 3 FROM c') foreach 1 .. 2;
+$cursor->run('COMMIT');
+$cursor->run('SELECT 1');
+is(join('', map { $_->{fetched} } (recent($cursor, 5))[ 0 .. 4 ]),
+	'00110', 'a record says whether it is a FETCH');
+$cursor->finish;
 
 no_violations($observer);
 $node->stop;

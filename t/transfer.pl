@@ -19,7 +19,8 @@ use Test::More;
 
 my ($node, $observer) =
   start_node('transfer', conf => "pgnetlat.idle_threshold = '1h'\n");
-$observer->run('CREATE TABLE lines (line text)');
+$observer->run('CREATE TABLE lines (line text)',
+	'CREATE TABLE asked (line text)');
 
 # ---------------------------------------------------------------------------
 # COPY FROM STDIN
@@ -177,7 +178,7 @@ SKIP:
 	skip 'this kernel reports no round trip', 3 unless defined $rtt;
 	for (1 .. $copies)
 	{
-		$asked->put(query('COPY lines (line) FROM STDIN /* asked */'));
+		$asked->put(query('COPY asked FROM STDIN'));
 		$asked->until('G');
 		pause(2);
 		$asked->put(copy_data("one\n"), copy_done());

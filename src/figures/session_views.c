@@ -342,6 +342,7 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 	if (exchange->xact_status == '\0')
 		row_null_last(row, 1);
 	row_int64(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
+	row_int64(row, "fetched", (exchange->flags & RECORD_FETCH) != 0);
 	row_text(row, "trace_id", trace_id_text(&exchange->trace, trace));
 	if ((exchange->flags & RECORD_TRACED) == 0)
 		row_null_last(row, 1);

@@ -685,5 +685,6 @@ table_copy(const Table *table, int64 length, int *count)
 	}
 	pfree(rows);
 	pfree(buffer);
-	return copies;
+	/* give back what was not needed */
+	return repalloc_huge(copies, mul_size(Max(*count, 1), spec->entry_size));
 }

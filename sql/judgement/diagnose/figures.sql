@@ -103,7 +103,7 @@ WITH
 		  LEFT JOIN roles USING (dbid, userid)
 		 WHERE st.repeats >= t.min_requests
 		   -- Nobody can change what pg_dump asks.
-		   AND (dumped >= 0.5 * role_network) IS NOT TRUE
+		   AND (dumped >= t.dump_share * role_network) IS NOT TRUE
 		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
 		   AND CASE WHEN trip < t.min_rtt THEN wait <= t.driver_time
 				AND (in_full AND wait >= t.min_rtt OR calls <= named)
@@ -113,7 +113,7 @@ WITH
 				-- Single calls of other clients are bursts, too.  Two calls in a
 				-- transaction are not a loop.
 				OR repeat_network_time >= t.repeat_share * role_network
-				   AND CASE WHEN in_xact_wait_time < 0.5 * repeat_network_time
+				   AND CASE WHEN in_xact_wait_time < t.repeat_in_xact * repeat_network_time
 					   THEN in_full OR st.repeats >= t.repeats * bursts
 					   ELSE chatty END END),
 
@@ -143,15 +143,15 @@ WITH
 
 	-- The latest exchanges of the sessions with the most requests.
 	recent AS MATERIALIZED (
-		SELECT s.datid, s.usesysid, s.application_name, s.client_addr, r.queryid, r.wait_time, r.xact_status
-		  FROM (SELECT * FROM s WHERE requests > 0 ORDER BY requests DESC, s.pid LIMIT 50) s
+		SELECT s.datid, s.usesysid, s.application_name, s.client_addr, r.queryid, r.wait_time, r.xact_status, r.fetched
+		  FROM (SELECT * FROM s WHERE requests > 0 ORDER BY requests DESC, s.pid LIMIT (SELECT t.recent_sessions::bigint FROM t)) s
 		 CROSS JOIN LATERAL pgnetlat_recent(s.pid) r),
 
 	-- Sessions that are waiting for a lock.  Standbys of a leader wait for an advisory lock
 	-- by design, from when they connect.  "held_time" is the part of the wait whose holder
 	-- has figures that the caller may see.
 	waiters AS MATERIALIZED (
-		SELECT w.*, CASE WHEN number <= 20 THEN pg_blocking_pids(pid) END AS ahead
+		SELECT w.*, CASE WHEN number <= heads_sought THEN pg_blocking_pids(pid) END AS ahead
 		  FROM (SELECT s.pid, s.datid, s.blocked_by, x.age, wait_event, pgnetlat_legible(query) AS query,
 					   coalesce(nullif(s.application_name, ''), s.usename) AS name,
 					   coalesce(wait_event = 'advisory' AND extract(epoch FROM query_start - activity.backend_start) * 1000 < t.leader_standby,
@@ -160,7 +160,7 @@ WITH
 								 THEN blocked_by IN (SELECT v.pid FROM s v WHERE v.requests IS NOT NULL)
 								 ELSE EXISTS (SELECT FROM b WHERE backend_type <> 'client backend' AND blocked_time > 0) END
 					   THEN least(x.age, exec_lock_time) END AS held_time,
-					   CASE wait_event WHEN 'relation' THEN row_number() OVER (PARTITION BY wait_event ORDER BY x.age DESC) END AS number
+					   CASE wait_event WHEN 'relation' THEN row_number() OVER (PARTITION BY wait_event ORDER BY x.age DESC) END AS number, t.heads_sought
 				  FROM s JOIN activity USING (pid) CROSS JOIN me CROSS JOIN t
 				 CROSS JOIN LATERAL (SELECT greatest(extract(epoch FROM now - s.state_change), 0)::float8 * 1000 AS age) x
 				 WHERE blocked_by IS NOT NULL) w),
@@ -302,7 +302,7 @@ WITH
 	contention AS (
 		SELECT g.*, exec_lock_time - least(exec_lock_time, CASE WHEN contends THEN blocking ELSE coalesce(behind, 0) END) AS lock_open
 		  FROM (SELECT grouped.*, (group_blocking > 0 AND coalesce(blocking_most < t.one_holder * group_blocking, true)
-								   AND group_blocking >= group_lock / 2 AND group_lock >= group_blocking / 2) IS TRUE AS contends
+								   AND group_blocking >= t.contending * group_lock AND group_lock >= t.contending * group_blocking) IS TRUE AS contends
 				  FROM grouped, t) g),
 
 	-- Locks are a database's, and so are their holders.  "unexplained" is the part of all
@@ -386,20 +386,28 @@ WITH
 		   AND (SELECT sum(exec_lock_time) * t.locks_explained FROM c WHERE c.datid = d.datid)
 			   > (SELECT coalesce(sum(blocked_time), 0) FROM b WHERE b.datid = d.datid)),
 
-	-- Sessions that have been executing one request for long.
+	-- Sessions that have been executing one request for long, and have mostly waited, as far as
+	-- is known: not a report that is seen in a short wait.  "wants" is what for.
 	stopped_sessions AS MATERIALIZED (
-		SELECT s.pid, s.datid, s.usesysid, s.application_name, s.client_addr, activity.wait_event_type, activity.wait_event, age,
-			   least(age, s.window_time) AS lost
+		SELECT s.pid, s.datid, s.usesysid, s.application_name, s.client_addr, activity.wait_event_type, activity.wait_event, age, lost,
+			   CASE WHEN wait_event_type = 'Lock' THEN 'lock'
+			   WHEN wait_event = 'SyncRep' THEN 'standby'
+			   WHEN wait_event_type = 'IO' THEN 'I/O'
+			   WHEN exec_remote_time >= t.stopped_waiting * lost THEN 'another server'
+			   WHEN wait_event_type IN ('LWLock', 'BufferPin')
+					OR wait_event_type = 'IPC' AND wait_event !~ '^(SyncRep|ExecuteGather|Parallel|BgWorker|MessageQueue|Hash|Append|Btree)'
+			   THEN 'the server' END AS wants
 		  FROM s
 		  JOIN activity USING (pid)
 		 CROSS JOIN me
 		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT extract(epoch FROM me.now - s.state_change)::float8 * 1000 AS age) x
+		 CROSS JOIN LATERAL (SELECT least(age, s.window_time) AS lost) y
 		 WHERE s.state = 'executing' AND age >= t.stopped
-		   -- and have mostly waited, as far as is known: not a report that is seen in a short wait
-		   AND exec_unsampled_time + CASE WHEN activity.wait_event_type = 'Lock' THEN exec_lock_time
-										  WHEN activity.wait_event = 'SyncRep' THEN exec_replication_time
-										  ELSE exec_other_time END >= least(age, s.window_time) / 2),
+		   AND exec_unsampled_time + CASE WHEN wait_event_type = 'Lock' THEN exec_lock_time
+										  WHEN wait_event = 'SyncRep' THEN exec_replication_time
+										  WHEN wait_event_type = 'IO' THEN exec_io_time
+										  ELSE greatest(exec_other_time, exec_remote_time) END >= t.stopped_waiting * lost),
 
 	-- Connections, and who holds them.
 	held AS MATERIALIZED (

@@ -30,7 +30,7 @@
 		SELECT * FROM ranked WHERE place = 1
 		 UNION ALL
 		SELECT min(n), verdict, (array_agg(severity ORDER BY array_position(ARRAY['outage', 'loss', 'note'], severity)))[1], of_time, sum(lost), sum(saving),
-			   format('%s sessions; in the worst one, pid %s, %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
+			   format('%s sessions have this. In the worst one, pid %s: %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
 					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
 			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
 			   application_name, client_addr, sum(time), precedence, 1
@@ -57,7 +57,7 @@ SELECT f.severity,
 	   WHEN 'statement' THEN format('statement %s of %s', f.queryid, u.rolname)
 	   ELSE concat(coalesce(nullif(f.application_name, ''), f.usename), '@' || host(f.client_addr), ', pid ' || f.pid) END,
 	   f.verdict,
-	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '; statement ' || f.queryid END,
+	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '. Statement ' || f.queryid END,
 			  ': ' || pgnetlat_query_start(x.query)),
 	   f.advice || CASE WHEN f.queryid IS NOT NULL AND x.query IS NULL
 				   THEN format('  To get the statement''s text: install pg_stat_statements, or catch it with SELECT query FROM pg_stat_activity WHERE query_id = %s.',
@@ -79,7 +79,7 @@ SELECT f.severity,
 	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
  WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= t.one_session * of_group
 	   WHEN 'client' THEN coalesce(of_session < t.one_session * f.lost, true)
-						  AND (of_session IS NOT NULL OR coalesce(of_sessions < f.lost / 2, true))
+						  AND (of_session IS NOT NULL OR coalesce(of_sessions < t.most_of_group * f.lost, true))
 	   ELSE f.of_time <> 'last' OR number = 1 END
  ORDER BY array_position(ARRAY['outage', 'loss', 'note'], f.severity), f.lost DESC, precedence, f.pid;
 END;

@@ -47,6 +47,7 @@ typedef int pgsocket;
 
 #define MCXT_ALLOC_HUGE			1
 #define palloc_extended(size, flags)	malloc(size)
+#define repalloc_huge(pointer, size)	realloc(pointer, size)
 #define palloc0(size)			calloc(1, size)
 #define palloc(size)			malloc(size)
 #define pfree(pointer)			free(pointer)

@@ -10,10 +10,10 @@
 -- holder is hidden from the caller, and very short ones.
  UNION ALL
 SELECT n, 'blocked', CASE WHEN w.stopped THEN 'outage' ELSE 'loss' END, 'execution', lock_left, NULL,
-	   concat('waited ', pgnetlat_time_text(working, lock_left), ' for locks',
+	   concat('It waited ', pgnetlat_time_text(working, lock_left), ' for locks',
 			  CASE WHEN waits_for IS NULL THEN ' whose holder is not known'
-				   WHEN waits_for = 0 THEN '; now blocked by a prepared transaction'
-				   WHEN waits_for > 0 THEN '; now blocked by pid ' || waits_for END),
+				   WHEN waits_for = 0 THEN '. Now it is blocked by a prepared transaction'
+				   WHEN waits_for > 0 THEN '. Now it is blocked by pid ' || waits_for END),
 	   CASE WHEN waits_for = 0
 			THEN 'Find the prepared transaction in pg_prepared_xacts, and commit it or roll it back.'
 			ELSE concat(CASE WHEN waits_for IS NULL THEN hint || '  ' END,

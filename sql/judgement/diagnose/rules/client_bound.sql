@@ -11,18 +11,18 @@
  UNION ALL
 SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client', CASE WHEN in_xact THEN a.think ELSE client_time END,
 	   CASE WHEN in_xact THEN a.think END,
-	   format('the client thinks %s per request%s, the server takes %s%s',
+	   format('The client thinks %s per request%s, and the server takes %s%s',
 			  CASE WHEN in_xact THEN pgnetlat_time_text(working / req, a.think / req)
 			  ELSE pgnetlat_time_text(busy / req, client_time / req) END,
 			  CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req),
-			  CASE WHEN in_xact AND blocking = 0 THEN '; its locks block nobody' END),
+			  CASE WHEN in_xact AND blocking = 0 THEN '. Its locks block nobody' END),
 	   concat('A faster server or network changes little: profile the application, or ',
 			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  Exception: short jobs of a queue worker whose locks block nobody.  Even then, VACUUM cannot remove dead rows until the transaction ends.'
 			  ELSE 'let several connections share its work.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= t.think_share * working
-			   AND client_of_life >= t.think_life AND blocking < sure_think / 2 AS in_xact
+			   AND client_of_life >= t.think_life AND blocking < t.think_free * sure_think AS in_xact
 		  FROM accounts a, t) a
  CROSS JOIN t
  WHERE kind = 'client' AND requests >= t.min_requests

@@ -2,8 +2,8 @@
 -- Verdict: commits wait
 -- Precedence: 30
 -- Headline: stands in COMMIT until a standby confirms
--- Meaning: sessions have been waiting in COMMIT for five seconds, because no synchronous
---   standby confirms: it is not connected, or slow
+-- Meaning: sessions have been waiting in COMMIT for seconds, because no synchronous standby
+--   confirms: it is not connected, or slow
 -- Lost: their wait
 --
 -- Sessions wait in COMMIT, because no synchronous standby confirms.  Requests are rare

@@ -2,8 +2,8 @@
 -- Verdict: connections fail
 -- Precedence: 210
 -- Headline: refuses connections
--- Meaning: connections are refused, five or more of a role in a minute. An outage if a role
---   that exists gets none
+-- Meaning: several connections of a role are refused in a minute. An outage if a role that
+--   exists gets none
 --
 -- Connections that are refused, by what they ask for.  If a role that exists gets none,
 -- nothing of its application works.  Whoever guesses names and passwords is a note.
@@ -12,8 +12,8 @@ SELECT 0, 'connections fail', (array_agg(how_bad ORDER BY array_position(ARRAY['
 	   concat(string_agg(format('%s of %s connections of %s to %s were refused in the last minute%s: %s', failures, failures + succeeded,
 								coalesce(pgnetlat_one_line(usename), 'unknown roles'), coalesce(pgnetlat_one_line(datname), 'unknown databases'),
 								coalesce(' (from ' || addresses || ')', ''), reason),
-						 '.  ' ORDER BY place) FILTER (WHERE place <= 3), '.',
-			  '  ' || nullif(count(*) FILTER (WHERE place > 3), 0) || ' more: see pgnetlat_failed_connections.'),
+						 '.  ' ORDER BY place) FILTER (WHERE place <= t.refused_named), '.',
+			  '  ' || nullif(count(*) FILTER (WHERE place > t.refused_named), 0) || ' more: see pgnetlat_failed_connections.'),
 	   (array_agg(cure ORDER BY place))[1] || '  The server''s log has each of them.', NULL
   FROM (SELECT x.*, succeeded, how_bad, reason, cure, row_number() OVER (ORDER BY array_position(ARRAY['outage', 'loss', 'note'], how_bad), failures DESC, usename, datname) AS place
 		  FROM (SELECT datname, usename, last_sqlstate, sum(failed_last_minute)::bigint AS failures,
@@ -45,4 +45,5 @@ SELECT 0, 'connections fail', (array_agg(how_bad ORDER BY array_position(ARRAY['
 					   ELSE 'See what has changed on the server.' END AS cure) r
 		 CROSS JOIN LATERAL (SELECT last_sqlstate = '53300' AND EXISTS (SELECT FROM held WHERE used_up) AS known) k
 		  CROSS JOIN LATERAL (SELECT 1 WHERE failures >= t.failed_logins AND NOT known) l (keep)) f
+ CROSS JOIN t
 HAVING count(*) > 0

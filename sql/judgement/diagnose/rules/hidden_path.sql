@@ -2,11 +2,9 @@
 -- Verdict: hidden path
 -- Precedence: 70
 -- Headline: may have a network path behind a proxy that the server cannot see
--- Meaning: the round trip is below 0.1 ms, and the waits are all alike, at tens of
---   milliseconds, or at 3 or more in transactions or a loop if nine in ten of the latest are
---   within a factor of 1.5: a proxy on the server's host may hide the path. A client on that
---   host that always thinks equally long looks the same. A client that asks on a schedule looks
---   the same outside transactions
+-- Meaning: the round trip is that of a process on the server's host, and the waits are all
+--   alike: a proxy there may hide the path. A client on that host that always thinks equally
+--   long looks the same. A client that asks on a schedule looks the same outside transactions
 -- Lost: the waits in transactions, or all of them if connecting takes long as well
 --
 -- A round trip of a few microseconds, and waits that are all alike: a proxy or pooler on
@@ -19,7 +17,7 @@
  UNION ALL
 SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'loss' ELSE 'note' END, CASE WHEN in_xact OR slow THEN 'client' ELSE 'none' END,
 	   CASE WHEN in_xact OR slow THEN least(a.client_time, wait * a.requests) ELSE 0 END, NULL,
-	   format('the round trip is %s, but %s %% of the waits%s took between %s and %s%s: a proxy may hide the path%s',
+	   format('The round trip is %s, but %s %% of the waits%s took between %s and %s%s. A proxy may hide the path%s',
 			  pgnetlat_time_text(g.path), round(100 * least(tight, 1)), CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text(low), pgnetlat_time_text(high),
 			  CASE WHEN slow THEN ', and connecting took ' || pgnetlat_time_text(connecting) END,

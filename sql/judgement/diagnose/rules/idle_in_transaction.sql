@@ -9,14 +9,14 @@
 -- wait in progress is a pause, whatever came before.
  UNION ALL
 SELECT n, 'idle in transaction', 'loss', 'client', a.think, a.think,
-	   concat('its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),
+	   concat('Its client thinks for ', pgnetlat_time_text(working / xacts, a.think / xacts),
 			  ' of each transaction, which holds locks', CASE WHEN blocking = 0 THEN ' that nobody waits for' END,
-			  CASE WHEN kind = 'client' THEN '; the longest now for ' || nullif(pgnetlat_age(xact_age), '')
-				   WHEN state = 'waiting in transaction' THEN '; now for ' || pgnetlat_age(greatest(state_age, 50)) END),
+			  CASE WHEN kind = 'client' THEN '. The longest now lasts ' || nullif(pgnetlat_age(xact_age), '')
+				   WHEN state = 'waiting in transaction' THEN '. It has been thinking for ' || pgnetlat_age(greatest(state_age, 50)) END),
 	   'Move application work outside the transaction: before BEGIN or after COMMIT.  A queue worker can claim its job in a transaction of its own.  idle_in_transaction_session_timeout ends forgotten transactions.',
 	   NULL
   FROM accounts a, t
  CROSS JOIN LATERAL (SELECT greatest(sure_think / req, CASE state WHEN 'waiting in transaction'
 													   THEN least(state_age, sure_think) END) AS each) x
- WHERE blocking < sure_think / 2 AND sure_think >= t.xact_think * xacts
+ WHERE blocking < t.think_free * sure_think AND sure_think >= t.xact_think * xacts
    AND (each >= t.pause OR (each >= t.think AND sure_think >= t.think_share * working))

@@ -9,13 +9,13 @@
 -- same rows.
  UNION ALL
 SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
-	   format('its sessions waited %s for one another''s locks, %s per transaction',
+	   format('Its sessions waited %s for one another''s locks, %s per transaction',
 			  pgnetlat_time_text(working, lock_left),
 			  pgnetlat_time_text(working / xacts, lock_left / xacts)),
 	   concat(
-			CASE WHEN a.think >= greatest(trips, rest / 2)
+			CASE WHEN a.think >= greatest(trips, t.contention_rest * rest)
 				 THEN 'The client thinks while it holds locks: let it think before it takes them, or after COMMIT.'
-				 WHEN trips + a.think >= rest / 2
+				 WHEN trips + a.think >= t.contention_rest * rest
 				 THEN 'Locks are held during round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
 				 ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
 			'  ' || hint),

@@ -2,7 +2,7 @@
 -- Verdict: narrow path
 -- Precedence: 110
 -- Headline: is on a network that is too narrow for its results
--- Meaning: sending is blocked by the path (below 13 MB/s), or large responses take 5 ms longer
+-- Meaning: sending is blocked by the path, which is slow, or large responses take much longer
 --   than the path
 -- Lost: the time that sending was blocked, and what large responses took beyond the round trip
 --
@@ -10,10 +10,10 @@
 -- much longer than the round trip.
  UNION ALL
 SELECT n, 'narrow path', 'loss', 'sending', lost, greatest(lost - bytes_sent * 1000 / t.fast_path, 0),
-	   concat(format('the network limited sending for %s; %s MB went at %s MB/s', pgnetlat_time_text(working, lost),
+	   concat(format('The network limited sending for %s. %s MB went at %s MB/s', pgnetlat_time_text(working, lost),
 					 pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(lost, 0) / 1e3)),
 			  CASE WHEN retransmits >= t.min_retransmits
-			  THEN format('; %s of %s packets were sent again', retransmits, packets_sent) END),
+			  THEN format(', and %s of %s packets were sent again', retransmits, packets_sent) END),
 	   'Send less (fewer columns and rows, aggregates, COPY in binary), compress on the way, or get a path with more bandwidth.',
 	   NULL
   FROM (SELECT accounts.*, send_blocked_time - send_client_time AS blocked,

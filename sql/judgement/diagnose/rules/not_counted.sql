@@ -2,7 +2,7 @@
 -- Verdict: not counted
 -- Precedence: 240
 -- Headline: has sessions that are not counted
--- Meaning: a tenth of the sessions or more connected before sessions loaded the library
+-- Meaning: many of the sessions connected before sessions loaded the library
 --
 -- Where sessions load the library, those of before it was set are not counted.
  UNION ALL

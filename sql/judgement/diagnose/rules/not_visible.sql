@@ -9,7 +9,7 @@
 SELECT 0, 'not visible', 'note', 'none', 0, NULL,
 	   CASE WHEN hidden > 0
 			THEN format('%s of %s sessions, and any problems they have, are hidden from %s', hidden, number, current_user)
-			ELSE format('sessions that have ended, and any problems they had, are hidden from %s', current_user) END,
+			ELSE format('Sessions that have ended, and any problems they had, are hidden from %s', current_user) END,
 	   format('GRANT pg_read_all_stats TO %I, or run this as a role that has it.', current_user), NULL
   FROM (SELECT count(*) FILTER (WHERE requests IS NULL) AS hidden, count(*) AS number FROM s) x
  WHERE hidden > 0 OR EXISTS (SELECT FROM c WHERE requests IS NULL)

@@ -2,10 +2,10 @@
 -- Verdict: server-bound
 -- Precedence: 190
 -- Headline: waits for the server to do its work
--- Meaning: execution is most of the time, and requests are slow or it is half of one session's
---   time. The evidence says why: CPU, I/O, a standby, or another server. It also says whether
---   samples have seen temporary files. CPU or I/O of a single session is a note. Sleeping, as
---   for VACUUM's cost delay, does not count
+-- Meaning: execution is most of the time, and requests are slow or it is a large part of one
+--   session's time. The evidence says why: CPU, I/O, a standby, or another server. It also
+--   says whether samples have seen temporary files. CPU or I/O of a single session is a note.
+--   Sleeping, as for VACUUM's cost delay, does not count
 -- Lost: that part
 --
 -- The server takes long for requests, or executes for half of the time.  Says what for;
@@ -14,20 +14,22 @@
  UNION ALL
 (SELECT DISTINCT ON (n)
 	   n, 'server-bound', CASE WHEN sessions + ended_sessions <= 1 AND NOT away THEN 'note' ELSE 'loss' END, 'execution', part,
-	   CASE WHEN cause IN ('CPU', 'I/O') THEN part / 2 WHEN cause = 'replication' THEN part END,
-	   concat(format('%s: %s per request', cause, pgnetlat_time_text(working / req, part / req)),
+	   CASE WHEN cause IN ('CPU', 'I/O') THEN part * (1 - 1 / nullif(t.faster_server, 0)) WHEN cause = 'replication' THEN part END,
+	   concat(format('%s per request are %s', pgnetlat_time_text(working / req, part / req),
+					 CASE cause WHEN 'CPU' THEN 'CPU time' WHEN 'replication' THEN 'waiting for a standby'
+								WHEN 'remote' THEN 'waiting for another server' ELSE cause END),
 			  CASE WHEN spills
-			  THEN format('; %s of it with temporary files, of which the database has written %s MB since its last reset',
+			  THEN format('. %s of it was with temporary files, of which the database has written %s MB since its last reset',
 						  pgnetlat_time_text(group_spilling),
 						  (SELECT pgnetlat_figure_text(max(temp_bytes) / 1e6) FROM databases WHERE databases.datid = accounts.datid)) END),
-	   concat(advice, CASE WHEN spills THEN '  Sorts and hashes spill to disk: raise work_mem for them, or give them less to sort.' END), NULL
+	   concat(format(advice, pgnetlat_figure_text(t.faster_server)), CASE WHEN spills THEN '  Sorts and hashes spill to disk: raise work_mem for them, or give them less to sort.' END), NULL
   FROM accounts
  CROSS JOIN t
  CROSS JOIN LATERAL (VALUES
 	('CPU', cpu, false, t.server_share, t.slow_request,
-	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements (the saving is that of a server twice as fast).'),
+	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_cpu_time in pgnetlat_statements (the saving is that of a server %s times as fast).'),
 	('I/O', exec_io_time, false, t.server_share, t.slow_request,
-	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server twice as fast).'),
+	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server %s times as fast).'),
 	('replication', exec_replication_time, true, t.away_share, t.away_request,
 	 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.  If losing the last transactions is acceptable: synchronous_commit = local or off does not wait.'),
 	('remote', exec_remote_time, true, t.away_share, t.away_request,

@@ -2,15 +2,15 @@
 -- Verdict: slow loader
 -- Precedence: 130
 -- Headline: does not send its data as fast as the server takes it
--- Meaning: COPY waits for data, below 8 MB/s
+-- Meaning: COPY waits for data, which comes slowly
 -- Lost: the wait
 --
 -- A client that is slow to send what it loads.
  UNION ALL
 SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
-	   concat('waited ', pgnetlat_time_text(working, recv_time), ' for more data of a request, as in COPY FROM STDIN',
+	   concat('The server waited ', pgnetlat_time_text(working, recv_time), ' for more data of a request, as in COPY FROM STDIN',
 			  CASE WHEN bytes_received > 0
-			  THEN format('; %s MB came at %s MB/s', pgnetlat_figure_text(bytes_received / 1e6),
+			  THEN format('. %s MB came at %s MB/s', pgnetlat_figure_text(bytes_received / 1e6),
 						  pgnetlat_figure_text(bytes_received / nullif(recv_time, 0) / 1e3)) END),
 	   'The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer.',
 	   NULL

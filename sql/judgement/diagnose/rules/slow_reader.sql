@@ -2,8 +2,8 @@
 -- Verdict: slow reader
 -- Precedence: 120
 -- Headline: does not read its results as fast as the server sends them
--- Meaning: sending is blocked by a client that is not reading (below 8 MB/s): its window was
---   closed for a fifth of that time or more
+-- Meaning: sending is blocked by a client that is not reading: its window was closed for a
+--   notable part of that time
 -- Lost: the time that sending was blocked
 --
 -- A client that does not read what it is sent.  After each pause of one that takes portions,
@@ -11,8 +11,8 @@
 -- the window is closed for much of it: a path that is narrow never lets it close.
  UNION ALL
 SELECT n, 'slow reader', 'loss', 'sending', send_blocked_time, send_blocked_time,
-	   format('the client was not reading for %s%s; it read %s MB at %s MB/s', pgnetlat_time_text(working, send_client_time),
-			  CASE WHEN send_client_time < 0.9 * send_blocked_time
+	   format('The client was not reading for %s%s. It read %s MB at %s MB/s', pgnetlat_time_text(working, send_client_time),
+			  CASE WHEN send_client_time < t.window_all * send_blocked_time
 			  THEN ', and sending was blocked for ' || pgnetlat_time_text(working, send_blocked_time) END,
 			  pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(send_blocked_time, 0) / 1e3)),
 	   'Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor).  Meanwhile the statement holds its snapshot.',

@@ -1,29 +1,40 @@
 
 -- Verdict: stalled
 -- Precedence: 40
--- Headline: executes, but waits inside the server and gets nothing done
--- Meaning: sessions have been executing for five seconds, and wait for something inside the
---   server other than a lock, a standby, a disk or another server
+-- Headline: executes, but waits and gets nothing done
+-- Meaning: sessions have been executing for seconds, and wait for something other than a lock
+--   or a standby. An outage if that is inside the server. If it is a disk or another server,
+--   it is a note for one session, and a loss for several; when it has cost more, it is
+--   `server-bound`
 -- Lost: their wait
 --
 -- Sessions that are executing, and get nothing done, because each waits for something
--- inside the server.  Waits for locks, standbys, disks and other servers have rules of
--- their own; a leader waits for its parallel workers by design.
+-- inside the server, for a disk or for another server.  Waits for locks and standbys have
+-- rules of their own; a leader waits for its parallel workers by design.
  UNION ALL
-SELECT n, 'stalled', 'outage', 'execution', w.lost, NULL,
-	   format('%s for %s or more, and wait inside the server: %s.',
-			  pgnetlat_count_text(w.sessions, 'session has been executing', 'sessions have been executing'), pgnetlat_age(w.age), w.events),
-	   'pgnetlat_waits has their wait events.  pg_stat_activity shows who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or short of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.',
+SELECT n, 'stalled', CASE WHEN w.inside THEN 'outage' WHEN w.sessions > 1 THEN 'loss' ELSE 'note' END, 'execution', w.lost, NULL,
+	   format('%s for %s or more, and %s %s: %s.',
+			  pgnetlat_count_text(w.sessions, 'session has been executing', 'sessions have been executing'), pgnetlat_age(w.age),
+			  CASE w.sessions WHEN 1 THEN 'waits' ELSE 'wait' END,
+			  CASE WHEN w.inside THEN 'inside the server' ELSE 'for ' || w.wants END, w.events),
+	   CASE WHEN w.inside
+	   THEN 'pgnetlat_waits has their wait events.  pg_stat_activity shows who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or short of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.'
+	   WHEN w.wants = 'I/O'
+	   THEN 'If the statement reads or writes much, EXPLAIN (ANALYZE, BUFFERS) it.  If not, the disk is slow or hangs: iostat and dmesg show it.'
+	   ELSE 'Look at the other server: pg_stat_activity there shows what it is doing.  statement_timeout, or keepalives and connect_timeout of the connection to it, end the wait.' END,
 	   NULL
   FROM accounts a
+ CROSS JOIN t
+ CROSS JOIN me
   JOIN LATERAL (
-	SELECT sum(number)::float8 AS sessions, min(age) AS age, sum(lost) AS lost,
+	SELECT sum(number)::float8 AS sessions, min(age) AS age, sum(lost) AS lost, bool_or(wants = 'the server') AS inside,
+		   string_agg(DISTINCT wants, ' and ') AS wants,
 		   string_agg(format('%s x %s', number, event), ', ' ORDER BY number DESC, event) AS events
-	  FROM (SELECT wait_event_type || ':' || wait_event AS event, count(*) AS number, min(age) AS age, sum(lost) AS lost
+	  FROM (SELECT wants, wait_event_type || ':' || wait_event AS event, count(*) AS number, min(age) AS age, sum(lost) AS lost
 			  FROM stopped_sessions x
-			 WHERE (wait_event_type IN ('LWLock', 'BufferPin')
-					OR wait_event_type = 'IPC' AND wait_event !~ '^(SyncRep|ExecuteGather|Parallel|BgWorker|MessageQueue|Hash|Append|Btree)')
+			 WHERE wants IN ('the server', 'I/O', 'another server')
 			   AND CASE a.kind WHEN 'session' THEN x.pid = a.pid
 				   ELSE x.datid = a.datid AND x.usesysid = a.usesysid AND x.application_name = a.application_name
 						AND x.client_addr IS NOT DISTINCT FROM a.client_addr END
-			 GROUP BY 1) e) w ON w.sessions > 0
+			 GROUP BY 1, 2) e) w ON w.sessions > 0
+ WHERE w.inside OR w.lost < t.server_sessions * window_time

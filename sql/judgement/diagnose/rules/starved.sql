@@ -2,7 +2,7 @@
 -- Verdict: starved
 -- Precedence: 200
 -- Headline: waits for a CPU
--- Meaning: backends are waiting for a CPU, for a quarter of one session's time or more
+-- Meaning: backends are waiting for a CPU, for a notable part of the time
 -- Lost: the time in the run queue
 --
 -- Waiting for a CPU: the whole server, or else single client groups.
@@ -11,7 +11,7 @@
 -- nothing, they are clients without pauses, which take turns on the CPUs.
  UNION ALL
 SELECT n, 'starved', 'loss', 'processors', lost, lost,
-	   format('waited for a CPU for %s%s', pgnetlat_time_text(wanted, lost),
+	   format('It waited for a CPU for %s%s', pgnetlat_time_text(wanted, lost),
 			  ', ' || pgnetlat_time_text(wanted / nullif(requests, 0), lost / nullif(requests, 0)) || ' per request'),
 	   'The CPUs are overcommitted: look for other load on this machine, limit concurrency with a pooler, or add CPUs.',
 	   NULL
