@@ -176,7 +176,6 @@ slot_detach(SessionSlot *slot)
 {
 	seqlock_write_begin(&slot->lock);
 	slot->published.session = 0;
-	slot->published.pid = 0;
 	seqlock_write_end(&slot->lock);
 }
 
@@ -523,7 +522,8 @@ slot_find_pid(int pid)
 
 /*
  * The next client backend after this one of core's list (begin with 0) that has
- * no slot, because it has not loaded the library; NULL if there is none.
+ * no slot, because it has not loaded the library; NULL if there is none.  Whoever
+ * has left its slot is about to end.
  */
 PgBackendStatus *
 slot_next_uncounted(int *number)
@@ -533,7 +533,8 @@ slot_next_uncounted(int *number)
 		int			index;
 		PgBackendStatus *status = compat_client_backend(++*number, &index);
 
-		if (status && OidIsValid(status->st_userid) && slots[index].published.session == 0)
+		if (status && OidIsValid(status->st_userid) && slots[index].published.session == 0 &&
+			slots[index].published.pid != status->st_procpid)
 			return status;
 	}
 	return NULL;

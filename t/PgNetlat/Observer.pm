@@ -235,7 +235,8 @@ sub _since_visit
 }
 
 # The accounts of sessions by process ID, checked; all of them, or those that
-# meet a condition.
+# meet a condition.  Where sessions load the library, those that have not done so yet
+# have no account.
 sub accounts
 {
 	my ($self, $condition) = @_;
@@ -243,11 +244,16 @@ sub accounts
 	my @rows = $self->rows(
 		'SELECT *, (SELECT extract(epoch FROM sampler_last_tick) * 1000
 					  FROM pgnetlat_info) AS last_tick,
+				(SELECT loaded_by FROM pgnetlat_info) AS loaded_by,
 				extract(epoch FROM clock_timestamp()) * 1000 AS read_at
 		   FROM pgnetlat_sessions'
 		  . (defined $condition ? " WHERE $condition" : ''));
 	my $read_to = _now();
 
+	$self->_complain($_, 'no account')
+	  foreach
+	  grep { !defined $_->{total_time} && $_->{loaded_by} eq 'server' } @rows;
+	@rows = grep { defined $_->{total_time} } @rows;
 	foreach my $row (@rows)
 	{
 		# a reset begins a new account
