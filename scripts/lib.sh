@@ -15,6 +15,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a change of the account, the protocol or a view breaks first.
 core_tests='t/wire_protocol.pl t/wire_drivers.pl t/waits.pl t/transfer.pl t/session_endings.pl '
 core_tests+='t/execution_parts.pl t/statements.pl t/clients.pl t/blockers.pl t/privileges.pl'
+# shellcheck disable=SC2034
+# What is tried besides where sessions load the library.
+loading_tests='t/loading.pl t/loading_corners.pl t/poolers.pl t/standby.pl'
 
 say()
 {
