@@ -129,7 +129,7 @@ is( "$info->{loaded_by} $info->{counted_sessions} of $info->{client_sessions}",
 	'pgnetlat_info says how many are counted');
 is($info->{problem}, undef, 'nothing is wrong');
 
-my $line = '1 of 3 sessions connected before pgnetlat was loaded';
+my $line = '1 of 3 sessions have not loaded pgnetlat';
 is($observer->value('SELECT doing FROM pgnetlat_now WHERE pid IS NULL'),
 	$line, 'so does pgnetlat_now');
 is( $observer->value(

@@ -237,7 +237,7 @@ BEGIN ATOMIC
 	 UNION ALL
 	SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 		   i.client_sessions - i.counted_sessions || ' of ' || i.client_sessions ||
-		   ' sessions connected before pgnetlat was loaded', pgnetlat_now.width
+		   ' sessions have not loaded pgnetlat', pgnetlat_now.width
 	  FROM pgnetlat_info() i
 	 WHERE i.counted_sessions <= 0.9 * i.client_sessions
 	OFFSET 0) l

@@ -132,7 +132,7 @@ SELECT d.name, coalesce(s.value, d."default") AS value, d."default", d.unit, d.d
 	('heads_sought', 20, 'count', 'blocks others: DDL in front of a queue is looked for among so many waiting sessions, the longest first'),
 	('one_session', 0.9, 'share', 'if one session has this part of a client group''s loss, the finding is about the session'),
 	('sessions_named', 3, 'count', 'a finding that more sessions of a client group share than this is reported for the group'),
-	('not_counted', 0.1, 'share', 'not counted: part of the sessions that connected before the library was loaded'),
+	('not_counted', 0.1, 'share', 'not counted: part of the sessions that have not loaded the library'),
 	('changed_share', 0.3, 'ratio', 'pgnetlat_compare(): a time or a rate differs by at least this part'),
 	('changed_sessions', 0.05, 'sessions', 'pgnetlat_compare(): a difference costs or saves at least this part of one session''s time'),
 	('burst_think', 100, 'ms', 'fixed, in the library: a client that thinks longer outside a transaction ends a burst'),
