@@ -88,6 +88,13 @@ sub sampler_pid
 	return $_[0]->value('SELECT sampler_pid FROM pgnetlat_info');
 }
 
+sub requests_so_far
+{
+	return $_[0]->value(
+		'SELECT requests FROM pgnetlat_sessions WHERE pid = pg_backend_pid()'
+	);
+}
+
 # ---------------------------------------------------------------------------
 # From now on
 # ---------------------------------------------------------------------------
@@ -238,6 +245,21 @@ is($observer->settled($new)->{requests},
 $new->finish;
 $node->backup('copy');
 ok(1, 'walsenders work');
+
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'copy', has_streaming => 1);
+$standby->start;
+my $reader = PgNetlat::Observer->connect($standby);
+$reader->run('SELECT 1') foreach 1 .. 3;
+ok($reader->poll(sub { is_counted($reader) && sampler_pid($reader) }),
+	'a session of a standby is counted, and sampled');
+$standby->promote;
+my $counted = requests_so_far($reader);
+$reader->run('SELECT 1');
+cmp_ok(requests_so_far($reader),
+	'>', $counted, '... also when it is promoted');
+$reader->finish;
+$standby->stop;
 
 my $sampler = sampler_pid($observer);
 $observer->run("SELECT pg_terminate_backend($sampler)");

@@ -271,6 +271,24 @@ is(join('', map { $_->{fetched} } (recent($cursor, 5))[ 0 .. 4 ]),
 	'00110', 'a record says whether it is a FETCH');
 $cursor->finish;
 
+# what does no work, and what does
+my $useless = PgNetlat::Client->connect($node);
+$useless->run(
+	'SELECT 1',
+	q{SET TimeZone = 'UTC'},
+	'SHOW TimeZone',
+	'RESET TimeZone',
+	'DISCARD PLANS',
+	'SELECT 1; SELECT count(*) FROM pg_class',
+	'SELECT 1 + length(version())',
+	'SELECT now()',
+	'BEGIN',
+	'COMMIT',
+	'SELECT 2');
+is(join('', map { $_->{overhead} } (recent($useless, 10))[ 0 .. 9 ]),
+	'1111100000', 'a record says whether it does no work');
+$useless->finish;
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -20,6 +20,7 @@ CREATE FUNCTION pgnetlat_recent(
 	OUT xact_status "char",                    -- after the exchange: I outside a transaction, T inside, E inside a failed one
 	OUT pipelined bigint,                      -- 1 if its request had arrived when the previous response left, otherwise 0
 	OUT fetched bigint,                        -- 1 if it was a FETCH, otherwise 0
+	OUT overhead bigint,                       -- 1 if it did no work: SET, SHOW, DISCARD, DEALLOCATE, or a constant such as SELECT 1; otherwise 0
 	OUT trace_id text)                         -- trace of a tracer that puts a traceparent into application_name; NULL if none
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'

@@ -15,6 +15,10 @@
  * an identifier for each name before PostgreSQL 18: tracers set another one
  * before each statement.
  *
+ * Some statements do no work for the application: those that only look after
+ * the session (SET, SHOW, DISCARD, DEALLOCATE), and a constant (SELECT 1), with
+ * which pools test connections.
+ *
  * A commit runs deferred triggers, and reads cursors WITH HOLD to their end.
  * Under Sync that happens after the statement is complete, but is part of it.
  *
@@ -101,6 +105,17 @@ statement_begins(uint64 queryid, uint32 state)
 	exchange_record()->queryid = queryid;
 }
 
+/* Is the result a constant? */
+static inline bool
+is_constant(const PlannedStmt *statement)
+{
+	const		Plan *plan = statement->planTree;
+
+	return unlikely(IsA(plan, Result)) && plan->lefttree == NULL &&
+		list_length(plan->targetlist) == 1 &&
+		IsA(linitial_node(TargetEntry, plan->targetlist)->expr, Const);
+}
+
 /*
  * Run the first statement of a record.  Nothing is called before the next
  * hook, so that the arguments stay in their registers.
@@ -109,6 +124,8 @@ static pg_attribute_hot pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
 {
 	statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
+	if (is_constant(queryDesc->plannedstmt))
+		exchange_record()->flags |= RECORD_OVERHEAD;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
 	my_session.state &= ~STATE_NESTED;
 	exchange_record()->rows += queryDesc->estate->es_processed;
@@ -247,6 +264,21 @@ note_rows(const QueryCompletion *qc)
 		exchange_record()->rows += qc->nprocessed;
 }
 
+/* Does a utility statement only look after the session? */
+static inline bool
+is_overhead(const Node *statement)
+{
+	return IsA(statement, VariableSetStmt) || IsA(statement, VariableShowStmt) ||
+		IsA(statement, DiscardStmt) || IsA(statement, DeallocateStmt);
+}
+
+/* The flags of a record that depend on the command. */
+static uint8
+command_flags(const Node *statement)
+{
+	return IsA(statement, FetchStmt) ? RECORD_FETCH : is_overhead(statement) ? RECORD_OVERHEAD : 0;
+}
+
 /* Run any utility statement. */
 static pg_noinline void
 special_ProcessUtility(PROCESS_UTILITY_PARAMS)
@@ -270,8 +302,8 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
 			statement_begins(queryid, 0);
-		if (recorded && IsA(pstmt->utilityStmt, FetchStmt))
-			exchange_record()->flags |= RECORD_FETCH;
+		if (recorded)
+			exchange_record()->flags |= command_flags(pstmt->utilityStmt);
 	}
 	exchange_set_state(STATE_NESTED, outer || !transparent);
 
@@ -294,8 +326,7 @@ has_own_queryid(const PlannedStmt *pstmt)
 static inline bool
 is_special(const Node *statement)
 {
-	return IsA(statement, ExecuteStmt) || IsA(statement, FetchStmt) ||
-		IsA(statement, VariableSetStmt);
+	return IsA(statement, ExecuteStmt) || IsA(statement, FetchStmt) || is_overhead(statement);
 }
 
 /*

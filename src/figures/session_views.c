@@ -288,7 +288,9 @@ continue_exchange(FlightRecord *exchange, const FlightRecord *next)
 	if (next->queryid != 0)
 		exchange->queryid = next->queryid;
 	exchange->xact_status = next->xact_status;
-	exchange->flags |= next->flags;
+	/* overhead, only if all of it is */
+	exchange->flags = ((exchange->flags | next->flags) & ~RECORD_OVERHEAD) |
+		(exchange->flags & next->flags & RECORD_OVERHEAD);
 	if (next->flags & RECORD_TRACED)
 		exchange->trace = next->trace;
 }
@@ -343,6 +345,7 @@ recent_row(RowBuilder *row, const FlightRecord *exchange, int64 clock_offset)
 		row_null_last(row, 1);
 	row_int64(row, "pipelined", (exchange->flags & RECORD_PIPELINED) != 0);
 	row_int64(row, "fetched", (exchange->flags & RECORD_FETCH) != 0);
+	row_int64(row, "overhead", (exchange->flags & RECORD_OVERHEAD) != 0);
 	row_text(row, "trace_id", trace_id_text(&exchange->trace, trace));
 	if ((exchange->flags & RECORD_TRACED) == 0)
 		row_null_last(row, 1);

@@ -42,6 +42,8 @@
 										 * exchange */
 #define RECORD_FETCH			0x08	/* a FETCH statement */
 #define RECORD_TRACED			0x10	/* trace is set */
+#define RECORD_OVERHEAD			0x20	/* a statement that does no work: see
+										 * statement_hooks.c */
 
 /*
  * A statement's part of an exchange and, if it is the last one, the wait after

@@ -491,7 +491,7 @@ sub findings
 		  if $row->{evidence} !~ /\d/;
 		$self->_complain($row, "nothing is lost: $row->{verdict}")
 		  if ($row->{lost_sessions} == 0) != ($row->{verdict} =~
-			  /^(no problem found|not visible|too many connections|connections fail)$/
+			  /^(no problem found|not visible|too many connections|connections fail|pool exhausted)$/
 		  )
 		  && $row->{verdict} ne 'hidden path'
 		  or $row->{lost_sessions} < 0;

@@ -143,7 +143,8 @@ WITH
 
 	-- The latest exchanges of the sessions with the most requests.
 	recent AS MATERIALIZED (
-		SELECT s.datid, s.usesysid, s.application_name, s.client_addr, r.queryid, r.wait_time, r.xact_status, r.fetched
+		SELECT s.datid, s.usesysid, s.application_name, s.client_addr, r.queryid, r.wait_time, r.xact_status, r.fetched, r.overhead,
+			   r.exec_time + r.send_time + r.network_time AS cost
 		  FROM (SELECT * FROM s WHERE requests > 0 ORDER BY requests DESC, s.pid LIMIT (SELECT t.recent_sessions::bigint FROM t)) s
 		 CROSS JOIN LATERAL pgnetlat_recent(s.pid) r),
 
