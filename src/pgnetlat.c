@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "connecting.h"
+#include "explain.h"
 #include "late_memory.h"
 #include "miscadmin.h"
 #include "sampler.h"
@@ -38,6 +39,7 @@ install_hooks(void)
 {
 	wire_install();
 	statement_hooks_install();
+	explain_install();
 }
 
 /* ---------------------------------------------------------------------------

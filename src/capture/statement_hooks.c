@@ -71,14 +71,25 @@ pgnetlat_planner(PLANNER_PARAMS)
 	return result;
 }
 
+uint64		statement_serialized_bytes = 0;
+
 /* Run a query inside a statement, or one that is not a statement. */
 static pg_noinline void
 nested_ExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	bool		outer = exchange_state(STATE_NESTED);
+	uint64		serialized;
 
 	exchange_set_state(STATE_NESTED, true);
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
+
+	/*
+	 * its receiver knows it as long as it lives, which is not until the plan
+	 * is shown
+	 */
+	serialized = compat_serialized_bytes(queryDesc->dest);
+	if (serialized > 0)
+		statement_serialized_bytes = serialized;
 	exchange_set_state(STATE_NESTED, outer);
 }
 
@@ -109,7 +120,7 @@ statement_begins(uint64 queryid, uint32 state)
 static inline bool
 is_constant(const PlannedStmt *statement)
 {
-	const		Plan *plan = statement->planTree;
+	const Plan *plan = statement->planTree;
 
 	return unlikely(IsA(plan, Result)) && plan->lefttree == NULL &&
 		list_length(plan->targetlist) == 1 &&

@@ -27,10 +27,17 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+/* Is there memory to read from? */
+bool
+rows_are_there(void)
+{
+	return late_is_used ? late_memory_find() : shmem_is_ready();
+}
+
 void
 rows_require_preload(void)
 {
-	if (late_is_used ? late_memory_find() : shmem_is_ready())
+	if (rows_are_there())
 		return;
 	if (COMPAT_HAS_NAMED_MEMORY)
 		ereport(ERROR,

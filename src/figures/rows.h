@@ -31,6 +31,7 @@ typedef struct RowBuilder
 	bool		nulls[ROW_MAX_COLUMNS];
 } RowBuilder;
 
+extern bool rows_are_there(void);
 extern void rows_require_preload(void);
 extern void rows_begin_anyway(FunctionCallInfo fcinfo, RowBuilder *row);
 extern void rows_begin(FunctionCallInfo fcinfo, RowBuilder *row);

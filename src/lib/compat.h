@@ -28,6 +28,7 @@
 #include "libpq/libpq.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "tcop/dest.h"
 #include "utils/backend_status.h"
 #include "utils/wait_event.h"
 
@@ -51,6 +52,32 @@ compat_buffer_has_more(ssize_t bytes)
 #else
 	return false;
 #endif
+}
+
+/* 18 lets extensions have options of EXPLAIN; 19 lets them check a setting's, too. */
+#define COMPAT_HAS_EXPLAIN_OPTIONS	(PG_VERSION_NUM >= 180000)
+#if PG_VERSION_NUM >= 190000
+#define compat_register_explain_option(name, handler) \
+	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption)
+#else
+#define compat_register_explain_option(name, handler) \
+	RegisterExtensionExplainOption(name, handler)
+#endif
+
+/* The size of a result that EXPLAIN (SERIALIZE) has made; 0 of others, and where no option shows it. */
+#if COMPAT_HAS_EXPLAIN_OPTIONS
+#include "commands/explain_dr.h"
+#include "executor/executor.h"
+#endif
+
+static inline uint64
+compat_serialized_bytes(DestReceiver *dest)
+{
+#if COMPAT_HAS_EXPLAIN_OPTIONS
+	if (dest->mydest == DestExplainSerialize)
+		return GetSerializationMetrics(dest).bytesSent;
+#endif
+	return 0;
 }
 
 /* 16 moved EnableQueryId(). */

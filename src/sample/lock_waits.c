@@ -88,6 +88,7 @@ static int	unknown = 0;		/* waits without a known holder */
 static int64 unattributed = 0;	/* time waited for unknown holders */
 static int64 latest_tick = 0;	/* latest tick at which any session waited */
 static int64 next_round = 0;
+static int64 latest_cost = 0;	/* CPU time of the latest round */
 static int64 next_flush = 0;
 static uint32 generation = 0;	/* reset generation of what is not flushed */
 static int64 booked_before = 0; /* a previous sampler has booked up to here */
@@ -529,7 +530,13 @@ do_round(int64 now)
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(round_context);
 	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
-	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * cpu_time);
+
+	/*
+	 * The cheaper one of two rounds counts: when a hypervisor takes the CPU
+	 * away, that looks like CPU time.
+	 */
+	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * Min(cpu_time, latest_cost));
+	latest_cost = cpu_time;
 }
 
 /* ---------------------------------------------------------------------------
