@@ -184,7 +184,9 @@ is( $observer->value(
 );
 
 # a plain role gets no text of anybody else's
-foreach my $texts ('pgnetlat_query_texts()', 'pgnetlat_recorded_texts()',
+foreach my $texts (
+	'pgnetlat_query_texts()',
+	'pgnetlat_recorded_texts(NULL)',
 	"pgnetlat_activity_texts('{$queryid}')")
 {
 	is( $session{plain}->value(

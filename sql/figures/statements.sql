@@ -73,8 +73,8 @@ COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 
 -- pg_stat_statements may live in any schema, or nowhere, so the query is put together here,
 -- with qualified names: the caller's search_path is not ours.  It reads all texts at each call,
--- and fails if this database's encoding cannot express one of them.
-CREATE FUNCTION pgnetlat_recorded_texts(OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
+-- also for a few statements, and fails if this database's encoding cannot express one of them.
+CREATE FUNCTION pgnetlat_recorded_texts(IN queryids bigint[], OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
 RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 5000
 AS $$
@@ -86,12 +86,12 @@ BEGIN
 	  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 	 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
 	   AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL;
-	IF texts IS NOT NULL THEN
+	IF texts IS NOT NULL AND (pg_catalog.cardinality(queryids) OPERATOR(pg_catalog.=) 0) IS NOT TRUE THEN
 		RETURN QUERY EXECUTE pg_catalog.format(
 			'SELECT s.userid, s.dbid, s.queryid, pg_catalog.min(s.query)
 			   FROM %s s
-			  WHERE s.queryid IS NOT NULL
-			  GROUP BY s.userid, s.dbid, s.queryid', texts);
+			  WHERE s.queryid IS NOT NULL AND ($1 IS NULL OR s.queryid OPERATOR(pg_catalog.=) ANY ($1))
+			  GROUP BY s.userid, s.dbid, s.queryid', texts) USING queryids;
 	END IF;
 EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state OR character_not_in_repertoire
 			OR untranslatable_character THEN
@@ -99,27 +99,28 @@ EXCEPTION WHEN insufficient_privilege OR object_not_in_prerequisite_state OR cha
 END
 $$;
 
-COMMENT ON FUNCTION pgnetlat_recorded_texts() IS
+COMMENT ON FUNCTION pgnetlat_recorded_texts(bigint[]) IS
 	'internal: the texts of the statements that pg_stat_statements has and the caller may read; no rows without it, and if this database''s encoding cannot express one of them';
 
 -- All SETs of application_name have one identifier (src/capture/statement_hooks.c).
-CREATE FUNCTION pgnetlat_query_texts(OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
+CREATE FUNCTION pgnetlat_query_texts(IN queryids bigint[] DEFAULT NULL, OUT userid oid, OUT dbid oid, OUT queryid bigint, OUT query text)
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 5000
 BEGIN ATOMIC
-	SELECT t.userid, t.dbid, t.queryid, t.query FROM pgnetlat_recorded_texts() t WHERE t.queryid <> 6000294846852582725
+	SELECT t.userid, t.dbid, t.queryid, t.query FROM pgnetlat_recorded_texts(queryids) t WHERE t.queryid <> 6000294846852582725
 	 UNION ALL
-	SELECT s.userid, s.dbid, s.queryid, 'SET application_name' FROM pgnetlat_statements() s WHERE s.queryid = 6000294846852582725;
+	SELECT s.userid, s.dbid, s.queryid, 'SET application_name' FROM pgnetlat_statements() s
+	 WHERE s.queryid = 6000294846852582725 AND (queryids IS NULL OR 6000294846852582725 = ANY (queryids));
 END;
 
-COMMENT ON FUNCTION pgnetlat_query_texts() IS
-	'the texts of statements, where pg_stat_statements has them and the caller may read them; few if this database''s encoding cannot express one of them';
+COMMENT ON FUNCTION pgnetlat_query_texts(bigint[]) IS
+	'the texts of statements with these query identifiers, NULL for all, where pg_stat_statements has them and the caller may read them; few if this database''s encoding cannot express one of them';
 
 CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
 RETURNS text
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 100000
 BEGIN ATOMIC
-	SELECT t.query FROM pgnetlat_query_texts() t
+	SELECT t.query FROM pgnetlat_query_texts(ARRAY[pgnetlat_query_text.queryid]) t
 	 WHERE (t.userid, t.dbid, t.queryid) = (pgnetlat_query_text.userid, pgnetlat_query_text.dbid, pgnetlat_query_text.queryid);
 END;
 

@@ -94,10 +94,9 @@ BEGIN ATOMIC
 		   AND NOT EXISTS (SELECT FROM period o WHERE o.length IS NULL)),
 	texts AS MATERIALIZED (
 		SELECT d.datname, u.rolname, t.queryid, min(pgnetlat_query_start(t.query)) AS query
-		  FROM pgnetlat_query_texts() t
+		  FROM pgnetlat_query_texts(ARRAY(SELECT c.queryid FROM changed c WHERE c.queryid IS NOT NULL)) t
 		  JOIN pg_database d ON d.oid = t.dbid
 		  JOIN pg_roles u ON u.oid = t.userid
-		 WHERE t.queryid IN (SELECT c.queryid FROM changed c)
 		 GROUP BY 1, 2, 3),
 	worded AS (
 		SELECT c.*, CASE c.unit WHEN 'call' THEN format('statement %s of %s', c.queryid, c.usename)

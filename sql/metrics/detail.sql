@@ -11,37 +11,37 @@
 -- series.  The rows of other names gain what evicted rows gain: all that a group has
 -- counted before.
 CREATE VIEW pgnetlat_metrics_client AS
-WITH entry AS (
-	SELECT pgnetlat_label(datname, datid, 'other') AS datname,
+WITH entry AS MATERIALIZED (
+	SELECT *
+	  FROM pgnetlat_clients() WITH ORDINALITY
+	 WHERE coalesce(application_name, '') = '' OR
+		   application_name <> pg_catalog.current_setting('application_name')
+), top AS (
+	SELECT *
+	  FROM entry
+	 WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND application_name <> '(other names)'
+	 ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
+							   / pg_catalog.ln(2::float8)) DESC,
+			  stats_since NULLS FIRST, datname, usename, application_name, client_addr
+	 LIMIT 20
+), named AS MATERIALIZED (
+	SELECT ordinality,
+		   true AS own,
+		   pgnetlat_label(datname, datid, 'other') AS datname,
 		   pgnetlat_label(usename, usesysid, 'other') AS usename,
 		   coalesce(pgnetlat_legible(application_name), 'other') AS application_name,
 		   coalesce(pg_catalog.host(client_addr), 'local') AS client_addr,
-		   datid IS NULL OR usesysid IS NULL OR application_name = '(other names)' AS evicted,
-		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since,
-		   exec_time + send_time + recv_time + network_time + client_time AS busy,
-		   sessions, rtt, requests, transactions, round_trips,
-		   exec_time, send_time, recv_time, network_time, client_time, idle_time,
-		   in_xact_wait_time, send_blocked_time, send_client_time, run_queue_wait_time,
-		   retransmits, packets_sent, bytes_sent, connections, failed_connections, connect_time
-	  FROM pgnetlat_clients
-	 WHERE coalesce(application_name, '') = '' OR
-		   application_name <> pg_catalog.current_setting('application_name')
-), ranked AS (
-	SELECT *,
-		   NOT evicted AND pg_catalog.row_number() OVER (
-			   PARTITION BY evicted
-			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(busy, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
-						since, datname, usename, application_name, client_addr) <= 20::bigint AS own
-	  FROM entry
+		   coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since
+	  FROM top
 )
-SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
-	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
-	   CASE WHEN own THEN application_name ELSE 'other' END AS application_name,
-	   CASE WHEN own THEN client_addr ELSE 'other' END AS client_addr,
-	   CASE WHEN own THEN since ELSE '' END AS since,
-	   CASE WHEN own THEN '' ELSE pg_catalog.to_hex((
+SELECT coalesce(n.datname, 'other') AS datname,
+	   coalesce(n.usename, 'other') AS usename,
+	   coalesce(n.application_name, 'other') AS application_name,
+	   coalesce(n.client_addr, 'other') AS client_addr,
+	   coalesce(n.since, '') AS since,
+	   CASE WHEN n.own THEN '' ELSE pg_catalog.to_hex((
 			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, application_name, client_addr, since))), 0::bigint)
-			  FROM ranked WHERE own)) END AS members,
+			  FROM named)) END AS members,
 	   pg_catalog.sum(sessions)::bigint AS sessions,
 	   coalesce(pg_catalog.max(rtt), 0::float8) * 0.001::float8 AS rtt_seconds,
 	   pg_catalog.sum(requests)::bigint AS requests_total,
@@ -63,8 +63,9 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   pg_catalog.sum(connections)::bigint AS connections_total,
 	   pg_catalog.sum(failed_connections)::bigint AS failed_connections_total,
 	   (pg_catalog.sum(pgnetlat_nanoseconds(connect_time)) * 0.000000001)::float8 AS connect_seconds_total
-  FROM ranked
- GROUP BY 1, 2, 3, 4, 5, 6;
+  FROM entry e
+  LEFT JOIN named n USING (ordinality)
+ GROUP BY n.own, n.datname, n.usename, n.application_name, n.client_addr, n.since;
 
 COMMENT ON VIEW pgnetlat_metrics_client IS 'collector pgnetlat_clients; at most 21 rows: the 20 client groups that matter most, and the others';
 COMMENT ON COLUMN pgnetlat_metrics_client.datname IS 'label';
@@ -96,33 +97,34 @@ COMMENT ON COLUMN pgnetlat_metrics_client.failed_connections_total IS 'counter: 
 COMMENT ON COLUMN pgnetlat_metrics_client.connect_seconds_total IS 'counter: Time spent setting up connections, which is not session time.';
 
 CREATE VIEW pgnetlat_metrics_statement AS
-WITH entry AS (
-	SELECT *,
-		   dbid IS NOT NULL AND pg_catalog.row_number() OVER (
-			   PARTITION BY dbid IS NULL
-			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
-										 / pg_catalog.ln(2::float8)) DESC,
-						stats_since NULLS FIRST, dbid, userid, queryid) <= 20::bigint AS own
-	  FROM pgnetlat_statements
-), ranked AS (
-	SELECT s.own,
-		   CASE WHEN own THEN pgnetlat_label(d.datname, s.dbid, 'other') END AS datname,
-		   CASE WHEN own THEN pgnetlat_label(r.rolname, s.userid, 'other') END AS usename,
-		   CASE WHEN own THEN coalesce(s.queryid::text, 'none') END AS queryid,
-		   CASE WHEN own THEN coalesce(pg_catalog.to_char(stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') END AS since,
-		   s.calls, s.rows, s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time,
-		   s.in_xact_wait_time, s.bytes_sent, s.repeats, s.repeat_network_time
-	  FROM entry s
-	  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid AND s.own
-	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid AND s.own
+WITH entry AS MATERIALIZED (
+	SELECT * FROM pgnetlat_statements() WITH ORDINALITY
+), top AS (
+	SELECT *
+	  FROM entry
+	 WHERE dbid IS NOT NULL
+	 ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
+							   / pg_catalog.ln(2::float8)) DESC,
+			  stats_since NULLS FIRST, dbid, userid, queryid
+	 LIMIT 20
+), named AS MATERIALIZED (
+	SELECT s.ordinality,
+		   true AS own,
+		   pgnetlat_label(d.datname, s.dbid, 'other') AS datname,
+		   pgnetlat_label(r.rolname, s.userid, 'other') AS usename,
+		   coalesce(s.queryid::text, 'none') AS queryid,
+		   coalesce(pg_catalog.to_char(s.stats_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '') AS since
+	  FROM top s
+	  LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid
+	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.userid
 )
-SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
-	   CASE WHEN own THEN usename ELSE 'other' END AS usename,
-	   CASE WHEN own THEN queryid ELSE 'other' END AS queryid,
-	   CASE WHEN own THEN since ELSE '' END AS since,
-	   CASE WHEN own THEN '' ELSE pg_catalog.to_hex((
+SELECT coalesce(n.datname, 'other') AS datname,
+	   coalesce(n.usename, 'other') AS usename,
+	   coalesce(n.queryid, 'other') AS queryid,
+	   coalesce(n.since, '') AS since,
+	   CASE WHEN n.own THEN '' ELSE pg_catalog.to_hex((
 			SELECT coalesce(pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', datname, usename, queryid, since))), 0::bigint)
-			  FROM ranked WHERE own)) END AS members,
+			  FROM named)) END AS members,
 	   pg_catalog.sum(calls)::bigint AS calls_total,
 	   pg_catalog.sum(rows)::bigint AS rows_total,
 	   (pg_catalog.sum(pgnetlat_nanoseconds(exec_time)) * 0.000000001)::float8 AS exec_seconds_total,
@@ -134,8 +136,9 @@ SELECT CASE WHEN own THEN datname ELSE 'other' END AS datname,
 	   pg_catalog.sum(bytes_sent)::bigint AS sent_bytes_total,
 	   pg_catalog.sum(repeats)::bigint AS repeats_total,
 	   (pg_catalog.sum(pgnetlat_nanoseconds(repeat_network_time)) * 0.000000001)::float8 AS repeat_network_seconds_total
-  FROM ranked
- GROUP BY 1, 2, 3, 4, 5;
+  FROM entry e
+  LEFT JOIN named n USING (ordinality)
+ GROUP BY n.own, n.datname, n.usename, n.queryid, n.since;
 
 COMMENT ON VIEW pgnetlat_metrics_statement IS 'collector pgnetlat_statements; at most 21 rows: the 20 statements that matter most, and the others';
 COMMENT ON COLUMN pgnetlat_metrics_statement.datname IS 'label';
@@ -161,13 +164,14 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'co
 -- that contains a string, or a number of three digits or more, is not exported.  BEGIN,
 -- COMMIT and the like are: they cost round trips, too, and contain no constants.
 CREATE VIEW pgnetlat_metrics_query AS
-WITH shown AS MATERIALIZED (
+WITH own AS MATERIALIZED (
+	SELECT s.datname, s.usename, s.queryid FROM pgnetlat_metrics_statement s WHERE s.members = '' AND s.queryid <> 'none'
+), shown AS MATERIALIZED (
 	SELECT s.datname, s.usename, s.queryid, t.query
-	  FROM pgnetlat_metrics_statement s
-	  JOIN pgnetlat_query_texts() t ON t.queryid::text = s.queryid
+	  FROM own s
+	  JOIN pgnetlat_query_texts(ARRAY(SELECT queryid::bigint FROM own)) t ON t.queryid::text = s.queryid
 	  JOIN pg_catalog.pg_database d ON d.oid = t.dbid AND pgnetlat_label(d.datname, d.oid, '') = s.datname
 	  JOIN pg_catalog.pg_roles r ON r.oid = t.userid AND pgnetlat_label(r.rolname, r.oid, '') = s.usename
-	 WHERE s.members = '' AND s.queryid <> 'none'
 )
 SELECT datname, usename, queryid,
 	   pgnetlat_query_start(query) AS query,

@@ -44,13 +44,15 @@ BEGIN ATOMIC
 		SELECT a.pid, a.datid, a.usesysid, a.query_id, a.backend_type, a.wait_event_type, a.wait_event,
 			   pgnetlat_query_start(a.query) AS query
 		  FROM pg_stat_activity a),
+	top AS MATERIALIZED (
+		SELECT l.*, l.exec_time + l.send_time + l.recv_time + l.network_time AS time
+		  FROM w, pgnetlat_statements_last(w.duration) l
+		 WHERE l.queryid IS NOT NULL AND l.calls IS NOT NULL
+		 ORDER BY time DESC LIMIT 20),
 	statement AS MATERIALIZED (
 		SELECT s.*, t.query
-		  FROM (SELECT l.*, l.exec_time + l.send_time + l.recv_time + l.network_time AS time
-				  FROM w, pgnetlat_statements_last(w.duration) l
-				 WHERE l.queryid IS NOT NULL AND l.calls IS NOT NULL
-				 ORDER BY time DESC LIMIT 20) s
-		  LEFT JOIN pgnetlat_query_texts() t ON (t.userid, t.dbid, t.queryid) = (s.userid, s.dbid, s.queryid)),
+		  FROM top s
+		  LEFT JOIN pgnetlat_query_texts(ARRAY(SELECT top.queryid FROM top)) t ON (t.userid, t.dbid, t.queryid) = (s.userid, s.dbid, s.queryid)),
 	latest AS MATERIALIZED (
 		SELECT t.userid, t.dbid, t.queryid, min(pgnetlat_query_start(t.query)) AS query
 		  FROM pgnetlat_activity_texts((SELECT array_agg(s.queryid) FROM statement s WHERE s.query IS NULL)) t

@@ -50,16 +50,14 @@ WITH
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
 			   coalesce((SELECT max(window_time) FROM c), 0) AS window_time),
 
-	-- Statements that the caller may see.  "rank" is the place among those that repeat.
+	-- Statements that the caller may see.
 	statements AS MATERIALIZED (
 		SELECT -row_number() OVER () AS n, x.*,
 			   sum(network_time) OVER role AS role_network,
-			   row_number() OVER (role ORDER BY network_time DESC) AS place,
-			   row_number() OVER (ORDER BY least(x.repeats, t.min_requests) DESC, time DESC) AS rank
+			   row_number() OVER (role ORDER BY network_time DESC) AS place
 		  FROM (SELECT st.*, exec_time + send_time + recv_time + network_time + client_time AS time
 				  FROM st, me
-				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))) x,
-			   t
+				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))) x
 		WINDOW role AS (PARTITION BY dbid, userid)),
 	parents AS MATERIALIZED (
 		SELECT dbid, userid, queryid, calls, rows, (network_time + client_time) / nullif(calls, 0) AS wait
@@ -75,6 +73,21 @@ WITH
 		  FROM c, t
 		 GROUP BY 1, 2),
 
+	-- Those that repeat; the statement for whose rows each of the most expensive may be executed.
+	often AS MATERIALIZED (
+		SELECT st.*, greatest(calls - st.repeats, 1) AS bursts, row_number() OVER (ORDER BY time DESC) AS rank
+		  FROM statements st, t WHERE st.repeats >= t.min_requests),
+	loops AS (
+		-- the last of a loop is followed by the client's other work, the parent is not
+		SELECT DISTINCT ON (st.n) st.n, p.queryid AS parent, bursts BETWEEN t.loop_least * p.calls AND t.loop_most * p.calls AS in_full,
+			   least((st.network_time + st.client_time) / nullif(st.calls, 0), p.wait) AS wait
+		  FROM often st
+		  JOIN parents p USING (dbid, userid)
+		 CROSS JOIN t
+		 WHERE st.rank <= t.loops_sought AND st.time >= t.min_lost AND p.queryid <> st.queryid
+		   AND st.calls BETWEEN t.loop_least * p.rows AND t.loop_most * p.rows
+		 ORDER BY st.n, in_full DESC, abs(p.rows - st.calls), p.queryid),
+
 	-- Statements that clients run one by one (rules/repeated_statement.sql).  "parent" is
 	-- the statement for whose rows one is executed.  Through a pooler that does not name
 	-- its clients, their single calls follow each other like those of a loop, and many
@@ -84,26 +97,16 @@ WITH
 			   parent, server, wait, trip < t.min_rtt AS hidden, wait < t.min_rtt AS pooled,
 			   CASE WHEN trip < t.min_rtt THEN st.repeats * (server + wait)
 			   ELSE repeat_network_time + st.repeats * driver END AS lost
-		  FROM statements st
+		  FROM often st
 		 CROSS JOIN t
-		 CROSS JOIN LATERAL (SELECT greatest(calls - st.repeats, 1) AS bursts,
-									repeat_network_time / greatest(st.repeats, 1) AS trip,
+		 CROSS JOIN LATERAL (SELECT repeat_network_time / greatest(st.repeats, 1) AS trip,
 									(time - network_time - client_time) / greatest(calls, 1) AS server) x
 		 CROSS JOIN LATERAL (SELECT least(greatest(time - repeat_network_time, 0) / greatest(calls, 1),
 										  trip, t.driver_time) AS driver) y
-		  LEFT JOIN LATERAL (
-			-- the last of a loop is followed by the client's other work, the parent is not
-			SELECT p.queryid AS parent, bursts BETWEEN t.loop_least * p.calls AND t.loop_most * p.calls AS in_full,
-				   least((st.network_time + st.client_time) / nullif(st.calls, 0), p.wait) AS wait
-			  FROM parents p
-			 WHERE st.rank <= t.loops_sought AND st.repeats >= t.min_requests AND st.time >= t.min_lost
-			   AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
-			   AND st.calls BETWEEN t.loop_least * p.rows AND t.loop_most * p.rows
-			 ORDER BY in_full DESC, abs(p.rows - st.calls), p.queryid LIMIT 1) p ON true
+		  LEFT JOIN loops USING (n)
 		  LEFT JOIN roles USING (dbid, userid)
-		 WHERE st.repeats >= t.min_requests
-		   -- Nobody can change what pg_dump asks.
-		   AND (dumped >= t.dump_share * role_network) IS NOT TRUE
+		 -- Nobody can change what pg_dump asks.
+		 WHERE (dumped >= t.dump_share * role_network) IS NOT TRUE
 		   -- In a pipeline, nobody waits.  In a transaction pool, the pool has the waits.
 		   AND CASE WHEN trip < t.min_rtt THEN wait <= t.driver_time
 				AND (in_full AND wait >= t.min_rtt OR calls <= named)
@@ -129,14 +132,14 @@ WITH
 		 CROSS JOIN t
 		 CROSS JOIN LATERAL (SELECT p.queryid AS parent, st.calls - p.calls AS further
 							   FROM parents p
-							  WHERE st.network_time >= t.repeat_share * role_network AND st.calls >= t.paired_calls
-								AND st.rows >= t.loop_least * st.calls AND st.network_time >= t.min_rtt * st.calls
-								AND p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
+							  WHERE p.dbid = st.dbid AND p.userid = st.userid AND p.queryid <> st.queryid
 								AND abs(p.rows - st.calls) <= t.paired_rows * st.calls
 							  ORDER BY abs(p.rows - st.calls), p.queryid LIMIT 1) x
 		 CROSS JOIN LATERAL (SELECT network_time / nullif(calls, 0) AS trip, (time - network_time - client_time) / nullif(calls, 0) AS server) y
 		 CROSS JOIN LATERAL (SELECT least(server, trip, t.driver_time) AS driver) z
-		 WHERE NOT EXISTS (SELECT FROM looped l WHERE l.n = st.n)),
+		 WHERE st.network_time >= t.repeat_share * role_network AND st.calls >= t.paired_calls
+		   AND st.rows >= t.loop_least * st.calls AND st.network_time >= t.min_rtt * st.calls
+		   AND NOT EXISTS (SELECT FROM looped l WHERE l.n = st.n)),
 	explained AS (
 		SELECT dbid, userid, sum(repeat_network_time) AS network, sum(lost - repeat_network_time) AS other
 		  FROM repeated GROUP BY dbid, userid),
@@ -425,8 +428,8 @@ WITH
 							current_setting('superuser_reserved_connections')::integer
 							+ coalesce(current_setting('reserved_connections', true)::integer, 0) AS reserved) z),
 
-	-- Read once, if a finding needs one.
-	texts AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts()),
+	-- Of each role's costliest statement; read if a rule asks.
+	texts AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts(ARRAY(SELECT queryid FROM statements WHERE place = 1))),
 
 	-- What the rules find: how bad it is, the kind of time, so that none is counted twice,
 	-- how much of it was lost in the window, and how much the cure would save.

@@ -49,7 +49,8 @@
 			   count(*) OVER () AS number
 		  FROM summed r
 		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict, queryid),
-			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time))
+			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time)),
+	texts_found AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts(ARRAY(SELECT queryid FROM chosen WHERE queryid IS NOT NULL)))
 SELECT f.severity,
 	   f.kind,
 	   CASE f.kind WHEN 'server' THEN 'server'
@@ -74,7 +75,7 @@ SELECT f.severity,
  CROSS JOIN LATERAL (
 	SELECT coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
 					  WHERE query_id = f.queryid AND activity.datid = f.datid AND activity.usesysid = f.usesysid),
-					(SELECT t.query FROM texts t WHERE (t.userid, t.dbid, t.queryid) = (f.usesysid, f.datid, f.queryid))) AS query
+					(SELECT t.query FROM texts_found t WHERE (t.userid, t.dbid, t.queryid) = (f.usesysid, f.datid, f.queryid))) AS query
 	 WHERE f.queryid IS NOT NULL
 	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
  WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= t.one_session * of_group
