@@ -1,8 +1,10 @@
 # Puts lists into the extension's script, so that nothing is listed twice.
 #
-#	awk -f lists.awk thresholds.sql rules/*.sql - <script
+#	awk -f lists.awk burst.h thresholds.sql rules/*.sql - <script
 #
-# A line of the script that is only @thresholds@, @verdicts@ or @rules@ is replaced:
+# In the script, @BURST_...@ is replaced by the constant of that name in burst.h, in
+# milliseconds if it ends in _NS.  A line that is only @thresholds@, @verdicts@ or @rules@
+# is replaced, too:
 #
 #	@thresholds@	the columns of figures.sql's "t", from the rows of thresholds.sql
 #	@verdicts@	verdicts and their precedence, from the rules' headers
@@ -94,8 +96,18 @@ rule != "" && FILENAME != "-" {
 	next
 }
 
+FILENAME ~ /\.h$/ {
+	if ($1 == "#define" && NF == 3)
+	{
+		sub(/INT64_C/, "", $3)
+		gsub(/[^0-9]/, "", $3)
+		constants["@" $2 "@"] = $2 ~ /_NS$/ ? $3 / 1e6 : $3
+	}
+	next
+}
+
 FILENAME != "-" {
-	if (match($0, /^\t\('[a-z_]+', [0-9]/))
+	if (match($0, /^\t\('[a-z_]+', [0-9@]/))
 	{
 		name = substr($0, 4, RLENGTH - 7)
 		thresholds = thresholds (thresholds == "" ? "" : ",\n") "\t\t\t   (v->'" name "')::float8 AS " name
@@ -111,6 +123,15 @@ FNR == 1 {
 $0 == "@thresholds@" { print thresholds; next }
 $0 == "@verdicts@" { print verdicts; next }
 $0 == "@rules@" { print rules; next }
+
+/@BURST_[A-Z_]+@/ {
+	match($0, /@BURST_[A-Z_]+@/)
+	name = substr($0, RSTART, RLENGTH)
+	if (!(name in constants))
+		fail(name " is not in burst.h")
+	sub(name, constants[name])
+}
+
 { print }
 
 END {

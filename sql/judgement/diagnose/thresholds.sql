@@ -12,7 +12,8 @@
 --
 -- and every number that is open to debate is here, with its unit: ms, bytes/s, sessions (a
 -- part of one session's time), share (from 0 to 1), ratio, count.  make lists the names in
--- figures.sql, whose "t" has them as columns.
+-- figures.sql, whose "t" has them as columns, and takes the library's constants from its
+-- header (burst.h).
 
 -- What somebody has set, through pgnetlat_set_threshold().
 CREATE TABLE pgnetlat_threshold_settings (
@@ -139,11 +140,11 @@ SELECT d.name, coalesce(s.value, d."default") AS value, d."default", d.unit, d.d
 	('not_counted', 0.1, 'share', 'not counted: part of the sessions that have not loaded the library'),
 	('changed_share', 0.3, 'ratio', 'pgnetlat_compare(): a time or a rate differs by at least this part'),
 	('changed_sessions', 0.05, 'sessions', 'pgnetlat_compare(): a difference costs or saves at least this part of one session''s time'),
-	('burst_think', 100, 'ms', 'fixed, in the library: a client that thinks longer outside a transaction ends a burst'),
-	('burst_fewest', 5, 'count', 'fixed, in the library: the fewest executions for the rows of another statement'),
-	('burst_runs', 4, 'count', 'fixed, in the library: statements that are told apart in a burst'),
-	('burst_loop', 30, 'count', 'fixed, in the library: executions in a row that are a loop without another statement'),
-	('burst_loop_think', 2, 'ms', 'fixed, in the library: a client thinks no longer before each execution of such a loop')
+	('burst_think', @BURST_THINK_NS@, 'ms', 'fixed, in the library: a client that thinks longer outside a transaction ends a burst'),
+	('burst_fewest', @BURST_FEWEST@, 'count', 'fixed, in the library: the fewest executions for the rows of another statement'),
+	('burst_runs', @BURST_RUNS@, 'count', 'fixed, in the library: statements that are told apart in a burst'),
+	('burst_loop', @BURST_LOOP@, 'count', 'fixed, in the library: executions in a row that are a loop without another statement'),
+	('burst_loop_think', @BURST_LOOP_THINK_NS@, 'ms', 'fixed, in the library: a client thinks no longer before each execution of such a loop')
   ) d (name, "default", unit, description)
   LEFT JOIN pgnetlat_threshold_settings s ON s.name = d.name;
 
