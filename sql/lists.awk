@@ -22,7 +22,7 @@
 #	--
 #
 # All but Lost must be there.  A lower precedence comes first; no two rules have the same.
-# Numbers that a rule compares with are in thresholds.sql.
+# Numbers that a rule compares with are in thresholds.sql, and read as t.name.
 
 function fail(message)
 {
@@ -48,6 +48,20 @@ function check_numbers(line,    number)
 		gsub(/[^0-9.e-]/, "", number)
 		if (number !~ /^(0|1|100|1000|1400.0|1e-6|1e3|1e6)$/)
 			fail(rule ": " number " should be a threshold")
+		line = substr(line, RSTART + RLENGTH)
+	}
+}
+
+# A threshold is read as t.name, so that it is not taken for a column.  Four are columns, too.
+function check_names(line,    word)
+{
+	gsub(/'[^']*'/, "", line)
+	sub(/--.*/, "", line)
+	while (match(line, /[a-z_.][a-z_.0-9]*/))
+	{
+		word = substr(line, RSTART, RLENGTH)
+		if (word in threshold && word !~ /^(connections|repeats|stopped|think)$/)
+			fail(rule ": " word " should be t." word)
 		line = substr(line, RSTART + RLENGTH)
 	}
 }
@@ -82,6 +96,7 @@ rule != "" && FILENAME != "-" {
 		next
 	text = text $0 "\n"
 	check_numbers($0)
+	check_names($0)
 	if (!in_header || $0 == "")
 		next
 	if (match($0, /^-- [A-Z][a-z]+: /))
@@ -110,6 +125,7 @@ FILENAME != "-" {
 	if (match($0, /^\t\('[a-z_]+', [0-9@]/))
 	{
 		name = substr($0, 4, RLENGTH - 7)
+		threshold[name]
 		thresholds = thresholds (thresholds == "" ? "" : ",\n") "\t\t\t   (v->'" name "')::float8 AS " name
 	}
 	next

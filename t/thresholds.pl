@@ -218,6 +218,14 @@ like(
 	$make->("${header}SELECT 'other'\n"),
 	qr/does not give the verdict/,
 	'and one whose verdict is another');
+like(
+	$make->("${header}SELECT 'new' WHERE path < min_rtt\n"),
+	qr/should be t\.min_rtt/,
+	'and one that reads a threshold as if it were a column');
+like(
+	$make->("${header}SELECT 'new' WHERE path < 17\n"),
+	qr/17 should be a threshold/,
+	'and one that compares with a number');
 
 no_violations($observer);
 $node->stop;
