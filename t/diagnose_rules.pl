@@ -1258,7 +1258,7 @@ incident();
 $observer->run(
 	'UPDATE figures.s SET requests = NULL, blocking_time = NULL, exec_lock_time = NULL',
 	'SET ROLE plain');
-@found = $observer->rows('SELECT * FROM figures.diagnose()');
+@found = diagnose();
 $observer->run('RESET ROLE');
 is(scalar(@found), 1, 'a role that may see nothing: there is one row');
 is( "$found[0]{verdict}: $found[0]{evidence}",
@@ -1273,7 +1273,7 @@ $observer->run(
 	'TRUNCATE figures.s',
 	'UPDATE figures.c SET requests = NULL',
 	'SET ROLE plain');
-@found = $observer->rows('SELECT * FROM figures.diagnose()');
+@found = diagnose();
 $observer->run('RESET ROLE');
 is( join('; ', map { "$_->{verdict}: $_->{evidence}" } @found),
 	'not visible: Sessions that have ended, and any problems they had, are hidden from plain',

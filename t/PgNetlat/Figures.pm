@@ -20,17 +20,18 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT =
-  qw(use_figures add group session statement fill found expect healthy near);
+  qw(use_figures add group session statement fill diagnose found expect healthy near);
 
 my $observer;
 
-# The function's own text, with tables in place of the figures.
+# What the function reads, and the table that stands in for it: functions (with
+# their arguments) and views.
 my %figures = (
-	c => 'pgnetlat_clients_last()',
-	s => 'pgnetlat_sessions_last()',
-	st => 'pgnetlat_statements_last()',
-	p => 'pgnetlat_pools_last()',
-	b => 'pgnetlat_blockers_last()',
+	c => 'pgnetlat_clients_last(interval)',
+	s => 'pgnetlat_sessions_last(interval)',
+	st => 'pgnetlat_statements_last(interval)',
+	p => 'pgnetlat_pools_last(interval)',
+	b => 'pgnetlat_blockers_last(interval)',
 	h => 'pgnetlat_histogram()',
 	i => 'pgnetlat_info()',
 	failed => 'pgnetlat_failed_connections()',
@@ -39,35 +40,26 @@ my %figures = (
 	activity => 'pg_stat_activity',
 	databases => 'pg_stat_database');
 
-# Makes figures.diagnose(), and the tables that it reads.
+# Makes the tables, and in their schema the function from its own text: its body is
+# bound to what comes first in search_path, and that is what stands in.
 sub use_figures
 {
 	($observer) = @_;
-	my ($body) =
+	my ($function) =
 	  slurp_file("$FindBin::RealBin/../pgnetlat--1.0.sql") =~
 	  /^(CREATE FUNCTION pgnetlat_diagnose\(.*?^END;)$/ms
 	  or die 'no function';
 
+	$observer->run(
+		'CREATE SCHEMA figures',
+		'CREATE TABLE figures.recents AS SELECT 0 AS session, * FROM pgnetlat_recent(0)'
+	);
 	foreach my $name (sort keys %figures)
 	{
-		$body =~
-		  s/^(\t\Q$name\E AS [A-Z ]*)\(\s*SELECT [^()]* FROM [^)]*\)?\),$/$1(SELECT * FROM figures.$name),/m
-		  or die "no $name";
-	}
+		my $call = $figures{$name} =~ s/\(interval\)/()/r;
 
-	# whoever asks is no finding: its process ID may be that of a session made up
-	$body =~ s/SELECT pg_backend_pid\(\) AS pid/SELECT 0 AS pid/
-	  or die 'no me';
-	$body =~ s/pgnetlat_recent\(s\.pid\)/figures.recent(s.pid)/
-	  or die 'no recent';
-	$body =~ s/pgnetlat_diagnose/figures.diagnose/g;
-
-	$observer->run('CREATE SCHEMA figures');
-	foreach my $name (sort keys %figures)
-	{
 		$observer->run(
-			"CREATE TABLE figures.$name AS SELECT * FROM $figures{$name} LIMIT 0"
-		);
+			"CREATE TABLE figures.$name AS SELECT * FROM $call LIMIT 0");
 		my @numbers = map { $_->{attname} } $observer->rows(
 			"SELECT attname FROM pg_attribute WHERE attrelid = 'figures.$name'::regclass AND attnum > 0
 				AND atttypid IN ('float8'::regtype, 'int8'::regtype) AND attname NOT IN ('rtt', 'queryid', 'query_id')"
@@ -75,12 +67,22 @@ sub use_figures
 		$observer->run("ALTER TABLE figures.$name "
 			  . join(', ', map { "ALTER $_ SET DEFAULT 0" } @numbers))
 		  if $name ne 'activity' && @numbers;
+		$observer->run(
+			$figures{$name} =~ /\(/
+			? "CREATE FUNCTION figures.$figures{$name} RETURNS SETOF figures.$name LANGUAGE sql STABLE "
+			  . "BEGIN ATOMIC SELECT * FROM figures.$name; END"
+			: "CREATE VIEW figures.$figures{$name} AS SELECT * FROM figures.$name"
+		);
 	}
+
+	# whoever asks is no finding: its process ID may be that of a session made up
 	$observer->run(
-		'CREATE TABLE figures.recents AS SELECT 0 AS session, * FROM pgnetlat_recent(0)',
-		'CREATE FUNCTION figures.recent(pid integer) RETURNS SETOF figures.recents LANGUAGE sql '
+		'CREATE FUNCTION figures.pgnetlat_recent(pid integer) RETURNS SETOF figures.recents LANGUAGE sql '
 		  . 'BEGIN ATOMIC SELECT * FROM figures.recents WHERE session = pid; END',
-		$body);
+		'CREATE FUNCTION figures.pg_backend_pid() RETURNS integer LANGUAGE sql RETURN 0',
+		'SET search_path = figures, public, pg_catalog',
+		$function,
+		'RESET search_path');
 	return;
 }
 
@@ -205,10 +207,16 @@ sub fill
 	return;
 }
 
-# The findings, the most expensive first.  Empties the tables.
+# The findings, the most expensive first, as the current role sees them.
+sub diagnose
+{
+	return $observer->rows('SELECT * FROM figures.pgnetlat_diagnose()');
+}
+
+# The same.  Empties the tables.
 sub found
 {
-	my @found = $observer->rows('SELECT * FROM figures.diagnose()');
+	my @found = diagnose();
 
 	$observer->run('TRUNCATE ' . join ', ',
 		map { "figures.$_" } keys %figures, 'recents');

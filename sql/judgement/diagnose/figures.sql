@@ -23,7 +23,7 @@ LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
 SET jit = off                                  -- its many expressions take seconds to compile
 BEGIN ATOMIC
 WITH
-	-- Figures, each read once.  t/diagnose_rules.pl replaces them by tables.
+	-- Figures, each read once.  t/PgNetlat/Figures.pm puts tables in their place.
 	c AS MATERIALIZED (SELECT * FROM pgnetlat_clients_last(duration)),
 	s AS MATERIALIZED (SELECT * FROM pgnetlat_sessions_last(duration)),
 	st AS MATERIALIZED (SELECT * FROM pgnetlat_statements_last(duration)),
