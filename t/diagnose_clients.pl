@@ -33,18 +33,9 @@ sub verdicts
 
 # a window inside a COPY that its client does not read, over loopback
 group(
-	rtt => 0.01,
-	sessions => 1,
-	requests => 0,
-	exec_time => 100,
-	send_time => 58000,
-	send_blocked_time => 58000,
-	send_client_time => 58000,
-	client_time => 2000,
-	packets_sent => 1900,
-	packets_received => 900,
-	retransmits => 85,
-	bytes_sent => 100e6);
+	qw(rtt 0.01  sessions 1  requests 0  exec_time 100  send_time 58000
+	  send_blocked_time 58000  send_client_time 58000  client_time 2000  packets_sent 1900
+	  packets_received 900  retransmits 85  bytes_sent 100e6));
 my @found = found();
 is($found[0]{verdict},
 	'slow reader', 'packets sent again, and no network time: no error');
@@ -69,18 +60,11 @@ sub gone
 	my ($silent, %session) = @_;
 
 	group(
-		rtt => 1,
-		requests => 1000,
-		exec_time => 2000,
-		network_time => 1000,
-		client_time => 4000,
-		idle_time => 50000,
-		sessions => 3,
+		qw(rtt 1  requests 1000  exec_time 2000  network_time 1000  client_time 4000
+		  idle_time 50000  sessions 3),
 		application_name => 'web');
 	session(
-		pid => 71,
-		rtt => 1,
-		requests => 20,
+		qw(pid 71  rtt 1  requests 20),
 		client_addr => "'10.0.0.7'",
 		application_name => 'export',
 		unanswered_since => "clock_timestamp() - interval '$silent s'",
@@ -89,15 +73,11 @@ sub gone
 }
 my %copy = (
 	state => 'sending',
-	age => 50,
-	send_time => 50000,
-	send_blocked_time => 50000,
-	send_client_time => 40000,
-	bytes_sent => 1e6);
+	qw(age 50  send_time 50000  send_blocked_time 50000  send_client_time 40000  bytes_sent 1e6)
+);
 gone(40, %copy);
 group(
-	rtt => 1,
-	requests => 20,
+	qw(rtt 1  requests 20),
 	application_name => 'export',
 	client_addr => "'10.0.0.7'",
 	map { $_ => $copy{$_} } grep { /_/ } keys %copy);
@@ -129,11 +109,9 @@ gone(20, state => 'waiting', age => 20, pending_time => 20000);
 session(
 	pid => 72,
 	state => 'executing',
-	age => 10,
-	blocked_by => 71,
+	qw(age 10  blocked_by 71),
 	wait_event => "'advisory'",
-	exec_time => 10000,
-	exec_lock_time => 10000,
+	qw(exec_time 10000  exec_lock_time 10000),
 	application_name => 'worker');
 @found = grep { $_->{verdict} eq 'unreachable' } found();
 is($found[0]{severity},
@@ -154,30 +132,14 @@ sub pooled_loop
 {
 	my (%child) = @_;
 
-	statement(
-		calls => 11190,
-		rows => 11190,
-		exec_time => 1100,
-		network_time => 11190,
+	statement(qw(calls 11190  rows 11190  exec_time 1100  network_time 11190),
 		%child);
 	statement(
-		queryid => 43,
-		calls => 20,
-		rows => 11180,
-		exec_time => 100,
-		network_time => 20);
-	statement(
-		queryid => 44,
-		calls => 11210,
-		exec_time => 300,
-		network_time => 11210);
+		qw(queryid 43  calls 20  rows 11180  exec_time 100  network_time 20));
+	statement(qw(queryid 44  calls 11210  exec_time 300  network_time 11210));
 	group(
-		rtt => 1,
-		requests => 22420,
-		network_time => 22420,
-		exec_time => 1500,
-		client_time => 3000,
-		sessions => 10,
+		qw(rtt 1  requests 22420  network_time 22420  exec_time 1500  client_time 3000
+		  sessions 10),
 		application_name => 'importer');
 	return;
 }
@@ -239,18 +201,12 @@ foreach my $fetched (0, 1)
 {
 	statement(calls => 2000, network_time => 4000);
 	my %app = (
-		rtt => 2,
-		requests => 2100,
-		transactions => 50,
-		network_time => 4200,
-		exec_time => 700,
-		in_xact_wait_time => 4000);
+		qw(rtt 2  requests 2100  transactions 50  network_time 4200  exec_time 700
+		  in_xact_wait_time 4000));
 	group(%app);
 	session(%app, pid => 200);
 	add('recents',
-		session => 200,
-		queryid => 42,
-		wait_time => 2,
+		qw(session 200  queryid 42  wait_time 2),
 		xact_status => "'T'",
 		fetched => $fetched) foreach 1 .. 5;
 	@found = expect(
@@ -271,11 +227,8 @@ foreach my $fetched (0, 1)
 
 # 34 sorts of 1.8 s that spill to disk
 my %sorter = (
-	requests => 34,
-	exec_time => 46000,
-	exec_cpu_time => 40000,
-	exec_io_time => 6000,
-	idle_time => 14000);
+	qw(requests 34  exec_time 46000  exec_cpu_time 40000  exec_io_time 6000  idle_time 14000)
+);
 
 sub spills
 {
@@ -323,10 +276,8 @@ is($found[0]{severity}, 'loss', 'few calls of another server: a loss');
 
 # VACUUM, most of which is its cost delay
 my %vacuum = (
-	requests => 60,
-	exec_time => 59000,
-	exec_other_time => 45000,
-	exec_cpu_time => 10000);
+	qw(requests 60  exec_time 59000  exec_other_time 45000  exec_cpu_time 10000)
+);
 
 group(%vacuum);
 session(%vacuum, pid => 61, state => 'executing');
@@ -356,13 +307,8 @@ expect(
 
 # 200 kB each 100 ms over 5 ms
 my %portions = (
-	rtt => 5,
-	requests => 1,
-	exec_time => 800,
-	send_time => 22200,
-	send_blocked_time => 22100,
-	packets_sent => 30000,
-	bytes_sent => 44e6);
+	qw(rtt 5  requests 1  exec_time 800  send_time 22200  send_blocked_time 22100
+	  packets_sent 30000  bytes_sent 44e6));
 
 foreach my $closed (5000, 10900, 12800)
 {
@@ -384,27 +330,16 @@ expect('narrow path', undef, 'a window that was hardly ever closed');
 
 # through a transaction pooler; and an ETL job, on a machine with idle CPUs
 group(
-	requests => 9000,
-	exec_time => 1200,
-	exec_cpu_time => 1100,
-	exec_unsampled_time => 100,
-	client_time => 9000,
-	run_queue_time => 1180,
-	run_queue_wait_time => 900);
+	qw(requests 9000  exec_time 1200  exec_cpu_time 1100  exec_unsampled_time 100
+	  client_time 9000  run_queue_time 1180  run_queue_wait_time 900));
 healthy('sessions of a pooler, which had to wait for a CPU for a moment');
 group(
-	requests => 40,
-	exec_time => 24000,
-	exec_cpu_time => 24000,
-	run_queue_time => 11000);
+	qw(requests 40  exec_time 24000  exec_cpu_time 24000  run_queue_time 11000)
+);
 healthy('a job that had to wait for a CPU now and then');
 group(
-	requests => 1000,
-	exec_time => 49000,
-	exec_cpu_time => 48700,
-	run_queue_time => 48700,
-	run_queue_wait_time => 500,
-	exec_unsampled_time => 200);
+	qw(requests 1000  exec_time 49000  exec_cpu_time 48700  run_queue_time 48700
+	  run_queue_wait_time 500  exec_unsampled_time 200));
 expect(
 	'starved',
 	qr/^It waited for a CPU for 48\.7 of 49\.4 s/,
@@ -416,12 +351,8 @@ expect(
 
 # monitoring, every few seconds
 group(
-	requests => 25,
-	exec_time => 100,
-	connections => 25,
-	connect_time => 1080,
-	ended_sessions => 25,
-	sessions => 0);
+	qw(requests 25  exec_time 100  connections 25  connect_time 1080  ended_sessions 25
+	  sessions 0));
 healthy('25 probes of a monitoring system');
 
 # ---------------------------------------------------------------------------
@@ -440,12 +371,8 @@ sub waits
 	return;
 }
 my %proxied = (
-	rtt => 0.02,
-	requests => 7000,
-	transactions => 1000,
-	exec_time => 1500,
-	client_time => 42000,
-	in_xact_wait_time => 36000,
+	qw(rtt 0.02  requests 7000  transactions 1000  exec_time 1500  client_time 42000
+	  in_xact_wait_time 36000),
 	client_addr => "'127.0.0.1'");
 
 sub proxied
@@ -472,11 +399,8 @@ like(verdicts(found()), qr/client-bound/,
 	'a client on this machine that thinks, now more, now less');
 
 my %loop = (
-	transactions => 7000,
-	in_xact_wait_time => 0,
-	exec_time => 2000,
-	client_time => 58000,
-	total_time => 60000);
+	qw(transactions 7000  in_xact_wait_time 0  exec_time 2000  client_time 58000
+	  total_time 60000));
 
 proxied('I', %loop);
 @found = expect(
@@ -495,24 +419,16 @@ is($found[0]{severity}, 'note', 'a loop of a client on this machine: a note');
 
 # who has just executed a repeated statement
 my %child = (
-	calls => 2000,
-	repeats => 1900,
-	network_time => 4000,
-	repeat_network_time => 3800,
-	in_xact_wait_time => 3900,
-	exec_time => 200);
+	qw(calls 2000  repeats 1900  network_time 4000  repeat_network_time 3800
+	  in_xact_wait_time 3900  exec_time 200));
 
 statement(%child);
 foreach my $application ('shop', 'web', 'other')
 {
 	my %group = (
 		application_name => $application,
-		rtt => 2,
-		requests => 2100,
-		transactions => 100,
-		network_time => 2000,
-		in_xact_wait_time => 1900,
-		exec_time => 200);
+		qw(rtt 2  requests 2100  transactions 100  network_time 2000  in_xact_wait_time 1900
+		  exec_time 200));
 
 	group(%group);
 	session(%group, pid => 62 + length $application);

@@ -37,13 +37,8 @@ sub requests
 {
 	my ($useless, %row) = @_;
 	my %app = (
-		rtt => 2,
-		requests => 2000,
-		transactions => 1000,
-		round_trips => 2000,
-		network_time => 4000,
-		exec_time => 1000,
-		send_time => 1000,
+		qw(rtt 2  requests 2000  transactions 1000  round_trips 2000  network_time 4000
+		  exec_time 1000  send_time 1000),
 		%row);
 
 	group(%app);
@@ -52,8 +47,7 @@ sub requests
 		session => 200,
 		queryid => $_ <= $useless ? 7 : 42,
 		exec_time => $_ <= $useless ? 0.5 : 1,
-		send_time => 0,
-		network_time => 2,
+		qw(send_time 0  network_time 2),
 		overhead => $_ <= $useless ? 1 : 0) foreach 1 .. 20;
 	return verdicts('session overhead', found());
 }
@@ -69,11 +63,7 @@ near(
 is(scalar(requests(2)), 0, 'one in ten: nothing is said');
 is( scalar(
 		requests(
-			8,
-			network_time => 200,
-			rtt => 0.1,
-			exec_time => 100,
-			send_time => 100)),
+			8, qw(network_time 200  rtt 0.1  exec_time 100  send_time 100))),
 	0,
 	'two in five of very little');
 
@@ -89,12 +79,7 @@ sub pool
 		datname => "'postgres'",
 		usesysid => "'shop'::regrole",
 		usename => "'shop'",
-		sessions => 10,
-		busy_avg => 9.8,
-		busy_p50 => 10,
-		busy_max => 10,
-		pool_size => 10,
-		window_time => 60000,
+		qw(sessions 10  busy_avg 9.8  busy_p50 10  busy_max 10  pool_size 10  window_time 60000),
 		@_);
 	return verdicts('pool exhausted', found());
 }

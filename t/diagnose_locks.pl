@@ -339,26 +339,18 @@ my %waits = (requests => 1, exec_time => 30000, exec_lock_time => 30000);
 my %session = (%waits, state => 'executing', age => 30);
 session(
 	application_name => 'batch',
-	pid => 101,
-	requests => 2,
-	client_time => 31000,
-	in_xact_wait_time => 31000,
+	qw(pid 101  requests 2  client_time 31000  in_xact_wait_time 31000),
 	state => 'waiting in transaction',
-	age => 31,
-	blocking_time => 90000);
+	qw(age 31  blocking_time 90000));
 add('b',
-	datid => 5,
-	usesysid => 10,
+	qw(datid 5  usesysid 10),
 	application_name => "'batch'",
 	backend_type => "'client backend'",
-	blocked_time => 90000,
-	blocked_by_client_time => 90000);
+	qw(blocked_time 90000  blocked_by_client_time 90000));
 group(
 	%waits,
 	application_name => 'behind',
-	sessions => 3,
-	exec_time => 90000,
-	exec_lock_time => 90000);
+	qw(sessions 3  exec_time 90000  exec_lock_time 90000));
 session(
 	%session,
 	application_name => 'behind',
@@ -367,9 +359,7 @@ session(
 group(
 	%waits,
 	application_name => 'circle',
-	sessions => 2,
-	exec_time => 60000,
-	exec_lock_time => 60000);
+	qw(sessions 2  exec_time 60000  exec_lock_time 60000));
 session(%session, application_name => 'circle', pid => $_) foreach 301, 302;
 @found = grep { $_->{verdict} =~ /^block/ } found();
 is( join('; ', map { "$_->{verdict} $_->{application_name}" } @found),
