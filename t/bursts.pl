@@ -101,10 +101,7 @@ is( most(
 			$client->run($list);
 			foreach (1 .. 20)
 			{
-				$client->put(
-					parse('', $item[0]),
-					bind_('', ''),
-					execute('', 0), sync());
+				$client->put(extended($item[0]), sync());
 				$client->responses;
 			}
 		}),

@@ -294,20 +294,13 @@ my %shop = (
 	usename => 'shop',
 	application_name => 'shop',
 	client_addr => '10.0.0.1',
-	sessions => 4,
-	transactions => 1000,
-	requests => 7000,
-	round_trips => 7000,
-	exec_time => 600,
-	exec_cpu_time => 600,
-	network_time => 3500);
+	qw(sessions 4  transactions 1000  requests 7000  round_trips 7000  exec_time 600
+	  exec_cpu_time 600  network_time 3500));
 my %item = (
 	datname => 'postgres',
 	usename => 'shop',
 	queryid => '42',
-	calls => 1000,
-	exec_time => 500,
-	network_time => 500);
+	qw(calls 1000  exec_time 500  network_time 500));
 
 # What is said of the first minute of an hour compared with the second.
 sub compared
@@ -338,9 +331,7 @@ is( compared(
 			[
 				{
 					%shop,
-					exec_time => 4600,
-					exec_lock_time => 4000,
-					network_time => 36400
+					qw(exec_time 4600  exec_lock_time 4000  network_time 36400)
 				}
 			]
 		]),
@@ -392,11 +383,8 @@ is( compared(
 			[
 				{
 					%shop,
-					transactions => 0,
-					requests => 0,
-					round_trips => 0,
-					network_time => 0,
-					exec_cpu_time => 0,
+					qw(transactions 0  requests 0  round_trips 0  network_time 0
+					  exec_cpu_time 0),
 					exec_time => 180_000,
 					exec_lock_time => 180_000
 				}

@@ -64,7 +64,7 @@ sub restart_with
 	{
 		foreach ('CLOSE ALL', "PREPARE p$i AS SELECT 2")
 		{
-			$client->put(parse('', $_), bind_('', ''), execute(''), sync());
+			$client->put(extended($_), sync());
 			$client->responses;
 		}
 	}

@@ -249,11 +249,11 @@ cmp_ok($observer->account($pooled->pid)->{pending_time},
 	'==', 0, 'transaction pooling: no wait of the pool is pending');
 
 # the extended protocol
-$pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
+$pooled->put(extended('SELECT 1'), sync());
 $pooled->responses;
 my $before = $observer->settled($pooled);
 pause($PAUSE);
-$pooled->put(parse('', 'SELECT 1'), bind_('', ''), execute(''), sync());
+$pooled->put(extended('SELECT 1'), sync());
 $pooled->responses;
 $gain = delta($before, $observer->settled($pooled));
 at_least($gain->{idle_time}, $PAUSE,

@@ -166,9 +166,7 @@ is( join(' ', map { $_->{rows} } @records),
 # Several statements under one Sync are one exchange
 # ---------------------------------------------------------------------------
 
-$client->put(
-	(parse('', 'SELECT pg_sleep(0.1)') . bind_('', '') . execute('')) x 3,
-	sync());
+$client->put((extended('SELECT pg_sleep(0.1)')) x 3, sync());
 $client->responses;
 $client->run('SELECT 0');
 my $found = $observer->poll(
@@ -186,14 +184,8 @@ at_least($found->[0]{exec_time},
 
 # while it lasts, although its first statement is complete
 $observer->run('SELECT pg_advisory_lock(1)');
-$client->put(
-	parse('', 'SELECT generate_series(1, 777)'),
-	bind_('', ''),
-	execute(''),
-	parse('', 'SELECT pg_advisory_lock(1)'),
-	bind_('', ''),
-	execute(''),
-	sync());
+$client->put(extended('SELECT generate_series(1, 777)'),
+	extended('SELECT pg_advisory_lock(1)'), sync());
 ok( $observer->poll(
 		sub {
 			$observer->value(

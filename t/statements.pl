@@ -142,8 +142,7 @@ my $three_id = queryid($three);
 $found = statements_of(
 	sub {
 		my ($client) = @_;
-		$client->put((parse('', $seven) . bind_('', '') . execute('')) x 4,
-			(parse('', $three) . bind_('', '') . execute('')) x 2, sync());
+		$client->put((extended($seven)) x 4, (extended($three)) x 2, sync());
 		$client->responses;
 	});
 like(
@@ -159,14 +158,7 @@ $found = statements_of(
 	sub {
 		my ($client) = @_;
 		$client->put(
-			(       parse('', $seven)
-				  . bind_('', '')
-				  . execute('')
-				  . sync()
-				  . parse('', $three)
-				  . bind_('', '')
-				  . execute('')
-				  . sync()) x 5);
+			(extended($seven) . sync() . extended($three) . sync()) x 5);
 		$client->responses(10);
 	});
 like(
@@ -412,8 +404,7 @@ $found = statements_of(
 		pause(20);
 		$client->put((bind_('', '') . execute('')) x 3, sync());
 		$client->responses;
-		$client->put(
-			(parse('', $three) . bind_('', '') . execute('') . sync()) x 5);
+		$client->put((extended($three) . sync()) x 5);
 		$client->responses(5);
 		$client->put(
 			function_call($observer->oid('pg_sleep(float8)'), '0.05'),

@@ -74,10 +74,7 @@ is($gain->{requests}, 1, 'failed COPY: it is one exchange');
 
 # in the extended protocol
 $before = $observer->settled($client);
-$client->put(
-	parse('', 'COPY lines FROM STDIN'),
-	bind_('', ''),
-	execute(''), sync());
+$client->put(extended('COPY lines FROM STDIN'), sync());
 $client->until('G');
 pause(400);
 $client->put(copy_data("four\n"), copy_done(), sync());

@@ -211,10 +211,7 @@ seen_executing(
 			'57014', 'pg_sleep, cancelled: the client gets the error');
 	});
 
-$client->put(
-	parse('', 'SELECT pg_sleep(600)'),
-	bind_('', ''),
-	execute(''), sync());
+$client->put(extended('SELECT pg_sleep(600)'), sync());
 seen_executing(
 	'pg_sleep in the extended protocol, cancelled',
 	$client,

@@ -77,20 +77,12 @@ foreach my $tcp (0, 1)
 	# psycopg 3 ends each of its pipelines so
 	gain(
 		"Flush behind Sync$over",
-		{
-			requests => 20,
-			pipelined => 0,
-			round_trips => 20,
-			statements => 20
-		},
+		{qw(requests 20  pipelined 0  round_trips 20  statements 20)},
 		sub {
 			my ($client) = @_;
 			for (1 .. 20)
 			{
-				$client->put(
-					parse('', 'SELECT 1'),
-					bind_('', ''),
-					execute(''), sync(), flush());
+				$client->put(extended('SELECT 1'), sync(), flush());
 				$client->responses;
 			}
 		},
@@ -104,10 +96,7 @@ foreach my $tcp (0, 1)
 			my ($client) = @_;
 			for (1 .. 5)
 			{
-				$client->put(
-					parse('', 'SELECT pg_sleep(0.02)'),
-					bind_('', ''),
-					execute(''));
+				$client->put(extended('SELECT pg_sleep(0.02)'));
 				pause(5);
 				$client->put(sync(), flush());
 				$client->responses;
@@ -122,12 +111,7 @@ foreach my $tcp (0, 1)
 			my ($client) = @_;
 			for (1 .. 2)
 			{
-				$client->put(
-					(       parse('', 'SELECT 1')
-						  . bind_('', '')
-						  . execute('')
-						  . sync()
-						  . flush()) x 6);
+				$client->put((extended('SELECT 1') . sync() . flush()) x 6);
 				$client->responses(6);
 			}
 		},
@@ -217,13 +201,7 @@ gain(
 # asyncpg's fetchrow() and fetchval(), JDBC's setMaxRows()
 gain(
 	'portal limited to one row',
-	{
-		requests => 23,
-		statements => 22,
-		calls => 20,
-		rows => 20,
-		repeats => 19
-	},
+	{qw(requests 23  statements 22  calls 20  rows 20  repeats 19)},
 	sub {
 		my ($client) = @_;
 		$client->put(parse('s', $seven), sync());
@@ -239,13 +217,7 @@ gain(
 
 gain(
 	'portals limited to one row, under one Sync',
-	{
-		requests => 1,
-		statements => 10,
-		calls => 10,
-		rows => 10,
-		repeats => 9
-	},
+	{qw(requests 1  statements 10  calls 10  rows 10  repeats 9)},
 	sub {
 		my ($client) = @_;
 		$client->put(
@@ -273,8 +245,7 @@ foreach my $name (sort keys %portals)
 		gain(
 			$name . ($under_one_sync ? ', under one Sync' : ''),
 			{
-				statements => 4,
-				transactions => 1,
+				qw(statements 4  transactions 1),
 				requests => $under_one_sync ? 3 : 10,
 				$rows ? (rows => $rows) : ()
 			},
@@ -285,7 +256,7 @@ foreach my $name (sort keys %portals)
 					(execute('p', 1)) x 3,
 
 					# another one in between, with loops of its own
-					parse('', 'SELECT loops()') . bind_('', '') . execute(''),
+					extended('SELECT loops()'),
 					(execute('p', 1)) x 2,
 					execute('p'));
 
@@ -343,13 +314,7 @@ gain(
 my $paused = 0;
 my $gain = gain(
 	'portal closed behind its statement',
-	{
-		requests => 13,
-		statements => 12,
-		calls => 10,
-		rows => 70,
-		repeats => 9
-	},
+	{qw(requests 13  statements 12  calls 10  rows 70  repeats 9)},
 	sub {
 		my ($client) = @_;
 		$client->put(parse('s', $seven), describe('S', 's'), sync());
@@ -373,13 +338,7 @@ at_least(
 $paused = 0;
 $gain = gain(
 	'statement prepared anew each time',
-	{
-		requests => 22,
-		statements => 12,
-		calls => 10,
-		rows => 70,
-		repeats => 9
-	},
+	{qw(requests 22  statements 12  calls 10  rows 70  repeats 9)},
 	sub {
 		my ($client) = @_;
 		$client->run('BEGIN');
@@ -448,8 +407,9 @@ $gain = gain(
 		for (1 .. 2)
 		{
 			$client->put(
-				parse('', 'SELECT $1::small, g FROM generate_series(1, 7) g'),
-				bind_('', '', '5'), execute(''), sync());
+				extended(
+					'SELECT $1::small, g FROM generate_series(1, 7) g', '5'),
+				sync());
 			$client->responses;
 		}
 	});
@@ -474,18 +434,13 @@ foreach my $answered (0, 1)
 		$name,
 		{
 			requests => $answered ? 8 : 4,
-			statements => 4,
-			calls => 4,
-			rows => 4
+			qw(statements 4  calls 4  rows 4)
 		},
 		sub {
 			my ($client) = @_;
 			for (1 .. 4)
 			{
-				$client->put(
-					parse('', 'INSERT INTO children VALUES (1)'),
-					bind_('', ''),
-					execute(''));
+				$client->put(extended('INSERT INTO children VALUES (1)'));
 				if ($answered)
 				{
 					$client->put(flush());
@@ -516,10 +471,8 @@ $gain = gain(
 	{ requests => 1, statements => 1, calls => 1, rows => 0 },
 	sub {
 		my ($client) = @_;
-		$client->put(
-			parse('', "DECLARE held CURSOR WITH HOLD FOR $seven"),
-			bind_('', ''),
-			execute(''), sync());
+		$client->put(extended("DECLARE held CURSOR WITH HOLD FOR $seven"),
+			sync());
 		$client->responses;
 	});
 is($gain->{none}, undef,
@@ -565,13 +518,7 @@ foreach my $tcp (0, 1)
 	$gain = gain(
 		"COPY, client waits for CopyInResponse$over",
 		{
-			requests => 4,
-			statements => 4,
-			pipelined => 0,
-			round_trips => 8,
-			transactions => 4,
-			calls => 4,
-			rows => 8
+			qw(requests 4  statements 4  pipelined 0  round_trips 8  transactions 4  calls 4  rows 8)
 		},
 		sub {
 			my ($client) = @_;
@@ -597,13 +544,7 @@ foreach my $tcp (0, 1)
 
 	gain(
 		"COPY, client sends data at once$over",
-		{
-			requests => 4,
-			statements => 4,
-			pipelined => 0,
-			round_trips => 4,
-			calls => 4
-		},
+		{qw(requests 4  statements 4  pipelined 0  round_trips 4  calls 4)},
 		sub {
 			my ($client) = @_;
 			for (1 .. 4)
@@ -662,20 +603,14 @@ foreach my $tcp (0, 1)
 		gain(
 			"COPY in the extended protocol, $messages behind it$over",
 			{
-				requests => 3,
-				statements => 3,
-				pipelined => 0,
-				round_trips => 6,
-				calls => 3
+				qw(requests 3  statements 3  pipelined 0  round_trips 6  calls 3)
 			},
 			sub {
 				my ($client) = @_;
 				for (1 .. 3)
 				{
-					$client->put(
-						parse('', 'COPY items (id) FROM STDIN'),
-						bind_('', ''),
-						execute(''), $behind{$messages});
+					$client->put(extended('COPY items (id) FROM STDIN'),
+						$behind{$messages});
 					$client->until('G');
 					$observer->await($client->pid,
 						sub { $_->{state} eq 'receiving' });

@@ -70,11 +70,7 @@ foreach my $tcp (0, 1)
 	gain(
 		"simple statements, $over",
 		{
-			requests => 20,
-			statements => 20,
-			transactions => 20,
-			pipelined => 0,
-			round_trips => 20
+			qw(requests 20  statements 20  transactions 20  pipelined 0  round_trips 20)
 		},
 		sub { $_[0]->run(('SELECT 1') x 20) },
 		tcp => $tcp);
@@ -82,11 +78,7 @@ foreach my $tcp (0, 1)
 	gain(
 		"extended protocol, $over",
 		{
-			requests => 20,
-			statements => 20,
-			transactions => 20,
-			pipelined => 0,
-			round_trips => 20
+			qw(requests 20  statements 20  transactions 20  pipelined 0  round_trips 20)
 		},
 		sub {
 			my ($client) = @_;
@@ -105,29 +97,18 @@ foreach my $tcp (0, 1)
 	gain(
 		"pipeline of requests, $over",
 		{
-			requests => 6,
-			statements => 6,
-			transactions => 6,
-			pipelined => 5,
-			round_trips => 1
+			qw(requests 6  statements 6  transactions 6  pipelined 5  round_trips 1)
 		},
 		sub {
 			my ($client) = @_;
-			$client->put(
-				(parse('', 'SELECT 1') . bind_('', '') . execute('') . sync())
-				x 6);
+			$client->put((extended('SELECT 1') . sync()) x 6);
 			$client->responses(6);
 		},
 		tcp => $tcp);
 
 	gain(
 		"pipeline of simple statements, $over",
-		{
-			requests => 6,
-			statements => 6,
-			pipelined => 5,
-			round_trips => 1
-		},
+		{qw(requests 6  statements 6  pipelined 5  round_trips 1)},
 		sub {
 			my ($client) = @_;
 			$client->put(query('SELECT 1') x 6);
@@ -167,11 +148,7 @@ $hasty->finish;
 gain(
 	'several statements in one message',
 	{
-		requests => 1,
-		statements => 3,
-		transactions => 1,
-		pipelined => 0,
-		round_trips => 1
+		qw(requests 1  statements 3  transactions 1  pipelined 0  round_trips 1)
 	},
 	sub { $_[0]->run('SELECT 1; SELECT 2; SELECT 3') });
 
@@ -281,18 +258,10 @@ gain(
 
 my $gain = gain(
 	'statements under one Sync',
-	{
-		requests => 1,
-		statements => 4,
-		transactions => 1,
-		pipelined => 0
-	},
+	{qw(requests 1  statements 4  transactions 1  pipelined 0)},
 	sub {
 		my ($client) = @_;
-		$client->put(
-			(parse('', 'SELECT pg_sleep(0.15)') . bind_('', '') . execute(''))
-			x 4,
-			sync());
+		$client->put((extended('SELECT pg_sleep(0.15)')) x 4, sync());
 		$client->responses;
 	});
 at_least($gain->{exec_time}, 600,
@@ -474,10 +443,8 @@ $gain = gain(
 	{ statements => 1, transactions => 1, requests => 2 },
 	sub {
 		my ($client) = @_;
-		$client->put(
-			parse('', 'INSERT INTO slow_to_commit VALUES (1)'),
-			bind_('', ''),
-			execute(''), flush());
+		$client->put(extended('INSERT INTO slow_to_commit VALUES (1)'),
+			flush());
 		$client->until('C');
 		$paused = pause(300);
 		$client->put(sync());
@@ -495,20 +462,14 @@ foreach my $tcp (0, 1)
 
 	gain(
 		"Sync alone after Flush, which cannot commit, $over",
-		{
-			requests => 6,
-			statements => 3,
-			transactions => 3,
-			round_trips => 6
-		},
+		{qw(requests 6  statements 3  transactions 3  round_trips 6)},
 		sub {
 			my ($client) = @_;
 			for (1 .. 3)
 			{
 				$client->put(
-					parse('', 'INSERT INTO unique_late VALUES (1), (1)'),
-					bind_('', ''),
-					execute(''), flush());
+					extended('INSERT INTO unique_late VALUES (1), (1)'),
+					flush());
 				$client->until('C');
 				$client->put(sync());
 				ok( (grep { $_->{type} eq 'E' } $client->until('Z')),
@@ -566,10 +527,7 @@ gain(
 			[ 'SELECT 1 / $1::int', '0' ])
 		{
 			my ($sql, $value) = @$_;
-			$client->put(
-				parse('', $sql),
-				bind_('', '', $value),
-				execute(''), sync());
+			$client->put(extended($sql, $value), sync());
 			ok( (grep { $_->{type} eq 'E' } $client->until('Z')),
 				'errors in the extended protocol: the server reports each');
 		}
@@ -580,8 +538,8 @@ gain(
 	{ requests => 3, pipelined => 2, statements => 2 },
 	sub {
 		my ($client) = @_;
-		my $good = parse('', 'SELECT 1') . bind_('', '') . execute('');
-		my $bad = parse('', 'SELECT 1 / 0') . bind_('', '') . execute('');
+		my $good = extended('SELECT 1');
+		my $bad = extended('SELECT 1 / 0');
 
 		# what follows the error up to Sync is skipped
 		$client->put($good, sync(), $bad, $good, sync(), $good, sync());
@@ -594,7 +552,7 @@ $gain = gain(
 	sub {
 		my ($client) = @_;
 		$client->run('SELECT 1');
-		$client->put(parse('', 'SELEC'), bind_('', ''), execute(''), flush());
+		$client->put(extended('SELEC'), flush());
 		$client->until('E');
 		$paused = pause(500);
 		$client->put(sync());
@@ -617,11 +575,7 @@ foreach my $tcp (0, 1)
 
 	gain(
 		"error, and Sync behind it, $over",
-		{
-			requests => 20,
-			statements => 0,
-			$tcp ? (round_trips => 40) : ()
-		},
+		{ qw(requests 20  statements 0), $tcp ? (round_trips => 40) : () },
 		sub {
 			my ($client) = @_;
 
@@ -644,11 +598,7 @@ foreach my $tcp (0, 1)
 
 			for (1 .. 20)
 			{
-				$client->put(
-					flush(),
-					parse('', 'SELECT 1'),
-					bind_('', ''),
-					execute(''), sync());
+				$client->put(flush(), extended('SELECT 1'), sync());
 				$client->responses;
 			}
 		},
@@ -663,10 +613,7 @@ foreach my $tcp (0, 1)
 
 			for (1 .. 10)
 			{
-				$client->put(
-					parse('', 'SELECT 1'),
-					bind_('', ''),
-					execute(''), sync(), close_('S', 'x'));
+				$client->put(extended('SELECT 1'), sync(), close_('S', 'x'));
 				$client->responses;
 				pause(20);
 			}
@@ -737,8 +684,7 @@ gain(
 		my ($client) = @_;
 		for (1 .. 3)
 		{
-			my $more =
-			  (parse('', 'SELECT 1') . bind_('', '') . execute('')) x 10;
+			my $more = (extended('SELECT 1')) x 10;
 
 			$client->put(parse('', 'SELEC'));
 			pause(50);
@@ -814,12 +760,7 @@ at_most_beside(waited($gain), 500, $gain,
 # Debug messages come from everywhere, also from between requests.
 gain(
 	'messages of all levels',
-	{
-		requests => 12,
-		statements => 12,
-		transactions => 11,
-		round_trips => 12
-	},
+	{qw(requests 12  statements 12  transactions 11  round_trips 12)},
 	sub {
 		$_[0]->run(
 			'SET client_min_messages = debug5',

@@ -30,7 +30,7 @@ use Socket                  qw(:all);
 use Time::HiRes             qw(clock_gettime CLOCK_MONOTONIC);
 
 our @EXPORT = qw(
-  bind_ close_ copy_data copy_done copy_fail describe execute flush
+  bind_ close_ copy_data copy_done copy_fail describe execute extended flush
   function_call message parse query sync terminate
 );
 
@@ -72,6 +72,13 @@ sub execute
 {
 	my ($portal, $max_rows) = @_;
 	return message('E', "$portal\0" . pack('N', $max_rows // 0));
+}
+
+# A statement in the extended protocol, without the Sync behind it.
+sub extended
+{
+	my ($sql, @values) = @_;
+	return parse('', $sql) . bind_('', '', @values) . execute('');
 }
 
 sub sync      { return message('S', ''); }
