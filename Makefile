@@ -69,10 +69,13 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 REPORT = $(addprefix $(srcdir)/report/, template.html style.css model.js charts.js page.js)
 include_file = -e '/^@include $(notdir $(1))@$$/{' -e 'r $(1)' -e 'd' -e '}'
 
-pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT) $(srcdir)/sql/lists.awk $(srcdir)/src/store/burst.h
+# What sql/lists.awk puts into the script.
+LISTS = $(addprefix $(srcdir)/, sql/account.columns src/store/burst.h sql/judgement/diagnose/thresholds.sql)
+
+pgnetlat--1.0.sql: $(srcdir)/sql/header.sql $(SCRIPT_PARTS) $(REPORT) $(srcdir)/sql/lists.awk $(LISTS)
 	cat $(srcdir)/sql/header.sql $(SCRIPT_PARTS) | sed $(call include_file,$(firstword $(REPORT))) | \
 		sed $(foreach file,$(wordlist 2,9,$(REPORT)),$(call include_file,$(file))) | \
-		LC_ALL=C awk -f $(srcdir)/sql/lists.awk $(srcdir)/src/store/burst.h $(srcdir)/sql/judgement/diagnose/thresholds.sql $(RULES) - >$@.new
+		LC_ALL=C awk -f $(srcdir)/sql/lists.awk $(LISTS) $(RULES) - >$@.new
 	mv $@.new $@
 
 # The pages, and what exporters, Prometheus and Grafana read, as a tree like this one, so

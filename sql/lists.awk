@@ -1,10 +1,10 @@
 # Puts lists into the extension's script, so that nothing is listed twice.
 #
-#	awk -f lists.awk burst.h thresholds.sql rules/*.sql - <script
+#	awk -f lists.awk account.columns burst.h thresholds.sql rules/*.sql - <script
 #
 # In the script, @BURST_...@ is replaced by the constant of that name in burst.h, in
 # milliseconds if it ends in _NS.  A line that is only @thresholds@, @verdicts@ or @rules@
-# is replaced, too:
+# is replaced, too (account.columns says how its columns are named):
 #
 #	@thresholds@	the columns of figures.sql's "t", from the rows of thresholds.sql
 #	@verdicts@	verdicts and their precedence, from the rules' headers
@@ -111,6 +111,19 @@ rule != "" && FILENAME != "-" {
 	next
 }
 
+FILENAME ~ /account\.columns$/ {
+	if (match($0, /^\[[a-z]+\]$/))
+		group = substr($0, 2, RLENGTH - 2)
+	else if ($0 !~ /^(#|$)/)
+	{
+		split($0, field, "\t")
+		members[group] = members[group] " " field[1]
+		type[field[1]] = field[2]
+		comment[field[1]] = field[3]
+	}
+	next
+}
+
 FILENAME ~ /\.h$/ {
 	if ($1 == "#define" && NF == 3)
 	{
@@ -139,6 +152,38 @@ FNR == 1 {
 $0 == "@thresholds@" { print thresholds; next }
 $0 == "@verdicts@" { print verdicts; next }
 $0 == "@rules@" { print rules; next }
+
+# A declaration's columns, or the COMMENTs of a view's.
+/^\t?@(OUT|COMMENT) [a-z ]+( OF [a-z_]+)?@$/ {
+	gsub(/[\t@]/, "")
+	n = split($0, word, " ")
+	view = word[1] == "COMMENT" ? word[n] : ""
+	for (i = 2; i <= (view == "" ? n : n - 2); i++)
+	{
+		if (!(word[i] in members))
+			fail(word[i] " is not in account.columns")
+		columns = split(members[word[i]], column, " ")
+		for (j = 1; j <= columns; j++)
+			print view == "" ? "\tOUT " column[j] " " type[column[j]] "," \
+				: "COMMENT ON COLUMN " view "." column[j] " IS " literal(comment[column[j]]) ";"
+	}
+	next
+}
+
+# Columns by name, of a table if one is given: @parts@, @c.parts@.
+{
+	while (match($0, /@([a-z]+\.)?[a-z]+@/))
+	{
+		name = substr($0, RSTART + 1, RLENGTH - 2)
+		table = name ~ /\./ ? substr(name, 1, index(name, ".")) : ""
+		sub(/.*\./, "", name)
+		if (!(name in members))
+			break
+		names = members[name]
+		gsub(/ /, ", " table, names)
+		$0 = substr($0, 1, RSTART - 1) substr(names, 3) substr($0, RSTART + RLENGTH)
+	}
+}
 
 /@BURST_[A-Z_]+@/ {
 	match($0, /@BURST_[A-Z_]+@/)

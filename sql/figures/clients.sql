@@ -12,22 +12,11 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT client_addr inet,
 	OUT sessions bigint,
 	OUT ended_sessions bigint,
-	OUT requests bigint,
-	OUT statements bigint,
-	OUT transactions bigint,
-	OUT pipelined bigint,
-	OUT round_trips bigint,
+	@OUT counts@
 	OUT total_time double precision,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT idle_time double precision,
+	@OUT parts idle@
 	OUT pending_time double precision,
-	OUT in_xact_wait_time double precision,
-	OUT send_blocked_time double precision,
-	OUT send_client_time double precision,
+	@OUT beside@
 	OUT server_share double precision,
 	OUT network_share double precision,
 	OUT client_share double precision,
@@ -40,13 +29,7 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT stats_since timestamptz,
 	OUT run_queue_time double precision,
 	OUT run_queue_wait_time double precision,
-	OUT exec_cpu_time double precision,
-	OUT exec_io_time double precision,
-	OUT exec_lock_time double precision,
-	OUT exec_replication_time double precision,
-	OUT exec_remote_time double precision,
-	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision,
+	@OUT executing@
 	OUT connections bigint,
 	OUT failed_connections bigint,
 	OUT connect_round_trips bigint,
@@ -76,22 +59,11 @@ COMMENT ON COLUMN pgnetlat_clients.application_name IS 'application_name of the 
 COMMENT ON COLUMN pgnetlat_clients.client_addr IS 'address of the clients, even behind a pooler that names them; NULL on a Unix-domain socket, and in the rows of evicted groups';
 COMMENT ON COLUMN pgnetlat_clients.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_clients.ended_sessions IS 'sessions ended since stats_since';
-COMMENT ON COLUMN pgnetlat_clients.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_clients.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
-COMMENT ON COLUMN pgnetlat_clients.transactions IS 'transactions committed or rolled back';
-COMMENT ON COLUMN pgnetlat_clients.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_clients.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data, and one for each error that the client answers with Sync';
+@COMMENT counts OF pgnetlat_clients@
 COMMENT ON COLUMN pgnetlat_clients.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
-COMMENT ON COLUMN pgnetlat_clients.exec_time IS 'milliseconds: time in exchanges in which the server was working';
-COMMENT ON COLUMN pgnetlat_clients.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_clients.recv_time IS 'milliseconds: time in exchanges spent waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_clients.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and those within exchanges (see round_trips); 0 on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_clients.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
-COMMENT ON COLUMN pgnetlat_clients.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+@COMMENT parts idle OF pgnetlat_clients@
 COMMENT ON COLUMN pgnetlat_clients.pending_time IS 'milliseconds: time that cannot be attributed to another part yet, so it can decrease';
-COMMENT ON COLUMN pgnetlat_clients.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_clients.send_blocked_time IS 'milliseconds: part of send_time in sends that took longer than a system call';
-COMMENT ON COLUMN pgnetlat_clients.send_client_time IS 'milliseconds: part of send_blocked_time for which the client was not reading; a lower bound over TCP';
+@COMMENT beside OF pgnetlat_clients@
 COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
@@ -104,13 +76,7 @@ COMMENT ON COLUMN pgnetlat_clients.packets_received IS 'TCP segments received';
 COMMENT ON COLUMN pgnetlat_clients.stats_since IS 'when counting began for this row';
 COMMENT ON COLUMN pgnetlat_clients.run_queue_time IS 'milliseconds: time spent waiting for a CPU, except when waking from idle time';
 COMMENT ON COLUMN pgnetlat_clients.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend was waiting for a CPU to read it';
-COMMENT ON COLUMN pgnetlat_clients.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a CPU or waiting for one';
-COMMENT ON COLUMN pgnetlat_clients.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_clients.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
-COMMENT ON COLUMN pgnetlat_clients.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_clients.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
-COMMENT ON COLUMN pgnetlat_clients.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_clients.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+@COMMENT executing OF pgnetlat_clients@
 COMMENT ON COLUMN pgnetlat_clients.connections IS 'connections that were set up';
 COMMENT ON COLUMN pgnetlat_clients.failed_connections IS 'connections that ended after authentication had begun and before the first ReadyForQuery: wrong password, rejected, too many connections and the like; pgnetlat_failed_connections also has those to names that do not exist';
 COMMENT ON COLUMN pgnetlat_clients.connect_round_trips IS 'round trips of connecting: one for TCP, those for encryption and authentication, and the last one';

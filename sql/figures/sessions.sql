@@ -17,22 +17,11 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT state text,
 	OUT state_change timestamptz,
 	OUT stats_since timestamptz,
-	OUT requests bigint,
-	OUT statements bigint,
-	OUT transactions bigint,
-	OUT pipelined bigint,
-	OUT round_trips bigint,
+	@OUT counts@
 	OUT total_time double precision,
-	OUT exec_time double precision,
-	OUT send_time double precision,
-	OUT recv_time double precision,
-	OUT network_time double precision,
-	OUT client_time double precision,
-	OUT idle_time double precision,
+	@OUT parts idle@
 	OUT pending_time double precision,
-	OUT in_xact_wait_time double precision,
-	OUT send_blocked_time double precision,
-	OUT send_client_time double precision,
+	@OUT beside@
 	OUT server_share double precision,
 	OUT network_share double precision,
 	OUT client_share double precision,
@@ -47,13 +36,7 @@ CREATE FUNCTION pgnetlat_sessions(
 	OUT packets_received bigint,
 	OUT run_queue_time double precision,
 	OUT run_queue_wait_time double precision,
-	OUT exec_cpu_time double precision,
-	OUT exec_io_time double precision,
-	OUT exec_lock_time double precision,
-	OUT exec_replication_time double precision,
-	OUT exec_remote_time double precision,
-	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision,
+	@OUT executing@
 	OUT blocking_time double precision,
 	OUT blocked_by integer,
 	OUT connect_round_trips bigint,
@@ -89,22 +72,11 @@ COMMENT ON COLUMN pgnetlat_sessions.transport IS 'unix, tcp, tls or gss';
 COMMENT ON COLUMN pgnetlat_sessions.state IS 'executing, sending, receiving, waiting, waiting in transaction or idle; disabled while pgnetlat.enabled is off for the session';
 COMMENT ON COLUMN pgnetlat_sessions.state_change IS 'when that state began';
 COMMENT ON COLUMN pgnetlat_sessions.stats_since IS 'when counting began: when the connection was established, or at the latest reset';
-COMMENT ON COLUMN pgnetlat_sessions.requests IS 'exchanges completed: request/response cycles';
-COMMENT ON COLUMN pgnetlat_sessions.statements IS 'statements completed, or first fetched from if their portal was suspended, and fast-path function calls';
-COMMENT ON COLUMN pgnetlat_sessions.transactions IS 'transactions committed or rolled back';
-COMMENT ON COLUMN pgnetlat_sessions.pipelined IS 'exchanges whose request had already arrived when the previous response left';
-COMMENT ON COLUMN pgnetlat_sessions.round_trips IS 'round trips: requests - pipelined, plus one for each COPY FROM STDIN whose client waits to be asked for data, and one for each error that the client answers with Sync';
+@COMMENT counts OF pgnetlat_sessions@
 COMMENT ON COLUMN pgnetlat_sessions.total_time IS 'milliseconds: the sum of its parts, exec_time to pending_time';
-COMMENT ON COLUMN pgnetlat_sessions.exec_time IS 'milliseconds: time in exchanges in which the server was working';
-COMMENT ON COLUMN pgnetlat_sessions.send_time IS 'milliseconds: time in exchanges spent handing bytes to the socket';
-COMMENT ON COLUMN pgnetlat_sessions.recv_time IS 'milliseconds: time in exchanges spent waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
-COMMENT ON COLUMN pgnetlat_sessions.network_time IS 'milliseconds: the round trip in each wait between exchanges that is not idle, and those within exchanges (see round_trips); 0 on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_sessions.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
-COMMENT ON COLUMN pgnetlat_sessions.idle_time IS 'milliseconds: waits outside a transaction longer than pgnetlat.idle_threshold, and what would have been the round trip of a session''s last wait';
+@COMMENT parts idle OF pgnetlat_sessions@
 COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: time that cannot be attributed to another part yet, so it can decrease';
-COMMENT ON COLUMN pgnetlat_sessions.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
-COMMENT ON COLUMN pgnetlat_sessions.send_blocked_time IS 'milliseconds: part of send_time in sends that took longer than a system call';
-COMMENT ON COLUMN pgnetlat_sessions.send_client_time IS 'milliseconds: part of send_blocked_time for which the client was not reading; a lower bound over TCP';
+@COMMENT beside OF pgnetlat_sessions@
 COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
@@ -119,13 +91,7 @@ COMMENT ON COLUMN pgnetlat_sessions.packets_sent IS 'TCP segments sent; as of rt
 COMMENT ON COLUMN pgnetlat_sessions.packets_received IS 'TCP segments received; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_time IS 'milliseconds: time spent waiting for a CPU, except when waking from idle time, as of the latest request at which the session asked the kernel; NULL where the kernel does not say';
 COMMENT ON COLUMN pgnetlat_sessions.run_queue_wait_time IS 'milliseconds: part of run_queue_time and of client_time, estimated: a request had arrived, and the backend was waiting for a CPU to read it; NULL where the kernel does not say';
-COMMENT ON COLUMN pgnetlat_sessions.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a CPU or waiting for one';
-COMMENT ON COLUMN pgnetlat_sessions.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_sessions.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
-COMMENT ON COLUMN pgnetlat_sessions.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_sessions.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
-COMMENT ON COLUMN pgnetlat_sessions.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_sessions.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+@COMMENT executing OF pgnetlat_sessions@
 COMMENT ON COLUMN pgnetlat_sessions.blocking_time IS 'milliseconds: time for which other sessions were blocked with this session at the head of the lock queue';
 COMMENT ON COLUMN pgnetlat_sessions.blocked_by IS 'process ID of the session at the head of the lock queue that this one waits in now; 0 for a prepared transaction, NULL if it is not blocked or the head is not known';
 COMMENT ON COLUMN pgnetlat_sessions.connect_round_trips IS 'round trips of connecting: one for TCP, those for encryption and authentication, and the last one; NULL if not known';

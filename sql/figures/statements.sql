@@ -19,13 +19,7 @@ CREATE FUNCTION pgnetlat_statements(
 	OUT repeats bigint,
 	OUT repeat_network_time double precision,
 	OUT stats_since timestamptz,
-	OUT exec_cpu_time double precision,
-	OUT exec_io_time double precision,
-	OUT exec_lock_time double precision,
-	OUT exec_replication_time double precision,
-	OUT exec_remote_time double precision,
-	OUT exec_other_time double precision,
-	OUT exec_unsampled_time double precision,
+	@OUT executing@
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -54,13 +48,7 @@ COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of the statement''s r
 COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: round trips of these repeats, and of preparing the statement again';
 COMMENT ON COLUMN pgnetlat_statements.stats_since IS 'when counting began for this row';
-COMMENT ON COLUMN pgnetlat_statements.exec_cpu_time IS 'milliseconds: part of exec_time, sampled: no wait event, so on a CPU or waiting for one';
-COMMENT ON COLUMN pgnetlat_statements.exec_io_time IS 'milliseconds: part of exec_time, sampled: reading or writing files';
-COMMENT ON COLUMN pgnetlat_statements.exec_lock_time IS 'milliseconds: part of exec_time, sampled: waiting for a lock (wait events of type Lock); a wait in progress is exact';
-COMMENT ON COLUMN pgnetlat_statements.exec_replication_time IS 'milliseconds: part of exec_time, sampled: waiting for a standby';
-COMMENT ON COLUMN pgnetlat_statements.exec_remote_time IS 'milliseconds: part of exec_time, sampled: waiting for another server as its client';
-COMMENT ON COLUMN pgnetlat_statements.exec_other_time IS 'milliseconds: part of exec_time, sampled: any other wait event';
-COMMENT ON COLUMN pgnetlat_statements.exec_unsampled_time IS 'milliseconds: the rest of exec_time, which no sample accounts for';
+@COMMENT executing OF pgnetlat_statements@
 COMMENT ON COLUMN pgnetlat_statements.window_time IS 'milliseconds since stats_since';
 
 CREATE FUNCTION pgnetlat_statements_last(duration interval DEFAULT '1 min')

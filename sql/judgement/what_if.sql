@@ -238,8 +238,7 @@ BEGIN ATOMIC
 	  FROM (SELECT c.datid, c.datname, c.usesysid, c.usename, c.application_name, c.client_addr, c.window_time,
 				   c.transactions, c.requests, c.statements, c.round_trips, c.rtt, c.bytes_sent, c.packets_received,
 				   greatest(c.total_time - c.idle_time - c.pending_time, 0) AS busy_time, c.idle_time,
-				   c.exec_time, c.send_time, c.recv_time, c.network_time, c.client_time, c.in_xact_wait_time,
-				   c.send_blocked_time, c.send_client_time, c.run_queue_time, c.run_queue_wait_time,
+				   @c.parts@, @c.beside@, c.run_queue_time, c.run_queue_wait_time,
 				   c.exec_cpu_time, c.exec_io_time, c.exec_lock_time, c.exec_other_time, c.exec_unsampled_time
 			  FROM pgnetlat_clients_last(pgnetlat_mean_transactions.duration) c
 			 WHERE pgnetlat_mean_transactions.pid IS NULL
@@ -248,8 +247,7 @@ BEGIN ATOMIC
 				   s.transactions, s.requests, s.statements, s.round_trips, s.rtt, s.bytes_sent,
 				   CASE s.transport WHEN 'unix' THEN 0 ELSE 1 END,
 				   greatest(s.total_time - s.idle_time - s.pending_time, 0), s.idle_time,
-				   s.exec_time, s.send_time, s.recv_time, s.network_time, s.client_time, s.in_xact_wait_time,
-				   s.send_blocked_time, s.send_client_time, coalesce(s.run_queue_time, 0),
+				   @s.parts@, @s.beside@, coalesce(s.run_queue_time, 0),
 				   coalesce(s.run_queue_wait_time, 0),
 				   s.exec_cpu_time, s.exec_io_time, s.exec_lock_time, s.exec_other_time, s.exec_unsampled_time
 			  FROM pgnetlat_sessions_last(pgnetlat_mean_transactions.duration) s

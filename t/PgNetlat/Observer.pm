@@ -23,28 +23,37 @@ use strict;
 use warnings;
 
 use parent -norequire, 'PgNetlat::Client';
-use Exporter   ();
-use List::Util qw(max);
+use Exporter       ();
+use File::Basename qw(dirname);
+use List::Util     qw(max);
 use PgNetlat::Client;
 use PostgreSQL::Test::Utils ();
 use Time::HiRes             qw(clock_gettime usleep CLOCK_MONOTONIC);
 
-our @PARTS = qw(exec_time send_time recv_time network_time client_time
-  idle_time pending_time);
+# The columns of a group of sql/account.columns.
+sub columns
+{
+	my ($group) = @_;
+
+	my $lists = PostgreSQL::Test::Utils::slurp_file(
+		dirname(__FILE__) . '/../../sql/account.columns');
+	my ($rows) = $lists =~ /^\[$group\]\n((?:\w+\t.*\n)+)/m
+	  or die "sql/account.columns has no group $group";
+	return $rows =~ /^(\w+)\t/mg;
+}
+
+our @PARTS = (columns('parts'), columns('idle'), 'pending_time');
 
 # those of exec_time
-our @EXEC_PARTS =
-  qw(exec_cpu_time exec_io_time exec_lock_time exec_replication_time
-  exec_remote_time exec_other_time exec_unsampled_time);
+our @EXEC_PARTS = columns('executing');
 
 # Columns that are sums: they can be added over sessions and subtracted over
 # time.
 our @SUMS = (
 	(grep { $_ ne 'pending_time' } @PARTS), @EXEC_PARTS, qw(run_queue_time
-	  run_queue_wait_time total_time in_xact_wait_time
-	  send_blocked_time send_client_time requests statements transactions pipelined
-	  round_trips retransmits bytes_sent bytes_received packets_sent
-	  packets_received pooler_requests));
+	  run_queue_wait_time total_time retransmits bytes_sent bytes_received packets_sent
+	  packets_received pooler_requests),
+	columns('beside'), columns('counts'));
 
 # Columns that never fall: the sums, and others that only rise.
 our @GROWING = (@SUMS);

@@ -237,12 +237,10 @@ WITH
 	-- since a busy session does not make the path longer.
 	observed AS (
 		SELECT 'client' AS kind, NULL::integer AS pid, datid, datname, usesysid, usename, application_name, client_addr,
-			   sessions, ended_sessions, requests, statements, transactions, round_trips, total_time, exec_time,
-			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
+			   sessions, ended_sessions, requests, statements, transactions, round_trips, total_time, @parts@, @beside@,
 			   rtt, retransmits, packets_sent, packets_received, bytes_sent,
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
-			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
-			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, connections, connect_time,
+			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, @executing@, connections, connect_time,
 			   NULL::float8 AS blocking_time, NULL::integer AS blocked_by, NULL::text AS state,
 			   NULL::float8 AS state_age, NULL::float8 AS silent, NULL::float8 AS held_time, NULL::float8 AS standby_time,
 			   0::float8 AS sleeping, 0::float8 AS asked_to_sleep, 0::float8 AS spilling
@@ -254,12 +252,10 @@ WITH
 								   AND s.application_name = c.application_name AND s.client_addr IS NOT DISTINCT FROM c.client_addr))
 		 UNION ALL
 		SELECT 'session', s.pid, datid, datname, usesysid, usename, application_name, client_addr,
-			   1, 0, requests, statements, transactions, round_trips, total_time, exec_time,
-			   send_time, recv_time, network_time, client_time, in_xact_wait_time, send_blocked_time, send_client_time,
+			   1, 0, requests, statements, transactions, round_trips, total_time, @parts@, @beside@,
 			   rtt, retransmits, packets_sent, packets_received, bytes_sent,
 			   bytes_received, coalesce(run_queue_time, 0) AS run_queue_time,
-			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, exec_cpu_time, exec_io_time, exec_lock_time,
-			   exec_replication_time, exec_remote_time, exec_other_time, exec_unsampled_time, 0, 0,
+			   coalesce(run_queue_wait_time, 0) AS run_queue_wait_time, @executing@, 0, 0,
 			   blocking_time, blocked_by, state, extract(epoch FROM now - state_change)::float8 * 1000,
 			   extract(epoch FROM now - unanswered_since)::float8 * 1000, held_time, standby_time,
 			   exec_other_time * coalesce(waits.sleeping, 0),
