@@ -527,7 +527,8 @@ cmp_ok(
 
 # The last of three looks for it, late enough for the sampler, and is its victim;
 # the first goes on waiting for the second.  Until the circle is closed, both wait
-# for the last.
+# for the last.  On a busy machine the sampler may notice late that it is closed, so
+# three of the eight seconds that two sessions spend in it may be booked.
 my @circle = map { client('circle') } 1 .. 3;
 my $looks_after = 4000;
 $_->run(q{SET deadlock_timeout = '1h'}) foreach @circle[ 0, 1 ];
@@ -552,8 +553,8 @@ cmp_ok(
 	'<=',
 	at_most_waited({ read_to => $closed }, @circle[ 0, 1 ]) +
 	  $row->{read_to} -
-	  $closed - $looks_after +
-	  3 * AGE,
+	  $closed -
+	  $looks_after / 4,
 	'deadlock: waits inside the circle are not booked on a survivor');
 cmp_ok($row->{blocked_time}, '>=', 300 - 1,
 	'deadlock: the wait after it is booked');

@@ -88,7 +88,7 @@ static int	unknown = 0;		/* waits without a known holder */
 static int64 unattributed = 0;	/* time waited for unknown holders */
 static int64 latest_tick = 0;	/* latest tick at which any session waited */
 static int64 next_round = 0;
-static int64 latest_cost = 0;	/* CPU time of the latest round */
+static int64 round_cost = 0;	/* CPU time of a round */
 static int64 next_flush = 0;
 static uint32 generation = 0;	/* reset generation of what is not flushed */
 static int64 booked_before = 0; /* a previous sampler has booked up to here */
@@ -532,11 +532,11 @@ do_round(int64 now)
 	cpu_time = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_time;
 
 	/*
-	 * The cheaper one of two rounds counts: when a hypervisor takes the CPU
-	 * away, that looks like CPU time.
+	 * What a round costs is believed step by step: when a hypervisor takes
+	 * the CPU away, that looks like CPU time.
 	 */
-	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * Min(cpu_time, latest_cost));
-	latest_cost = cpu_time;
+	round_cost = Min(cpu_time, 2 * round_cost + ROUND_INTERVAL_NS / ROUND_SHARE);
+	next_round = now + Max(ROUND_INTERVAL_NS, ROUND_SHARE * round_cost);
 }
 
 /* ---------------------------------------------------------------------------
