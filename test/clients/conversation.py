@@ -49,10 +49,7 @@ OPTIMIZABLE = re.compile(r"(?i)\(*(select|insert|update|delete|merge|with|values
 
 
 @dataclasses.dataclass
-class Message:
-    kind: str
-    start: int
-    end: int
+class Message(truth.Message):
     text: str = ""              # what a reader wants to see of it
     answer: str = ""            # kinds of the messages that answer it
     answered: int = None        # position in the server's stream behind its answer
@@ -155,19 +152,6 @@ def split_statements(text):
     return [part.strip() for part in parts if part.strip()]
 
 
-def read_messages(data, offset):
-    """Messages with a type byte, without their contents."""
-    result = []
-    unpack = struct.Struct("!I").unpack_from
-    while offset + 5 <= len(data):
-        end = offset + 1 + unpack(data, offset + 1)[0]
-        if end > len(data):
-            break
-        result.append(Message(chr(data[offset]), offset, end))
-        offset = end
-    return result
-
-
 def strings(data, start, count):
     """This many zero-terminated strings."""
     result = []
@@ -235,9 +219,9 @@ class Conversation:
         offset, asked = truth.startup_length(self.data)
         if asked:                   # for encryption; the startup packet comes behind that
             offset += truth.startup_length(self.data[offset:])[0]
-        self.requested = read_messages(self.data, offset)
+        self.requested = truth.messages(self.data, offset, make=Message)
         # a request for encryption is granted or refused by a single byte
-        spoken = read_messages(self.answers, 1 if self.answers[:1] in (b"N", b"S") else 0)
+        spoken = truth.messages(self.answers, 1 if self.answers[:1] in (b"N", b"S") else 0, make=Message)
         ready = next((i for i, m in enumerate(spoken) if m.kind == "Z"), None)
         if ready is None:
             raise ValueError("no session")

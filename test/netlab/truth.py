@@ -113,7 +113,7 @@ def startup_length(data):
     return offset, False
 
 
-def messages(data, offset, bulk):
+def messages(data, offset, bulk=b"", make=Message):
     """Messages with a type byte; those of the "bulk" kinds are left out."""
     result = []
     unpack = struct.Struct("!I").unpack_from
@@ -123,8 +123,7 @@ def messages(data, offset, bulk):
         if end > len(data):
             break
         if kind not in bulk:
-            result.append(Message(chr(kind), offset, end,
-                                  bytes(data[offset + 5:min(end, offset + 69)])))
+            result.append(make(chr(kind), offset, end, bytes(data[offset + 5:min(end, offset + 69)])))
         offset = end
     return result
 
