@@ -180,6 +180,8 @@ my $make = sub {
 
 	mkdir "$rules/rules";
 	append_to_file("$rules/rules/new.sql", $rule);
+	# from a file: awk may end before it reads
+	append_to_file("$rules/script", "\@verdicts\@\n") unless -e "$rules/script";
 	my ($out, $error) = ('', '');
 	IPC::Run::run(
 		[
@@ -192,7 +194,7 @@ my $make = sub {
 			'-'
 		],
 		'<',
-		\"\@verdicts\@\n",
+		"$rules/script",
 		'>',
 		\$out,
 		'2>',
