@@ -61,7 +61,7 @@ SCRIPT_PARTS = $(addprefix $(srcdir)/sql/, \
 	judgement/now.sql judgement/top_clients.sql judgement/what_if.sql \
 	judgement/diagnose/thresholds.sql judgement/diagnose/figures.sql \
 	$(patsubst $(srcdir)/sql/%,%,$(RULES)) \
-	judgement/diagnose/findings.sql judgement/diagnose/rules.sql judgement/brief.sql \
+	judgement/diagnose/findings.sql judgement/diagnose/rules.sql judgement/brief.sql judgement/guard.sql \
 	$(addprefix journal/, tables.sql questions.sql compare.sql) report/page.sql report/data.sql journal/record.sql \
 	metrics/server.sql metrics/detail.sql judgement/bound_operators.sql)
 

@@ -180,8 +180,10 @@ my $make = sub {
 
 	mkdir "$rules/rules";
 	append_to_file("$rules/rules/new.sql", $rule);
+
 	# from a file: awk may end before it reads
-	append_to_file("$rules/script", "\@verdicts\@\n") unless -e "$rules/script";
+	append_to_file("$rules/script", "\@verdicts\@\n")
+	  unless -e "$rules/script";
 	my ($out, $error) = ('', '');
 	IPC::Run::run(
 		[

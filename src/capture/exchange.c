@@ -187,7 +187,7 @@ exchange_count_exchange(bool is_request, bool in_xact)
 
 	count_record(part_is_in_block);
 	if (part_is_in_block)
-		burst_leave_block(&my_tally.burst, in_xact);
+		tally_leave_block(my_session.in_block, in_xact, ledger_round_trips(&my_ledger()->totals));
 	/* without the round trips of the turns in it; no part of an exchange */
 	if (is_request && my_session.began >= my_ledger()->counted_from)
 		tally_observe(METRIC_REQUEST, my_ledger()->since - my_session.began -

@@ -231,6 +231,7 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 			return;
 		totals->repeats += repeats;
 		totals->repeat_network += network;
+		tally_note_repeats(statement, repeats);
 	}
 	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0)
 	{
@@ -486,8 +487,10 @@ exchange_count_plain(CountedStatement *statement, int64 sending_since, int64 now
 	/* not negative, although timestamps are rounded */
 	exchange_count_statement(record, statement, Max(sending_since - record->start, 0),
 							 now - sending_since, bytes - my_session.record_bytes, in_block);
+	/* the ledger does not have this exchange yet */
 	if (unlikely(in_block))
-		burst_leave_block(&my_tally.burst, in_xact);
+		tally_leave_block(my_session.in_block, in_xact,
+						  ledger_round_trips(&my_ledger()->totals) + 1);
 	tally_observe(METRIC_REQUEST, length);
 }
 

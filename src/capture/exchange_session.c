@@ -219,6 +219,7 @@ look_at_name(void)
 	if (!exchange_state(STATE_OFF))
 		exchange_refresh_kernel_info(clock_now());
 	accumulate_rename(my_session.index);
+	burst_end(&my_tally.burst);
 	my_session.renamed = pgnetlat_names_changed = false;
 }
 

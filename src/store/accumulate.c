@@ -80,17 +80,23 @@ accumulate_end(int slot)
 	locks_release(LOCK_RESET, 0);
 }
 
-/* Add the tally's histograms to a locked group; "tally" may be NULL. */
+/* Add the tally's histograms and maxima to a locked group; "tally" may be NULL. */
 static void
-add_histograms(ClientCounters *counters, const Tally *tally)
+add_tally(ClientEntry *group, const Tally *tally)
 {
-	for (int i = 0; tally && i < NUM_TALLY_METRICS; i++)
+	ClientCounters *counters = &group->counters;
+
+	if (tally == NULL)
+		return;
+	for (int i = 0; i < NUM_TALLY_METRICS; i++)
 	{
 		Histogram	histogram;
 
 		if (tally_histogram(tally, i, &histogram))
 			histogram_add(&counters->histogram[i], &histogram);
 	}
+	clients_note_repeats(group, tally->repeats_max, tally->repeats_max_queryid);
+	counters->round_trips_max = Max(counters->round_trips_max, tally->round_trips_max);
 }
 
 /* The session leaves its group. */
@@ -137,7 +143,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	ledger_totals_add(&counters->totals, gain);
 	clients_limit_idle(counters);
 	tcpstate_counters_add(&counters->tcp, tcp);
-	add_histograms(counters, tally);
+	add_tally(group, tally);
 	if (state->connect.connections > 0)
 	{
 		connect_totals_add(&counters->connect, &state->connect);
@@ -216,8 +222,8 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
 		/* the session was stopped in a write section */
 		if (taken)
 		{
-			add_histograms(&clients_acquire(&state->key, &state->member,
-											GetCurrentTimestamp())->counters, &tally);
+			add_tally(clients_acquire(&state->key, &state->member, GetCurrentTimestamp()),
+					  &tally);
 			clients_release(&state->member);
 		}
 		return false;

@@ -6,7 +6,8 @@
  * A burst is a run of exchanges of one session that belong to one piece of
  * work: those in one transaction block, or successive exchanges outside a
  * block between which the client never thought for longer than BURST_THINK_NS,
- * and no pooler is seen to hand the connection to another client.
+ * and no pooler is seen to hand the connection to another client.  A session
+ * that is renamed begins another piece of work.
  * A single statement for all would have saved the round trips before each
  * repeat, and before its Parse where the client prepares it each time.
  *
@@ -254,6 +255,13 @@ static inline void
 burst_leave_block(Burst *burst, bool in_xact)
 {
 	burst->continues = in_xact ? BURST_IN_BLOCK : BURST_ENDS;
+}
+
+/* What follows is another piece of work, though it may be in the same block. */
+static inline void
+burst_end(Burst *burst)
+{
+	burst->continues = BURST_ENDS;
 }
 
 /* The client has thought for a long time. */

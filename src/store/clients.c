@@ -37,6 +37,16 @@ StaticAssertDecl(sizeof(ClientKey) == 2 * sizeof(Oid) + sizeof(int32) + 16 + NAM
 StaticAssertDecl(offsetof(ClientCounters, rtt) % sizeof(int64) == 0,
 				 "fields before rtt in ClientCounters must be int64: windows subtract them");
 
+/* A statement was repeated that often in one burst. */
+void
+clients_note_repeats(ClientEntry *entry, int64 repeats, uint64 queryid)
+{
+	if (repeats <= entry->counters.repeats_max)
+		return;
+	entry->counters.repeats_max = repeats;
+	entry->repeats_max_queryid = queryid;
+}
+
 /* Add what an entry has counted and, for an evicted row, its live sessions. */
 static void
 add_entry(void *to, const void *from)
@@ -51,6 +61,8 @@ add_entry(void *to, const void *from)
 		histogram_add(&sum->counters.histogram[i], &term->counters.histogram[i]);
 	if (term->counters.rtt > 0)
 		sum->counters.rtt = term->counters.rtt;
+	clients_note_repeats(sum, term->counters.repeats_max, term->repeats_max_queryid);
+	sum->counters.round_trips_max = Max(sum->counters.round_trips_max, term->counters.round_trips_max);
 	sum->live.sessions += term->live.sessions;
 	sum->live.pending += term->live.pending;
 	sum->usage += term->usage;
@@ -309,8 +321,10 @@ reset_if_matching(void *visited, void *arg)
 		return;
 	counted = *entry;
 	memset(&counted.live, 0, sizeof(counted.live));
+	counted.counters.repeats_max = counted.counters.round_trips_max = 0;
 	table_forget(&table, entry, &counted, reset->now);
 	memset(&entry->counters, 0, sizeof(entry->counters));
+	entry->repeats_max_queryid = 0;
 	entry->since = reset->now;
 	reset->count++;
 }

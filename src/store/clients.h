@@ -47,6 +47,9 @@ typedef struct ClientCounters
 	ConnectTotals connect;
 
 	int64		rtt;			/* ns, latest measured; 0: none */
+	/* what a sum of other names or evicted groups keeps, too */
+	int64		repeats_max;	/* of one statement in one burst */
+	int64		round_trips_max;	/* of a transaction block */
 	Histogram	histogram[NUM_METRICS];
 } ClientCounters;
 
@@ -68,6 +71,7 @@ typedef struct ClientEntry
 	TimestampTz since;
 	ClientPooler pooler;		/* latest seen */
 	ClientLive	live;
+	uint64		repeats_max_queryid;	/* of counters.repeats_max */
 	ClientCounters counters;
 } ClientEntry;
 
@@ -96,6 +100,7 @@ extern void clients_shmem_attach(void *memory, bool is_new);
 extern ClientEntry *clients_acquire(const ClientKey *key, ClientMember *member,
 									TimestampTz now);
 extern void clients_release(const ClientMember *member);
+extern void clients_note_repeats(ClientEntry *entry, int64 repeats, uint64 queryid);
 extern bool clients_have_room(const ClientKey *key, const ClientMember *member, TimestampTz now);
 
 /*

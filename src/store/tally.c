@@ -42,6 +42,7 @@ forget_all(uint32 generation)
 	memset(my_tally.tally, 0, sizeof(Tally));
 	my_tally.tally->generation = generation;
 	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
+	memset(my_tally.repeats, 0, sizeof(my_tally.repeats));
 	my_tally.current = NULL;
 	my_tally.next_free = 0;
 	for (int i = 0; i < TALLY_BUCKETS; i++)
@@ -89,7 +90,8 @@ tally_settle(SessionSlot *slot)
 	}
 	if (state == TALLY_TAKEN)
 	{
-		memset(my_tally.tally->histogram, 0, sizeof(my_tally.tally->histogram));
+		memset(my_tally.tally->histogram, 0,
+			   offsetof(Tally, statements) - offsetof(Tally, histogram));
 		tally_clear_statements();
 	}
 	return false;
@@ -155,6 +157,7 @@ tally_look_up(uint64 queryid, Oid userid)
 		place->queryid = queryid;
 		place->userid = userid;
 		place->executed_in = 0;
+		my_tally.repeats[place - my_tally.tally->statements].burst = 0;
 		*next_of(place) = *chain;
 		*chain = place;
 	}

@@ -64,11 +64,21 @@ typedef struct Tally
 	uint32		generation;		/* of the latest reset applied */
 	int			count;			/* entries that have ever been used */
 	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
+	int64		repeats_max;	/* of one statement in one burst ... */
+	uint64		repeats_max_queryid;	/* ... and its identifier */
+	int64		round_trips_max;	/* of a transaction block */
 	CountedStatement statements[TALLY_STATEMENTS];
 } Tally;
 
 /* The session's own view of its tally, in private memory. */
 #define TALLY_BUCKETS			128
+
+/* How often a statement was repeated in a burst. */
+typedef struct BurstRepeats
+{
+	uint32		burst;			/* its number */
+	uint32		repeats;
+}			BurstRepeats;
 
 typedef struct OwnTally
 {
@@ -76,6 +86,8 @@ typedef struct OwnTally
 	CountedStatement *current;	/* of the exchange in progress, or of the one
 								 * before the wait */
 	Burst		burst;
+	BurstRepeats repeats[TALLY_STATEMENTS];
+	int64		trips_before;	/* round trips before the transaction block */
 
 	/* chains of entries, by query identifier */
 	CountedStatement *first[TALLY_BUCKETS];
@@ -141,6 +153,43 @@ static inline void
 tally_observe(ClientMetric metric, int64 nanoseconds)
 {
 	tally_count(metric, histogram_bucket(nanoseconds), nanoseconds);
+}
+
+/*
+ * The statement was repeated in the burst in progress; in a write section.
+ */
+static inline void
+tally_note_repeats(const CountedStatement *statement, int64 repeats)
+{
+	Tally	   *tally = my_tally.tally;
+	BurstRepeats *own = &my_tally.repeats[statement - tally->statements];
+
+	if (unlikely(own->burst != my_tally.burst.number))
+	{
+		own->burst = my_tally.burst.number;
+		own->repeats = 0;
+	}
+	own->repeats += repeats;
+	if (own->repeats <= tally->repeats_max)
+		return;
+	tally->repeats_max = own->repeats;
+	tally->repeats_max_queryid = statement->queryid;
+}
+
+/*
+ * An exchange in a transaction block is over, which goes on if "in_xact"; in a
+ * write section.  "trips" is the session's number of round trips so far.
+ */
+static inline void
+tally_leave_block(bool began_in_block, bool in_xact, int64 trips)
+{
+	Tally	   *tally = my_tally.tally;
+
+	if (!began_in_block)
+		my_tally.trips_before = trips - 1;
+	if (!in_xact)
+		tally->round_trips_max = Max(tally->round_trips_max, trips - my_tally.trips_before);
+	burst_leave_block(&my_tally.burst, in_xact);
 }
 
 /*
