@@ -88,7 +88,7 @@ BEGIN ATOMIC
 									   THEN pgnetlat_count_text(count(g.application_name), 'application makes', 'applications make') || ' too many round trips' END,
 								  CASE WHEN count(g.application_name) < count(*) THEN 'not everything was counted' END),
 						string_agg(concat(g.application_name || ': ', g.problem,
-										  ': ' || coalesce(pgnetlat_query_start(g.query), 'query identifier ' || g.queryid)), E'\n'))
+										  ': ' || coalesce(left(pgnetlat_one_line(g.query), 400), 'query identifier ' || g.queryid)), E'\n'))
 				ELSE (SELECT count(*) FROM pgnetlat_clients() c WHERE c.application_name LIKE $3 AND c.requests > 0) END
 	  FROM pgnetlat_guard($1, $2, $3) g;
 END;
