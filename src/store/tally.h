@@ -78,7 +78,7 @@ typedef struct BurstRepeats
 {
 	uint32		burst;			/* its number */
 	uint32		repeats;
-}			BurstRepeats;
+} BurstRepeats;
 
 typedef struct OwnTally
 {
