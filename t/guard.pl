@@ -94,7 +94,7 @@ is_deeply(
 	[ {}, '' ],
 	'at the limits, there are no rows');
 is_deeply(
-	[ guard('NULL, NULL') ],
+	[ guard(q{NULL, NULL, 'test%'}) ],
 	[ {}, '' ],
 	'without limits, there are none');
 
@@ -132,20 +132,39 @@ is($error, 'not everything was counted', 'names that do not exist: an error');
 is( $list,
 	q{no session with a name like 'nobody%' has completed a request},
 	'which says so');
-$observer->run(
-	'CREATE ROLE tester LOGIN',
-	'CREATE ROLE uncounted LOGIN',
-	'ALTER ROLE uncounted SET pgnetlat.track_statements = off');
-my $uncounted =
-  PgNetlat::Client->named($node, 'uncounted', user => 'uncounted');
-$uncounted->run('SELECT 1');
-($error, $list) = refused(q{names => 'uncounted'});
-is( $error,
-	'not everything was counted',
-	'statements are not told apart: an error');
-is( $list,
-	'no statement of role uncounted in database postgres has a query identifier, so repeats are not known',
-	'which says so');
+$observer->run('CREATE ROLE tester LOGIN', 'CREATE ROLE sleeper LOGIN');
+
+# A role that has been counted before, with a setting that has it counted no more.
+sub not_counted
+{
+	my ($setting, $problem) = @_;
+
+	foreach my $at ('RESET ALL', "SET $setting")
+	{
+		$observer->run("ALTER ROLE sleeper $at");
+		my $sleeper = PgNetlat::Client->named(
+			$node,
+			$at eq 'RESET ALL' ? 'counted' : 'uncounted',
+			user => 'sleeper');
+		$sleeper->run('BEGIN', ('SELECT 1') x 40, 'COMMIT');
+		$sleeper->finish;
+	}
+	is(join('; ', refused(q{100, 100, 'counted'})),
+		'', "$setting: it was counted before");
+	($error, $list) = refused(q{100, 100, '%counted'});
+	is($error, 'not everything was counted', "$setting: an error");
+	is($list, $problem, 'which says so');
+	$observer->run('SELECT pgnetlat_reset_clients()');
+}
+my $unidentified =
+  'no statement of uncounted has a query identifier, so repeats are not known';
+not_counted('pgnetlat.track_statements = off', $unidentified);
+not_counted('compute_query_id = off', $unidentified);
+not_counted('pgnetlat.enabled = off',
+	'1 application is not counted: pgnetlat.enabled was off');
+$client->run("SET application_name = 'test_good'",
+	"SET application_name = 'end'");
+
 my $stranger = PgNetlat::Client->named($node, 'stranger', user => 'tester');
 is( $stranger->error_of(q{SELECT pgnetlat_guard_check(names => 'test\\_%')}),
 	'not everything was counted',
@@ -168,6 +187,9 @@ is( join(' ', keys %$rows),
 	'(other names)',
 	'a name that had to make room: what is wrong has a row');
 is($rows->{'(other names)'}{repeats_max}, 21, 'with its repeats');
+is( $rows->{'(other names)'}{problem},
+	'21 repeats of a statement in one burst; the name had to make room for others',
+	'and says so');
 
 # A new run of the tests.
 $observer->run('SELECT pgnetlat_reset_clients()');
@@ -180,6 +202,33 @@ is_deeply(
 	'after a reset, it begins anew');
 is($observer->value("SELECT pgnetlat_guard_check(names => 'test%')"),
 	1, 'and checks what was counted since');
+
+# A table without room at all: what is wrong is in its evicted row, until a reset.
+$_->finish foreach $client, $stranger;
+$node->append_conf('postgresql.conf', 'pgnetlat.max_clients = 10');
+$node->restart;
+$observer = PgNetlat::Observer->connect($node);
+$observer->run('SELECT pgnetlat_reset()',
+	map { "CREATE ROLE tester$_ LOGIN" } 1 .. 40);
+foreach my $number (1 .. 40)
+{
+	my $tester = PgNetlat::Client->named($node, "crowd $number",
+		user => "tester$number");
+
+	# the least used has to make room
+	$tester->run(
+		$number == 1
+		? ('BEGIN', ('SELECT 1') x 15, 'COMMIT')
+		: ('BEGIN', 'SELECT 1', 'COMMIT') x 20);
+	$tester->finish;
+}
+($rows) = guard(q{names => 'crowd%'});
+is(join(' ', map { $_->{repeats_max} } values %$rows),
+	'14', 'more groups than the table has room for: what is wrong has a row');
+ok($rows->{'(evicted)'}, 'that of evicted groups');
+$observer->run('SELECT pgnetlat_reset_clients()');
+($rows) = guard(q{names => 'crowd%'});
+is(join(' ', keys %$rows), '', 'a reset of the groups forgets that as well');
 
 no_violations($observer);
 $node->stop;

@@ -38,6 +38,7 @@ CREATE FUNCTION pgnetlat_clients(
 	OUT connect_auth_time double precision,
 	OUT pooler_requests bigint,
 	OUT pooler_addr inet,
+	OUT identified_statements bigint,
 	OUT repeats_max bigint,
 	OUT repeats_max_queryid bigint,
 	OUT round_trips_max bigint,
@@ -88,6 +89,7 @@ COMMENT ON COLUMN pgnetlat_clients.connect_tls_time IS 'milliseconds: part of co
 COMMENT ON COLUMN pgnetlat_clients.connect_auth_time IS 'milliseconds: part of connect_time: authentication';
 COMMENT ON COLUMN pgnetlat_clients.pooler_requests IS 'part of requests: a pooler''s own exchanges, between its clients';
 COMMENT ON COLUMN pgnetlat_clients.pooler_addr IS 'address of the pooler of the group''s latest session, if the pooler names its clients; NULL on a Unix-domain socket';
+COMMENT ON COLUMN pgnetlat_clients.identified_statements IS 'part of statements: those that have a query identifier while pgnetlat.track_statements is on, so that repeats are found';
 COMMENT ON COLUMN pgnetlat_clients.repeats_max IS 'most repeats of one statement in one burst; NULL over a window';
 COMMENT ON COLUMN pgnetlat_clients.repeats_max_queryid IS 'identifier of that statement; NULL if there was none, or over a window';
 COMMENT ON COLUMN pgnetlat_clients.round_trips_max IS 'most round trips of a transaction block that has ended, with BEGIN and COMMIT; NULL over a window';

@@ -20,7 +20,7 @@ BEGIN ATOMIC
 	  FROM jsonb_each(pgnetlat_journal_rounded(account)) a
 	 WHERE a.value NOT IN ('null', '0')
 	   AND a.key <> ALL (ARRAY['datid', 'usesysid', 'userid', 'dbid', 'stats_since', 'window_time', 'total_time', 'pending_time',
-						 'server_share', 'network_share', 'client_share', 'ended_sessions', 'pipelined', 'packets_sent', 'packets_received',
+						 'server_share', 'network_share', 'client_share', 'ended_sessions', 'identified_statements', 'pipelined', 'packets_sent', 'packets_received',
 						 'bytes_received', 'connect_round_trips', 'connect_tls_time', 'connect_auth_time', 'run_queue_wait_time']);
 END;
 

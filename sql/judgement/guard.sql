@@ -34,18 +34,19 @@ BEGIN ATOMIC
 		  FROM pgnetlat_query_texts(ARRAY(SELECT e.repeats_max_queryid FROM exceeding e WHERE e.repeats_too_often)) t
 		 GROUP BY t.queryid),
 	unknown (problem) AS (
-		SELECT format('no statement of role %s in database %s has a query identifier, so repeats are not known',
-					  coalesce(c.usename::text, c.usesysid::text), coalesce(c.datname::text, c.datid::text))
-		  FROM c
-		 WHERE c.statements > 0 AND c.usesysid IS NOT NULL
-		   AND NOT EXISTS (SELECT FROM pgnetlat_statements() s WHERE (s.userid, s.dbid) = (c.usesysid, c.datid) AND s.queryid IS NOT NULL)
-		 GROUP BY c.usename, c.usesysid, c.datname, c.datid
+		SELECT format('no statement of %s has a query identifier, so repeats are not known',
+					  CASE count(*) WHEN 1 THEN min(c.application_name) ELSE pgnetlat_count_text(count(*), 'application', 'applications') END)
+		  FROM c WHERE c.statements > 0 AND c.identified_statements = 0 AND c.application_name <> '(evicted)' HAVING count(*) > 0
+		 UNION ALL
+		SELECT format('%s not counted: pgnetlat.enabled was off', pgnetlat_count_text(count(*), 'application is', 'applications are'))
+		  FROM c WHERE c.total_time = 0 AND c.sessions + c.ended_sessions > 0 HAVING count(*) > 0
 		 UNION ALL
 		SELECT format('no session with a name like %L has completed a request', pgnetlat_guard.names)
 		 WHERE NOT EXISTS (SELECT FROM c WHERE NOT c.is_sum AND (c.requests > 0 OR c.requests IS NULL))
 		 UNION ALL
 		SELECT format('%s belong to other roles: pg_read_all_stats can see them', pgnetlat_count_text(count(*), 'group', 'groups'))
-		  FROM c WHERE c.requests IS NULL HAVING count(*) > 0
+		  FROM c CROSS JOIN pgnetlat_info() i
+		 WHERE c.requests IS NULL AND (c.application_name <> '(evicted)' OR i.clients_evicted > 0) HAVING count(*) > 0
 		 UNION ALL
 		SELECT format('%s not counted: connected before the library was loaded', pgnetlat_count_text(count(*), 'session is', 'sessions are'))
 		  FROM pgnetlat_sessions() s
@@ -55,7 +56,8 @@ BEGIN ATOMIC
 					 CASE WHEN e.repeats_too_often
 						  THEN format('%s of a statement in one burst', pgnetlat_count_text(e.repeats_max, 'repeat', 'repeats')) END,
 					 CASE WHEN e.round_trips_max > pgnetlat_guard.round_trips
-						  THEN format('%s of a transaction', pgnetlat_count_text(e.round_trips_max, 'round trip', 'round trips')) END),
+						  THEN format('%s of a transaction', pgnetlat_count_text(e.round_trips_max, 'round trip', 'round trips')) END,
+					 CASE WHEN e.is_sum THEN 'the name had to make room for others' END),
 		   e.repeats_max, e.round_trips_max, CASE WHEN e.repeats_too_often THEN e.repeats_max_queryid END, t.query
 	  FROM exceeding e
 	  LEFT JOIN texts t ON t.queryid = e.repeats_max_queryid AND e.repeats_too_often

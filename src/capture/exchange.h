@@ -257,6 +257,7 @@ exchange_count_statement(FlightRecord *record, CountedStatement *statement, int6
 	record->send = send;
 	record->bytes = bytes;
 	totals->calls += statements;
+	my_tally.tally->identified += record->queryid != 0 ? statements : 0;
 	totals->rows += record->rows;
 	totals->exec += exec;
 	totals->send += send;

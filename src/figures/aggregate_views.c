@@ -160,6 +160,7 @@ client_account(RowBuilder *row, const ClientEntry *entry, bool is_window, int64 
 	row_ms(row, "connect_auth_time", counters->connect.auth);
 	row_int64(row, "pooler_requests", totals->pooler_requests);
 	row_address(row, "pooler_addr", entry->pooler.family, entry->pooler.address);
+	row_int64(row, "identified_statements", counters->identified);
 	row_int64(row, "repeats_max", counters->repeats_max);
 	row_int64(row, "repeats_max_queryid", (int64) entry->repeats_max_queryid);
 	if (entry->repeats_max_queryid == 0)

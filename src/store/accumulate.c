@@ -95,6 +95,7 @@ add_tally(ClientEntry *group, const Tally *tally)
 		if (tally_histogram(tally, i, &histogram))
 			histogram_add(&counters->histogram[i], &histogram);
 	}
+	counters->identified += tally->identified;
 	clients_note_repeats(group, tally->repeats_max, tally->repeats_max_queryid);
 	counters->round_trips_max = Max(counters->round_trips_max, tally->round_trips_max);
 }

@@ -291,13 +291,13 @@ typedef struct PatternReset
 	int64		count;			/* groups that matched */
 } PatternReset;
 
+/* An evicted row has no role, name or address. */
 static bool
 matches(const ClientEntry *entry, const ClientPattern *pattern)
 {
 	const ClientKey *key = &entry->key;
 
-	return !entry->is_evicted &&
-		(!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
+	return (!OidIsValid(pattern->datid) || pattern->datid == key->datid) &&
 		(!OidIsValid(pattern->userid) || pattern->userid == key->userid) &&
 		(pattern->application_name == NULL ||
 		 strcmp(pattern->application_name, key->application_name) == 0) &&
@@ -308,7 +308,8 @@ matches(const ClientEntry *entry, const ClientPattern *pattern)
 
 /*
  * Reset a group that matches.  Its sessions stay, with their pending time.
- * The sums of its database, which exporters read, must not fall.
+ * The sums of its database, which exporters read, must not fall: they stay in
+ * the evicted row, which has only its maxima reset.
  */
 static void
 reset_if_matching(void *visited, void *arg)
@@ -319,12 +320,14 @@ reset_if_matching(void *visited, void *arg)
 
 	if (!matches(entry, reset->pattern))
 		return;
+	entry->counters.repeats_max = entry->counters.round_trips_max = 0;
+	entry->repeats_max_queryid = 0;
+	if (entry->is_evicted)
+		return;
 	counted = *entry;
 	memset(&counted.live, 0, sizeof(counted.live));
-	counted.counters.repeats_max = counted.counters.round_trips_max = 0;
 	table_forget(&table, entry, &counted, reset->now);
 	memset(&entry->counters, 0, sizeof(entry->counters));
-	entry->repeats_max_queryid = 0;
 	entry->since = reset->now;
 	reset->count++;
 }

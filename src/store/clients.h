@@ -44,6 +44,7 @@ typedef struct ClientCounters
 	LedgerTotals totals;
 	TcpCounters tcp;
 	int64		ended_sessions;
+	int64		identified;		/* part of statements: repeats can be found */
 	ConnectTotals connect;
 
 	int64		rtt;			/* ns, latest measured; 0: none */

@@ -64,6 +64,7 @@ typedef struct Tally
 	uint32		generation;		/* of the latest reset applied */
 	int			count;			/* entries that have ever been used */
 	TallyHistogram histogram[NUM_TALLY_METRICS + 1];
+	int64		identified;		/* statements with an identifier */
 	int64		repeats_max;	/* of one statement in one burst ... */
 	uint64		repeats_max_queryid;	/* ... and its identifier */
 	int64		round_trips_max;	/* of a transaction block */
