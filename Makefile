@@ -28,7 +28,7 @@ PG_CPPFLAGS = -I$(srcdir)/src $(addprefix -I$(srcdir)/src/, $(ROOMS)) -DPGNETLAT
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-plt
 
 # Unit tests and fuzzers are built beside their sources.
-EXTRA_CLEAN = $(basename $(wildcard test/unit/test_*.c test/unit/fuzz_*.c))
+EXTRA_CLEAN = $(basename $(wildcard test/unit/test_*.c test/unit/fuzz_*.c test/unit/random_*.c))
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

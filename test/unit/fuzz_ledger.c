@@ -29,8 +29,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	Input		input = {data, size};
+	Model		model;
 
-	if (model_run(input_byte, &input) != NULL)
+	model_begin(&model);
+	while (model_step(&model, input_byte, &input))
+		;
+	if (model.broken != NULL)
 		abort();
 	return 0;
 }

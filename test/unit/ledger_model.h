@@ -10,8 +10,8 @@
  *	- a sum to which the account's gains are added never falls, its parts
  *	  add up, too, and it has no more than the account had at some time.
  *
- * The sequence comes from a function that returns bytes, so that the property
- * test can feed it random numbers and the fuzzer its input.
+ * The sequence comes from a function that returns bytes: random ones, which a
+ * seed brings back, or the fuzzer's input.
  */
 #ifndef LEDGER_MODEL_H
 #define LEDGER_MODEL_H
@@ -40,6 +40,7 @@ typedef struct Model
 	LedgerTotals sum;			/* sum of the gains */
 	int64_t		longest;		/* the largest total seen */
 	const char *broken;			/* the broken invariant, or NULL */
+	int64_t		events;			/* how many there were */
 } Model;
 
 typedef int (*ModelByte) (void *source);	/* 0..255, or -1 at the end */
@@ -327,35 +328,60 @@ model_event(Model *model, int event, int choice)
 	}
 }
 
-/* Run a sequence.  Returns the broken invariant, or NULL. */
-static const char *
-model_run(ModelByte next, void *source)
+static void
+model_begin(Model *model)
 {
-	Model		model;
 	LedgerWaitTerms terms;
+
+	memset(model, 0, sizeof(*model));
+	model->now = model->counted_from = 1000000;
+	model_terms(&terms, 0);
+	ledger_start(&model->ledger, model->now, false, &terms);
+}
+
+/* One event and what must hold after it; false at the end. */
+static bool
+model_step(Model *model, ModelByte next, void *source)
+{
 	int			event;
 	int			choice;
 	int			step;
+	int64_t		passed;
 
-	memset(&model, 0, sizeof(model));
-	model.now = model.counted_from = 1000000;
-	model_terms(&terms, 0);
-	ledger_start(&model.ledger, model.now, false, &terms);
+	if (model->broken != NULL || (event = next(source)) < 0 ||
+		(choice = next(source)) < 0 || (step = next(source)) < 0)
+		return false;
 
-	while ((event = next(source)) >= 0 && (choice = next(source)) >= 0 &&
-		   (step = next(source)) >= 0 && model.broken == NULL)
-	{
-		/* mostly short steps, now and then a long one */
-		int64_t		passed = step < 240 ? step : (int64_t) (step - 239) * (step & 1 ? 500 : 200000);
+	/* mostly short steps, now and then a long one */
+	passed = step < 240 ? step : (int64_t) (step - 239) * (step & 1 ? 500 : 200000);
+	model->now += passed;
+	if (model->ledger.phase == LEDGER_OFF)
+		model->off_time += passed;
+	model_event(model, event % MODEL_EVENTS, choice);
+	model_check_booked(model);
+	model_look(model, (event >> 6) % 3);
+	model->events++;
+	return true;
+}
 
-		model.now += passed;
-		if (model.ledger.phase == LEDGER_OFF)
-			model.off_time += passed;
-		model_event(&model, event % MODEL_EVENTS, choice);
-		model_check_booked(&model);
-		model_look(&model, (event >> 6) % 3);
-	}
-	return model.broken;
+/* Random bytes: splitmix64, which is small, and the same everywhere. */
+typedef struct ModelRandom
+{
+	uint64_t	state;			/* the seed, before the first byte */
+	int			left;			/* bytes until the end */
+} ModelRandom;
+
+static inline int
+model_random_byte(void *source)
+{
+	ModelRandom *random = source;
+	uint64_t	z = (random->state += UINT64_C(0x9E3779B97F4A7C15));
+
+	if (random->left-- <= 0)
+		return -1;
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return (z ^ (z >> 31)) & 255;
 }
 
 #endif

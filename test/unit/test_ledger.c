@@ -561,35 +561,20 @@ test_last_wait(void)
 	CHECK_EQUAL(ledger.totals.client, 30 * MS, "client of the last wait in a transaction");
 }
 
-/* splitmix64: small, and the same everywhere */
-static uint64_t random_state;
-
-static int
-random_byte(void *source)
-{
-	uint64_t	z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
-	int		   *left = source;
-
-	if ((*left)-- <= 0)
-		return -1;
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return (z ^ (z >> 31)) & 255;
-}
-
 static void
 test_properties(void)
 {
 	for (uint64_t seed = 1; seed <= 20000; seed++)
 	{
-		int			left = 600;
-		const char *broken;
+		ModelRandom random = {seed, 600};
+		Model		model;
 
-		random_state = seed;
-		broken = model_run(random_byte, &left);
-		CHECK(broken == NULL, "seed %llu, %d bytes left: %s",
-			  (unsigned long long) seed, left, broken);
-		if (broken)
+		model_begin(&model);
+		while (model_step(&model, model_random_byte, &random))
+			;
+		CHECK(model.broken == NULL, "seed %llu, event %lld: %s",
+			  (unsigned long long) seed, (long long) model.events, model.broken);
+		if (model.broken)
 			break;
 	}
 }
