@@ -129,8 +129,8 @@ sub named
 	return $class->connect($node, application_name => $name, %options);
 }
 
-# The same in two steps: what the client sends ...
-sub begin_connecting
+# A connection on which nothing has been sent yet.
+sub silent
 {
 	my ($class, $node, %options) = @_;
 	my $self = bless {
@@ -144,6 +144,14 @@ sub begin_connecting
 	}, $class;
 
 	$self->_open_socket(%options);
+	return $self;
+}
+
+# The same in two steps: what the client sends ...
+sub begin_connecting
+{
+	my ($class, $node, %options) = @_;
+	my $self = $class->silent($node, %options);
 	my %startup = (
 		user => $options{user} // scalar getpwuid($<),
 		database => $options{dbname} // 'postgres',
@@ -482,11 +490,8 @@ sub error_of
 sub cancel
 {
 	my ($self) = @_;
-	my $other =
-	  bless { node => $self->{node}, tcp => $self->{tcp}, buffer => '' },
-	  ref $self;
+	my $other = (ref $self)->silent($self->{node}, tcp => $self->{tcp});
 
-	$other->_open_socket;
 	$other->put(
 		pack('N N N a*',
 			12 + length $self->{secret}, 80877102,
@@ -504,6 +509,15 @@ sub finish
 
 	eval { $self->put(terminate()) };
 	close($self->{socket});
+	return;
+}
+
+# Sends nothing more, but goes on reading.
+sub finish_sending
+{
+	my ($self) = @_;
+
+	shutdown($self->{socket}, SHUT_WR);
 	return;
 }
 
