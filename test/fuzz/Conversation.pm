@@ -175,6 +175,7 @@ sub valid_request
 	my $sql = pick(grep { !/;./ } @sql);
 
 	return pick(
+		query("SET application_name = 'valid " . int(rand 200) . q{'}),
 		query(pick(@sql)),
 		query(pick(@sql)),
 		extended($sql) . sync(),

@@ -335,7 +335,7 @@ sub ask_held
 	my $client = pick(@held);
 	my ($now, $later) = @{
 		pick(
-			(map { [$_] } valid_requests()),
+			(map { [$_] } grep { !/application_name/ } valid_requests()),
 			[ query('BEGIN') ],
 			[ query('COMMIT') ],
 			[ extended('SELECT 1'), sync() ],
