@@ -105,7 +105,8 @@ print_netlat(const PlannedStmt *statement, ExplainState *es)
 
 	if (rtt > 0)
 		print_ms("Round Trip", rtt, es);
-	else
+	else if (es->format == EXPLAIN_FORMAT_TEXT)
+		/* programs expect a number or nothing */
 		ExplainPropertyText("Round Trip", "not known: not a TCP connection, or not measured yet", es);
 	ExplainPropertyInteger("Calls So Far", NULL, totals ? totals->calls : 0, es);
 	if (totals)
