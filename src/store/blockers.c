@@ -19,7 +19,7 @@
 #include "postgres.h"
 
 #include "blockers.h"
-#include "persist.h"
+#include "saved.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "table.h"
@@ -149,17 +149,17 @@ blockers_add(const BlockerKey *key, const BlockerCounters *new, int64 sessions,
 
 /* Put back a saved entry; false if it is damaged. */
 bool
-blockers_restore(const void *content)
+blockers_restore(const void *content, double *sum)
 {
 	const BlockerEntry *saved = content;
 	BlockerEntry entry = *saved;
 
-	if (!persist_is_text(saved->key.client.application_name) ||
-		!persist_is_text(saved->key.backend_type) ||
-		!persist_are_figures(&saved->since, &saved->usage) ||
-		!persist_are_figures(&saved->counters, saved + 1) ||
-		!persist_are_parts(&saved->counters.exec, &saved->counters.blocked_max,
-						   saved->counters.blocked))
+	if (!saved_is_text(saved->key.client.application_name) ||
+		!saved_is_text(saved->key.backend_type) ||
+		!saved_are_figures(&saved->since, &saved->usage) ||
+		!saved_are_figures(&saved->counters, saved + 1) ||
+		!saved_are_parts(&saved->counters.exec, &saved->counters.blocked_max,
+						 saved->counters.blocked))
 		return false;
 	entry.pass = 0;
 	entry.sessions = 0;

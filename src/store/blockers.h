@@ -65,7 +65,7 @@ extern void blockers_add(const BlockerKey *key, const BlockerCounters *new, int6
 						 uint32 generation);
 
 extern void blockers_counts(int64 *entries, int64 *evicted);
-extern bool blockers_restore(const void *content);
+extern bool blockers_restore(const void *content, double *sum);
 extern void *blockers_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_BLOCKERS_H */

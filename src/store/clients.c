@@ -20,7 +20,7 @@
 #include "postgres.h"
 
 #include "clients.h"
-#include "persist.h"
+#include "saved.h"
 #include "settings.h"
 #include "table.h"
 
@@ -257,21 +257,21 @@ clients_move(const ClientKey *key, ClientMember *member, TimestampTz now)
 
 /* Put back a saved entry, without sessions; false if it is damaged. */
 bool
-clients_restore(const void *content)
+clients_restore(const void *content, double *sum)
 {
 	const ClientEntry *saved = content;
 	const ClientCounters *counters = &saved->counters;
 	ClientEntry entry = *saved;
 
-	if (!persist_is_text(saved->key.application_name) ||
-		!persist_are_figures(&saved->since, &saved->pooler) ||
-		!persist_are_figures(counters, saved + 1) ||
-		!persist_are_totals(&counters->totals) ||
-		!persist_are_counts(&counters->tcp, &counters->connect.time))
+	if (!saved_is_text(saved->key.application_name) ||
+		!saved_are_figures(&saved->since, &saved->pooler) ||
+		!saved_are_figures(counters, saved + 1) ||
+		!saved_add_totals(sum, &counters->totals) ||
+		!saved_add_counts(sum, &counters->tcp, &counters->connect.time))
 		return false;
 	for (int i = 0; i < NUM_METRICS; i++)
 	{
-		if (!persist_are_counts(counters->histogram[i].bucket, &counters->histogram[i].sum))
+		if (!saved_add_counts(sum, counters->histogram[i].bucket, &counters->histogram[i].sum))
 			return false;
 	}
 	memset(&entry.live, 0, sizeof(entry.live));

@@ -141,7 +141,7 @@ typedef struct ClientPattern
 
 extern int64 clients_reset_matching(const ClientPattern *pattern, TimestampTz now);
 extern void clients_counts(int64 *entries, int64 *evicted);
-extern bool clients_restore(const void *content);
+extern bool clients_restore(const void *content, double *sum);
 extern void *clients_copy(int64 length, int *count);
 
 #endif							/* PGNETLAT_CLIENTS_H */

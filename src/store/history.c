@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "history.h"
 #include "locks.h"
-#include "persist.h"
+#include "saved.h"
 #include "utils/timestamp.h"
 
 /* protected by the history lock */
@@ -185,16 +185,16 @@ history_copy(TimestampTz now, int *count)
  * damaged.
  */
 bool
-history_restore(const void *content)
+history_restore(const void *content, double *sum)
 {
 	const HistoryInterval *interval = content;
 	TimestampTz start;
 
-	if (!persist_are_figures(&interval->start, interval->rows))
+	if (!saved_are_figures(&interval->start, interval->rows))
 		return false;
 	for (const HistoryRow *row = interval->rows; row < (const HistoryRow *) (interval + 1); row++)
 	{
-		if (!persist_are_figures(&row->totals, row + 1) || !persist_are_totals(&row->totals))
+		if (!saved_are_figures(&row->totals, row + 1) || !saved_add_totals(sum, &row->totals))
 			return false;
 	}
 	locks_acquire(LOCK_HISTORY, 0, LW_EXCLUSIVE);

@@ -52,6 +52,6 @@ extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
 extern HistoryInterval *history_copy(TimestampTz now, int *count);
-extern bool history_restore(const void *content);
+extern bool history_restore(const void *content, double *sum);
 
 #endif							/* PGNETLAT_HISTORY_H */

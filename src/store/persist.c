@@ -41,12 +41,12 @@
 #include "catalog/pg_control.h"
 #include "clients.h"
 #include "common/controldata_utils.h"
-#include "common/string.h"
 #include "history.h"
 #include "miscadmin.h"
 #include "persist.h"
 #include "pools.h"
 #include "port/pg_crc32c.h"
+#include "saved.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "statements.h"
@@ -105,7 +105,9 @@ copy_history(int64 length, int *count)
 }
 
 typedef void *(*CopyFunction) (int64 length, int *count);	/* palloc'd */
-typedef bool (*RestoreFunction) (const void *content);	/* false: damaged */
+
+/* Adds to the sum of all counts in the section; false if the entry is damaged. */
+typedef bool (*RestoreFunction) (const void *content, double *sum);
 
 /* What is saved, in the order of the file. */
 static const struct
@@ -236,66 +238,6 @@ persist_save(int code, Datum is_running)
  * ---------------------------------------------------------------------------
  */
 
-/* The sum of all counts loaded so far from the current section. */
-static double counted;
-
-/* Are these NAMEDATALEN bytes a name that is valid in every encoding? */
-bool
-persist_is_text(const char *text)
-{
-	return memchr(text, '\0', NAMEDATALEN) != NULL && pg_is_ascii(text);
-}
-
-/*
- * Are these int64 fields in the range of figures, with room to add more?  If
- * so, they are valid timestamps as well.
- */
-bool
-persist_are_figures(const void *from, const void *to)
-{
-	for (const int64 *figure = from; figure < (const int64 *) to; figure++)
-	{
-		if (*figure < 0 || *figure > PG_INT64_MAX / 2)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Add these counts to the section's sum: does it still fit into a bigint, as
- * views show it?
- */
-bool
-persist_are_counts(const void *from, const void *to)
-{
-	for (const int64 *count = from; count < (const int64 *) to; count++)
-		counted += (double) *count;
-	return counted <= (double) (PG_INT64_MAX / 2);
-}
-
-/* Are these figures parts of a whole? */
-bool
-persist_are_parts(const void *from, const void *to, int64 whole)
-{
-	for (const int64 *part = from; part < (const int64 *) to; part++)
-	{
-		if (*part > whole)
-			return false;
-		whole -= *part;
-	}
-	return true;
-}
-
-/* Are these the totals of an account, whose sum is in range with room to add more? */
-bool
-persist_are_totals(const LedgerTotals *totals)
-{
-	return persist_are_figures(totals, totals + 1) &&
-		persist_are_counts(&totals->requests, &totals->run_queue) &&
-		persist_are_parts(&totals->pipelined, &totals->turns, totals->requests) &&
-		persist_are_parts(&totals->exec, &totals->in_xact_wait, PG_INT64_MAX / 64 * 63);
-}
-
 /*
  * Restore what is in a file.  Returns NULL on success, else why not.  If "inode"
  * is not 0, the file must have been written in this place.
@@ -329,7 +271,7 @@ use_file(FILE *file, size_t size, uint64 inode)
 	COMP_CRC32C(crc, content, end - content);
 	FIN_CRC32C(crc);
 	if (memcmp(&crc, end, sizeof(crc)) != 0 ||
-		!persist_are_figures(&header->reset_timestamp, &header->inode))
+		!saved_are_figures(&header->reset_timestamp, &header->inode))
 		return damaged;
 	if (inode != 0 && header->inode != inode)
 		return "It was copied, for example with a backup.";
@@ -345,15 +287,14 @@ use_file(FILE *file, size_t size, uint64 inode)
 		/* guards against a bug of ours */
 		if (count < 0 || at > end || count > (end - at) / (ptrdiff_t) sections[i].entry_size)
 			return damaged;
-		counted = 0;
-		for (; count > 0; count--, at += sections[i].entry_size)
+		for (double counted = 0; count > 0; count--, at += sections[i].entry_size)
 		{
-			double		before = counted;
+			double		sum = counted;
 
-			if (sections[i].restore(at))
-				continue;
-			counted = before;
-			ignored++;
+			if (sections[i].restore(at, &sum))
+				counted = sum;
+			else
+				ignored++;
 		}
 	}
 	if (ignored > 0)

@@ -15,8 +15,8 @@
 #include "postgres.h"
 
 #include "clock.h"
-#include "persist.h"
 #include "pools.h"
+#include "saved.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "table.h"
@@ -268,13 +268,13 @@ pools_copy(int64 length, int *count)
 
 /* Put back a saved pool, without sessions; false if it is damaged. */
 bool
-pools_restore(const void *content)
+pools_restore(const void *content, double *sum)
 {
 	const Pool *saved = content;
 	Pool		pool = *saved;
 
-	if (!persist_are_figures(&saved->since, saved + 1) ||
-		!persist_are_parts(&saved->counters.distribution, saved + 1, PG_INT64_MAX / 2) ||
+	if (!saved_are_figures(&saved->since, saved + 1) ||
+		!saved_are_parts(&saved->counters.distribution, saved + 1, PG_INT64_MAX / 2) ||
 		saved->sessions_max > INT_MAX || saved->busy_max > INT_MAX)
 		return false;
 	pool.sessions = pool.busy = 0;

@@ -64,6 +64,6 @@ extern bool pools_saw_busy(int slot);
 
 /* Functions for readers */
 extern void *pools_copy(int64 length, int *count);
-extern bool pools_restore(const void *content);
+extern bool pools_restore(const void *content, double *sum);
 
 #endif							/* PGNETLAT_POOLS_H */

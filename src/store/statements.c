@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "persist.h"
+#include "saved.h"
 #include "session_slot.h"
 #include "settings.h"
 #include "statements.h"
@@ -193,16 +193,16 @@ statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 
 /* Put back a saved entry; false if it is damaged. */
 bool
-statements_restore(const void *content)
+statements_restore(const void *content, double *sum)
 {
 	const StatementEntry *saved = content;
 	static const StatementKey none;
 	const StatementTotals *totals = &saved->counters.totals;
 
-	if (!persist_are_figures(&saved->since, saved + 1) ||
-		!persist_are_counts(&totals->calls, &totals->exec) ||
-		!persist_are_counts(&totals->bytes, &totals->repeat_network) ||
-		!persist_are_parts(saved->counters.exec_part, saved->early, totals->exec))
+	if (!saved_are_figures(&saved->since, saved + 1) ||
+		!saved_add_counts(sum, &totals->calls, &totals->exec) ||
+		!saved_add_counts(sum, &totals->bytes, &totals->repeat_network) ||
+		!saved_are_parts(saved->counters.exec_part, saved->early, totals->exec))
 		return false;
 	table_restore(&table, saved, memcmp(&saved->key, &none, sizeof(none)) == 0);
 	return true;

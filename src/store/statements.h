@@ -75,7 +75,7 @@ extern void statements_accumulate(const CountedStatement *counted, int count, Oi
 extern void statements_add_sampled(const StatementKey *key, int64 exec, const int64 *part,
 								   uint32 generation);
 extern void statements_counts(int64 *entries, int64 *evicted);
-extern bool statements_restore(const void *content);
+extern bool statements_restore(const void *content, double *sum);
 extern void *statements_copy(int64 length, int *count);
 
 static inline void

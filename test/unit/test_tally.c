@@ -14,7 +14,6 @@
 
 #include "check.h"
 #include "miscadmin.h"
-#include "persist.h"
 #include "settings.h"
 #include "statements.h"
 #include "table.h"
@@ -136,25 +135,6 @@ TimestampTz
 GetCurrentTimestamp(void)
 {
 	return 1;
-}
-
-/* No file is loaded here. */
-bool
-persist_are_figures(const void *from, const void *to)
-{
-	return true;
-}
-
-bool
-persist_are_counts(const void *from, const void *to)
-{
-	return true;
-}
-
-bool
-persist_are_parts(const void *from, const void *to, int64 whole)
-{
-	return true;
 }
 
 static bool
