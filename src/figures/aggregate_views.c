@@ -418,7 +418,7 @@ pgnetlat_history(PG_FUNCTION_ARGS)
 
 	rows_begin(fcinfo, &row);
 	accumulate_all();
-	intervals = history_copy(GetCurrentTimestamp(), &count);
+	intervals = history_copy(0, &count);
 	for (int i = 0; i < count; i++)
 	{
 		for (int j = 0; j <= HISTORY_DATABASES; j++)

@@ -146,16 +146,17 @@ history_reset(TimestampTz now)
 
 /*
  * A palloc'd copy of the intervals, oldest first.  The last one is in
- * progress, and ends now.
+ * progress, and ends now.  All are copied, whatever the length of a window.
  *
  * The lock is held for one interval at a time.  Only the interval in progress
  * changes meanwhile, and it is copied last.
  */
-HistoryInterval *
-history_copy(TimestampTz now, int *count)
+void *
+history_copy(int64 length, int *count)
 {
 	HistoryInterval *copies = palloc_extended((Size) pgnetlat_history_size * sizeof(HistoryInterval),
 											  MCXT_ALLOC_HUGE);
+	TimestampTz now = GetCurrentTimestamp();
 	int64		number = 0;
 	bool		more = true;
 

@@ -51,7 +51,7 @@ extern bool history_is_due(TimestampTz now);
 extern TimestampTz history_next_due(void);
 extern void history_rotate(TimestampTz now);
 extern void history_reset(TimestampTz now);
-extern HistoryInterval *history_copy(TimestampTz now, int *count);
+extern void *history_copy(int64 length, int *count);
 extern bool history_restore(const void *content, double *sum);
 
 #endif							/* PGNETLAT_HISTORY_H */

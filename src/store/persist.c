@@ -98,27 +98,16 @@ persist_remove_file(void)
 		(void) durable_unlink(PERSIST_FILE, LOG);
 }
 
-static void *
-copy_history(int64 length, int *count)
-{
-	return history_copy(GetCurrentTimestamp(), count);
-}
-
-typedef void *(*CopyFunction) (int64 length, int *count);	/* palloc'd */
-
-/* Adds to the sum of all counts in the section; false if the entry is damaged. */
-typedef bool (*RestoreFunction) (const void *content, double *sum);
-
-/* What is saved, in the order of the file. */
+/* What is saved, in the order of the file; "sum": of counts in a section. */
 static const struct
 {
 	uint32		entry_size;
-	CopyFunction copy;
-	RestoreFunction restore;
+	void	   *(*copy) (int64 length, int *count); /* palloc'd */
+	bool		(*restore) (const void *content, double *sum);	/* false: damaged */
 }			sections[NUM_SECTIONS] = {
 	{sizeof(StatementEntry), statements_copy, statements_restore},
 	{sizeof(ClientEntry), clients_copy, clients_restore},
-	{sizeof(HistoryInterval), copy_history, history_restore},
+	{sizeof(HistoryInterval), history_copy, history_restore},
 	{sizeof(BlockerEntry), blockers_copy, blockers_restore},
 	{sizeof(Pool), pools_copy, pools_restore},
 };
