@@ -7,6 +7,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === 'css') Object.assign(node.style, value);
+    else if (name === 'click') node.addEventListener('click', value);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : value);
   }
   for (const child of children.flat(3)) {
@@ -106,8 +107,8 @@ function picture(place, label, paint) {
   return () => { width = 0; again(); };
 }
 
-// Columns over time; each is { from, to, parts, total }.
-function columnsOverTime(place, columns, label, unit) {
+// Columns over time; each is { from, to, parts, total }.  Some moments can be marked, and chosen.
+function columnsOverTime(place, columns, label, unit, marked = [], choose = null) {
   picture(place, label, (width) => {
     const height = 220, left = 34, bottom = 24, top = 14;
     const start = columns[0].from.getTime();
@@ -128,6 +129,8 @@ function columnsOverTime(place, columns, label, unit) {
         base += part.value;
       }
     }
+    marked.forEach((at, i) => children.push(draw('path', { class: 'moment', d: `M${x(at) - 6} 0h12l-6 11z`, click: () => choose(i) },
+      draw('title', {}, clock(at)))));
     const labels = Math.max(Math.min(Math.floor(width / 110), 7, Math.floor(span / 1000)), 2);
     for (let i = 0; i < labels; i += 1) {
       const at = new Date(start + span * i / (labels - 1));

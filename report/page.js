@@ -1,7 +1,7 @@
-(() => {
-  // A character that turns the direction of a text would also turn what stands beside it.
-  const kept = (_, value) => (typeof value === 'string' ? value.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd') : value);
-  const data = JSON.parse(byId('data').textContent, kept);
+// The page before anything is drawn on it: a moment of the past is drawn on a copy.
+const blank = document.body.cloneNode(true);
+
+function show(data, past) {
   for (const list of ['findings', 'now', 'clients', 'history', 'waiting', 'blockers', 'histograms', 'statements',
     'failed_connections', 'pools', 'what_if', 'settings']) data[list] ??= [];
   const { report, info, thresholds } = data;
@@ -78,7 +78,7 @@
       el('time', { datetime: report.at }, moment(report.at).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'short' })),
       ` \u00b7 PostgreSQL ${report.server_version.split(' ')[0]}`);
     document.title = `pgnetlat: ${headline.textContent}`;
-    byId('contents').append(...[...document.querySelectorAll('h2')].map((h) => el('li', {}, el('a', { href: `#${h.id}` }, h.textContent))));
+    byId('contents').append(...[...document.querySelectorAll('section:not([hidden]) h2')].map((h) => el('li', {}, el('a', { href: `#${h.id}` }, h.textContent))));
     overall();
   }
 
@@ -182,6 +182,44 @@
           return [clock(c.from, true), sessions(c.total), sessions(SERVER.reduce((t, p) => t + value(p.name), 0)), sessions(value('locks')),
             sessions(value('network')), sessions(value('client')), figure(1000 * c.requests / (c.to - c.from))];
         }))));
+  }
+
+  // --- the last day ----------------------------------------------------------------------
+
+  function day() {
+    if (!past) return;
+    byId('day').hidden = false;
+    const turn = (to) => { show(to, past); byId('main').focus(); window.scrollTo(0, 0); };
+    const total = new Map();
+    for (const { lost } of past.steps) for (const [verdict, value] of Object.entries(lost)) total.set(verdict, (total.get(verdict) ?? 0) + value);
+    const verdicts = [...total.keys()].sort((a, b) => total.get(b) - total.get(a));
+    const kinds = verdicts.slice(0, 5).map((name, i) => [name, ['locks', 'queue', 'io', 'network', 'replication'][i]]);
+    if (verdicts.length > 5) kinds.push(['other findings', 'other']);
+    const STEP = 600000;
+    const column = (from, list) => ({ from, to: new Date(from.getTime() + STEP), parts: list, total: busyOf(list) });
+    const columns = past.steps.map(({ at, lost }) => {
+      const rest = verdicts.slice(5).reduce((sum, verdict) => sum + (lost[verdict] ?? 0), 0);
+      const list = kinds.map(([name, color]) => ({ name, color, value: lost[name] ?? (name === 'other findings' ? rest : 0) }));
+      return column(moment(at), list);
+    });
+    const peak = columns.reduce((a, b) => (b.total > a.total ? b : a));
+    // what nobody has written down is not nothing
+    for (let at = columns[0].from.getTime() + STEP, i = 1; i < columns.length; at += STEP) {
+      if (columns[i].from.getTime() > at) columns.splice(i, 0, column(new Date(at), [{ name: 'no journal', color: 'idle', value: peak.total || 0.1 }]));
+      i += 1;
+    }
+    if (columns.length > past.steps.length) kinds.push(['no journal', 'idle']);
+    columnsOverTime(byId('lost'), columns, peak.total > 0
+      ? `Lost sessions over the last day; the most, ${sessions(peak.total)}, at ${clock(peak.from)}` : 'Nothing was lost in the last day', inSessions,
+    past.moments.map((then) => moment(then.report.at)), (i) => turn(past.moments[i]));
+    if (kinds.length) byId('lost').append(swatches('Findings', kinds));
+    const choice = (to, text) => el('li', {}, el('button', { type: 'button', 'aria-pressed': String(to === data), click: () => turn(to) }, text));
+    byId('moments').append(el('ul', { class: 'moments' },
+      choice(past.now, 'Now'),
+      past.moments.map((then) => {
+        const first = (then.findings ?? [])[0];
+        return choice(then, `${clock(moment(then.report.at))} ${first ? `${first.subject} ${then.headlines?.[first.verdict] ?? first.verdict}` : ''}`);
+      })));
   }
 
   // --- locks -----------------------------------------------------------------------------
@@ -426,7 +464,7 @@
       `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'CPU', 'CPUs')}, max_connections ${setting('max_connections')}.`,
     ];
     const changed = data.settings.filter((s) => s.ours && !s.is_default).map((s) => `${s.name} = ${s.value || "''"}`);
-    list.push(changed.length ? `Not at their defaults: ${changed.join(', ')}.` : 'All settings of pgnetlat are at their defaults.');
+    if (data.settings.length) list.push(changed.length ? `Not at their defaults: ${changed.join(', ')}.` : 'All settings of pgnetlat are at their defaults.');
     if (report.hidden_groups > 0) list.push(`${count(report.hidden_groups, 'client group is', 'client groups are')} hidden from the role ${report.role}.`);
     for (const [what, evicted, max] of [['client groups', info.clients_evicted, 'max_clients'], ['statements', info.statements_evicted, 'max_statements'], ['holders of locks', info.blockers_evicted, 'max_blockers']]) {
       if (evicted > 0) list.push(`${figure(evicted)} ${what} were evicted, because their table was full: raise pgnetlat.${max}.`);
@@ -439,6 +477,8 @@
     byId('footer').append(el('p', {}, `pgnetlat ${info.version} \u00b7 made by `, el('code', {}, 'SELECT pgnetlat_report()'), ` as ${report.role} \u00b7 the figures are in this file as JSON, and from `, el('code', {}, 'pgnetlat_report_data()'), '.'));
   }
 
+  if (document.documentElement.dataset.ready) document.body.replaceWith(blank.cloneNode(true));
+  day();
   summary();
   warnings();
   findings();
@@ -455,4 +495,9 @@
   whatIf();
   limits();
   document.documentElement.dataset.ready = 'yes';
-})();
+}
+
+// A character that turns the direction of a text would also turn what stands beside it.
+const now = JSON.parse(byId('data').textContent,
+  (_, value) => (typeof value === 'string' ? value.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd') : value));
+show(now, now.past && { ...now.past, now });

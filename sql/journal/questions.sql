@@ -194,3 +194,38 @@ END;
 
 COMMENT ON FUNCTION pgnetlat_past_report(timestamptz) IS
 	'pgnetlat_report_data() as the journal has it from before that moment, or from after it: at most 20 minutes away, otherwise NULL; without histograms and settings';
+
+-- What the report's page shows of the last day: sessions lost by verdict, in steps of ten
+-- minutes, and of the six most expensive findings the reports of their worst moments.
+CREATE FUNCTION pgnetlat_past_day()
+RETURNS jsonb
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 10000
+SET jit = off
+BEGIN ATOMIC
+	WITH look AS MATERIALIZED (
+		SELECT j.id, j.at, date_bin('10 min', j.at - interval '1 us', to_timestamp(0)) AS step, j.window_time, j.findings,
+			   j.report IS NOT NULL AS has_report
+		  FROM pgnetlat_journal j, (SELECT clock_timestamp() AS at) now
+		 WHERE j.at > now.at - interval '1 day' AND j.at <= now.at),
+	lost AS MATERIALIZED (
+		SELECT l.id, l.at, l.step, l.window_time, l.has_report, f.severity, f.verdict, f.subject, f.lost_sessions AS sessions
+		  FROM look l, jsonb_to_recordset(l.findings) AS f (severity text, verdict text, subject text, lost_sessions float8)
+		 WHERE f.lost_sessions > 0),
+	part AS (
+		SELECT l.step, l.verdict, round((sum(l.sessions * l.window_time) / 600000)::numeric, 2) AS sessions
+		  FROM lost l GROUP BY l.step, l.verdict),
+	worst AS (
+		SELECT DISTINCT ON (l.verdict, l.subject) l.id, l.sessions
+		  FROM lost l WHERE l.has_report AND l.severity <> 'note' ORDER BY l.verdict, l.subject, l.sessions DESC, l.id),
+	shown AS (
+		SELECT w.id FROM worst w GROUP BY w.id ORDER BY max(w.sessions) DESC, w.id LIMIT 6)
+	SELECT jsonb_build_object(
+			'steps', (SELECT jsonb_agg(jsonb_build_object('at', s.step, 'lost', coalesce(p.parts, '{}')) ORDER BY s.step)
+						FROM (SELECT l.step FROM look l GROUP BY l.step) s
+						LEFT JOIN (SELECT o.step, jsonb_object_agg(o.verdict, o.sessions) AS parts FROM part o GROUP BY o.step) p ON p.step = s.step),
+			'moments', (SELECT coalesce(jsonb_agg(j.report ORDER BY j.at), '[]') FROM pgnetlat_journal j WHERE j.id IN (SELECT s.id FROM shown s)))
+	 WHERE EXISTS (SELECT FROM look);
+END;
+
+COMMENT ON FUNCTION pgnetlat_past_day() IS
+	'internal: the last day as the page of pgnetlat_report() shows it, from the journal; NULL if that has none';

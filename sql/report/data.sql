@@ -175,10 +175,11 @@ LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
 BEGIN ATOMIC
 	SELECT replace(pgnetlat_report_page(), '@data@',
 				   replace(replace(replace(pgnetlat_legible(
-											 CASE WHEN pgnetlat_report.at IS NULL THEN pgnetlat_report_data(pgnetlat_report.duration)
+											 CASE WHEN pgnetlat_report.at IS NULL
+											 THEN pgnetlat_report_data(pgnetlat_report.duration) || jsonb_build_object('past', pgnetlat_past_day())
 											 ELSE pgnetlat_past_report(pgnetlat_report.at) END::text),
 										   '<', '\u003c'), '>', '\u003e'), '&', '\u0026'));
 END;
 
 COMMENT ON FUNCTION pgnetlat_report(interval, timestamptz) IS
-	'a self-contained HTML page, in UTF-8, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, and predictions; with at, about that moment in the past, from the journal (pgnetlat_past_report()), NULL if that has none';
+	'a self-contained HTML page, in UTF-8, about the given time up to now, at most 15 minutes: what is wrong, where the time goes, predictions, and the last day if there is a journal; with at, about that moment in the past, from the journal (pgnetlat_past_report()), NULL if that has none';
