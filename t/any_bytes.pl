@@ -79,6 +79,7 @@ foreach my $name ('postgres', sort keys %database)
 		'SELECT * FROM pgnetlat_top_statements',
 		'SELECT length(pgnetlat_report())',
 		'SELECT * FROM pgnetlat_what_if(rtt => 1)',
+		'SELECT * FROM pgnetlat_guard(0, 0)',
 		(   map { "SELECT * FROM $_->{name}" } $client->rows(
 				q{SELECT c.oid::regclass::text AS name FROM pg_class c
 				   WHERE relkind = 'v' AND relname ~ '^pgnetlat_metrics_' ORDER BY 1}

@@ -126,6 +126,20 @@ is( join(' ', map { "$_: $rows->{$_}{repeats_max}" } sort keys %$rows),
 	'half 1: 7 half 2: 7',
 	'a test that begins in a transaction begins anew');
 
+# Nobody has counted how a transaction began: it is not taken for a part of what was before.
+my $switched = PgNetlat::Client->named($node, 'switched');
+$switched->run(
+	('SELECT count(*) FROM items') x 40,
+	'SET pgnetlat.track_statements = off',
+	'BEGIN', 'SET pgnetlat.track_statements = on',
+	'SELECT 1', 'COMMIT');
+is( $observer->value(
+		q{SELECT round_trips || ' ' || round_trips_max FROM pgnetlat_clients WHERE application_name = 'switched'}
+	),
+	'45 0',
+	'a transaction whose beginning was not counted has not the round trips before it'
+);
+
 # What is not known is not good.
 ($error, $list) = refused(q{names => 'nobody%'});
 is($error, 'not everything was counted', 'names that do not exist: an error');

@@ -35,8 +35,8 @@
 #include "utils/memutils.h"
 
 /*
- * Rounds are at least this far apart, and take no more than 1/ROUND_SHARE of
- * the time.
+ * Rounds are at least this far apart, and in the long run take no more than
+ * 1/ROUND_SHARE of the time.
  */
 #define ROUND_INTERVAL_NS		(250 * NS_PER_MS)
 #define ROUND_SHARE				1000

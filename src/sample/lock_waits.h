@@ -10,8 +10,8 @@
  * before the previous tick counts from the moment that core has recorded
  * (PGPROC.waitStart).
  *
- * Roots are found in rounds, at most four a second, and fewer if they would
- * take more than a thousandth of a processor's time.  Between two rounds, a
+ * Roots are found in rounds, at most four a second, and fewer if they would in
+ * the long run take more than a thousandth of a processor's time.  Between two rounds, a
  * holder remains one as long as its transaction lasts.  Time without a known
  * holder is added to the one that the next round finds.
  *

@@ -43,6 +43,7 @@ forget_all(uint32 generation)
 	my_tally.tally->generation = generation;
 	memset(&my_tally.burst, 0, sizeof(my_tally.burst));
 	memset(my_tally.repeats, 0, sizeof(my_tally.repeats));
+	my_tally.trips_before = PG_INT64_MAX;
 	my_tally.current = NULL;
 	my_tally.next_free = 0;
 	for (int i = 0; i < TALLY_BUCKETS; i++)

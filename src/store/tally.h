@@ -88,7 +88,8 @@ typedef struct OwnTally
 								 * before the wait */
 	Burst		burst;
 	BurstRepeats repeats[TALLY_STATEMENTS];
-	int64		trips_before;	/* round trips before the transaction block */
+	int64		trips_before;	/* round trips before the transaction block;
+								 * PG_INT64_MAX: nobody saw it begin */
 
 	/* chains of entries, by query identifier */
 	CountedStatement *first[TALLY_BUCKETS];
@@ -189,7 +190,10 @@ tally_leave_block(bool began_in_block, bool in_xact, int64 trips)
 	if (!began_in_block)
 		my_tally.trips_before = trips - 1;
 	if (!in_xact)
+	{
 		tally->round_trips_max = Max(tally->round_trips_max, trips - my_tally.trips_before);
+		my_tally.trips_before = PG_INT64_MAX;
+	}
 	burst_leave_block(&my_tally.burst, in_xact);
 }
 
