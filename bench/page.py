@@ -142,10 +142,11 @@ def update(path, bench):
     method = METHOD.partition("| machine")[0]
     text = f"{text[:text.index(method.partition(chr(10))[0])]}{method}{text[text.index('| machine'):]}"
     about = bench["about"]
-    command = (f", `{bench['command']}` ({about['date']}, {about['processors']} processors,"
+    command = (f"`{bench['command']}` ({about['date']}, {about['processors']} processors,"
                f" load average {bench['load']:.0f})")
-    text = re.sub(rf"(\n\| commands \|.*?)(?:, `{re.escape(bench['command'])}` \(.*?\))? \|\n",
-                  lambda found: f"{found[1]}{command} |\n", text)
+    # what another run has said of the same command goes
+    text = re.sub(rf"(\n\| commands \| .*?)(?:, )?`{re.escape(bench['command'])}` \([^)]*\)", r"\1", text)
+    text = re.sub(r"\n\| commands \| (?:, )?(.*?) \|\n", lambda found: f"\n| commands | {found[1]}, {command} |\n", text)
     path.write_text(text)
 
     raw = path.with_name(f"{path.stem}_raw.md")
