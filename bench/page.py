@@ -42,9 +42,9 @@ REASONS = {
   nothing else, and their caches are cold.
 """,
     "CPU time of a scrape": """\
-- *CPU time of a scrape.* Half of it is `pgnetlat_metrics_finding`: planning the query of the findings takes some 50 ms at
-  each call, and twenty findings as much again. `pgnetlat_metrics_query` and `pgnetlat_metrics_statement` read all
-  statements, the former all texts of pg_stat_statements, too.
+- *CPU time of a scrape.* Half of it is `pgnetlat_metrics_finding`. Its query is planned once in each connection, by the
+  first scrape, which takes some 100 ms more. What remains is reading: each collector reads all statements or client groups
+  for itself, and `pgnetlat_metrics_query` all texts of pg_stat_statements, too.
 """,
     "sampler": """\
 - *Sampler.* Part of its share is the machine's cost of waking up: see *waking up alone* in the tables.
@@ -71,9 +71,10 @@ within pairs of short slices of one run. This machine's transactions per second 
   while sending. The sampler's CPU time comes from the kernel's scheduler, the latency of a view from psql's
   `\\timing`. *Waking up alone* is a process that wakes up as often as a sampler and does nothing.
 - **Reading much** (`bench/scale --crowd`): 25 roles connect over TCP, each under 40 names, and run 200 different statements
-  each; pg_stat_statements has their texts. Then one session reads each view three times. What counts is the CPU time of
-  its backend, by the kernel's scheduler, with settings that affect plans as they are installed (`jit`). A scrape is all
-  `pgnetlat_metrics_` views together.
+  each; pg_stat_statements has their texts. Then one session reads each view three times, after a first time that does
+  not count, as connections of exporters persist. What counts is the CPU time of its backend, by the kernel's scheduler, with
+  settings that affect plans as they are installed (`jit`). A scrape is all `pgnetlat_metrics_` views together, less one of
+  the two with histograms.
 
 | machine | |
 |---|---|

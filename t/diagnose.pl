@@ -378,6 +378,35 @@ like(
 like($hidden->{advice}, qr/pg_read_all_stats/,
 	'a plain role sees which role would show them');
 
+# ---------------------------------------------------------------------------
+# Its plan
+# ---------------------------------------------------------------------------
+
+my $plans =
+  q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan' AND ident LIKE '%pgnetlat_findings%'};
+my $reader = PgNetlat::Observer->connect($node);
+is($reader->value($plans), 0, 'before the first call, there is no plan');
+$reader->run('CREATE SCHEMA elsewhere');
+foreach my $schema (qw(public public elsewhere))
+{
+	$reader->run("ALTER EXTENSION pgnetlat SET SCHEMA $schema")
+	  if $schema ne 'public';
+	$reader->run("SELECT * FROM $schema.pgnetlat_diagnose()");
+	is($reader->value($plans), 1, "in $schema: there is one plan");
+	is( $reader->value('SHOW search_path'),
+		'"$user", public',
+		"in $schema: search_path is the caller's");
+}
+unlike(
+	join(
+		"\n",
+		map { $_->{'QUERY PLAN'} } $reader->rows(
+			q{EXPLAIN SELECT * FROM elsewhere.pgnetlat_findings('1 min', true)}
+		)),
+	qr/Function Scan on pgnetlat_findings/,
+	'the plan is that of the query, not of a call');
+$reader->run('ALTER EXTENSION pgnetlat SET SCHEMA public');
+
 no_violations($observer);
 $node->stop;
 done_testing();

@@ -179,7 +179,7 @@ is( $observer->value(
 			AND proargnames && '{usesysid,userid}'
 			AND substr(proname, 10) <> ALL ('{"
 		  . join(',', keys %public) . "}')"),
-	'pgnetlat_activity_texts pgnetlat_diagnose pgnetlat_query_texts pgnetlat_recorded_texts',
+	'pgnetlat_activity_texts pgnetlat_diagnose pgnetlat_findings pgnetlat_query_texts pgnetlat_recorded_texts',
 	'all functions with rows of roles are looked at, here, below or in t/diagnose.pl'
 );
 

@@ -35,7 +35,7 @@ CREATE FUNCTION pgnetlat_journal_look(
 	OUT clients jsonb,
 	OUT statements jsonb,
 	OUT report jsonb)
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
+LANGUAGE sql VOLATILE COST 200000
 SET jit = off
 BEGIN ATOMIC
 	WITH earlier AS MATERIALIZED (

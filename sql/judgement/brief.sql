@@ -6,7 +6,7 @@
 -- Findings and groups are left out, the least expensive first, until it fits.
 CREATE FUNCTION pgnetlat_brief(duration interval DEFAULT '1 min')
 RETURNS jsonb
-LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000
+LANGUAGE sql STRICT VOLATILE COST 100000
 BEGIN ATOMIC
 	WITH
 		found AS MATERIALIZED (

@@ -303,7 +303,7 @@ SELECT f.severity, f.verdict, f.subject, f.datname, f.lost_sessions
 			   pg_catalog.regexp_replace(pgnetlat_legible(f.subject), ', pid [0-9]+$', '') AS subject,
 			   CASE WHEN f.datid IS NULL THEN '(all)' ELSE pgnetlat_label(f.datname, f.datid, '') END AS datname,
 			   pg_catalog.sum(greatest(f.lost_sessions, 0::float8)) AS lost_sessions
-		  FROM pgnetlat_diagnose() f
+		  FROM pgnetlat_diagnose(with_texts => false) f
 		 WHERE f.verdict <> 'not visible' AND
 			   (coalesce(f.application_name, '') = '' OR f.application_name <> pg_catalog.current_setting('application_name'))
 		 GROUP BY 1, 2, 3, 4

@@ -29,7 +29,7 @@ COMMENT ON FUNCTION pgnetlat_activity_texts(bigint[]) IS
 -- of each a page shows.  Query identifiers are text, since not every reader of JSON can
 -- hold a number of 64 bits.
 CREATE FUNCTION pgnetlat_report_data(IN duration interval DEFAULT '1 min') RETURNS jsonb
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
+LANGUAGE sql VOLATILE COST 200000
 BEGIN ATOMIC
 	WITH w AS MATERIALIZED (
 		SELECT coalesce(pgnetlat_report_data.duration, '15 min') AS duration),
@@ -171,7 +171,7 @@ COMMENT ON FUNCTION pgnetlat_report_data(interval) IS
 -- could end that element, or begin another one, are written as escapes of JSON.  Names
 -- and queries of users stay text, since the page's script sets nothing but text.
 CREATE FUNCTION pgnetlat_report(IN duration interval DEFAULT '1 min', IN at timestamptz DEFAULT NULL) RETURNS text
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED COST 200000
+LANGUAGE sql VOLATILE COST 200000
 BEGIN ATOMIC
 	SELECT replace(pgnetlat_report_page(), '@data@',
 				   replace(replace(replace(pgnetlat_legible(

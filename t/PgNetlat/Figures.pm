@@ -47,7 +47,7 @@ sub use_figures
 	($observer) = @_;
 	my ($function) =
 	  slurp_file("$FindBin::RealBin/../pgnetlat--1.0.sql") =~
-	  /^(CREATE FUNCTION pgnetlat_diagnose\(.*?^END;)$/ms
+	  /^(CREATE FUNCTION pgnetlat_findings\(.*?^END;)$/ms
 	  or die 'no function';
 
 	$observer->run(
@@ -207,10 +207,13 @@ sub fill
 	return;
 }
 
-# The findings, the most expensive first, as the current role sees them.
+# The findings, the most expensive first, as the current role sees them; "false": without texts.
 sub diagnose
 {
-	return $observer->rows('SELECT * FROM figures.pgnetlat_diagnose()');
+	my $with_texts = shift // 'true';
+
+	return $observer->rows(
+		"SELECT * FROM figures.pgnetlat_findings('1 min', $with_texts)");
 }
 
 # The same.  Empties the tables.

@@ -39,6 +39,15 @@ loop('SELECT * FROM child WHERE parent = $1');
 is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
 is(scalar(@found), 1, 'N+1: the only finding')
   or diag(explain(\@found));
+loop('SELECT * FROM child WHERE parent = $1');
+my ($quoted) = diagnose();
+my ($unquoted) = diagnose('false');
+is( $quoted->{evidence},
+	"$unquoted->{evidence}: SELECT * FROM child WHERE parent = \$1",
+	'N+1, without texts: the evidence lacks the statement');
+delete @$_{evidence} foreach $quoted, $unquoted;
+is_deeply($unquoted, $quoted, 'N+1, without texts: all else is the same');
+found();
 loop('', queryid => '6000294846852582725');
 @found = expect(
 	'repeated statement',

@@ -1,26 +1,14 @@
 
-CREATE FUNCTION pgnetlat_diagnose(
-	IN duration interval DEFAULT '1 min',
-	OUT severity text,                         -- outage: sessions are stopped now, or a group gets nothing done; loss; note: worth knowing; NULL if there is no problem
-	OUT subject_kind text,                     -- session, client, statement, server, or holder of locks without a client
-	OUT subject text,                          -- the client, session or statement, in words
-	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
-	OUT evidence text,                         -- the figures behind it
-	OUT advice text,                           -- what to do next
-	OUT lost_sessions double precision,        -- lost time as a number of sessions: 1 is all the time of one session; 0 if not known
-	OUT saving_sessions double precision,      -- the same for the time that the cure would save
-	OUT saving_share double precision,         -- saving_sessions as a share of the time in which the subject was neither idle nor pending
-	OUT pid integer,                           -- process ID, if the subject is one session
-	OUT queryid bigint,                        -- query identifier, if the subject is a statement, or one causes it
-	OUT usesysid oid,                          -- OID of the role; NULL if the subject has none
-	OUT usename name,                          -- name of the role
-	OUT datid oid,                             -- OID of the database; NULL if the subject has none
-	OUT datname name,                          -- name of the database
-	OUT application_name text,                 -- application_name of the session or the group
-	OUT client_addr inet)                      -- address of the client; NULL on a Unix-domain socket
-RETURNS SETOF record
-LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 100000 ROWS 20
-SET jit = off                                  -- its many expressions take seconds to compile
+-- The query, without its texts if they are not asked for: pg_stat_statements reads all of
+-- its own at each call.  Planning takes as long as running it, so what is called is
+-- pgnetlat_diagnose() (findings.sql), which keeps the plan.  For that, this must be what the
+-- planner can put in the place of its call: neither STRICT, nor VOLATILE, nor with a setting.
+CREATE FUNCTION pgnetlat_findings(duration interval, with_texts boolean)
+RETURNS TABLE (
+	severity text, subject_kind text, subject text, verdict text, evidence text, advice text,
+	lost_sessions double precision, saving_sessions double precision, saving_share double precision,
+	pid integer, queryid bigint, usesysid oid, usename name, datid oid, datname name, application_name text, client_addr inet)
+LANGUAGE sql STABLE PARALLEL RESTRICTED COST 100000 ROWS 20
 BEGIN ATOMIC
 WITH
 	-- Figures, each read once.  t/PgNetlat/Figures.pm puts tables in their place.

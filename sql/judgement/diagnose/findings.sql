@@ -50,7 +50,7 @@
 		  FROM summed r
 		WINDOW same AS (PARTITION BY datid, usesysid, application_name, client_addr, verdict, queryid),
 			   same_time AS (PARTITION BY datid, usesysid, application_name, client_addr, of_time)),
-	texts_found AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts(ARRAY(SELECT queryid FROM chosen WHERE queryid IS NOT NULL)))
+	texts_found AS MATERIALIZED (SELECT * FROM pgnetlat_query_texts(ARRAY(SELECT queryid FROM chosen WHERE queryid IS NOT NULL AND with_texts)))
 SELECT f.severity,
 	   f.kind,
 	   CASE f.kind WHEN 'server' THEN 'server'
@@ -60,7 +60,7 @@ SELECT f.severity,
 	   f.verdict,
 	   concat(f.evidence, CASE WHEN f.kind <> 'statement' THEN '. Statement ' || f.queryid END,
 			  ': ' || pgnetlat_query_start(x.query)),
-	   f.advice || CASE WHEN f.queryid IS NOT NULL AND x.query IS NULL
+	   f.advice || CASE WHEN f.queryid IS NOT NULL AND x.query IS NULL AND with_texts
 				   THEN format('  To get the statement''s text: install pg_stat_statements, or catch it with SELECT query FROM pg_stat_activity WHERE query_id = %s.',
 							   f.queryid) ELSE '' END,
 	   coalesce(f.lost / nullif(window_time, 0), 0),
@@ -76,8 +76,8 @@ SELECT f.severity,
 	SELECT coalesce((SELECT min(pgnetlat_legible(query)) FROM activity
 					  WHERE query_id = f.queryid AND activity.datid = f.datid AND activity.usesysid = f.usesysid),
 					(SELECT t.query FROM texts_found t WHERE (t.userid, t.dbid, t.queryid) = (f.usesysid, f.datid, f.queryid))) AS query
-	 WHERE f.queryid IS NOT NULL
-	 UNION ALL SELECT NULL WHERE f.queryid IS NULL) x
+	 WHERE f.queryid IS NOT NULL AND with_texts
+	 UNION ALL SELECT NULL WHERE (f.queryid IS NOT NULL AND with_texts) IS NOT TRUE) x
  WHERE CASE f.kind WHEN 'session' THEN of_group IS NULL OR f.lost >= t.one_session * of_group
 	   WHEN 'client' THEN coalesce(of_session < t.one_session * f.lost, true)
 						  AND (of_session IS NOT NULL OR coalesce(of_sessions < t.most_of_group * f.lost, true))
@@ -85,5 +85,43 @@ SELECT f.severity,
  ORDER BY array_position(ARRAY['outage', 'loss', 'note'], f.severity), f.lost DESC, precedence, f.pid;
 END;
 
-COMMENT ON FUNCTION pgnetlat_diagnose(interval) IS
-	'what is wrong, outages first, then losses, then what is worth knowing, each the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so';
+COMMENT ON FUNCTION pgnetlat_findings(interval, boolean) IS
+	'internal: the query of pgnetlat_diagnose(), which keeps its plan';
+
+-- Planned once in each session.  It sets search_path, which nothing parallel may do.
+CREATE FUNCTION pgnetlat_diagnose(
+	IN duration interval DEFAULT '1 min',
+	IN with_texts boolean DEFAULT true,        -- whether evidence has statements' texts
+	OUT severity text,                         -- outage: sessions are stopped now, or a group gets nothing done; loss; note: worth knowing; NULL if there is no problem
+	OUT subject_kind text,                     -- session, client, statement, server, or holder of locks without a client
+	OUT subject text,                          -- the client, session or statement, in words
+	OUT verdict text,                          -- what is wrong: one of the verdicts of doc/diagnose.md
+	OUT evidence text,                         -- the figures behind it
+	OUT advice text,                           -- what to do next
+	OUT lost_sessions double precision,        -- lost time as a number of sessions: 1 is all the time of one session; 0 if not known
+	OUT saving_sessions double precision,      -- the same for the time that the cure would save
+	OUT saving_share double precision,         -- saving_sessions as a share of the time in which the subject was neither idle nor pending
+	OUT pid integer,                           -- process ID, if the subject is one session
+	OUT queryid bigint,                        -- query identifier, if the subject is a statement, or one causes it
+	OUT usesysid oid,                          -- OID of the role; NULL if the subject has none
+	OUT usename name,                          -- name of the role
+	OUT datid oid,                             -- OID of the database; NULL if the subject has none
+	OUT datname name,                          -- name of the database
+	OUT application_name text,                 -- application_name of the session or the group
+	OUT client_addr inet)                      -- address of the client; NULL on a Unix-domain socket
+RETURNS SETOF record
+LANGUAGE plpgsql STRICT VOLATILE COST 100000 ROWS 20
+SET jit = off                                  -- its many expressions take seconds to compile
+SET plan_cache_mode = force_generic_plan       -- it depends on no argument
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	-- where ALTER EXTENSION has put the extension
+	PERFORM set_config('search_path', e.extnamespace::regnamespace::text || ', pg_temp', true)
+	   FROM pg_extension e WHERE e.extname = 'pgnetlat';
+	RETURN QUERY SELECT f.* FROM pgnetlat_findings(pgnetlat_diagnose.duration, pgnetlat_diagnose.with_texts) f;
+END
+$$;
+
+COMMENT ON FUNCTION pgnetlat_diagnose(interval, boolean) IS
+	'what is wrong, outages first, then losses, then what is worth knowing, each the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so; without texts, findings about statements do not quote them, which saves reading all texts of pg_stat_statements';
