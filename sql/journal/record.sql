@@ -165,7 +165,7 @@ $$;
 COMMENT ON FUNCTION pgnetlat_journal_write(timestamptz, double precision, jsonb, jsonb, jsonb, jsonb) IS
 	'internal: writes a row of pgnetlat_journal';
 
-CREATE FUNCTION pgnetlat_record(at timestamptz DEFAULT clock_timestamp())
+CREATE FUNCTION pgnetlat_record(at timestamptz DEFAULT pg_catalog.clock_timestamp())
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE COST 200000
 SET search_path = pg_catalog, pg_temp
