@@ -9,8 +9,8 @@ from harness import poll, postgres, workspace
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "loadgen.c"
 
-# Times in seconds; "cpu" is the processor time of the backends.
-Slice = collections.namedtuple("Slice", "number side start end responses cpu")
+# Times in seconds; "cpu" is the processor time of the backends, p50 to p99 are response times.
+Slice = collections.namedtuple("Slice", "number side start end responses cpu p50 p95 p99")
 
 
 def build(cluster):
@@ -32,9 +32,9 @@ def slices(server, program, clients, pairs, length, a, b, seed):
                                "-a", a, "-b", b, "-s", seed], environment=server.environment())
     found = []
     for line in output.splitlines():
-        number, side, start, end, responses, cpu = line.split()
+        number, side, start, end, responses, *times = line.split()
         found.append(Slice(int(number), side, int(start) / 1e9, int(end) / 1e9, int(responses),
-                           int(cpu) / 1e9))
+                           *(int(time) / 1e9 for time in times)))
     return found
 
 

@@ -6,7 +6,9 @@
  * Opens connections with libpq, then talks to their sockets directly: one
  * thread sends a Query message, waits until a ReadyForQuery comes back, and
  * sends the next.  Between slices every connection is switched to one of two
- * sides by running a statement in it.  Prints a line for each slice.
+ * sides by running a statement in it.  Prints a line for each slice: its number,
+ * side, start and end, responses, processor time of the backends, and the median,
+ * 95th and 99th percentile of the response times; times in ns.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
@@ -45,6 +47,9 @@ static const char *query = "SELECT 1";
 static const char *sides[2];	/* what switches a connection to a side */
 
 static PGconn **connections;
+static int64_t *sent;			/* when each connection has sent its query */
+static int64_t *times;			/* response times of a slice */
+static size_t times_length;		/* places in it */
 static char *message;			/* the query as a message of the protocol */
 static size_t message_length;
 
@@ -116,6 +121,7 @@ static void
 open_connections(void)
 {
 	connections = calloc(clients, sizeof(PGconn *));
+	sent = calloc(clients, sizeof(*sent));
 	for (int i = 0; i < clients; i++)
 	{
 		connections[i] = PQconnectdb("application_name=loadgen");
@@ -181,6 +187,28 @@ switch_to(int side)
 	}
 }
 
+static void
+add_time(size_t at, int64_t time)
+{
+	if (at >= times_length)
+	{
+		times_length = times_length ? 2 * times_length : 1 << 16;
+		times = realloc(times, times_length * sizeof(*times));
+		if (times == NULL)
+			fail("could not keep response times", strerror(errno));
+	}
+	times[at] = time;
+}
+
+static int
+compare_times(const void *a, const void *b)
+{
+	int64_t		x = *(const int64_t *) a,
+				y = *(const int64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
 /* Keep all connections busy until "end"; the number of responses. */
 static int64_t
 run_until(int poller, int64_t end)
@@ -190,11 +218,15 @@ run_until(int poller, int64_t end)
 	int			busy = clients;
 
 	for (int i = 0; i < clients; i++)
+	{
+		sent[i] = now_ns();
 		send_query(i);
+	}
 	while (busy > 0)
 	{
 		int			count = epoll_wait(poller, events, MAX_EVENTS, -1);
-		bool		go_on = now_ns() < end;
+		int64_t		now = now_ns();
+		bool		go_on = now < end;
 
 		for (int e = 0; e < count; e++)
 		{
@@ -202,9 +234,12 @@ run_until(int poller, int64_t end)
 
 			if (!receive(i))
 				continue;
-			responses++;
+			add_time(responses++, now - sent[i]);
 			if (go_on)
+			{
+				sent[i] = now;
 				send_query(i);
+			}
 			else
 				busy--;
 		}
@@ -226,9 +261,12 @@ run_slice(int poller, int number, int side)
 	start = now_ns();
 	responses = run_until(poller, start + slice_time);
 	end = now_ns();
-	printf("%d %c %lld %lld %lld %lld\n", number, "AB"[side], (long long) start,
-		   (long long) end, (long long) responses,
-		   (long long) (backends_cpu_time() - cpu));
+	cpu = backends_cpu_time() - cpu;
+	qsort(times, responses, sizeof(*times), compare_times);
+	printf("%d %c %lld %lld %lld %lld %lld %lld %lld\n", number, "AB"[side], (long long) start,
+		   (long long) end, (long long) responses, (long long) cpu,
+		   (long long) times[responses / 2], (long long) times[responses * 95 / 100],
+		   (long long) times[responses * 99 / 100]);
 }
 
 /* Pairs of slices, one of each side, in random order. */
