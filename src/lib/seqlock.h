@@ -17,7 +17,7 @@
  * Other barriers are where something is handed over without a change count
  * (recorder.[ch], pooler_clients.c, last_tick), and where each of two processes
  * must see what the other one has just done (tally.c, active_sessions.[ch],
- * sample_sessions.c).
+ * sample_sessions.c).  test/barriers tries most of them in all orders.
  *
  * Copyright (c) 2026, the pgnetlat authors
  *
