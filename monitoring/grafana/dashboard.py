@@ -199,9 +199,13 @@ def or_none(expression, label, text):
 
 def what_now(board):
     finding = f'pgnetlat_finding_lost_sessions{{{ANY}}}'
+
     # findings always have a row, so nothing stands in for a missing one
-    worst = ' or '.join(f'max by (verdict) (0 * pgnetlat_finding_lost_sessions{{{ANY}, severity="{severity}"}} + {rank})'
-                        for rank, severity in ((3, 'outage'), (2, 'loss'), (1, 'note'), (0, 'none')))
+    def worst(at=''):
+        return 'topk(1, ' + ' or '.join(
+            f'max by (verdict) (0 * pgnetlat_finding_lost_sessions{{{ANY}, severity="{severity}"}}{at} + {rank})'
+            for rank, severity in ((3, 'outage'), (2, 'loss'), (1, 'note'), (0, 'none'))) + ')'
+
     whole = SERVER + ', datname="(all)"'
     board.with_row(builders.Row('What is wrong?'))
     board.with_panel(number(
@@ -209,7 +213,8 @@ def what_now(board):
         'The worst verdict of pgnetlat_diagnose() now. Red: an outage, sessions are stopped. Orange: a loss. Blue: worth '
         'knowing. Green: nothing was found. Without a value, the query of findings fails.',
         'none',
-        [(f'topk(1, {worst})', '{{verdict}}')],
+        # not what was worst earlier: a panel has a value for each series
+        [(f'{worst()} and on (verdict) {worst(" @ end()")}', '{{verdict}}')],
         width=6, height=6, thresholds=((None, 'green'), (1, 'blue'), (2, 'orange'), (3, 'red')),
         text_mode=common.BigValueTextMode.NAME))
     findings = listing(
