@@ -60,10 +60,10 @@ print_ms(const char *label, double time, ExplainState *es)
 static int64
 own_rtt(void)
 {
-	int			slot = slot_find_pid(MyProcPid);
+	int			index = slot_find_pid(MyProcPid);
 	SlotObservation observation;
 
-	return slot >= 0 && slot_observe(slot, &observation) ? observation.published.tcp.rtt : 0;
+	return index >= 0 && slot_observe(index, &observation) ? observation.published.tcp.rtt : 0;
 }
 
 /* What the caller's role has counted of a statement in this database; NULL if nothing. */

@@ -120,7 +120,7 @@ session_surroundings(RowBuilder *row, const SlotObservation *observation, const 
 {
 	const ConnectTotals *cost = &observation->published.connect;
 
-	row_ms(row, "blocking_time", observation->held_up);
+	row_ms(row, "blocking_time", observation->blocking);
 	row_int32(row, "blocked_by", observation->blocked_by);
 	if (observation->blocked_by == SLOT_NOT_BLOCKED)
 		row_null_last(row, 1);
@@ -367,20 +367,20 @@ pgnetlat_recent(PG_FUNCTION_ARGS)
 	SlotObservation after;
 	FlightRecord *records;
 	FlightRecord exchange;
-	int			slot;
+	int			index;
 	int			count;
 	int			used;
 
 	rows_begin(fcinfo, &row);
-	slot = slot_find_pid(pid);
-	if (slot < 0 || !slot_observe(slot, &observation) || observation.published.pid != pid ||
+	index = slot_find_pid(pid);
+	if (index < 0 || !slot_observe(index, &observation) || observation.published.pid != pid ||
 		!rows_may_see(observation.published.userid))
 		return (Datum) 0;
 
-	records = recorder_copy(slot, &count);
+	records = recorder_copy(index, &count);
 
 	/* another role's session may have taken the slot meanwhile */
-	if (!slot_observe(slot, &after) || after.published.session != observation.published.session)
+	if (!slot_observe(index, &after) || after.published.session != observation.published.session)
 		return (Datum) 0;
 	for (const FlightRecord *next = records;
 		 (used = next_exchange(next, count, &exchange)) > 0;
@@ -399,11 +399,11 @@ pgnetlat_reset_session(PG_FUNCTION_ARGS)
 {
 	int			pid = PG_GETARG_INT32(0);
 	TimestampTz since;
-	int			slot;
+	int			index;
 
 	rows_require_preload();
-	slot = slot_find_pid(pid);
-	if (slot < 0 || !windows_reset(slot, pid, &since))
+	index = slot_find_pid(pid);
+	if (index < 0 || !windows_reset(index, pid, &since))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(since);
 }

@@ -52,7 +52,7 @@ histogram_bucket(int64_t nanoseconds)
 }
 
 static inline void
-histogram_observe(Histogram *histogram, int64_t nanoseconds)
+histogram_count(Histogram *histogram, int64_t nanoseconds)
 {
 	histogram->bucket[histogram_bucket(nanoseconds)]++;
 	histogram->sum += nanoseconds;

@@ -54,7 +54,7 @@ typedef struct Holder
 	int			pid;			/* 0: a prepared transaction */
 	volatile PgBackendStatus *status;	/* NULL: none */
 	int			status_changecount; /* when the key was made */
-	int			slot;			/* -1: not a session of ours */
+	int			index;			/* -1: not a session of ours */
 	uint64		session;
 	BlockerKey	key;
 	int64		looked_at;		/* latest tick at which anybody waited for it */
@@ -62,7 +62,7 @@ typedef struct Holder
 	int64	   *part;			/* the part of "fresh" for what it was doing;
 								 * NULL: not known */
 	BlockerCounters fresh;		/* not flushed yet, for the current key ... */
-	int64		held_up;		/* ...  and for all keys */
+	int64		blocking;		/* ...  and for all keys */
 } Holder;
 
 /* The lock wait of the session in a slot. */
@@ -96,14 +96,14 @@ static MemoryContext round_context = NULL;
 
 /* Publish in a session's slot for whom it waits. */
 static void
-publish_blocker(int slot, uint64 session, int blocked_by)
+publish_blocker(int index, uint64 session, int blocked_by)
 {
-	SlotSampled *sampled = slot_sampled_begin(slot, session, generation);
+	SlotSampled *sampled = slot_sampled_begin(index, session, generation);
 
 	if (sampled == NULL)
 		return;
 	sampled->blocked_by = blocked_by;
-	slot_sampled_end(slot);
+	slot_sampled_end(index);
 }
 
 /*
@@ -128,9 +128,9 @@ lock_waits_init(void)
 
 /* Note that the session in a slot has just been seen waiting for a lock. */
 void
-lock_waits_note(int slot)
+lock_waits_note(int index)
 {
-	LockWait   *wait = &waits[slot];
+	LockWait   *wait = &waits[index];
 
 	wait->noted = true;
 	if (wait->listed)
@@ -206,8 +206,8 @@ describe_process(Holder *holder)
 		worker_type = GetBackgroundWorkerTypeByPid(holder->pid);
 	strlcpy(key.backend_type, worker_type ? worker_type : GetBackendTypeDesc(type), NAMEDATALEN);
 	/* a session's name may have been replaced by a tracer's */
-	if (holder->slot >= 0)
-		(void) slot_name(holder->slot, holder->session, name);
+	if (holder->index >= 0)
+		(void) slot_name(holder->index, holder->session, name);
 	clients_set_name(&key.client, name, NULL, NULL);
 	if (key.queryid == 0)
 		key.queryid = holder->key.queryid;
@@ -218,10 +218,10 @@ describe_process(Holder *holder)
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {
-	const Ledger *ledger = &slot_get(holder->slot)->published.ledger;
+	const Ledger *ledger = &slot_get(holder->index)->published.ledger;
 	BlockerCounters *fresh = &holder->fresh;
 
-	switch (sample_sessions_state(holder->slot, holder->session))
+	switch (sample_sessions_state(holder->index, holder->session))
 	{
 		case LEDGER_STATE_EXECUTING:
 			return &fresh->exec;
@@ -248,14 +248,14 @@ look_at_holder(Holder *holder, int64 now)
 	holder->looked_at = now;
 	holder->sessions = 0;
 	describe_process(holder);
-	holder->part = holder->slot >= 0 ? part_of_session(holder, now) : NULL;
+	holder->part = holder->index >= 0 ? part_of_session(holder, now) : NULL;
 }
 
 static void
 add_time(Holder *holder, int64 time)
 {
 	holder->fresh.blocked += time;
-	holder->held_up += time;
+	holder->blocking += time;
 	if (holder->part)
 		*holder->part += time;
 }
@@ -314,9 +314,9 @@ find_holder(const LockInstanceData *lock)
 	holder->pid = lock->leaderPid;
 	holder->status = holder->pid == 0 ? NULL : find_status(holder->pid);
 	holder->status_changecount = -1;
-	holder->slot = holder->pid == 0 ? -1 : slot_find_pid(holder->pid);
-	if (holder->slot >= 0)
-		holder->session = slot_get(holder->slot)->published.session;
+	holder->index = holder->pid == 0 ? -1 : slot_find_pid(holder->pid);
+	if (holder->index >= 0)
+		holder->session = slot_get(holder->index)->published.session;
 	strlcpy(holder->key.backend_type, holder->pid == 0 ? "prepared transaction" : "unknown",
 			NAMEDATALEN);
 	return holder;
@@ -556,16 +556,16 @@ flush_holders(int64 now)
 	while ((holder = hash_seq_search(&scan)) != NULL)
 	{
 		int64		sessions = holder->looked_at == now ? holder->sessions : 0;
-		SlotSampled *sampled = holder->slot >= 0 && holder->held_up != 0 ?
-			slot_sampled_begin(holder->slot, holder->session, generation) : NULL;
+		SlotSampled *sampled = holder->index >= 0 && holder->blocking != 0 ?
+			slot_sampled_begin(holder->index, holder->session, generation) : NULL;
 
 		if (sampled)
 		{
-			sampled->held_up += holder->held_up;
-			slot_sampled_end(holder->slot);
+			sampled->blocking += holder->blocking;
+			slot_sampled_end(holder->index);
 		}
 		flush_counters(holder, sessions);
-		holder->held_up = 0;
+		holder->blocking = 0;
 		if (sessions == 0)
 			hash_search(holders, &holder->proc, HASH_REMOVE, NULL);
 	}
@@ -587,7 +587,7 @@ apply_reset(void)
 	while ((holder = hash_seq_search(&scan)) != NULL)
 	{
 		memset(&holder->fresh, 0, sizeof(holder->fresh));
-		holder->held_up = 0;
+		holder->blocking = 0;
 	}
 	dlist_foreach(iter, &waiting)
 	{

@@ -33,7 +33,7 @@
 #define PGNETLAT_LOCK_WAITS_H
 
 extern void lock_waits_init(void);
-extern void lock_waits_note(int slot);
+extern void lock_waits_note(int index);
 extern void lock_waits_tick(int64 now, int64 before, int64 clock_offset);
 
 #endif							/* PGNETLAT_LOCK_WAITS_H */

@@ -37,7 +37,7 @@ typedef struct Path
 	int64_t		first;			/* the kernel's minimum when it was set up */
 	int64_t		least;			/* and today */
 	int64_t		rtt;			/* set by paths_compare() */
-	int			slot;			/* the caller's */
+	int			index;			/* the caller's */
 	uint64_t	session;
 } Path;
 

@@ -39,12 +39,12 @@
 #define RETRANSMISSION_NS		(250 * NS_PER_MS)
 
 /*
- * If there are more connections to ask about than questions, they take turns.
- * Connections are numbered within a tick.
+ * If there are more connections to ask about than questions, each pass asks
+ * about some of them.  Connections are numbered within a tick.
  */
 static int	number = 0;			/* connections so far in this tick */
-static int	turns = 1;			/* ticks until each has been asked about */
-static int	turn = 0;
+static int	passes = 1;			/* ticks until each has been asked about */
+static int	pass = 0;
 
 static int	acknowledgements = 0;	/* asked for in this tick */
 static uint64 *acknowledged = NULL; /* by slot: the wait whose response has
@@ -57,8 +57,8 @@ sample_connections_begin_tick(const Tick *tick)
 		(pgnetlat_sample_interval * NS_PER_MS);
 
 	/* the setting may have become longer than the tick's interval */
-	turns = number / (int) Max(most, 1) + 1;
-	turn = (turn + 1) % turns;
+	passes = number / (int) Max(most, 1) + 1;
+	pass = (pass + 1) % passes;
 	number = acknowledgements = 0;
 }
 
@@ -89,7 +89,7 @@ sample_connection(int index, const SlotPublished *view, Tick *tick)
 	int64		closed;
 	LedgerSampled *ledger;
 
-	if (view->endpoints.family == 0 || before->measured_at == 0 || number++ % turns != turn)
+	if (view->endpoints.family == 0 || before->measured_at == 0 || number++ % passes != pass)
 		return;
 	replied = tcpinfo_diag_query(&tick->diag, &view->endpoints, before, clock_now(), &info) ==
 		TCP_REPLY_VALID;
@@ -176,7 +176,7 @@ path_of_slot(int index, const Tick *tick, Path *path)
 	uint32		changecount = seqlock_read_begin(&slot->lock);
 	int64		measured_at = published->tcp.measured_at;
 
-	path->slot = index;
+	path->index = index;
 	path->session = published->session;
 	path->family = published->endpoints.family;
 	memcpy(path->address, published->endpoints.remote_address, sizeof(path->address));
@@ -208,15 +208,15 @@ sample_paths(const Tick *tick)
 	for (const Path *path = paths; path < paths + count; path++)
 	{
 		uint32		rtt = path->rtt < path->least ? path->rtt / NS_PER_US : 0;
-		SlotSampled *sampled = &slot_get(path->slot)->sampled;
+		SlotSampled *sampled = &slot_get(path->index)->sampled;
 
 		if ((sampled->session == path->session ? sampled->path_rtt : 0) == rtt)
 			continue;
-		sampled = slot_sampled_begin(path->slot, path->session, tick->generation);
+		sampled = slot_sampled_begin(path->index, path->session, tick->generation);
 		if (sampled == NULL)
 			continue;
 		sampled->path_rtt = rtt;
-		slot_sampled_end(path->slot);
+		slot_sampled_end(path->index);
 	}
 	due = tick->now + Max(COMPARE_NS, count * COMPARE_EACH_NS);
 }

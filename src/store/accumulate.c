@@ -67,16 +67,16 @@ accumulate_shmem_attach(void *memory, bool is_new)
  * accumulate_end().  In between, nothing may raise an error.
  */
 void
-accumulate_begin(int slot)
+accumulate_begin(int index)
 {
 	locks_acquire(LOCK_RESET, 0, LW_SHARED);
-	locks_acquire(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
+	locks_acquire(LOCK_ACCUMULATE, index % LOCK_ACCUMULATE_PARTITIONS, LW_EXCLUSIVE);
 }
 
 void
-accumulate_end(int slot)
+accumulate_end(int index)
 {
-	locks_release(LOCK_ACCUMULATE, slot % LOCK_ACCUMULATE_PARTITIONS);
+	locks_release(LOCK_ACCUMULATE, index % LOCK_ACCUMULATE_PARTITIONS);
 	locks_release(LOCK_RESET, 0);
 }
 
@@ -148,7 +148,7 @@ accumulate_into_group(Accumulated *state, const SlotObservation *observation, co
 	if (state->connect.connections > 0)
 	{
 		connect_totals_add(&counters->connect, &state->connect);
-		histogram_observe(&counters->histogram[METRIC_CONNECT], state->connect.time);
+		histogram_count(&counters->histogram[METRIC_CONNECT], state->connect.time);
 	}
 	clients_set_pending(group, &state->member, pending);
 	if (unlikely(state->member.no_room) && clients_have_room(&state->key, &state->member, now))
@@ -202,23 +202,23 @@ accumulate_own_statements(void)
  * accumulated.
  */
 static bool
-accumulate_locked(int slot, bool ends, SlotObservation *observation)
+accumulate_locked(int index, bool ends, SlotObservation *observation)
 {
-	Accumulated *state = &states[slot];
+	Accumulated *state = &states[index];
 	Tally		tally;
 	bool		taken;
 
-	if (state->session == 0 || state->session != slot_get(slot)->published.session)
+	if (state->session == 0 || state->session != slot_get(index)->published.session)
 		return false;
 
 	/*
 	 * the tally comes first, since it must not have counted more than the
 	 * account
 	 */
-	taken = tally_take(slot, &tally);
+	taken = tally_take(index, &tally);
 	if (taken)
 		statements_accumulate(tally.statements, tally.count, state->key.datid);
-	if (!slot_observe(slot, observation))
+	if (!slot_observe(index, observation))
 	{
 		/* the session was stopped in a write section */
 		if (taken)
@@ -238,15 +238,15 @@ accumulate_locked(int slot, bool ends, SlotObservation *observation)
  * accumulated of it.  False if there is no session.
  */
 bool
-accumulate_and_observe(int slot, SlotObservation *observation)
+accumulate_and_observe(int index, SlotObservation *observation)
 {
 	bool		found;
 
-	if (states[slot].session == 0)
+	if (states[index].session == 0)
 		return false;
-	accumulate_begin(slot);
-	found = accumulate_locked(slot, false, observation);
-	accumulate_end(slot);
+	accumulate_begin(index);
+	found = accumulate_locked(index, false, observation);
+	accumulate_end(index);
 	return found;
 }
 
@@ -265,22 +265,22 @@ accumulate_all(void)
  * that is not counted.
  */
 void
-accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
+accumulate_attach(int index, uint64 session, const ConnectTotals *connect)
 {
-	Accumulated *state = &states[slot];
+	Accumulated *state = &states[index];
 	ClientKey	key;
 	ClientPooler pooler;
 
-	client_key_of_session(&key, slot_get(slot)->published.name, &pooler);
-	accumulate_begin(slot);
+	client_key_of_session(&key, slot_get(index)->published.name, &pooler);
+	accumulate_begin(index);
 	memset(state, 0, sizeof(*state));
 	state->key = key;
 	state->pooler = pooler;
 	state->generation = slot_control->generation;
 	state->connect = *connect;
 	state->session = session;
-	pools_join(slot, session, key.datid, key.userid);
-	accumulate_end(slot);
+	pools_join(index, session, key.datid, key.userid);
+	accumulate_end(index);
 }
 
 /*
@@ -288,18 +288,18 @@ accumulate_attach(int slot, uint64 session, const ConnectTotals *connect)
  * it has done so far belongs to the old group.
  */
 void
-accumulate_rename(int slot)
+accumulate_rename(int index)
 {
-	Accumulated *state = &states[slot];
+	Accumulated *state = &states[index];
 	SlotObservation observation;
 	ClientEntry *group;
 	ClientKey	key;
 	ClientPooler pooler;
 
-	client_key_of_session(&key, slot_get(slot)->published.name, &pooler);
-	accumulate_begin(slot);
+	client_key_of_session(&key, slot_get(index)->published.name, &pooler);
+	accumulate_begin(index);
 	if (memcmp(&key, &state->key, sizeof(key)) != 0 &&
-		accumulate_locked(slot, false, &observation))
+		accumulate_locked(index, false, &observation))
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
@@ -311,28 +311,28 @@ accumulate_rename(int slot)
 		clients_release(&state->member);
 	}
 	state->pooler = pooler;
-	accumulate_end(slot);
+	accumulate_end(index);
 }
 
 /*
  * The session ends.  Its ledger has been stopped, but it still has its slot.
  */
 void
-accumulate_detach(int slot)
+accumulate_detach(int index)
 {
-	Accumulated *state = &states[slot];
+	Accumulated *state = &states[index];
 	SlotObservation observation;
 
-	accumulate_begin(slot);
-	if (!accumulate_locked(slot, true, &observation))
+	accumulate_begin(index);
+	if (!accumulate_locked(index, true, &observation))
 	{
 		ClientEntry *group = clients_acquire(&state->key, &state->member, GetCurrentTimestamp());
 
 		leave_group(group, &state->member);
 	}
-	pools_leave(slot);
+	pools_leave(index);
 	state->session = 0;
-	accumulate_end(slot);
+	accumulate_end(index);
 }
 
 /* Forget everything counted so far.  Returns the moment of the reset. */

@@ -26,15 +26,15 @@ extern Size accumulate_shmem_size(void);
 extern void accumulate_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
-extern void accumulate_attach(int slot, uint64 session, const ConnectTotals *connect);
-extern void accumulate_rename(int slot);
-extern void accumulate_detach(int slot);
-extern void accumulate_begin(int slot);
+extern void accumulate_attach(int index, uint64 session, const ConnectTotals *connect);
+extern void accumulate_rename(int index);
+extern void accumulate_detach(int index);
+extern void accumulate_begin(int index);
 extern void accumulate_own_statements(void);
-extern void accumulate_end(int slot);
+extern void accumulate_end(int index);
 
 /* Functions for any process */
-extern bool accumulate_and_observe(int slot, SlotObservation *observation);
+extern bool accumulate_and_observe(int index, SlotObservation *observation);
 extern void accumulate_all(void);
 extern TimestampTz accumulate_reset(void);
 

@@ -60,9 +60,9 @@ active_shmem_attach(void *memory, bool is_new)
 }
 
 static inline uint64
-bit_of(int slot)
+bit_of(int index)
 {
-	return UINT64CONST(1) << slot % 64;
+	return UINT64CONST(1) << index % 64;
 }
 
 /*
@@ -70,11 +70,11 @@ bit_of(int slot)
  * Any process may call this.
  */
 void
-active_enter(int slot)
+active_enter(int index)
 {
 	Latch	   *sampler;
 
-	pg_atomic_fetch_or_u64(&active_words[slot / 64], bit_of(slot));
+	pg_atomic_fetch_or_u64(&active_words[index / 64], bit_of(index));
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&shared->asleep) == 0 ||
 		pg_atomic_exchange_u32(&shared->asleep, 0) == 0)
@@ -119,9 +119,9 @@ active_list(int *slots)
  * the slot once more after this, and call active_enter() if that has changed.
  */
 void
-active_leave(int slot)
+active_leave(int index)
 {
-	pg_atomic_fetch_and_u64(&active_words[slot / 64], ~bit_of(slot));
+	pg_atomic_fetch_and_u64(&active_words[index / 64], ~bit_of(index));
 	pg_memory_barrier();
 }
 

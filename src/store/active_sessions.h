@@ -49,26 +49,26 @@ extern pg_atomic_uint64 *active_words;
 #pragma GCC visibility pop
 
 static inline bool
-active_is(int slot)
+active_is(int index)
 {
-	return (pg_atomic_read_u64(&active_words[slot / 64]) & UINT64CONST(1) << slot % 64) != 0;
+	return (pg_atomic_read_u64(&active_words[index / 64]) & UINT64CONST(1) << index % 64) != 0;
 }
 
 extern Size active_shmem_size(void);
 extern void active_shmem_attach(void *memory, bool is_new);
-extern void active_enter(int slot);
-extern void active_leave(int slot);
+extern void active_enter(int index);
+extern void active_leave(int index);
 
 /*
- * This process's session, in "slot", has published something after what may
- * have been a quiet wait.
+ * This process's session has published something after what may have been a
+ * quiet wait.
  */
 static inline void
-active_announce(int slot)
+active_announce(int index)
 {
 	pg_memory_barrier();
-	if (unlikely(!active_is(slot)))
-		active_enter(slot);
+	if (unlikely(!active_is(index)))
+		active_enter(index);
 }
 
 /* Functions for the sampler */

@@ -157,9 +157,9 @@ enter_pools(PoolMember *member)
 }
 
 void
-pools_join(int slot, uint64 session, Oid datid, Oid userid)
+pools_join(int index, uint64 session, Oid datid, Oid userid)
 {
-	PoolMember *member = &members[slot];
+	PoolMember *member = &members[index];
 
 	member->datid = datid;
 	member->userid = userid;
@@ -169,9 +169,9 @@ pools_join(int slot, uint64 session, Oid datid, Oid userid)
 }
 
 void
-pools_leave(int slot)
+pools_leave(int index)
 {
-	PoolMember *member = &members[slot];
+	PoolMember *member = &members[index];
 
 	if (member->session != 0)
 		change_pools(member, -1, -(int) member->busy);
@@ -199,9 +199,9 @@ pools_reset(void)
  * is a hint.
  */
 bool
-pools_saw_busy(int slot)
+pools_saw_busy(int index)
 {
-	return *(volatile bool *) &members[slot].busy;
+	return *(volatile bool *) &members[index].busy;
 }
 
 /*
@@ -209,9 +209,9 @@ pools_saw_busy(int slot)
  * Does nothing if the session has ended since, or has not joined yet.
  */
 void
-pools_see(int slot, uint64 session, bool busy)
+pools_see(int index, uint64 session, bool busy)
 {
-	PoolMember *member = &members[slot];
+	PoolMember *member = &members[index];
 
 	if (member->session != session || member->busy == busy)
 		return;

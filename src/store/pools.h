@@ -51,16 +51,16 @@ extern Size pools_shmem_size(void);
 extern void pools_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the holder of the session's accumulation lock */
-extern void pools_join(int slot, uint64 session, Oid datid, Oid userid);
-extern void pools_leave(int slot);
-extern void pools_see(int slot, uint64 session, bool busy);
+extern void pools_join(int index, uint64 session, Oid datid, Oid userid);
+extern void pools_leave(int index);
+extern void pools_see(int index, uint64 session, bool busy);
 
 /* Function for resets, under the exclusive reset lock */
 extern void pools_reset(void);
 
 /* Functions for the sampler */
 extern void pools_tick(int64 before);
-extern bool pools_saw_busy(int slot);
+extern bool pools_saw_busy(int index);
 
 /* Functions for readers */
 extern void *pools_copy(int64 length, int *count);

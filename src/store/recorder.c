@@ -35,9 +35,9 @@ recorder_size_of_one(void)
 }
 
 static inline Recorder *
-recorder_get(int slot)
+recorder_get(int index)
 {
-	return (Recorder *) (recorders + slot * recorder_size_of_one());
+	return (Recorder *) (recorders + index * recorder_size_of_one());
 }
 
 static inline uint64
@@ -62,9 +62,9 @@ recorder_shmem_attach(void *memory, bool is_new)
 
 /* A session begins: earlier records are not its own. */
 void
-recorder_attach(int slot, RecorderWriter *writer)
+recorder_attach(int index, RecorderWriter *writer)
 {
-	Recorder   *recorder = recorder_get(slot);
+	Recorder   *recorder = recorder_get(index);
 	uint64		number = head_of(recorder);
 
 	writer->head = &recorder->head;
@@ -78,9 +78,9 @@ recorder_attach(int slot, RecorderWriter *writer)
  * The number of the record that is being built; those before it are complete.
  */
 uint64
-recorder_number(int slot)
+recorder_number(int index)
 {
-	return head_of(recorder_get(slot));
+	return head_of(recorder_get(index));
 }
 
 /*
@@ -88,9 +88,9 @@ recorder_number(int slot)
  * moments.  Returns false if it has been overwritten.
  */
 bool
-recorder_read(int slot, uint64 number, FlightRecord *record)
+recorder_read(int index, uint64 number, FlightRecord *record)
 {
-	Recorder   *recorder = recorder_get(slot);
+	Recorder   *recorder = recorder_get(index);
 
 	*record = *(volatile FlightRecord *) &recorder->records[number % pgnetlat_recorder_size];
 	pg_read_barrier();
@@ -99,9 +99,9 @@ recorder_read(int slot, uint64 number, FlightRecord *record)
 
 /* Hide all records from readers. */
 void
-recorder_discard(int slot)
+recorder_discard(int index)
 {
-	Recorder   *recorder = recorder_get(slot);
+	Recorder   *recorder = recorder_get(index);
 
 	pg_atomic_write_u64(&recorder->first, head_of(recorder));
 }
@@ -112,9 +112,9 @@ recorder_discard(int slot)
  * caller must check afterwards that the slot still has the same session.
  */
 FlightRecord *
-recorder_copy(int slot, int *count)
+recorder_copy(int index, int *count)
 {
-	Recorder   *recorder = recorder_get(slot);
+	Recorder   *recorder = recorder_get(index);
 	FlightRecord *records = palloc(pgnetlat_recorder_size * sizeof(FlightRecord));
 	uint64		first = pg_atomic_read_u64(&recorder->first);
 	uint64		head;

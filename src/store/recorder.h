@@ -86,7 +86,7 @@ extern Size recorder_shmem_size(void);
 extern void recorder_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
-extern void recorder_attach(int slot, RecorderWriter *writer);
+extern void recorder_attach(int index, RecorderWriter *writer);
 
 /* Push the record, which is writer->next: it is complete. */
 static inline void
@@ -101,13 +101,13 @@ recorder_push(RecorderWriter *writer, FlightRecord *record)
 }
 
 /* Functions for the sampler */
-extern uint64 recorder_number(int slot);
-extern bool recorder_read(int slot, uint64 number, FlightRecord *record);
+extern uint64 recorder_number(int index);
+extern bool recorder_read(int index, uint64 number, FlightRecord *record);
 
 /* Functions for readers */
-extern FlightRecord *recorder_copy(int slot, int *count);
+extern FlightRecord *recorder_copy(int index, int *count);
 
 /* Functions for resets */
-extern void recorder_discard(int slot);
+extern void recorder_discard(int index);
 
 #endif							/* PGNETLAT_RECORDER_H */

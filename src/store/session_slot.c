@@ -431,7 +431,7 @@ fill_observation(const Look *look, SlotObservation *observation)
 	tcpstate_counters_subtract(&observation->tcp_counters, &copy->tcp_base);
 	observation->doing_until = look->doing_until;
 	observation->blocked_by = look->sampled.blocked_by;
-	observation->held_up = look->sampled.held_up;
+	observation->blocking = look->sampled.blocking;
 }
 
 /* Observe the session in a slot as of now; false if there is none. */

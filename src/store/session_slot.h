@@ -115,7 +115,7 @@ typedef struct SlotSampled
 	int			blocked_by;		/* process ID of the holder that it waits for;
 								 * 0: a prepared transaction; or
 								 * SLOT_NOT_BLOCKED */
-	int64		held_up;		/* ns for which others have waited for it */
+	int64		blocking;		/* ns for which others have waited for it */
 	int64		exec_part[NUM_EXEC_PARTS];	/* since attached or reset */
 	SlotDoing	doing;			/* in progress, and not in exec_part */
 	uint32		path_rtt;		/* us: round trip of most connections with the
@@ -168,7 +168,7 @@ typedef struct SlotObservation
 	TcpCounters tcp_counters;	/* since connected or reset */
 	int64		doing_until;	/* end of what the sampler has seen it doing */
 	int			blocked_by;		/* as in SlotSampled */
-	int64		held_up;
+	int64		blocking;
 } SlotObservation;
 
 /*

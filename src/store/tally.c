@@ -52,11 +52,11 @@ forget_all(uint32 generation)
 
 /* This session begins.  No other process looks at its tally yet. */
 void
-tally_attach(int slot)
+tally_attach(int index)
 {
-	my_tally.tally = &tallies[slot];
-	forget_all(slot_get(slot)->published.generation);
-	pg_atomic_write_u32(&slot_get(slot)->tally_state, TALLY_KEPT);
+	my_tally.tally = &tallies[index];
+	forget_all(slot_get(index)->published.generation);
+	pg_atomic_write_u32(&slot_get(index)->tally_state, TALLY_KEPT);
 }
 
 /* Clear what the statements have counted, which is in their table. */
@@ -188,9 +188,9 @@ copy_tally(const Tally *tally, Tally *copy)
  * the reset lock.
  */
 bool
-tally_take(int slot, Tally *taken)
+tally_take(int index, Tally *taken)
 {
-	SessionSlot *source = slot_get(slot);
+	SessionSlot *source = slot_get(index);
 	int			attempts = 0;
 
 	do
@@ -201,7 +201,7 @@ tally_take(int slot, Tally *taken)
 		/* as usual for an idle session */
 		if (pg_atomic_read_u32(&source->tally_state) == TALLY_TAKEN)
 			return false;
-		copy_tally(&tallies[slot], taken);
+		copy_tally(&tallies[index], taken);
 		if (!seqlock_read_valid(&source->lock, changecount))
 			continue;
 		if (taken->generation != slot_control->generation)

@@ -106,7 +106,7 @@ extern Size tally_shmem_size(void);
 extern void tally_shmem_attach(void *memory, bool is_new);
 
 /* Functions for the session itself */
-extern void tally_attach(int slot);
+extern void tally_attach(int index);
 extern bool tally_look_up(uint64 queryid, Oid userid);
 
 /* ... in a write section */
@@ -114,7 +114,7 @@ extern bool tally_settle(SessionSlot *slot);
 extern void tally_clear_statements(void);
 
 /* Functions for the holder of the accumulation lock */
-extern bool tally_take(int slot, Tally *taken);
+extern bool tally_take(int index, Tally *taken);
 extern bool tally_histogram(const Tally *tally, ClientMetric metric, Histogram *histogram);
 
 /*

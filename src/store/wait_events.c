@@ -130,9 +130,9 @@ wait_event_part(uint32 event)
 
 /* Request a reset of a profile, which is empty until the next sample. */
 void
-wait_events_reset(int slot)
+wait_events_reset(int index)
 {
-	pg_atomic_write_u64(&profiles[slot].reset_at, (uint64) clock_now());
+	pg_atomic_write_u64(&profiles[index].reset_at, (uint64) clock_now());
 }
 
 /*
@@ -184,14 +184,14 @@ add_doing(WaitSample *entries, int used, const SlotDoing *doing, int64 from, int
  * slot_sampled_begin() and slot_sampled_end().
  */
 void
-wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval)
+wait_events_add(int index, SlotSampled *sampled, int64 until, int64 interval)
 {
-	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[slot].reset_at);
+	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[index].reset_at);
 
 	if (unlikely(sampled->waits_since != reset_at))
 		sampled->waits_used = 0;
 	sampled->waits_since = reset_at;
-	sampled->waits_used = add_doing(profiles[slot].entries, sampled->waits_used,
+	sampled->waits_used = add_doing(profiles[index].entries, sampled->waits_used,
 									&sampled->doing, Max(sampled->doing.from, reset_at),
 									until, interval);
 }
@@ -202,10 +202,10 @@ wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval)
  * was reset.
  */
 int
-wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples)
+wait_events_copy(int index, const SlotObservation *observation, WaitSample *samples)
 {
-	SessionSlot *own = slot_get(slot);
-	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[slot].reset_at);
+	SessionSlot *own = slot_get(index);
+	int64		reset_at = (int64) pg_atomic_read_u64(&profiles[index].reset_at);
 	SlotSampled sampled;
 	uint32		changecount;
 	int			attempts = 0;
@@ -214,7 +214,7 @@ wait_events_copy(int slot, const SlotObservation *observation, WaitSample *sampl
 	{
 		changecount = seqlock_read_begin(&own->sampled_lock);
 		sampled = own->sampled;
-		memcpy(samples, profiles[slot].entries, sizeof(profiles[slot].entries));
+		memcpy(samples, profiles[index].entries, sizeof(profiles[index].entries));
 		if (seqlock_read_valid(&own->sampled_lock, changecount))
 			break;
 		sampled.session = 0;

@@ -32,8 +32,8 @@ extern Size wait_events_shmem_size(void);
 extern void wait_events_shmem_attach(void *memory, bool is_new);
 extern const char *wait_event_name(uint32 event);
 extern ExecPart wait_event_part(uint32 event);
-extern void wait_events_add(int slot, SlotSampled *sampled, int64 until, int64 interval);
-extern void wait_events_reset(int slot);
-extern int	wait_events_copy(int slot, const SlotObservation *observation, WaitSample *samples);
+extern void wait_events_add(int index, SlotSampled *sampled, int64 until, int64 interval);
+extern void wait_events_reset(int index);
+extern int	wait_events_copy(int index, const SlotObservation *observation, WaitSample *samples);
 
 #endif							/* PGNETLAT_WAIT_EVENTS_H */

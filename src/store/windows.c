@@ -18,7 +18,7 @@ typedef struct WindowAccount
 {
 	LedgerTotals totals;
 	TcpCounters tcp;
-	int64		held_up;
+	int64		blocking;
 } WindowAccount;
 
 /* The beginning of a window over a session's account. */
@@ -58,7 +58,7 @@ account_of(WindowAccount *account, const SlotObservation *observation)
 {
 	account->totals = observation->account.totals;
 	account->tcp = observation->tcp_counters;
-	account->held_up = observation->held_up;
+	account->blocking = observation->blocking;
 }
 
 /* The moment up to which all time was attributed. */
@@ -73,9 +73,9 @@ moment_of(const SlotObservation *observation)
  * another session now, its windows begin anew.
  */
 static SessionSnapshots *
-acquire(int slot, const SlotObservation *observation)
+acquire(int index, const SlotObservation *observation)
 {
-	SessionSnapshots *own = &sessions[slot];
+	SessionSnapshots *own = &sessions[index];
 
 	locks_acquire(LOCK_WINDOWS, 0, LW_EXCLUSIVE);
 	if (own->session != observation->published.session ||
@@ -91,9 +91,9 @@ acquire(int slot, const SlotObservation *observation)
 
 /* Keep a snapshot of a session that has just been observed. */
 void
-windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
+windows_add(int index, const SlotObservation *observation, SnapshotLevels levels)
 {
-	SessionSnapshots *own = acquire(slot, observation);
+	SessionSnapshots *own = acquire(index, observation);
 
 	for (int level = 0; level < SNAPSHOT_LEVELS; level++)
 	{
@@ -111,9 +111,9 @@ windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels)
  * latest reset.  The observation's stats_since is when the window began.
  */
 bool
-windows_observe(int slot, int64 length, SlotObservation *observation)
+windows_observe(int index, int64 length, SlotObservation *observation)
 {
-	SessionSnapshots *own = &sessions[slot];
+	SessionSnapshots *own = &sessions[index];
 	WindowStart start;
 	uint64		session;
 	uint32		generation;
@@ -133,7 +133,7 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 	}
 	locks_release(LOCK_WINDOWS, 0);
 
-	if (!slot_observe(slot, observation))
+	if (!slot_observe(index, observation))
 		return false;
 	if (start.at == 0 || session != observation->published.session ||
 		generation != observation->published.generation)
@@ -146,7 +146,7 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
 	 * the fresh value is 0 if the sampler was stopped in the middle of a
 	 * write
 	 */
-	observation->held_up = Max(observation->held_up - start.before.held_up, 0);
+	observation->blocking = Max(observation->blocking - start.before.blocking, 0);
 	observation->published.stats_since = start.since != 0 ? start.since :
 		clock_to_timestamp(observation->published.clock_offset, start.at);
 	return true;
@@ -158,20 +158,20 @@ windows_observe(int slot, int64 length, SlotObservation *observation)
  * to the moment from which it counts again.
  */
 bool
-windows_reset(int slot, int pid, TimestampTz *since)
+windows_reset(int index, int pid, TimestampTz *since)
 {
 	SessionSnapshots *own;
 	SlotObservation observation;
 
 	/* without a lock, since observing a stopped session takes a while */
-	if (!slot_observe(slot, &observation) || observation.published.pid != pid ||
+	if (!slot_observe(index, &observation) || observation.published.pid != pid ||
 		observation.published.closed)
 		return false;
-	own = acquire(slot, &observation);
+	own = acquire(index, &observation);
 	own->reset.at = moment_of(&observation);
 	own->reset.since = *since = clock_to_timestamp(observation.published.clock_offset, own->reset.at);
 	account_of(&own->reset.before, &observation);
-	wait_events_reset(slot);
+	wait_events_reset(index);
 	locks_release(LOCK_WINDOWS, 0);
 	return true;
 }

@@ -29,12 +29,12 @@ extern Size windows_shmem_size(void);
 extern void windows_shmem_attach(void *memory, bool is_new);
 
 /* Function for the sampler */
-extern void windows_add(int slot, const SlotObservation *observation, SnapshotLevels levels);
+extern void windows_add(int index, const SlotObservation *observation, SnapshotLevels levels);
 
 /* Functions for readers */
 #define WINDOW_WHOLE	INT64CONST(0)	/* since the session began */
 
-extern bool windows_observe(int slot, int64 length, SlotObservation *observation);
-extern bool windows_reset(int slot, int pid, TimestampTz *since);
+extern bool windows_observe(int index, int64 length, SlotObservation *observation);
+extern bool windows_reset(int index, int pid, TimestampTz *since);
 
 #endif							/* PGNETLAT_WINDOWS_H */

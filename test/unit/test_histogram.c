@@ -32,9 +32,9 @@ test_sums(void)
 	Histogram	b = {{0}, 0};
 	int64_t		count = 0;
 
-	histogram_observe(&a, 5000);
-	histogram_observe(&a, 600000);
-	histogram_observe(&b, INT64_C(20000000000));
+	histogram_count(&a, 5000);
+	histogram_count(&a, 600000);
+	histogram_count(&b, INT64_C(20000000000));
 	histogram_add(&a, &b);
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		count += a.bucket[i];

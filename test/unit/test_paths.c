@@ -19,11 +19,11 @@ check(const char *what, const double *first, const double *least, const double *
 	{
 		paths[count].first = MS(first[count]);
 		paths[count].least = MS(least[count]);
-		paths[count].slot = count;
+		paths[count].index = count;
 	}
 	paths_compare(paths, count);
 	for (int i = 0; i < count; i++)
-		CHECK_EQUAL(paths[i].rtt, MS(expected[paths[i].slot]), what);
+		CHECK_EQUAL(paths[i].rtt, MS(expected[paths[i].index]), what);
 }
 
 #define LIST(...)	((const double[]) {__VA_ARGS__, 0})
@@ -57,11 +57,11 @@ test_addresses(void)
 		paths[i].family = i % 2;
 		paths[i].first = MS(10);
 		paths[i].least = i % 2 == 0 || i == 1 ? MS(10) : MS(1);
-		paths[i].slot = i;
+		paths[i].index = i;
 	}
 	paths_compare(paths, 6);
 	for (int i = 0; i < 6; i++)
-		CHECK_EQUAL(paths[i].rtt, paths[i].slot % 2 == 0 ? MS(10) : MS(1),
+		CHECK_EQUAL(paths[i].rtt, paths[i].index % 2 == 0 ? MS(10) : MS(1),
 					"another address says nothing");
 	paths_compare(paths, 0);
 }
