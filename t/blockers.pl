@@ -669,6 +669,33 @@ cmp_ok(blocker('reset')->{blocked_time},
 $holder->run('COMMIT');
 released($victim[0]);
 
+# ---------------------------------------------------------------------------
+# Sessions that were quiet, and wait before a hook is called: the sampler does not
+# see them at once, but core says when their waits began.
+# ---------------------------------------------------------------------------
+
+my @quiet = map { client("parses $_") } 1 .. 4;
+my $held = client('holds all');
+$held->run('BEGIN', 'LOCK TABLE t');
+foreach my $client (@quiet)
+{
+	# a session is quiet 20 ms after its latest exchange
+	$client->run('SELECT 1');
+	pause(100);
+	blocked($client, 'SELECT FROM t');
+}
+my $unbooked = <<'EOC';
+SELECT (SELECT sum(extract(epoch FROM clock_timestamp() - waitstart)) * 1000 FROM pg_locks WHERE NOT granted)
+	   - (SELECT sum(blocked_time) FROM pgnetlat_blockers WHERE application_name = 'holds all')
+EOC
+
+# just after the sampler has booked, nothing but the age of its figures is missing
+ok( $observer->poll(sub { ($observer->value($unbooked) // 1000) < 100 }),
+	'before the hooks: waits are booked from when they began'
+) or diag($observer->value($unbooked) . ' ms are missing');
+$held->run('COMMIT');
+released($_) foreach @quiet;
+
 no_violations($observer);
 $node->stop;
 done_testing();
