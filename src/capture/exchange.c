@@ -35,6 +35,38 @@ OwnSession	my_session = {
 	.xact_status = 'I'
 };
 
+/* What the exchange or wait in progress has that plain ones have not. */
+static struct
+{
+	bool		leftover;		/* what had arrived when the wait began may be
+								 * the rest of a COPY that has failed */
+	long		times_blocked;	/* as a pipelined wait began */
+	int64		notified;		/* idle time in this wait, before a
+								 * notification */
+	uint64		notified_in;	/* the latest exchange with a notification */
+	uint64		unsolicited_after;	/* the exchange before the wait in which
+									 * the backend last sent something of its
+									 * own accord */
+	int64		trip;			/* network time inside the record */
+	int64		record_recv;	/* sampled recv time in earlier records of the
+								 * exchange */
+	LedgerTotals before;		/* the account before what is not plain ... */
+	uint64		before_number;	/* ... in the exchange with this number */
+}			own;
+
+/* Counting starts, or starts again, with a wait. */
+void
+exchange_start(void)
+{
+	my_session.state = STATE_IN_WAIT;
+	my_session.response_bytes = 0;
+	my_session.statements = my_session.transactions = 0;
+	own.record_recv = own.notified = own.trip = 0;
+	own.leftover = false;
+	own.unsolicited_after = 0;
+	my_session.in_block = my_session.xact_status != 'I';
+}
+
 /* May anything be plain, or must each exchange and each wait be looked at? */
 bool
 exchange_may_be_plain(void)
@@ -56,7 +88,7 @@ exchange_next_wait(bool pipelined, char xact_status)
 	if (pipelined)
 	{
 		terms.pipelined = true;
-		my_session.times_blocked = process_times_blocked();
+		own.times_blocked = process_times_blocked();
 	}
 	/* all of such a wait is idle, however short */
 	if (pooler_has_wait(xact_status))
@@ -94,10 +126,10 @@ exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 {
 	FlightRecord *record = exchange_record();
 
-	record->exec = Max(at - record->start - record->send - my_session.trip, 0);
+	record->exec = Max(at - record->start - record->send - own.trip, 0);
 	if (sampled)
 	{
-		int64		recv = Min(sampled->recv - my_session.record_recv, record->exec);
+		int64		recv = Min(sampled->recv - own.record_recv, record->exec);
 
 		/*
 		 * the samples are of the whole exchange: leave what earlier records
@@ -106,7 +138,7 @@ exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled)
 		recv = Max(recv, 0);
 		record->recv += recv;
 		record->exec -= recv;
-		my_session.record_recv += recv;
+		own.record_recv += recv;
 	}
 	record->bytes = bytes - my_session.record_bytes;
 	my_session.record_bytes = bytes;
@@ -122,7 +154,7 @@ exchange_settle(void)
 {
 	if (!tally_settle(my_session.slot))
 		return;
-	memset(&my_session.before, 0, sizeof(my_session.before));
+	memset(&own.before, 0, sizeof(own.before));
 	exchange_set_state(STATE_COUNTS | STATE_PLAIN, false);
 }
 
@@ -166,11 +198,11 @@ count_record(bool in_block)
 {
 	FlightRecord *record = exchange_record();
 
-	my_tally.burst.trip += my_session.trip;
+	my_tally.burst.trip += own.trip;
 	exchange_count_statement(record, my_tally.current, record->exec, record->send,
 							 record->bytes, in_block);
 	my_tally.current->totals.recv += record->recv;
-	my_tally.current->totals.network += my_session.trip;
+	my_tally.current->totals.network += own.trip;
 	my_tally.current->totals.exec -= Min(slot_added_exec(my_session.slot, *my_session.recorder.head),
 										 record->exec);
 }
@@ -205,6 +237,24 @@ exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 		burst_pause(&my_tally.burst);
 }
 
+/* The record in progress has "network" time inside. */
+void
+exchange_note_trip(int64 network)
+{
+	own.trip += network;
+}
+
+/* Finish the record of the exchange before the wait that has ended. */
+void
+exchange_end_record(LedgerWait wait)
+{
+	wait.idle += own.notified;
+	wait.network += own.trip;
+	own.notified = own.trip = 0;
+	if (exchange_state(STATE_COUNTS))
+		exchange_record_finish(&wait);
+}
+
 /*
  * Complete the record with a round trip of "network" after it.  The exchange
  * goes on in another record at "at", with the same statement or the next.
@@ -216,13 +266,13 @@ begin_next_record(int64 at, int64 network, bool same_statement)
 	Oid			userid = same_statement ? record->userid : GetOuterUserId();
 	uint64		queryid = same_statement ? record->queryid : 0;
 
-	record->network = network + my_session.trip;
+	record->network = network + own.trip;
 	record->client = record->idle = 0;
 	record->xact_status = 0;
 	record->flags &= ~RECORD_ENDS_EXCHANGE;
 	if (exchange_state(STATE_COUNTS))
 		recorder_push(&my_session.recorder, record);
-	my_session.trip = 0;
+	own.trip = 0;
 	exchange_record_begin(at, userid, RECORD_CONTINUES);
 	exchange_record()->queryid = queryid;
 	note_trace();
@@ -295,11 +345,12 @@ exchange_begin(int64 at, bool is_request)
 	 * a COPY, it is the time that tells.
 	 */
 	later = ledger->wait.pipelined &&
-		(my_session.leftover ? 2 * (at - ledger->since) >= ledger->wait.rtt :
+		(own.leftover ? 2 * (at - ledger->since) >= ledger->wait.rtt :
 		 at - ledger->since > Max(ledger->wait.rtt, LATE_REQUEST_NS) &&
-		 process_times_blocked() != my_session.times_blocked);
-	my_session.leftover = false;
+		 process_times_blocked() != own.times_blocked);
+	own.leftover = false;
 	if (ledger->wait.draining ? exchange_measure_drain(at, &info, &measured) :
+		own.unsolicited_after != ledger->exchange_number &&
 		exchange_measure_retransmission(at, &info, &measured))
 		drain = &measured;
 
@@ -313,14 +364,10 @@ exchange_begin(int64 at, bool is_request)
 	if (exchange_state(STATE_COUNTS))
 		exchange_end_of_wait(&wait, is_request);
 	slot_write_end(slot);
-	my_session.wait_before = wait.length + my_session.notified;
+	my_session.wait_before = wait.length + own.notified;
 	active_announce(my_session.index);
 
-	wait.idle += my_session.notified;
-	wait.network += my_session.trip;
-	my_session.notified = my_session.trip = 0;
-	if (exchange_state(STATE_COUNTS))
-		exchange_record_finish(&wait);
+	exchange_end_record(wait);
 	exchange_enter(ledger->since);
 	note_trace();
 	my_session.response_bytes = 0;
@@ -359,10 +406,10 @@ exchange_wait_was_work(void)
 	ledger_was_work(my_ledger());
 	slot_write_end(my_session.slot);
 	/* the exchange goes on, under another number */
-	my_session.before_number++;
+	own.before_number++;
 	active_announce(my_session.index);
 
-	my_session.notified = 0;
+	own.notified = 0;
 	exchange_set_state(STATE_IN_WAIT | STATE_PLAIN, false);
 	exchange_set_state(STATE_IN_EXCHANGE, true);
 	if (exchange_state(STATE_COUNTS))
@@ -387,9 +434,9 @@ exchange_note_not_pipelined(void)
 void
 exchange_note_notification(void)
 {
-	if (my_session.notified_in == my_ledger()->exchange_number || my_session.transactions == 0)
+	if (own.notified_in == my_ledger()->exchange_number || my_session.transactions == 0)
 		return;
-	my_session.notified_in = my_ledger()->exchange_number;
+	own.notified_in = my_ledger()->exchange_number;
 	my_session.transactions--;
 }
 
@@ -403,7 +450,7 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 {
 	int64		idle = 0;
 
-	my_session.unsolicited_after = my_ledger()->exchange_number;
+	own.unsolicited_after = my_ledger()->exchange_number;
 	exchange_write_begin();
 	my_ledger()->totals.bytes_sent += bytes;
 	if (notified_at != 0)
@@ -413,7 +460,7 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 	slot_write_end(my_session.slot);
 	if (notified_at == 0)
 		return;
-	my_session.notified += idle;
+	own.notified += idle;
 	exchange_set_state(STATE_PLAIN, false);
 	active_announce(my_session.index);
 }
@@ -425,12 +472,12 @@ exchange_note_unsolicited(int64 bytes, int64 notified_at)
 const LedgerTotals *
 exchange_before(void)
 {
-	if (my_session.before_number != my_ledger()->exchange_number)
+	if (own.before_number != my_ledger()->exchange_number)
 	{
-		my_session.before = my_ledger()->totals;
-		my_session.before_number = my_ledger()->exchange_number;
+		own.before = my_ledger()->totals;
+		own.before_number = my_ledger()->exchange_number;
 	}
-	return &my_session.before;
+	return &own.before;
 }
 
 /*
@@ -504,7 +551,7 @@ exchange_begin_send(int64 now, size_t bytes)
 	network = my_ledger()->totals.network;
 	ledger_send_begin(my_ledger(), now,
 					  bytes > COMPAT_SEND_BUFFER_SIZE || !exchange_response_cannot_block());
-	my_session.trip += my_ledger()->totals.network - network;
+	exchange_note_trip(my_ledger()->totals.network - network);
 	slot_write_end(slot);
 }
 
@@ -570,19 +617,47 @@ log_if_slow(int64 now, int64 *bytes)
 	return now;
 }
 
+/* Complete the record of an exchange whose last send began at "began". */
+static void
+close_last_record(int64 began, const LedgerSampled *sampled, char xact_status)
+{
+	exchange_close_record(began, my_session.response_bytes, sampled);
+	exchange_record()->send += my_ledger()->since - began;
+	exchange_record()->xact_status = xact_status;
+}
+
+/* Set up this process's state for the wait that has begun. */
+static void
+enter_wait(const LedgerWaitTerms *terms, bool leftover, bool is_over)
+{
+	own.leftover = leftover;
+	own.record_recv = 0;
+	exchange_set_state(STATE_IN_EXCHANGE | STATE_RECORDING, false);
+	exchange_set_state(STATE_IN_WAIT, true);
+	/* a reset may have come after it began: then it began before the reset */
+	if (terms->draining || !is_over || own.trip > 0 ||
+		my_ledger()->since < my_ledger()->counted_from)
+		exchange_set_state(STATE_PLAIN, false);
+	if (!is_over)
+		return;
+	my_session.in_block = terms->in_xact;
+	my_session.response_bytes = 0;
+}
+
 /*
- * The socket has taken the last "bytes" of the response: a wait begins.  If
- * "pipelined", the next request had arrived before.  Unless "is_over", this
- * may turn out not to be a wait.
+ * The socket has taken the last "bytes" of the response: a wait begins.
+ * Unless "is_over", this may turn out not to be a wait.
  */
 void
-exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_over)
+exchange_end(int64 now, int64 bytes, Arrived arrived, bool is_over)
 {
 	SessionSlot *slot = my_session.slot;
 	Ledger	   *ledger = my_ledger();
-	FlightRecord *record = exchange_record();
-	LedgerWaitTerms terms;
+	bool		pipelined = arrived != ARRIVED_NOTHING;
+	char		xact_status = is_over ? my_session.xact_status :
+		IsTransactionOrTransactionBlock() ? 'T' : 'I';
 	const LedgerSampled *sampled;
+	LedgerWaitTerms terms;
 	TcpInfo		info = NOT_ASKED;
 	int64		began;
 	int64		client;
@@ -607,34 +682,21 @@ exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status, bool is_o
 		(void) exchange_find_statement();
 	exchange_write_begin();
 	sampled = exchange_sampled();
-	is_request = ledger->counts;
+	is_request = ledger->is_request;
 	if (poolers_own && is_request)
 		ledger->totals.pooler_requests++;
-	ledger_exchange_end(ledger, now, sampled, client,
-						&terms);
+	ledger_exchange_end(ledger, now, sampled, client, &terms);
 	exchange_publish_sent(bytes);
 	exchange_publish_kernel_info(&info);
 	slot->published.request_stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_state(STATE_COUNTS))
 	{
-		exchange_close_record(began, my_session.response_bytes, sampled);
-		record->send += ledger->since - began;
-		record->xact_status = xact_status;
+		close_last_record(began, sampled, xact_status);
 		exchange_count_exchange(is_request, terms.in_xact);
 		/* the pooler hands the connection to another client */
 		if (poolers_own)
 			burst_pause(&my_tally.burst);
 	}
 	slot_write_end(slot);
-	my_session.record_recv = 0;
-	exchange_set_state(STATE_IN_EXCHANGE | STATE_RECORDING, false);
-	exchange_set_state(STATE_IN_WAIT, true);
-	/* a reset may have come after "now": then the wait began before it */
-	if (terms.draining || !is_over || my_session.trip > 0 ||
-		ledger->since < ledger->counted_from)
-		exchange_set_state(STATE_PLAIN, false);
-	if (!is_over)
-		return;
-	my_session.in_block = terms.in_xact;
-	my_session.response_bytes = 0;
+	enter_wait(&terms, arrived == ARRIVED_LEFTOVER, is_over);
 }

@@ -41,6 +41,20 @@
 /* In a shorter exchange, the kernel is not asked for the next request. */
 #define PIPELINE_CHECK_NS			(50 * NS_PER_US)
 
+/* What had arrived from the client when the response left. */
+typedef enum Arrived
+{
+	ARRIVED_NOTHING = 0,
+	ARRIVED_REQUEST,			/* the next one, or a part of it */
+	ARRIVED_LEFTOVER			/* perhaps only the rest of a COPY that has
+								 * failed */
+} Arrived;
+
+/*
+ * What several files need to know of this session.  Only this header and
+ * exchange_*.c write it; what one file alone needs is a static variable of
+ * that file.
+ */
 typedef struct OwnSession
 {
 	/* used in each exchange: close together, to touch few cache lines */
@@ -65,26 +79,6 @@ typedef struct OwnSession
 	bool		name_unread;	/* application_name may have changed */
 	bool		renamed;		/* the session has another name */
 	TraceId		trace;			/* a tracer's, in application_name */
-	long		times_blocked;	/* as a pipelined wait began */
-	uint64		unsolicited_after;	/* the exchange before the wait in which
-									 * the backend last sent something of its
-									 * own accord */
-	int64		notified;		/* idle time in this wait, before a
-								 * notification */
-	int64		trip;			/* network time inside the record */
-	bool		leftover;		/* what had arrived when the wait began may be
-								 * the rest of a COPY that has failed */
-	uint64		notified_in;	/* the latest exchange with a notification */
-	int64		record_recv;	/* sampled recv time in earlier records of the
-								 * exchange */
-	RunQueue	run_queue;		/* when the kernel was last asked ... */
-	int64		round_trips;	/* ... and the account's round trips then */
-	uint32		clock_steps;	/* steps of the wall clock dealt with */
-	int64		client_rtt;		/* between a pooler and its client; 0: not
-								 * known */
-	int64		window_closed;	/* by the client, and not booked on a send yet */
-	LedgerTotals before;		/* the account before what is not plain ... */
-	uint64		before_number;	/* ... in the exchange with this number */
 } OwnSession;
 
 /* hidden: it is read for each message */
@@ -101,7 +95,8 @@ my_ledger(void)
 /*
  * The state of the session and of its statement: bits of one word, since each
  * message and each statement tests several of them.  The first five fit into a
- * byte, see wire.c.
+ * byte, see wire.c.  The session is in exactly one of the first three; the
+ * others say more about that.
  */
 #define STATE_OFF				0x0001	/* nothing is counted */
 #define STATE_IN_EXCHANGE		0x0002	/* in an exchange */
@@ -155,8 +150,7 @@ extern void exchange_turn_was_work(void);
 extern int64 exchange_bytes_received(int64 now);
 extern void exchange_begin_send(int64 now, size_t bytes);
 extern void exchange_end_send(int64 now, int64 bytes);
-extern void exchange_end(int64 now, int64 bytes, bool pipelined, char xact_status,
-						 bool is_over);
+extern void exchange_end(int64 now, int64 bytes, Arrived arrived, bool is_over);
 extern void exchange_next_statement(int64 at, int64 unsent_bytes);
 extern void exchange_refresh_kernel_info(int64 now);
 extern void exchange_housekeeping(void);
@@ -307,6 +301,58 @@ exchange_note_statement(void)
 		exchange_record()->statements++;
 		my_session.state |= STATE_STATEMENT_DONE;
 	}
+}
+
+/* ReadyForQuery has this transaction status. */
+static inline void
+exchange_note_xact_status(char xact_status)
+{
+	my_session.xact_status = xact_status;
+}
+
+/* A transaction of the client has ended. */
+static inline void
+exchange_note_transaction(void)
+{
+	my_session.transactions++;
+}
+
+/* The statement in progress, if there is one, has ended. */
+static inline void
+exchange_statement_is_over(void)
+{
+	exchange_set_state(STATE_STATEMENT_DONE, exchange_state(STATE_RECORDING));
+}
+
+/* A portal was not read to its end. */
+static inline void
+exchange_note_suspended(void)
+{
+	exchange_set_state(STATE_SUSPENDED, true);
+	pgnetlat_housekeeping = true;
+}
+
+/*
+ * A statement was prepared: a record without another statement is about that.
+ */
+static inline void
+exchange_note_prepared(uint64 queryid)
+{
+	if (!exchange_state(STATE_RECORDING) || exchange_record()->queryid != 0)
+		return;
+	exchange_record()->queryid = queryid;
+	exchange_set_state(STATE_STATEMENT_PREPARED, true);
+}
+
+/*
+ * A top-level statement begins to run, the first one of its record.  "state"
+ * has further bits to set.
+ */
+static inline void
+exchange_statement_begins(uint64 queryid, uint32 state)
+{
+	my_session.state |= STATE_STATEMENT_BEGUN | state;
+	exchange_record()->queryid = queryid;
 }
 
 /* A parameter has changed, perhaps application_name. */

@@ -24,6 +24,8 @@ extern const LedgerSampled *exchange_sampled(void);
 extern bool exchange_ask_kernel(int64 now, TcpInfo *info);
 extern void exchange_publish_kernel_info(const TcpInfo *info);
 extern void exchange_publish_run_queue(const RunQueue *run_queue);
+extern void exchange_skip_run_queue(void);
+extern void exchange_use_clock_offset(void);
 extern void exchange_refresh_clock_offset(void);
 extern bool exchange_measure_drain(int64 now, TcpInfo *info, LedgerDrain *drain);
 extern const LedgerDrain *exchange_best_drain(const LedgerDrain *measured);
@@ -32,12 +34,15 @@ extern int64 exchange_blocked_by_client(int64 now, TcpInfo *info);
 extern bool exchange_response_drains(int64 now, int64 bytes, bool last, TcpInfo *info);
 
 /* exchange.c */
+extern void exchange_start(void);
 extern bool exchange_may_be_plain(void);
 extern LedgerWaitTerms exchange_next_wait(bool pipelined, char xact_status);
 extern void exchange_publish_sent(int64 bytes);
 extern void exchange_close_record(int64 at, int64 bytes, const LedgerSampled *sampled);
 extern void exchange_count_exchange(bool is_request, bool in_xact);
 extern void exchange_end_of_wait(const LedgerWait *wait, bool is_request);
+extern void exchange_note_trip(int64 network);
+extern void exchange_end_record(LedgerWait wait);
 extern const LedgerTotals *exchange_before(void);
 
 #endif							/* PGNETLAT_EXCHANGE_INTERNAL_H */

@@ -27,6 +27,17 @@
  */
 #define DELAYED_ACK_NS				(150 * NS_PER_MS)
 
+/* What the kernel said when it was last asked. */
+static struct
+{
+	RunQueue	run_queue;
+	int64		round_trips;	/* of the account, then */
+	int64		window_closed;	/* by the client, and not booked on a send yet */
+	int64		client_rtt;		/* between a pooler and its client; 0: not
+								 * known */
+	uint32		clock_steps;	/* steps of the wall clock dealt with */
+}			asked;
+
 /*
  * Return what the sampler has seen of the exchange in progress or of the wait
  * after it; NULL if nothing.
@@ -68,7 +79,7 @@ exchange_publish_kernel_info(const TcpInfo *info)
 	if (info->measured_at == 0)
 		return;
 	tcpstate_latest(&published->tcp, info);
-	published->trip = published->tcp.rtt + my_session.client_rtt;
+	published->trip = published->tcp.rtt + asked.client_rtt;
 }
 
 /*
@@ -79,23 +90,38 @@ void
 exchange_publish_run_queue(const RunQueue *run_queue)
 {
 	SlotPublished *published = &my_session.slot->published;
-	const RunQueue *before = &my_session.run_queue;
+	const RunQueue *before = &asked.run_queue;
 	int64		round_trips = ledger_round_trips(&published->ledger.totals);
 
 	/* there was a reset */
-	if (round_trips < my_session.round_trips)
-		my_session.round_trips = 0;
+	if (round_trips < asked.round_trips)
+		asked.round_trips = 0;
 	if (published->run_queue_known)
 	{
 		int64		from = Max(before->time, slot_run_queue_base(my_session.slot));
 
 		ledger_run_queue(&published->ledger, run_queue->time - from,
-						 round_trips - my_session.round_trips, run_queue->runs - before->runs);
+						 round_trips - asked.round_trips, run_queue->runs - before->runs);
 	}
 	published->run_queue_known = true;
 	published->run_queue_booked = run_queue->time;
-	my_session.run_queue = *run_queue;
-	my_session.round_trips = round_trips;
+	asked.run_queue = *run_queue;
+	asked.round_trips = round_trips;
+}
+
+/* What the kernel has counted while nothing was counted here does not count. */
+void
+exchange_skip_run_queue(void)
+{
+	if (my_session.slot->published.run_queue_known)
+		(void) process_run_queue(MyProcPid, &asked.run_queue);
+}
+
+/* Convert core's timestamps with the published offset. */
+void
+exchange_use_clock_offset(void)
+{
+	my_session.clock_base = clock_from_timestamp(my_session.slot->published.clock_offset, 0);
 }
 
 /* Replace the clock offset if the wall clock has stepped. */
@@ -110,7 +136,7 @@ exchange_refresh_clock_offset(void)
 	exchange_write_begin();
 	published->clock_offset = offset;
 	slot_write_end(my_session.slot);
-	my_session.clock_base = clock_from_timestamp(offset, 0);
+	exchange_use_clock_offset();
 }
 
 /*
@@ -129,12 +155,12 @@ exchange_refresh_kernel_info(int64 now)
 	/*
 	 * the sampler has seen the clock step, perhaps by too little to see here
 	 */
-	if (unlikely(my_session.clock_steps != slot_control->clock_steps))
+	if (unlikely(asked.clock_steps != slot_control->clock_steps))
 	{
-		my_session.clock_steps = slot_control->clock_steps;
+		asked.clock_steps = slot_control->clock_steps;
 		exchange_refresh_clock_offset();
 	}
-	my_session.client_rtt = pooler_client_rtt(&published->endpoints, now, &again);
+	asked.client_rtt = pooler_client_rtt(&published->endpoints, now, &again);
 	my_session.next_kernel_info = Min(now + (pgnetlat_rtt_interval < 0 ? NS_PER_S :
 											 pgnetlat_rtt_interval * NS_PER_MS), again);
 	known = pgnetlat_rtt_interval >= 0 && process_run_queue(MyProcPid, &run_queue);
@@ -145,7 +171,7 @@ exchange_refresh_kernel_info(int64 now)
 	exchange_publish_kernel_info(&info);
 	if (published->first_rtt == 0)
 		published->first_rtt = info.least;
-	published->trip = published->tcp.rtt + my_session.client_rtt;
+	published->trip = published->tcp.rtt + asked.client_rtt;
 	published->pooler_owner = pooler_owner();
 	if (known)
 		exchange_publish_run_queue(&run_queue);
@@ -195,8 +221,7 @@ exchange_measure_retransmission(int64 now, TcpInfo *info, LedgerDrain *drain)
 	const Ledger *ledger = my_ledger();
 	const TcpInfo *before = &my_session.slot->published.tcp;
 
-	if (now - ledger->since < LONG_WAIT_NS || my_session.unsolicited_after == ledger->exchange_number ||
-		before->measured_at == 0 || !exchange_ask_kernel(now, info) ||
+	if (now - ledger->since < LONG_WAIT_NS || before->measured_at == 0 || !exchange_ask_kernel(now, info) ||
 		info->sent_again == before->sent_again ||
 		info->data_sent_at - ledger->since <
 		(info->counters.retransmits > before->counters.retransmits ? LONG_WAIT_NS : DELAYED_ACK_NS))
@@ -222,8 +247,8 @@ exchange_blocked_by_client(int64 now, TcpInfo *info)
 	if (now - ledger->since < LEDGER_BLOCKED_NS || !ledger->may_block ||
 		before->measured_at == 0 || !exchange_ask_kernel(now, info))
 		return 0;
-	client = info->rwnd_limited - before->rwnd_limited + my_session.window_closed;
-	my_session.window_closed = Min(Max(client - (now - ledger->since), 0), KERNEL_TICK_NS);
+	client = info->rwnd_limited - before->rwnd_limited + asked.window_closed;
+	asked.window_closed = Min(Max(client - (now - ledger->since), 0), KERNEL_TICK_NS);
 	return client;
 }
 

@@ -47,7 +47,7 @@ stop_counting(void)
 	LedgerDrain measured;
 	const LedgerDrain *drain = NULL;
 	RunQueue	run_queue;
-	bool		is_request = ledger->counts;
+	bool		is_request = ledger->is_request;
 	bool		known;
 	int64		began;
 	int64		network;
@@ -76,7 +76,7 @@ stop_counting(void)
 	network = ledger->totals.network;
 	ledger_stop(ledger, now, sampled, exchange_best_drain(drain), &wait);
 	if (phase != LEDGER_WAITING)
-		my_session.trip += ledger->totals.network - network;
+		exchange_note_trip(ledger->totals.network - network);
 	exchange_publish_kernel_info(&info);
 	if (known)
 		exchange_publish_run_queue(&run_queue);
@@ -86,10 +86,7 @@ stop_counting(void)
 		exchange_end_of_wait(&wait, false);
 	slot_write_end(my_session.slot);
 
-	wait.idle += my_session.notified;
-	wait.network += my_session.trip;
-	if (exchange_state(STATE_COUNTS))
-		exchange_record_finish(&wait);
+	exchange_end_record(wait);
 	my_session.state = STATE_OFF;
 }
 
@@ -100,17 +97,9 @@ start_counting(int64 now)
 	SessionSlot *slot = my_session.slot;
 	LedgerWaitTerms terms;
 
-	my_session.state = STATE_IN_WAIT;
-	my_session.response_bytes = my_session.record_recv = my_session.notified = 0;
-	my_session.trip = 0;
-	my_session.leftover = false;
-	my_session.statements = my_session.transactions = 0;
-	my_session.unsolicited_after = 0;
-	/* what the kernel has counted since counting stopped does not count */
-	if (slot->published.run_queue_known)
-		(void) process_run_queue(MyProcPid, &my_session.run_queue);
+	exchange_start();
+	exchange_skip_run_queue();
 	exchange_refresh_kernel_info(clock_now());
-	my_session.in_block = my_session.xact_status != 'I';
 	terms = exchange_next_wait(pq_buffer_remaining_data() > 0, my_session.xact_status);
 
 	exchange_write_begin();
@@ -129,7 +118,7 @@ session_exit(int code, Datum arg)
 		return;
 	/* the transaction will be rolled back after this, uncounted */
 	if (!exchange_state(STATE_OFF) && IsTransactionState())
-		my_session.transactions++;
+		exchange_note_transaction();
 	slot_close(my_session.slot);
 	stop_counting();
 	accumulate_detach(my_session.index);
@@ -168,8 +157,7 @@ attach(int64 now)
 	my_session.name_unread = true;
 	exchange_read_name();
 	pooler_attach(my_session.slot->published.name);
-	my_session.clock_base =
-		clock_from_timestamp(my_session.slot->published.clock_offset, 0);
+	exchange_use_clock_offset();
 	connecting_done(now, my_session.slot->published.clock_offset, &cost);
 	if (pgnetlat_enabled)
 		start_counting(now);

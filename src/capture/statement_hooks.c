@@ -105,17 +105,6 @@ is_first_statement(void)
 		ActivePortal != NULL;
 }
 
-/*
- * A top-level statement begins to run, the first one of its record.  "state"
- * has further bits to set.
- */
-static inline void
-statement_begins(uint64 queryid, uint32 state)
-{
-	my_session.state |= STATE_STATEMENT_BEGUN | state;
-	exchange_record()->queryid = queryid;
-}
-
 /* Is the result a constant? */
 static inline bool
 is_constant(const PlannedStmt *statement)
@@ -134,11 +123,11 @@ is_constant(const PlannedStmt *statement)
 static pg_attribute_hot pg_noinline void
 run_first_statement(EXECUTOR_RUN_PARAMS)
 {
-	statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
+	exchange_statement_begins(queryDesc->plannedstmt->queryId, STATE_NESTED);
 	if (is_constant(queryDesc->plannedstmt))
 		exchange_record()->flags |= RECORD_OVERHEAD;
 	next_ExecutorRun(EXECUTOR_RUN_ARGS);
-	my_session.state &= ~STATE_NESTED;
+	exchange_set_state(STATE_NESTED, false);
 	exchange_record()->rows += queryDesc->estate->es_processed;
 }
 
@@ -312,7 +301,7 @@ special_ProcessUtility(PROCESS_UTILITY_PARAMS)
 			queryid = SET_NAME_QUERYID;
 		recorded = !exchange_state(STATE_STATEMENT_BEGUN);
 		if (recorded)
-			statement_begins(queryid, 0);
+			exchange_statement_begins(queryid, 0);
 		if (recorded)
 			exchange_record()->flags |= command_flags(pstmt->utilityStmt);
 	}
@@ -350,9 +339,9 @@ pgnetlat_ProcessUtility(PROCESS_UTILITY_PARAMS)
 {
 	if (likely(is_first_statement()) && !is_special(pstmt->utilityStmt) && has_own_queryid(pstmt))
 	{
-		statement_begins(pstmt->queryId, STATE_NESTED);
+		exchange_statement_begins(pstmt->queryId, STATE_NESTED);
 		next_ProcessUtility(PROCESS_UTILITY_ARGS);
-		my_session.state &= ~STATE_NESTED;
+		exchange_set_state(STATE_NESTED, false);
 		note_rows(qc);
 	}
 	else

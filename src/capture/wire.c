@@ -45,6 +45,22 @@
  * such a message may block.  That needs an exact count of what is in the
  * buffer, see compat_send_buffer_after().
  *
+ * So these are the states, of which STATE_... (exchange.h) says whether there
+ * is a wait or an exchange, and WireStep where in a request the client is:
+ *
+ *        a request was read, or Sync             an error is flushed
+ *   WAIT ---------------------------> EXCHANGE ---------------------> SKIPPING
+ *    ^                                | ^  | ^                         |
+ *    +--- ReadyForQuery is flushed ---+ |  | +------ next message -----+
+ *                                       |  |
+ *   FLUSHED - a request, Sync, or work -+  |
+ *    ^                                     |
+ *    +---- response to Flush is flushed ---+
+ *
+ * From FLUSHED, work that no request asked for means that the exchange had not
+ * ended.  CopyStep says whether an exchange has asked for COPY data.  While
+ * nothing is counted (STATE_OFF), messages are only counted in the buffer.
+ *
  * exchange.c decides what an event means for the account.
  *
  * Copyright (c) 2026, the pgnetlat authors
@@ -63,6 +79,9 @@
 #include "wire.h"
 #include "wire_input.h"
 
+/* Noted instead of an error that ends the session. */
+#define NOTED_FATAL			'F'
+
 /* What an Execute message fetches; known only where portals are suspended. */
 typedef enum FetchKind
 {
@@ -71,6 +90,22 @@ typedef enum FetchKind
 	FETCH_FIRST,				/* the portal began to run */
 	FETCH_FURTHER				/* the portal went on, and has been counted */
 } FetchKind;
+
+/* Where in a request is the client? */
+typedef enum WireStep
+{
+	STEP_REQUEST = 0,			/* in a request, or behind its end */
+	STEP_FLUSHED,				/* in a wait, behind a Flush message */
+	STEP_SKIPPING				/* in a turn: core skips messages up to Sync */
+} WireStep;
+
+/* Has the exchange asked for COPY data? */
+typedef enum CopyStep
+{
+	COPY_NOT_ASKED = 0,
+	COPY_ASKED,
+	COPY_FAILED					/* the rest of the data may be skipped */
+} CopyStep;
 
 /* This backend's view of the wire. */
 typedef struct Wire
@@ -84,13 +119,10 @@ typedef struct Wire
 	size_t		noted_at;		/* ... and what "buffered" was after it */
 
 	FetchKind	fetch;			/* what the Execute in progress is */
-	bool		flush_wait;		/* the wait followed a Flush message */
 	bool		more_in_kernel; /* beyond core's buffer, before the response
 								 * left */
-	bool		raised;			/* the last message put is an ERROR */
-	bool		skipping;		/* core skips messages up to Sync, in a turn */
-	bool		copied;			/* the exchange has asked for COPY data ... */
-	bool		copy_failed;	/* ... and the rest of that may be skipped */
+	WireStep	step;
+	CopyStep	copy;
 } Wire;
 
 static Wire wire;
@@ -120,7 +152,7 @@ message_in_wait(char type, const char *body)
 			break;				/* sent of its own accord */
 		case MSG_ERROR:
 			/* Sync cannot commit, say, unless the session is about to end */
-			exchange_begin(clock_now(), wire.flush_wait && is_error(body));
+			exchange_begin(clock_now(), wire.step == STEP_FLUSHED && is_error(body));
 			break;
 		case MSG_READY_FOR_QUERY:
 			exchange_begin(clock_now(), true);	/* Sync without work */
@@ -131,7 +163,7 @@ message_in_wait(char type, const char *body)
 				exchange_note_not_pipelined();
 			break;
 		default:
-			if (wire.flush_wait)
+			if (wire.step == STEP_FLUSHED)
 				exchange_wait_was_work();
 			else
 				exchange_begin(clock_now(), true);
@@ -173,13 +205,6 @@ static const uint8 interesting[UCHAR_MAX + 1] = {
 	[MSG_ROW_DESCRIPTION] = MAY_BEGIN_STATEMENT,
 };
 
-/* The statement in progress, if there is one, has ended. */
-static void
-next_is_another_statement(void)
-{
-	exchange_set_state(STATE_STATEMENT_DONE, exchange_state(STATE_RECORDING));
-}
-
 /*
  * A statement is complete, or its portal is suspended.  It is counted unless
  * it was counted when its portal was suspended before.
@@ -190,13 +215,10 @@ note_end_of_fetch(char type)
 	if (!exchange_state(STATE_SUSPENDED) || type == MSG_FUNCTION_RESULT ||
 		wire.fetch == FETCH_BOUND || wire.fetch == FETCH_FIRST)
 		exchange_note_statement();
-	next_is_another_statement();
+	exchange_statement_is_over();
 	wire.fetch = FETCH_UNKNOWN;
 	if (type == MSG_PORTAL_SUSPENDED)
-	{
-		exchange_set_state(STATE_SUSPENDED, true);
-		pgnetlat_housekeeping = true;
-	}
+		exchange_note_suspended();
 }
 
 /*
@@ -225,14 +247,17 @@ note_message(char type, const char *body)
 			note_end_of_fetch(type);
 			return;
 		case MSG_READY_FOR_QUERY:
-			my_session.xact_status = body[0];
+			exchange_note_xact_status(body[0]);
 			return;
 		case MSG_PARAMETER_STATUS:
 			exchange_note_parameter();
 			return;
 		case MSG_ERROR:
-			wire.raised = is_error(body);
-			wire.copy_failed = wire.copied;
+			if (wire.copy != COPY_NOT_ASKED)
+			{
+				wire_copy_fails(is_error(body));
+				wire.copy = COPY_FAILED;
+			}
 			return;
 		case MSG_NOTIFICATION:
 			exchange_note_notification();
@@ -253,16 +278,7 @@ note_message(char type, const char *body)
 	if (type != MSG_PARSE_COMPLETE)
 		return;
 	statement_was_parsed();
-
-	/*
-	 * an exchange without another statement is about the one that it prepares
-	 */
-	if (exchange_state(STATE_RECORDING) &&
-		exchange_record()->queryid == 0)
-	{
-		exchange_record()->queryid = statement_parsed_queryid();
-		exchange_set_state(STATE_STATEMENT_PREPARED, true);
-	}
+	exchange_note_prepared(statement_parsed_queryid());
 }
 
 /*
@@ -303,8 +319,8 @@ message_while_skipping(int type)
 			exchange_end_turn(now, false);
 		return;
 	}
-	wire.skipping = false;
-	wire_input_ended(now, wire.copied);
+	wire.step = STEP_REQUEST;
+	wire_input_ended(now, wire.copy != COPY_NOT_ASKED);
 }
 
 /* From now on, leave this process's messages to core. */
@@ -339,17 +355,15 @@ special_message(int type, const char *body, size_t length)
 	}
 	if (exchange_state(STATE_IN_EXCHANGE))
 	{
-		if (unlikely(wire.skipping))
+		if (unlikely(wire.step == STEP_SKIPPING))
 			message_while_skipping(type);
-		if (type == MSG_ERROR && wire.copied)
-			wire_copy_fails(is_error(body));
 		if ((interesting[(unsigned char) type] & ~FIRST) != 0)
 			note_message(type, body);
 	}
 	else if (type == MSG_PARAMETER_STATUS)
 		exchange_note_parameter();	/* in a wait, or while nothing is counted */
 	result = pass_on(type, body, length);
-	wire.noted = type;
+	wire.noted = type == MSG_ERROR && !is_error(body) ? NOTED_FATAL : type;
 	wire.noted_at = wire.buffered;
 	return result;
 }
@@ -371,7 +385,7 @@ interesting_message(int type, const char *body, size_t length, size_t buffered)
 		return first_message(type, body, length, buffered);
 	else if (likely(type == MSG_READY_FOR_QUERY && (state & STATE_PLAIN) != 0))
 	{
-		my_session.xact_status = body[0];
+		exchange_note_xact_status(body[0]);
 		wire.noted_at = buffered;
 		wire.noted = type;
 	}
@@ -428,6 +442,7 @@ ends_exchange(char last_message)
 	{
 		case MSG_NOTICE:
 		case MSG_ERROR:
+		case NOTED_FATAL:
 		case MSG_NOTIFICATION:
 		case MSG_PARAMETER_STATUS:
 		case MSG_COPY_IN:
@@ -438,6 +453,43 @@ ends_exchange(char last_message)
 	}
 }
 
+/* The response to a request, or to a Flush message, has left at "now". */
+static void
+response_has_left(char last, int64 now, size_t bytes, const WireInput *input)
+{
+	bool		is_over = last == MSG_READY_FOR_QUERY;
+	Arrived		arrived = input->in_buffer || input->in_kernel ? ARRIVED_REQUEST : ARRIVED_NOTHING;
+
+	if (is_over)
+	{
+		if (wire.copy == COPY_FAILED && (input->in_buffer ? is_copied(input->next) : input->in_kernel))
+			arrived = ARRIVED_LEFTOVER;
+		wire.copy = COPY_NOT_ASKED;
+	}
+	wire.step = is_over ? STEP_REQUEST : STEP_FLUSHED;
+	exchange_end(now, bytes, arrived, is_over);
+}
+
+/*
+ * A part of a response has left, between "sending_since" and "now".  If it asks
+ * the client for something, a turn begins.
+ */
+static void
+part_has_left(char last, int64 sending_since, int64 now, size_t bytes, const WireInput *input)
+{
+	exchange_end_send(now, bytes);
+	if (last == MSG_ERROR)
+		wire.step = STEP_SKIPPING;
+	if (wire.step == STEP_SKIPPING)
+		exchange_begin_turn(now);
+	else if (last == MSG_COPY_IN)
+	{
+		wire.copy = COPY_ASKED;
+		if (!input->in_kernel)
+			exchange_invite(sending_since);
+	}
+}
+
 /* Send a part of a response, or one that may block. */
 static pg_noinline int
 flush_event_by_event(char last)
@@ -445,52 +497,23 @@ flush_event_by_event(char last)
 	int64		sending_since = clock_now();
 	int64		now;
 	size_t		bytes = wire.buffered;
-	bool		copy_in = last == MSG_COPY_IN;
-	bool		ask_for_sync = last == MSG_ERROR && wire.raised;
-	bool		in_kernel;
-	bool		in_buffer;
-	int			next;
+	WireInput	input;
 	int			result;
 
 	exchange_begin_send(sending_since, bytes);
-	if (ask_for_sync || copy_in)
+	if (last == MSG_ERROR || last == MSG_COPY_IN)
 		wire_input_begins(sending_since);
-	in_buffer = pq_buffer_remaining_data() > 0;
-	next = wire_next_in_buffer();
-	/* the buffer may have nothing but a Flush message */
-	in_kernel = copy_in ? wire_copy_has_arrived(next) :
-		(!in_buffer || next == MSG_FLUSH) && exchange_request_has_arrived(sending_since);
+	input = wire_look_at_input(last == MSG_COPY_IN, sending_since);
 	result = wire.next_flush();
 	now = clock_now();
 	if (result != 0)
 		bytes = 0;
-	wire.more_in_kernel = in_kernel && in_buffer;
+	wire.more_in_kernel = input.in_kernel && input.in_buffer;
 	wire.buffered = 0;
-	if (last == MSG_READY_FOR_QUERY)
-	{
-		my_session.leftover = wire.copy_failed && (in_buffer ? is_copied(next) : in_kernel);
-		wire.copied = wire.copy_failed = wire.flush_wait = false;
-		exchange_end(now, bytes, in_kernel || in_buffer, my_session.xact_status, true);
-	}
-	else if (ends_exchange(last))
-	{
-		wire.flush_wait = true;
-		exchange_end(now, bytes, in_kernel || in_buffer,
-					 IsTransactionOrTransactionBlock() ? 'T' : 'I', false);
-	}
+	if (ends_exchange(last))
+		response_has_left(last, now, bytes, &input);
 	else
-	{
-		exchange_end_send(now, bytes);
-		wire.skipping |= ask_for_sync;
-		if (wire.skipping)
-			exchange_begin_turn(now);
-		else if (copy_in)
-		{
-			wire.copied = true;
-			if (!in_kernel)
-				exchange_invite(sending_since);
-		}
-	}
+		part_has_left(last, sending_since, now, bytes, &input);
 	return result;
 }
 
@@ -509,14 +532,15 @@ flush_response(void)
 	now = clock_now();
 	if (unlikely(result != 0))
 		bytes = 0;
-	wire.flush_wait = wire.more_in_kernel = false;
+	wire.step = STEP_REQUEST;
+	wire.more_in_kernel = false;
 	wire.buffered = 0;
 	if (unlikely(!(likely(exchange_state(STATE_COUNTS)) ?
 				   exchange_end_plain(sending_since, now, bytes, true) :
 				   exchange_end_plain(sending_since, now, bytes, false))))
 	{
 		exchange_begin_send(sending_since, bytes);
-		exchange_end(now, bytes, false, my_session.xact_status, true);
+		exchange_end(now, bytes, ARRIVED_NOTHING, true);
 	}
 	return result;
 }
@@ -602,11 +626,11 @@ wire_work_begins_in_wait(void)
 	stamp = GetCurrentStatementStartTimestamp();
 	if (exchange_request_was_read(stamp))
 		request_was_read(stamp);
-	else if (wire.flush_wait && my_ledger()->wait.in_xact)
+	else if (wire.step == STEP_FLUSHED && my_ledger()->wait.in_xact)
 	{
 		exchange_begin(clock_now(), true);
 		/* Sync has no statement of its own */
-		next_is_another_statement();
+		exchange_statement_is_over();
 	}
 }
 
@@ -655,7 +679,7 @@ transaction_event(XactEvent event, void *arg)
 			 */
 			if (unlikely(proc_exit_inprogress) ? event == XACT_EVENT_ABORT :
 				exchange_state(STATE_IN_EXCHANGE))
-				my_session.transactions++;
+				exchange_note_transaction();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 			wire_work_begins();

@@ -28,8 +28,8 @@ static struct
 }			asked;
 
 /* The type of the next message in core's buffer; 0 if the buffer is empty. */
-int
-wire_next_in_buffer(void)
+static int
+next_in_buffer(void)
 {
 	int			type;
 
@@ -48,8 +48,8 @@ wire_next_in_buffer(void)
  * In the extended protocol, Sync, Flush or both may come first in the buffer,
  * which core will skip.
  */
-bool
-wire_copy_has_arrived(int next)
+static bool
+copy_has_arrived(int next)
 {
 	if (next == MSG_SYNC || next == MSG_FLUSH)
 	{
@@ -59,6 +59,23 @@ wire_copy_has_arrived(int next)
 	else if (next != 0)
 		return true;
 	return tcpinfo_has_input(MyProcPort->sock);
+}
+
+/*
+ * Look at what has arrived by "now", before a part of the response leaves: the
+ * invitation to copy, or another.
+ */
+WireInput
+wire_look_at_input(bool copy_in, int64 now)
+{
+	WireInput	input;
+
+	input.in_buffer = pq_buffer_remaining_data() > 0;
+	input.next = next_in_buffer();
+	/* the buffer may have nothing but a Flush message */
+	input.in_kernel = copy_in ? copy_has_arrived(input.next) :
+		(!input.in_buffer || input.next == MSG_FLUSH) && exchange_request_has_arrived(now);
+	return input;
 }
 
 /* The client is asked for something, by what is about to be sent. */

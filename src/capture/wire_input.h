@@ -67,8 +67,16 @@ is_copied(int type)
 	return type == MSG_COPY_DATA || type == MSG_COPY_DONE || type == MSG_COPY_FAIL;
 }
 
-extern int	wire_next_in_buffer(void);
-extern bool wire_copy_has_arrived(int next);
+/* What has arrived from the client and has not been read. */
+typedef struct WireInput
+{
+	int			next;			/* the type of the message in core's buffer; 0
+								 * if that is empty */
+	bool		in_buffer;
+	bool		in_kernel;		/* false if the kernel was not asked */
+} WireInput;
+
+extern WireInput wire_look_at_input(bool copy_in, int64 now);
 extern void wire_input_begins(int64 now);
 extern void wire_input_ended(int64 now, bool copied);
 extern void wire_copy_fails(bool session_lives);

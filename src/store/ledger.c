@@ -102,13 +102,13 @@ book_exchange(Ledger *ledger, const LedgerSampled *sampled)
 {
 	book_execution(&ledger->totals, ledger->exec, sampled);
 	ledger->exec = 0;
-	if (ledger->counts)
+	if (ledger->is_request)
 	{
 		ledger->totals.requests++;
 		if (ledger->wait.pipelined)
 			ledger->totals.pipelined++;
 	}
-	ledger->counts = false;
+	ledger->is_request = false;
 }
 
 /*
@@ -212,7 +212,7 @@ ledger_start(Ledger *ledger, int64_t now, bool local, const LedgerWaitTerms *ter
 	ledger->counted_from = max64(ledger->counted_from, now);
 	ledger->since = ledger->counted_from;
 	ledger->wait = *terms;
-	ledger->counts = false;
+	ledger->is_request = false;
 	ledger->local = local;
 }
 
@@ -275,7 +275,7 @@ ledger_wait_end(Ledger *ledger, int64_t at, bool is_request, const LedgerDrain *
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
 	ledger->exchange_number++;
-	ledger->counts = is_request;
+	ledger->is_request = is_request;
 }
 
 /*
@@ -313,7 +313,7 @@ ledger_was_work(Ledger *ledger)
 	if (ledger->phase == LEDGER_WAITING)
 	{
 		ledger->exchange_number++;
-		ledger->counts = false;
+		ledger->is_request = false;
 	}
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->answered_from = 0;

@@ -143,7 +143,7 @@ typedef struct LedgerDrain
 typedef struct Ledger
 {
 	LedgerPhase phase;
-	bool		counts;			/* the exchange in progress is a request */
+	bool		is_request;		/* the exchange in progress is a request */
 	bool		local;			/* no network: only the client can block a
 								 * send */
 	bool		may_block;		/* the send in progress is more than the
@@ -291,7 +291,7 @@ ledger_wait_end_plain(Ledger *ledger, int64_t at)
 	ledger->phase = LEDGER_EXECUTING;
 	ledger->since = at;
 	ledger->exchange_number++;
-	ledger->counts = true;
+	ledger->is_request = true;
 	return wait;
 }
 
@@ -299,7 +299,7 @@ ledger_wait_end_plain(Ledger *ledger, int64_t at)
 static inline bool
 ledger_response_is_plain(const Ledger *ledger, int64_t sending_since)
 {
-	return ledger_phase_is_plain(ledger, sending_since) && ledger->counts &&
+	return ledger_phase_is_plain(ledger, sending_since) && ledger->is_request &&
 		ledger->exec == 0 && ledger->answered_from == 0 && !ledger->wait.pipelined &&
 		!ledger->wait.draining;
 }
@@ -316,7 +316,7 @@ ledger_response_plain(Ledger *ledger, int64_t sending_since, int64_t at,
 	ledger->totals.exec += sending_since - ledger->since;
 	ledger->totals.send += at - sending_since;
 	ledger->totals.requests++;
-	ledger->counts = false;
+	ledger->is_request = false;
 	ledger->phase = LEDGER_WAITING;
 	ledger->since = at;
 	ledger->wait.rtt = terms->rtt;
