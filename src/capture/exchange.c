@@ -233,8 +233,7 @@ exchange_end_of_wait(const LedgerWait *wait, bool is_request)
 	exchange_count_wait(wait);
 	if (is_request && wait->idle == 0)
 		tally_observe_wait(wait->network, wait->client);
-	if (wait->client + wait->idle > BURST_THINK_NS)
-		burst_pause(&my_tally.burst);
+	burst_think(&my_tally.burst, wait->client + wait->idle);
 }
 
 /* The record in progress has "network" time inside. */

@@ -214,13 +214,10 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 	if (likely(statements > 0))
 	{
 		int64		network = 0;
-		int64		repeats;
-
-		if (likely(!in_block))
-			repeats = burst_repeats_outside(burst, record->queryid, record->rows,
+		int64		repeats = burst_repeats(burst, in_block, &statement->executed_in,
+											record->queryid, record->rows,
 											exchange_state(STATE_STATEMENT_BEFORE), &network);
-		else if ((repeats = burst_repeats(burst, &statement->executed_in)) > 0)
-			network = burst->trip;
+
 		if (likely(repeats == 0) || record->queryid == 0 || (record->flags & RECORD_FETCH))
 			return;
 		totals->repeats += repeats;
@@ -228,12 +225,8 @@ exchange_count_repeats(const FlightRecord *record, CountedStatement *statement,
 		tally_note_repeats(statement, repeats);
 	}
 	else if (exchange_state(STATE_STATEMENT_PREPARED) && record->queryid != 0)
-	{
-		if (!in_block)
-			totals->repeat_network += burst_prepares_outside(burst, record->queryid);
-		else if (statement->executed_in == burst->number)
-			totals->repeat_network += burst->trip;
-	}
+		totals->repeat_network += burst_prepares(burst, in_block, statement->executed_in,
+												 record->queryid);
 }
 
 /*

@@ -17,9 +17,8 @@
 #include "lock_waits.h"
 #include "pools.h"
 #include "process.h"
-#include "recorder.h"
 #include "sample_sessions.h"
-#include "statements.h"
+#include "sample_statements.h"
 #include "utils/memutils.h"
 #include "wait_events.h"
 
@@ -27,36 +26,9 @@
 #define ATTEND_NS				NS_PER_S
 #define ATTENDED_PER_TICK		16
 
-/* How long the samples of a statement are kept here, at most. */
-#define STATEMENT_LAG_NS		(250 * NS_PER_MS)
-
 /* Interval between looks at quiet sessions: this, or this much for each. */
 #define QUIET_LOOK_NS			(250 * NS_PER_MS)
 #define QUIET_LOOK_EACH_NS		(100 * NS_PER_US)
-
-/* What the sampler remembers of a session. */
-typedef struct Seen
-{
-	/* read in each tick: close together */
-	PGPROC	   *proc;			/* NULL: not seen yet */
-	SlotDoing	doing;
-	uint32		generation;		/* reset generation */
-	bool		quiet;			/* not looked at in each tick */
-	bool		recorded;		/* what it executes has a record */
-	bool		record_is_sure; /* the record has been looked for twice */
-	int64		due;			/* when to attend to the session */
-	int64		long_at;		/* when its execution is a long one */
-
-	SlotPublished view;
-	uint64		record;			/* number of the record in progress */
-	StatementKey statement;		/* the statement of these sampled parts: */
-	int64		part[NUM_EXEC_PARTS];
-	int64		unplaced[NUM_EXEC_PARTS];	/* parts of a record that had not
-											 * begun */
-	bool		has_unplaced;
-	int64		flush_at;		/* when to add "part" to the statement's
-								 * entry; 0: nothing to add */
-} Seen;
 
 static Seen *all_seen = NULL;	/* by slot */
 static int *slots = NULL;		/* slots to look at in this tick */
@@ -154,172 +126,6 @@ sampled_begin(int index, const SlotPublished *view, const Tick *tick)
 }
 
 /* ---------------------------------------------------------------------------
- * Statements
- * ---------------------------------------------------------------------------
- */
-
-/*
- * Add the sampled parts, and "exec" of the execution in progress, to the
- * statement's entry.
- */
-static void
-flush_statement(Seen *seen, int64 exec)
-{
-	if (seen->flush_at == 0 && exec == 0)
-		return;
-	statements_add_sampled(&seen->statement, exec, seen->part, seen->generation);
-	memset(seen->part, 0, sizeof(seen->part));
-	seen->flush_at = 0;
-}
-
-/*
- * Read the record in progress; false if it has not begun.  If the wait before
- * it had no record, as after connecting or a reset, its number is one less
- * than find_record() expected.
- */
-static bool
-read_record(int index, Seen *seen, FlightRecord *record)
-{
-	int64		since = Max(seen->view.ledger.since, slot_control->reset_at);
-
-	if (seen->view.ledger.phase != LEDGER_WAITING)
-		return recorder_read(index, seen->record, record);
-	if (recorder_read(index, seen->record - 1, record) && record->start >= since)
-		seen->record--;
-	return recorder_read(index, seen->record, record) && record->start >= since;
-}
-
-/*
- * Book time, seen up to "until", and what has no place yet on the statement of
- * the record in progress.  A request that was not published yet may have had
- * no record: then the next one began after what was seen.
- */
-static void
-book_statement(int index, Seen *seen, int64 time, int64 until)
-{
-	FlightRecord record;
-	StatementKey key;
-
-	if (!seen->recorded || (time <= 0 && !seen->has_unplaced))
-		return;
-	if (!read_record(index, seen, &record))
-	{
-		if (time > 0)
-			seen->unplaced[seen->doing.part] += time;
-		seen->has_unplaced = true;
-		return;
-	}
-	key.queryid = record.queryid;
-	key.userid = record.queryid != 0 ? record.userid : seen->view.userid;
-	key.dbid = seen->view.datid;
-	if (memcmp(&key, &seen->statement, sizeof(key)) != 0)
-		flush_statement(seen, 0);
-	seen->statement = key;
-	if (time > 0 && (seen->view.ledger.phase != LEDGER_WAITING || record.start <= until))
-		seen->part[seen->doing.part] += time;
-	for (int i = 0; i < NUM_EXEC_PARTS && record.start <= seen->doing.from; i++)
-		seen->part[i] += seen->unplaced[i];
-	memset(seen->unplaced, 0, sizeof(seen->unplaced));
-	seen->has_unplaced = false;
-	if (seen->flush_at == 0)
-		seen->flush_at = seen->doing.from + STATEMENT_LAG_NS;
-}
-
-/* Forget the samples of statements that are not in their entries yet. */
-static void
-forget_statement(Seen *seen)
-{
-	memset(seen->part, 0, sizeof(seen->part));
-	memset(seen->unplaced, 0, sizeof(seen->unplaced));
-	seen->has_unplaced = false;
-	seen->flush_at = 0;
-}
-
-/*
- * Find the record of what the session executes.  If the latest record is
- * older, there is none.
- */
-static void
-find_record(int index, Seen *seen, const SlotPublished *view)
-{
-	FlightRecord record;
-	uint64		number = recorder_number(index);
-
-	/* a request that is not published yet will have the next record */
-	if (view->ledger.phase == LEDGER_WAITING)
-	{
-		seen->record = number + 1;
-		seen->recorded = true;
-		return;
-	}
-	if (seen->recorded && number == seen->record &&
-		view->ledger.exchange_number == seen->view.ledger.exchange_number)
-		return;
-	seen->record = number;
-	seen->recorded = recorder_read(index, number, &record) &&
-		record.start >= Max(view->ledger.since, slot_control->reset_at);
-}
-
-/* The session has ended.  It did what it was seen doing until the last tick. */
-static void
-end_session(int index, Seen *seen, const Tick *tick)
-{
-	SlotDoing  *doing = &seen->doing;
-
-	if (seen->generation == tick->generation)
-	{
-		book_statement(index, seen, doing->part != NUM_EXEC_PARTS ?
-					   tick->before - doing->from : 0, tick->before);
-		flush_statement(seen, 0);
-	}
-	forget_statement(seen);
-	doing->part = NUM_EXEC_PARTS;
-}
-
-/*
- * How much execution of the statement in progress is not in its entry yet?
- * The session's slot is told that it is now, so that the session leaves it out
- * when the statement is complete.  Returns 0 if the statement has completed
- * meanwhile.
- */
-static int64
-execution_to_add(int index, const Seen *seen, const Tick *tick)
-{
-	const SlotPublished *view = &seen->view;
-	FlightRecord record;
-	SlotSampled *sampled;
-	int64		exec;
-	int64		before;
-
-	/* a statement is not known before it is planned */
-	if (!seen->recorded || view->ledger.phase != LEDGER_EXECUTING ||
-		view->generation != tick->generation ||
-		!recorder_read(index, seen->record, &record) || record.queryid == 0 ||
-		sampled_begin(index, view, tick) == NULL)
-		return 0;
-	sampled = &slot_get(index)->sampled;
-	if (sampled->added_record != seen->record)
-		sampled->added_exec = 0;
-	before = sampled->added_exec;
-	exec = tick->now - record.start - record.send - sampled->ledger.recv -
-		(ledger_executes_from(&view->ledger) - view->ledger.since);
-	exec = Max(exec, before);
-	sampled->added_record = seen->record;
-	sampled->added_exec = exec;
-	slot_sampled_end(index);
-
-	pg_memory_barrier();
-	if (seqlock_count(&slot_get(index)->lock) == seen->doing.changecount)
-		return exec - before;
-	if (sampled_begin(index, view, tick) != NULL)
-	{
-		sampled->added_exec = before;
-		slot_sampled_end(index);
-	}
-	return 0;
-}
-
-/* ---------------------------------------------------------------------------
  * Booking
  * ---------------------------------------------------------------------------
  */
@@ -371,7 +177,7 @@ book(int index, Seen *seen, const SlotPublished *view, const SlotDoing *next, co
 	sampled->doing = *next;
 	slot_sampled_end(index);
 
-	book_statement(index, seen, time, next->from);
+	sample_statement_book(index, seen, time, next->from);
 	*doing = *next;
 }
 
@@ -413,7 +219,7 @@ static void
 make_quiet(int index, Seen *seen, const Tick *tick)
 {
 	seen->quiet = true;
-	flush_statement(seen, 0);
+	sample_statement_flush(seen, 0);
 	active_leave(index);
 	if (*(volatile uint64 *) &slot_get(index)->published.session != 0 &&
 		!goes_on(index, seen, tick))
@@ -450,7 +256,7 @@ attend_execution(int index, Seen *seen, Tick *tick)
 	/* its record may have begun just after the exchange was published */
 	if (!seen->record_is_sure)
 	{
-		find_record(index, seen, &seen->view);
+		sample_statement_find(index, seen, &seen->view);
 		seen->record_is_sure = true;
 		seen->due = seen->long_at;
 		if (tick->now < seen->due)
@@ -465,7 +271,7 @@ attend_execution(int index, Seen *seen, Tick *tick)
 	sample_run_queue(index, seen, tick);
 	doing.from = tick->now;
 	book(index, seen, &seen->view, &doing, tick);
-	flush_statement(seen, execution_to_add(index, seen, tick));
+	sample_statement_add_execution(index, seen, tick);
 }
 
 /* Attend to a session that goes on doing the same, and is due. */
@@ -499,6 +305,22 @@ attend(int index, Seen *seen, Tick *tick)
  * A session that changes
  * ---------------------------------------------------------------------------
  */
+
+/* The session has ended.  It did what it was seen doing until the last tick. */
+static void
+end_session(int index, Seen *seen, const Tick *tick)
+{
+	SlotDoing  *doing = &seen->doing;
+
+	if (seen->generation == tick->generation)
+	{
+		sample_statement_book(index, seen, doing->part != NUM_EXEC_PARTS ?
+							  tick->before - doing->from : 0, tick->before);
+		sample_statement_flush(seen, 0);
+	}
+	sample_statement_forget(seen);
+	doing->part = NUM_EXEC_PARTS;
+}
 
 /*
  * When did what the session is seen doing begin?  Until then it did what it
@@ -553,12 +375,12 @@ see_change(int index, Seen *seen, const SlotPublished *view, uint32 changecount,
 	if (seen->view.session != view->session)
 		end_session(index, seen, tick);
 	else if (seen->generation != tick->generation)
-		forget_statement(seen);
+		sample_statement_forget(seen);
 	book(index, seen, view, &doing, tick);
 	if (seen->flush_at != 0 && tick->now >= seen->flush_at)
-		flush_statement(seen, 0);
+		sample_statement_flush(seen, 0);
 	if (doing.state == LEDGER_STATE_EXECUTING)
-		find_record(index, seen, view);
+		sample_statement_find(index, seen, view);
 	if (doing.state == LEDGER_STATE_RECEIVING && view->ledger.phase == LEDGER_EXECUTING)
 		book_receiving(index, view, doing.from, tick);
 	seen->proc = view->proc;

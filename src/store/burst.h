@@ -118,19 +118,6 @@ burst_enter(Burst *burst, bool in_block)
 	burst->continues = where;
 }
 
-/*
- * Is this execution of a statement a repeat?  "executed_in" is the burst of
- * its last execution, which the caller keeps.
- */
-static inline bool
-burst_repeats(const Burst *burst, uint32_t *executed_in)
-{
-	if (*executed_in == burst->number)
-		return true;
-	*executed_in = burst->number;
-	return false;
-}
-
 static inline BurstRun *
 burst_find_run(Burst *burst, uint64_t statement)
 {
@@ -236,6 +223,48 @@ burst_prepares_outside(Burst *burst, uint64_t statement)
 }
 
 /*
+ * In a block, a statement was executed: is it a repeat?  "executed_in" is the
+ * burst of its last execution.
+ */
+static inline int64_t
+burst_repeats_in_block(const Burst *burst, uint32_t *executed_in, int64_t *network)
+{
+	if (*executed_in != burst->number)
+	{
+		*executed_in = burst->number;
+		return 0;
+	}
+	*network += burst->trip;
+	return 1;
+}
+
+/*
+ * A statement was executed.  Returns how many repeats that reveals, and adds
+ * the round trips before them to "network".  The caller keeps "executed_in" for
+ * each statement.
+ */
+static inline int64_t
+burst_repeats(Burst *burst, bool in_block, uint32_t *executed_in, uint64_t statement,
+			  int64_t rows, bool same_exchange, int64_t *network)
+{
+	if (__builtin_expect(!in_block, true))
+		return burst_repeats_outside(burst, statement, rows, same_exchange, network);
+	return burst_repeats_in_block(burst, executed_in, network);
+}
+
+/*
+ * A statement was prepared.  Returns the round trips to count for a repeat that
+ * it belongs to.
+ */
+static inline int64_t
+burst_prepares(Burst *burst, bool in_block, uint32_t executed_in, uint64_t statement)
+{
+	if (!in_block)
+		return burst_prepares_outside(burst, statement);
+	return executed_in == burst->number ? burst->trip : 0;
+}
+
+/*
  * A wait is over, with "network" for its round trip, and "client" for
  * thinking.
  */
@@ -257,19 +286,27 @@ burst_leave_block(Burst *burst, bool in_xact)
 	burst->continues = in_xact ? BURST_IN_BLOCK : BURST_ENDS;
 }
 
-/* What follows is another piece of work, though it may be in the same block. */
+/* Another piece of work follows, perhaps in the same block. */
 static inline void
 burst_end(Burst *burst)
 {
 	burst->continues = BURST_ENDS;
 }
 
-/* The client has thought for a long time. */
+/* Another piece of work follows, unless it is in the same block. */
 static inline void
 burst_pause(Burst *burst)
 {
 	if (burst->continues == BURST_OUTSIDE)
 		burst->continues = BURST_ENDS;
+}
+
+/* The client was thinking or idle for so long in a wait. */
+static inline void
+burst_think(Burst *burst, int64_t length)
+{
+	if (length > BURST_THINK_NS)
+		burst_pause(burst);
 }
 
 #endif							/* PGNETLAT_BURST_H */

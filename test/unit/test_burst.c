@@ -34,11 +34,22 @@ statement(uint64_t number)
 	return z ^ (z >> 31);
 }
 
+static int64_t found_network;
+
+/* Outside a block. */
+static int64_t
+executes(uint64_t number, int64_t rows, bool same_exchange)
+{
+	return burst_repeats(&burst, false, NULL, statement(number), rows, same_exchange,
+						 &found_network);
+}
+
+/* In a block. */
 static bool
 repeats(int number)
 {
 	burst_enter(&burst, true);
-	return burst_repeats(&burst, &executed_in[number]);
+	return burst_repeats(&burst, true, &executed_in[number], 0, 1, false, &found_network) > 0;
 }
 
 /* ---------------------------------------------------------------------------
@@ -86,17 +97,14 @@ test_wraps(void)
  * ---------------------------------------------------------------------------
  */
 
-static int64_t found_network;
-
 /* A statement that returns "rows", after thinking and a round trip of 7. */
 static int64_t
 outside(uint64_t number, int64_t rows, int64_t think)
 {
-	if (think > BURST_THINK_NS)
-		burst_pause(&burst);
+	burst_think(&burst, think);
 	burst_wait(&burst, 7, think);
 	burst_enter(&burst, false);
-	return burst_repeats_outside(&burst, statement(number), rows, false, &found_network);
+	return executes(number, rows, false);
 }
 
 /*
@@ -226,10 +234,10 @@ test_exchange(void)
 	for (int i = 0; i < 5; i++)
 	{
 		burst_enter(&burst, false);
-		CHECK_EQUAL(burst_repeats_outside(&burst, statement(1), 1, true, &found_network), 1,
+		CHECK_EQUAL(executes(1, 1, true), 1,
 					"repeats of the same statement in the exchange");
 	}
-	CHECK_EQUAL(burst_repeats_outside(&burst, statement(2), 1, true, &found_network), 0,
+	CHECK_EQUAL(executes(2, 1, true), 0,
 				"repeats of another statement in the exchange");
 	CHECK_EQUAL(outside(2, 1, 0), 0, "repeats of that statement in the next exchange");
 }
@@ -257,7 +265,7 @@ test_prepares(void)
 	{
 		burst_wait(&burst, 3, 0);
 		burst_enter(&burst, false);
-		found_network += burst_prepares_outside(&burst, statement(1));
+		found_network += burst_prepares(&burst, false, 0, statement(1));
 		outside(1, 1, 0);
 	}
 	CHECK_EQUAL(found_network, 19 * (3 + 7), "network time of 19 repeats that are prepared anew");
