@@ -122,6 +122,22 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 500;
 COMMENT ON FUNCTION pgnetlat_histogram() IS
 	'cumulative histograms by client group and metric, with arrays of their buckets; le and sum are in seconds';
 
+CREATE FUNCTION pgnetlat_histogram_sums(
+	IN without text,
+	OUT datid oid,
+	OUT datname name,
+	OUT metric text,
+	OUT le text[],
+	OUT bucket bigint[],
+	OUT sum double precision,
+	OUT count bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgnetlat_histogram'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 50;
+
+COMMENT ON FUNCTION pgnetlat_histogram_sums(text) IS
+	'internal: the same by database and metric, without the application of that name';
+
 CREATE VIEW pgnetlat_histogram AS
 SELECT h.datid, h.datname, h.usesysid, h.usename, h.application_name, h.client_addr, h.metric,
 	   pg_catalog.unnest(h.le) AS le, pg_catalog.unnest(h.bucket) AS bucket, h.sum, h.count

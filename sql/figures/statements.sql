@@ -23,7 +23,7 @@ CREATE FUNCTION pgnetlat_statements(
 	OUT window_time double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 5000;
 
 COMMENT ON FUNCTION pgnetlat_statements() IS
 	'time in milliseconds by statement, with waits charged to the statement before them; userid, dbid and queryid are NULL in the row of evicted statements';
@@ -54,7 +54,7 @@ COMMENT ON COLUMN pgnetlat_statements.window_time IS 'milliseconds since stats_s
 CREATE FUNCTION pgnetlat_statements_last(duration interval DEFAULT '1 min')
 RETURNS SETOF pgnetlat_statements
 AS 'MODULE_PATHNAME', 'pgnetlat_statements'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 1000;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 5000;
 
 COMMENT ON FUNCTION pgnetlat_statements_last(interval) IS
 	'pgnetlat_statements over the given time up to now, at most 15 minutes, without evicted statements: counts and times since stats_since, which was window_time milliseconds ago; the parts of exec_time are NULL';

@@ -20,8 +20,7 @@ WITH entry AS MATERIALIZED (
 	SELECT *
 	  FROM entry
 	 WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND application_name <> '(other names)'
-	 ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
-							   / pg_catalog.ln(2::float8)) DESC,
+	 ORDER BY pgnetlat_magnitude(exec_time + send_time + recv_time + network_time + client_time) DESC,
 			  stats_since NULLS FIRST, datname, usename, application_name, client_addr
 	 LIMIT 20
 ), named AS MATERIALIZED (
@@ -103,8 +102,7 @@ WITH entry AS MATERIALIZED (
 	SELECT *
 	  FROM entry
 	 WHERE dbid IS NOT NULL
-	 ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(exec_time + send_time + recv_time + network_time + client_time, 1::float8))
-							   / pg_catalog.ln(2::float8)) DESC,
+	 ORDER BY pgnetlat_magnitude(exec_time + send_time + recv_time + network_time + client_time) DESC,
 			  stats_since NULLS FIRST, dbid, userid, queryid
 	 LIMIT 20
 ), named AS MATERIALIZED (
@@ -165,13 +163,20 @@ COMMENT ON COLUMN pgnetlat_metrics_statement.repeat_network_seconds_total IS 'co
 -- COMMIT and the like are: they cost round trips, too, and contain no constants.
 CREATE VIEW pgnetlat_metrics_query AS
 WITH own AS MATERIALIZED (
-	SELECT s.datname, s.usename, s.queryid FROM pgnetlat_metrics_statement s WHERE s.members = '' AND s.queryid <> 'none'
+	-- those of pgnetlat_metrics_statement
+	SELECT dbid, userid, queryid
+	  FROM pgnetlat_statements()
+	 WHERE dbid IS NOT NULL
+	 ORDER BY pgnetlat_magnitude(exec_time + send_time + recv_time + network_time + client_time) DESC,
+			  stats_since NULLS FIRST, dbid, userid, queryid
+	 LIMIT 20
 ), shown AS MATERIALIZED (
-	SELECT s.datname, s.usename, s.queryid, t.query
-	  FROM own s
-	  JOIN pgnetlat_query_texts(ARRAY(SELECT queryid::bigint FROM own)) t ON t.queryid::text = s.queryid
-	  JOIN pg_catalog.pg_database d ON d.oid = t.dbid AND pgnetlat_label(d.datname, d.oid, '') = s.datname
-	  JOIN pg_catalog.pg_roles r ON r.oid = t.userid AND pgnetlat_label(r.rolname, r.oid, '') = s.usename
+	SELECT pgnetlat_label(d.datname, dbid, 'other') AS datname, pgnetlat_label(r.rolname, userid, 'other') AS usename,
+		   queryid::text AS queryid, query
+	  FROM own
+	  JOIN pgnetlat_query_texts(ARRAY(SELECT queryid FROM own WHERE queryid IS NOT NULL)) t USING (dbid, userid, queryid)
+	  LEFT JOIN pg_catalog.pg_database d ON d.oid = dbid
+	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = userid
 )
 SELECT datname, usename, queryid,
 	   pgnetlat_query_start(query) AS query,
@@ -210,7 +215,7 @@ WITH entry AS (
 	SELECT *,
 		   NOT evicted AND pg_catalog.row_number() OVER (
 			   PARTITION BY evicted
-			   ORDER BY pg_catalog.floor(pg_catalog.ln(greatest(blocked_time, 1::float8)) / pg_catalog.ln(2::float8)) DESC,
+			   ORDER BY pgnetlat_magnitude(blocked_time) DESC,
 						since, datname, usename, application_name, client_addr, backend_type, queryid) <= 20::bigint AS own
 	  FROM entry
 )
@@ -254,27 +259,12 @@ COMMENT ON COLUMN pgnetlat_metrics_blocker.blocked_by_client_seconds_total IS 'c
 -- Histograms for exporters that know counters only: a row for each bucket.  Sums and
 -- counts are in the row of the last bucket.
 CREATE VIEW pgnetlat_metrics_bucket AS
-WITH total AS (
-	-- arrays are added up one by one: a row for each of their elements would be twenty times as many
-	SELECT h.datid, h.datname, h.metric,
-		   pg_catalog.min(h.le) AS le,
-		   ARRAY[pg_catalog.sum(h.bucket[1]), pg_catalog.sum(h.bucket[2]), pg_catalog.sum(h.bucket[3]), pg_catalog.sum(h.bucket[4]),
-				   pg_catalog.sum(h.bucket[5]), pg_catalog.sum(h.bucket[6]), pg_catalog.sum(h.bucket[7]), pg_catalog.sum(h.bucket[8]),
-				   pg_catalog.sum(h.bucket[9]), pg_catalog.sum(h.bucket[10]), pg_catalog.sum(h.bucket[11]), pg_catalog.sum(h.bucket[12]),
-				   pg_catalog.sum(h.bucket[13]), pg_catalog.sum(h.bucket[14]), pg_catalog.sum(h.bucket[15]), pg_catalog.sum(h.bucket[16]),
-				   pg_catalog.sum(h.bucket[17]), pg_catalog.sum(h.bucket[18]), pg_catalog.sum(h.bucket[19]), pg_catalog.sum(h.bucket[20])] AS bucket,
-		   pg_catalog.sum(pgnetlat_nanoseconds(h.sum * 1000::float8)) AS sum,
-		   pg_catalog.sum(h.count) AS count
-	  FROM pgnetlat_histogram() h
-	 WHERE coalesce(h.application_name, '') = '' OR
-		   h.application_name <> pg_catalog.current_setting('application_name')
-	 GROUP BY 1, 2, 3
-), part AS (
+WITH part AS (
 	SELECT pgnetlat_label(t.datname, t.datid, 'other') AS datname, t.metric, b.le,
 		   pg_catalog.sum(b.bucket)::bigint AS bucket,
-		   (pg_catalog.sum(t.sum) * 0.000000001)::float8 AS sum,
+		   (pg_catalog.sum(pgnetlat_nanoseconds(t.sum * 1000::float8)) * 0.000000001)::float8 AS sum,
 		   pg_catalog.sum(t.count)::bigint AS count
-	  FROM total t
+	  FROM pgnetlat_histogram_sums(pg_catalog.current_setting('application_name')) t
 	 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(t.le), pg_catalog.unnest(t.bucket)) b(le, bucket)
 	 GROUP BY 1, 2, 3)
 SELECT datname,

@@ -34,6 +34,13 @@ RETURN coalesce(CASE WHEN pgnetlat_legible(name::text) ~ '^["(]' THEN '"' || pgn
 
 COMMENT ON FUNCTION pgnetlat_label(name, oid, text) IS 'internal: what labels show of a name';
 
+-- How entries are ranked: the rank changes when a time has doubled, not at every scrape.
+CREATE FUNCTION pgnetlat_magnitude(milliseconds double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN floor(ln(greatest(milliseconds, 1::float8)) / ln(2::float8));
+
+COMMENT ON FUNCTION pgnetlat_magnitude(double precision) IS 'internal: the power of two that a time has reached';
+
 -- A time in milliseconds; beyond 285 years, it is as long.
 CREATE FUNCTION pgnetlat_nanoseconds(milliseconds double precision) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -318,10 +318,10 @@ pgnetlat_reset_clients(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(clients_reset_matching(&pattern, GetCurrentTimestamp()));
 }
 
+/* A metric's columns, which are the last ones. */
 static void
-histogram_row(RowBuilder *row, const ClientEntry *group, ClientMetric metric, Datum les)
+histogram_row(RowBuilder *row, ClientMetric metric, const Histogram *values, Datum les)
 {
-	const Histogram *values = &group->counters.histogram[metric];
 	Datum		cumulative[HISTOGRAM_BUCKETS];
 	int64		count = 0;
 
@@ -330,7 +330,6 @@ histogram_row(RowBuilder *row, const ClientEntry *group, ClientMetric metric, Da
 		count += values->bucket[i];
 		cumulative[i] = Int64GetDatum(count);
 	}
-	client_identity(row, group);
 	row_text(row, "metric", metric_names[metric]);
 	row_datum(row, "le", les);
 	row_datum(row, "bucket", PointerGetDatum(construct_array(cumulative, HISTOGRAM_BUCKETS,
@@ -342,14 +341,44 @@ histogram_row(RowBuilder *row, const ClientEntry *group, ClientMetric metric, Da
 }
 
 /*
+ * Add up the histograms of each database's groups, in its first one, but not
+ * those of an application.  Returns the number of databases, which come first.
+ */
+static int
+add_by_database(ClientEntry *groups, int count, const char *without)
+{
+	int			databases = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		int			n = 0;
+
+		if (!client_is_visible(&groups[i]) ||
+			(without[0] != '\0' && strcmp(groups[i].key.application_name, without) == 0))
+			continue;
+		while (n < databases && groups[n].key.datid != groups[i].key.datid)
+			n++;
+		if (n == databases)
+			memmove(&groups[databases++], &groups[i], sizeof(ClientEntry));
+		else
+			for (int metric = 0; metric < NUM_METRICS; metric++)
+				histogram_add(&groups[n].counters.histogram[metric],
+							  &groups[i].counters.histogram[metric]);
+	}
+	return databases;
+}
+
+/*
  * One row per client group and metric, with arrays of buckets, in seconds as
- * in Prometheus; only for groups that the caller may see.
+ * in Prometheus; only for groups that the caller may see.  With an argument,
+ * one row per database and metric, without the application of that name.
  */
 PG_FUNCTION_INFO_V1(pgnetlat_histogram);
 
 Datum
 pgnetlat_histogram(PG_FUNCTION_ARGS)
 {
+	bool		by_database = PG_NARGS() > 0;
 	RowBuilder	row;
 	Datum		les[HISTOGRAM_BUCKETS];
 	Datum		le_array;
@@ -365,13 +394,21 @@ pgnetlat_histogram(PG_FUNCTION_ARGS)
 											   TYPALIGN_INT));
 	accumulate_all();
 	groups = clients_copy(0, &count);
+	if (by_database)
+		count = add_by_database(groups, count, text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	per_group = AllocSetContextCreate(CurrentMemoryContext, "pgnetlat histograms",
 									  ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(per_group);
 	for (int i = 0; i < count; i++)
 	{
 		for (int metric = 0; metric < NUM_METRICS && client_is_visible(&groups[i]); metric++)
-			histogram_row(&row, &groups[i], metric, le_array);
+		{
+			if (by_database)
+				row_database(&row, groups[i].key.datid);
+			else
+				client_identity(&row, &groups[i]);
+			histogram_row(&row, metric, &groups[i].counters.histogram[metric], le_array);
+		}
 		MemoryContextReset(per_group);
 	}
 	MemoryContextSwitchTo(old);

@@ -283,12 +283,19 @@ row_address(RowBuilder *row, const char *column, int family, const uint8 *addres
 	row_datum(row, column, InetPGetDatum(result));
 }
 
+/* datid, datname */
+void
+row_database(RowBuilder *row, Oid datid)
+{
+	row_oid(row, "datid", datid);
+	row_name(row, "datname", get_database_name(datid));
+}
+
 /* datid, datname, usesysid, usename; a name is NULL if it no longer exists. */
 void
 row_database_and_role(RowBuilder *row, Oid datid, Oid role)
 {
-	row_oid(row, "datid", datid);
-	row_name(row, "datname", get_database_name(datid));
+	row_database(row, datid);
 	row_oid(row, "usesysid", role);
 	row_name(row, "usename", GetUserNameFromId(role, true));
 }

@@ -53,6 +53,7 @@ extern void row_ms(RowBuilder *row, const char *column, int64 nanoseconds);
 extern void row_rtt(RowBuilder *row, const char *column, int64 nanoseconds);	/* NULL if 0 */
 extern void row_window_time(RowBuilder *row, TimestampTz since);
 extern void row_address(RowBuilder *row, const char *column, int family, const uint8 *address);
+extern void row_database(RowBuilder *row, Oid datid);
 extern void row_database_and_role(RowBuilder *row, Oid datid, Oid role);
 extern void row_exec_parts(RowBuilder *row, int64 exec, const int64 *part);
 extern void row_account(RowBuilder *row, const LedgerTotals *totals, const int64 *pending);

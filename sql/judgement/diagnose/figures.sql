@@ -38,15 +38,20 @@ WITH
 			   pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
 			   coalesce((SELECT max(window_time) FROM c), 0) AS window_time),
 
-	-- Statements that the caller may see.
+	-- Statements that the caller may see, of thousands only those that a rule may ask for:
+	-- that have cost something, repeat, return many rows, or are the costliest of their role.
 	statements AS MATERIALIZED (
-		SELECT -row_number() OVER () AS n, x.*,
-			   sum(network_time) OVER role AS role_network,
-			   row_number() OVER (role ORDER BY network_time DESC) AS place
-		  FROM (SELECT st.*, exec_time + send_time + recv_time + network_time + client_time AS time
-				  FROM st, me
-				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(userid, 'USAGE'))) x
-		WINDOW role AS (PARTITION BY dbid, userid)),
+		SELECT -row_number() OVER () AS n, x.*, row_number() OVER (PARTITION BY dbid, userid ORDER BY network_time DESC) AS place
+		  FROM (SELECT st.dbid, st.userid, st.queryid, calls, rows, st.repeats, repeat_network_time, network_time, client_time, in_xact_wait_time,
+					   exec_time + send_time + recv_time + network_time + client_time AS time, role_network
+				  FROM st
+				  JOIN (SELECT dbid, userid, sum(network_time) AS role_network, max(network_time) AS role_most
+						  FROM st WHERE queryid IS NOT NULL GROUP BY 1, 2) roles USING (dbid, userid)
+				 CROSS JOIN me
+				 CROSS JOIN t
+				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(st.userid, 'USAGE'))
+				   AND (network_time = role_most OR st.repeats >= t.min_requests OR calls > 0 AND rows >= t.loop_rows * calls
+						OR exec_time + send_time + recv_time + network_time + client_time >= t.min_lost)) x),
 	parents AS MATERIALIZED (
 		SELECT dbid, userid, queryid, calls, rows, (network_time + client_time) / nullif(calls, 0) AS wait
 		  FROM statements, t
@@ -65,7 +70,7 @@ WITH
 	often AS MATERIALIZED (
 		SELECT st.*, greatest(calls - st.repeats, 1) AS bursts, row_number() OVER (ORDER BY time DESC) AS rank
 		  FROM statements st, t WHERE st.repeats >= t.min_requests),
-	loops AS (
+	loops AS MATERIALIZED (
 		-- the last of a loop is followed by the client's other work, the parent is not
 		SELECT DISTINCT ON (st.n) st.n, p.queryid AS parent, bursts BETWEEN t.loop_least * p.calls AND t.loop_most * p.calls AS in_full,
 			   least((st.network_time + st.client_time) / nullif(st.calls, 0), p.wait) AS wait

@@ -37,7 +37,7 @@
 	('other waits', greatest(exec_other_time - group_sleeping, 0), false, t.server_share, t.slow_request,
 	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, away, share_of, each, advice)
  CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= t.spill_share * part AS spills) x
- WHERE kind = 'client' AND part >= share_of * working AND part >= each * req
+ WHERE kind = 'client' AND exec_time >= t.min_lost AND part >= share_of * working AND part >= each * req
    AND (requests >= t.min_served
 		OR part - CASE cause WHEN 'other waits' THEN group_asked ELSE 0 END >= t.server_sessions * (SELECT window_time FROM me)
 		   AND (away OR coalesce(executing_age < t.long_statement, true)))

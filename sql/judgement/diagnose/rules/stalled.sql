@@ -37,4 +37,4 @@ SELECT n, 'stalled', CASE WHEN w.inside THEN 'outage' WHEN w.sessions > 1 THEN '
 				   ELSE x.datid = a.datid AND x.usesysid = a.usesysid AND x.application_name = a.application_name
 						AND x.client_addr IS NOT DISTINCT FROM a.client_addr END
 			 GROUP BY 1, 2) e) w ON w.sessions > 0
- WHERE w.inside OR w.lost < t.server_sessions * window_time
+ WHERE EXISTS (SELECT FROM stopped_sessions) AND (w.inside OR w.lost < t.server_sessions * window_time)
