@@ -61,6 +61,36 @@ cmp_ok($whole->{requests}, '>=', $groups,
 	'the request histograms have observations');
 
 # ---------------------------------------------------------------------------
+# Their sums by database, for exporters
+# ---------------------------------------------------------------------------
+
+my $another = PgNetlat::Client->connect($node, dbname => 'template1');
+$another->run('SELECT 1');
+$another->finish;
+$observer->run(q{SET application_name = 'group 1 - 10.0.0.1:5000'});
+my $different = $observer->value(
+	q{
+	WITH groups AS (
+		SELECT datname::text, metric, le, sum(bucket) AS bucket,
+			   count(DISTINCT application_name) AS applications
+		  FROM pgnetlat_histogram
+		 WHERE application_name <> current_setting('application_name')
+		   AND metric IN ('wait', 'connect')
+		 GROUP BY 1, 2, 3)
+	SELECT concat(count(*), ' of ', max(number), ' and ',
+				  max(applications) > 400)
+	  FROM (SELECT g.*, count(*) OVER () AS number,
+				   CASE metric WHEN 'wait' THEN wait_seconds_bucket
+				   ELSE connect_seconds_bucket END AS exported
+			  FROM groups g LEFT JOIN pgnetlat_metrics_bucket
+			 USING (datname, le)) x
+	 WHERE bucket = exported});
+is( $different,
+	'80 of 80 and t',
+	'metrics have the sums of all groups but the exporter');
+$observer->run('RESET application_name');
+
+# ---------------------------------------------------------------------------
 # The effort
 # ---------------------------------------------------------------------------
 
