@@ -185,6 +185,47 @@ is($observer->settled($client)->{requests},
 $client->finish;
 
 # ---------------------------------------------------------------------------
+# Flush: what the flush before it was for says nothing about it
+# ---------------------------------------------------------------------------
+
+# The response to Flush has as many bytes as the one before it with ReadyForQuery.
+$client = PgNetlat::Client->connect($node);
+$client->put(parse('s', 'SELECT $1::text'), sync());
+$client->responses;
+$client->put(bind_('', 's', 'x'), execute(''), sync());
+$client->responses;
+$client->put(bind_('', 's', 'x' . ' ' x 6), execute(''), flush());
+$client->until('C');
+ok( $observer->await(
+		$client->pid, sub { $_->{state} eq 'waiting in transaction' }),
+	'Flush, after a response of the same length: the transaction is open');
+$client->put(sync());
+$client->responses;
+$client->finish;
+
+# Behind Flush, the next request is in the kernel when the response leaves.
+foreach my $close ('', close_('S', 'x'))
+{
+	my $behind = 'request behind Sync, Flush' . ($close && ' and Close');
+
+	$client = PgNetlat::Client->connect($node);
+	$before = $observer->settled($client);
+	$observer->run('SELECT pg_advisory_lock(1)');
+	$client->put(extended('SELECT pg_advisory_xact_lock(1)'),
+		sync(), flush(), $close);
+	ok($observer->await($client->pid, sub { defined $_->{blocked_by} }),
+		"$behind: the one before it waits for a lock");
+	$client->put(extended('SELECT 1'), sync());
+	$observer->run('SELECT pg_advisory_unlock(1)');
+	$client->responses(2);
+	$gain =
+	  delta($before, $observer->settled($client, $before->{requests} + 2));
+	is($gain->{pipelined}, 1, "$behind: it is pipelined");
+	is($gain->{round_trips}, 1, "$behind: one round trip is counted");
+	$client->finish;
+}
+
+# ---------------------------------------------------------------------------
 # Function calls: libpq's large objects
 # ---------------------------------------------------------------------------
 
