@@ -87,7 +87,7 @@ cmp_ok($row->{saving_share}, '>', 0.5,
 	'a forgotten transaction: most of its time could be saved');
 like(
 	$row->{evidence},
-	qr/\. It has been thinking for [\d.]+ s$/,
+	qr/\. It has been idle in transaction for [\d.]+ s$/,
 	'a forgotten transaction: the evidence has its age');
 like(
 	$row->{advice},

@@ -194,7 +194,7 @@ add('databases', datid => 5, deadlocks => 3);
 @found = expect('blocked', undef, 'deadlocks alone');
 like(
 	$found[0]{advice},
-	qr/^pg_stat_database counts 3 deadlocks .*  log_lock_waits/,
+	qr/^pg_stat_database counts 3 deadlocks .*  Set log_lock_waits/,
 	'deadlocks alone: the advice names them');
 group(%victims);
 @found = expect('blocked', undef, 'a holder that is not known');
@@ -206,7 +206,7 @@ add('databases', datid => 5, deadlocks => 3);
 @found = expect('blocked', undef, 'deadlocks beside another holder');
 like(
 	$found[0]{advice},
-	qr/^pg_stat_database counts 3 deadlocks since its last reset: if the number is still growing, .*  pgnetlat_blockers/,
+	qr/^pg_stat_database counts 3 deadlocks since its last reset: if the number is still growing, .*  See pgnetlat_blockers/,
 	'deadlocks beside another holder: the advice names them');
 group(%victims);
 add('b',
@@ -244,7 +244,7 @@ is( join(', ', map { $_->{verdict} } @found),
 	'contention: the next finding says why the locks are held');
 like(
 	$found[0]{advice},
-	qr/^Locks are held during round trips, too: .* before COMMIT\.$/,
+	qr/^Send several statements in each round trip, since locks are held meanwhile, .* before COMMIT\.$/,
 	'contention: the advice says for what the locks are held');
 
 # 30 ms of thinking under a lock, with and without deadlocks, which have no holder
@@ -274,7 +274,7 @@ queue_with_holders(116000);
 @found = expect('lock contention', undef, 'contention of thinking clients');
 like(
 	$found[0]{advice},
-	qr/^The client thinks while it holds locks/,
+	qr/^Move the client's work to before it takes locks/,
 	'contention of thinking clients: the advice is about thinking');
 unlike($found[0]{advice}, qr/deadlock/,
 	'contention of thinking clients: the advice does not name old deadlocks');
@@ -282,7 +282,7 @@ queue_with_holders(80000);
 @found = expect('lock contention', undef, 'contention and deadlocks');
 like(
 	$found[0]{advice},
-	qr/^The client thinks while .*  pg_stat_database counts 35 deadlocks since its last reset: .* same order/,
+	qr/^Move the client's work .*  pg_stat_database counts 35 deadlocks since its last reset: .* same order/,
 	'contention and deadlocks: the advice names deadlocks');
 
 sub contending

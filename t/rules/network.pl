@@ -88,7 +88,7 @@ my %lossy = (
 group(%lossy);
 @found = expect(
 	'lossy path',
-	qr/^30 of 1000 packets were sent again\. Responses took 6600 ms longer than the path, and requests about 6600 ms$/,
+	qr/^30 of 1000 packets were sent again\. Responses took 6600 ms longer than the round trips, and requests about 6600 ms$/,
 	'a path that loses packets');
 is(scalar(@found), 1, 'a path that loses packets: the only finding');
 near($found[0]{lost_sessions},
@@ -100,7 +100,7 @@ group(
 	  packets_received 3800  bytes_received 64000  bytes_sent 15e6));
 expect(
 	'lossy path',
-	qr/^390 of 12000 packets \(15 MB at 0\.25 MB\/s\) were sent again\. Responses took 44 s longer than the path, and requests about 2933 ms$/,
+	qr/^390 of 12000 packets \(15 MB at 0\.25 MB\/s\) were sent again\. Responses took 44 s longer than the round trips, and requests about 2933 ms$/,
 	'a path that loses packets of large responses');
 group(
 	%lossy,
@@ -112,7 +112,7 @@ group(
 	'a slow link that drops packets');
 like(
 	$found[0]{advice},
-	qr/^Do clients with small results lose packets .* If not, .*: send less .*  If they do, have the path examined/,
+	qr/^Check whether clients with small results lose packets .* If not, .*: send less .*  If they do, have the path examined/,
 	'a slow link that drops packets: the advice tells which it is');
 
 # measured with pages of 20 kB, over 2 Mbit/s and 50 ms, and over 10 Mbit/s and 20 ms

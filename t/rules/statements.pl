@@ -34,7 +34,7 @@ sub loop
 loop('SELECT * FROM child WHERE parent = $1');
 @found = expect(
 	'repeated statement',
-	qr/^10000 of 10100 executions repeat .* = 21\.\d of 21\.2 s, by app: SELECT \* FROM child WHERE parent = \$1$/,
+	qr/^10000 of 10100 executions by app repeat .*, in all 21\.\d of 21\.2 s: SELECT \* FROM child WHERE parent = \$1$/,
 	'N+1');
 is($found[0]{queryid}, 42, 'N+1: the finding is about the statement');
 is(scalar(@found), 1, 'N+1: the only finding')
@@ -51,7 +51,7 @@ found();
 loop('', queryid => '6000294846852582725');
 @found = expect(
 	'repeated statement',
-	qr/, by app$/,
+	qr/^\d+ of \d+ executions by app repeat .* s$/,
 	'a tracer that sets application_name');
 like($found[0]{advice}, qr/comment/, 'a tracer has advice of its own');
 loop('SELECT 1', calls => 60100, client_time => 900000);
@@ -98,7 +98,7 @@ sub hidden_loop
 hidden_loop();
 @found = expect(
 	'repeated statement',
-	qr/^760 of 800 executions repeat an earlier one, for the rows of statement 43: 0\.11 ms of server and 0\.90 ms of waiting /,
+	qr/^760 of 800 executions\b.* repeat an earlier one, for the rows of statement 43\. Each costs 0\.11 ms of server and 0\.90 ms of waiting /,
 	'N+1 behind a pooler');
 is( "$found[0]{subject_kind} $found[0]{queryid}",
 	'statement 42',
@@ -142,7 +142,7 @@ my %pages = (calls => 4000, rows => 80000, client_time => 0);
 hidden_loop(\%pooled, \%pages, { pooler_requests => 500 });
 expect(
 	'repeated statement',
-	qr/: 0\.10 ms of server and a wait of the pool each = 3000 of 8000 ms/,
+	qr/\. Each costs 0\.10 ms of server and a wait of the pool, in all 3000 of 8000 ms/,
 	'N+1 behind a pooler that names its clients');
 hidden_loop(\%pooled, \%pages);
 healthy('the same without a pooler\'s names');

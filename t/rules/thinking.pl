@@ -18,7 +18,7 @@ group(%thinks);
 session(%thinks, pid => 7, state => 'waiting in transaction', age => 3);
 @found = expect(
 	'idle in transaction',
-	qr/^Its client thinks for 1818 of \d+ ms of each transaction, which holds locks that nobody waits for\. It has been thinking for 3\.\d s$/,
+	qr/^Its client thinks for 1818 of \d+ ms of each transaction, which holds locks that nobody waits for\. It has been idle in transaction for 3\.\d s$/,
 	'a client that thinks');
 is($found[0]{pid}, 7,
 	'a client that thinks: the finding is about one session');
@@ -44,7 +44,7 @@ group(%leak,
 );
 expect(
 	'idle in transaction',
-	qr/^Its client thinks for 1942 of .*\. The longest now lasts 7\d s$/,
+	qr/^Its client thinks for 1942 of .*\. One session has been idle in transaction for 7\d s$/,
 	'transactions that a pool has leaked');
 
 my %short = (
@@ -119,7 +119,7 @@ is(scalar(@found), 2, 'a chain of lock waits: all others have one finding')
   or diag(explain([ @found[ 0 .. 3 ] ]));
 like(
 	$found[1]{evidence},
-	qr/^300 sessions have this\. In the worst one, pid 501: Its client thinks for 3 of 23\.1 s /,
+	qr/^300 sessions have this problem\. The worst one is pid 501: Its client thinks for 3 of 23\.1 s /,
 	'a chain of lock waits: that finding has their number');
 is( "$found[1]{subject_kind} $found[1]{subject}",
 	'client chain',

@@ -30,7 +30,7 @@
 		SELECT * FROM ranked WHERE place = 1
 		 UNION ALL
 		SELECT min(n), verdict, (array_agg(severity ORDER BY array_position(ARRAY['outage', 'loss', 'note'], severity)))[1], of_time, sum(lost), sum(saving),
-			   format('%s sessions have this. In the worst one, pid %s: %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
+			   format('%s sessions have this problem. The worst one is pid %s: %s', count(*), (array_agg(pid ORDER BY lost DESC, pid))[1],
 					  (array_agg(evidence ORDER BY lost DESC, pid))[1]),
 			   (array_agg(advice ORDER BY lost DESC, pid))[1], queryid, 'client', NULL, datid, min(datname), usesysid, min(usename),
 			   application_name, client_addr, sum(time), precedence, 1
@@ -124,4 +124,4 @@ END
 $$;
 
 COMMENT ON FUNCTION pgnetlat_diagnose(interval, boolean) IS
-	'what is wrong, outages first, then losses, then what is worth knowing, each the most expensive first, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; lost_sessions and saving_sessions are times as numbers of sessions; if nothing is wrong, one row says so; without texts, findings about statements do not quote them, which saves reading all texts of pg_stat_statements';
+	'what is wrong, over the given time up to now, at most 15 minutes: one row per finding, with figures and the next step; outages first, then losses, then notes, each with the most expensive first; if nothing is wrong, one row says so; lost_sessions and saving_sessions are times as numbers of sessions; if with_texts is false, findings do not quote statements, which saves reading all texts of pg_stat_statements';

@@ -18,8 +18,8 @@ SELECT n, 'blocked', CASE WHEN w.stopped THEN 'outage' ELSE 'loss' END, 'executi
 			THEN 'Find the prepared transaction in pg_prepared_xacts, and commit it or roll it back.'
 			ELSE concat(CASE WHEN waits_for IS NULL THEN hint || '  ' END,
 						CASE WHEN waits_for > 0 OR EXISTS (SELECT FROM b WHERE b.datid = a.datid)
-							 THEN 'pgnetlat_blockers shows who held locks.' ELSE 'log_lock_waits logs who holds the lock.' END,
-						'  lock_timeout limits how long this one waits.') END,
+							 THEN 'See pgnetlat_blockers for who held locks.' ELSE 'Set log_lock_waits to log who holds the lock.' END,
+						'  Set lock_timeout to limit how long it waits.') END,
 	   NULL
   FROM accounts a LEFT JOIN deadlocked USING (datid) CROSS JOIN t
  CROSS JOIN LATERAL (

@@ -29,22 +29,22 @@ SELECT n, 'blocks others',
 			  CASE WHEN w.cure IS NULL THEN 'To end it now: ' ELSE 'To end the holder instead: ' END ||
 			  'SELECT pg_terminate_backend(' || CASE WHEN w.sessions > 0 OR a.state = 'waiting in transaction' AND NOT by_design THEN a.pid END || ').  ',
 			  CASE WHEN by_design
-				   THEN 'Nothing is wrong if they wait by design, as standbys of a leader do.  If it has forgotten the lock, its session must call pg_advisory_unlock(), or end.'
+				   THEN 'Nothing is wrong if they wait by design, as standbys of a leader do.  If the holder has forgotten the lock, its session must call pg_advisory_unlock(), or end.'
 				   WHEN w.advisory AND a.state <> 'waiting in transaction'
-				   THEN 'pg_advisory_lock() outlives transactions, and in a pool the request: call pg_advisory_unlock(), or take the lock with pg_advisory_xact_lock().'
+				   THEN 'Call pg_advisory_unlock(), or take the lock with pg_advisory_xact_lock(): that of pg_advisory_lock() outlives the transaction and, in a pool, the request.'
 				   WHEN pgnetlat_legible(q.query) ~* '^\s*create\s+(unique\s+)?index\s' OR w.creates_index
-				   THEN 'CREATE INDEX CONCURRENTLY does not block writers, nor make them queue behind it.'
+				   THEN 'Use CREATE INDEX CONCURRENTLY: it neither blocks writers nor makes them queue behind it.'
 				   WHEN most = send
-				   THEN 'Its client reads the result slowly, and keeps the locks meanwhile: read it faster, or export from a standby.'
+				   THEN 'Have its client read the result faster, or export from a standby: the client reads slowly, and the locks are held meanwhile.'
 				   WHEN most = recv
-				   THEN 'COPY waits for its client, and keeps the locks meanwhile: have the data ready before it begins, or load a table that nobody else uses yet.'
+				   THEN 'Have the data ready before COPY begins, or load a table that nobody else uses yet: COPY waits for its client, and the locks are held meanwhile.'
 				   WHEN client >= greatest(executing, network) AND client > 0
-				   THEN 'Have the application commit before it does anything else.  idle_in_transaction_session_timeout ends forgotten transactions.'
+				   THEN 'Have the application commit before it does anything else.  Set idle_in_transaction_session_timeout to end forgotten transactions.'
 				   WHEN executing >= network AND executing > 0
 				   THEN 'EXPLAIN the statement that pgnetlat_blockers shows, and take the lock as late in the transaction as possible.'
 				   WHEN network > 0
 				   THEN 'Make fewer round trips after the lock has been taken: pipeline, batch, or move the transaction into one statement or function.'
-				   ELSE 'Commit as soon as the work is done; pgnetlat_blockers shows after which statements others waited.' END,
+				   ELSE 'Commit as soon as the work is done: pgnetlat_blockers shows after which statements others waited.' END,
 			  CASE WHEN w.ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM accounts a
@@ -81,19 +81,19 @@ SELECT n, 'blocks others',
  UNION ALL
 SELECT n, 'blocks others', CASE WHEN h.age >= t.stopped THEN 'outage' ELSE 'loss' END, 'others', blocking, NULL,
 	   CASE WHEN h.sessions > 0
-			THEN concat(who, ' (', pgnetlat_time_text(blocking), ' lost so far)', queue, '. Holder: ', coalesce(p.oldest, h.query, 'it does not say what it does'))
+			THEN concat(who, ' (', pgnetlat_time_text(blocking), ' lost so far)', queue, '. Holder: ', coalesce(p.oldest, h.query, 'what it is doing is not known'))
 			ELSE concat('Others waited ', pgnetlat_time_text(blocking), ' for its locks') END,
 	   concat(cure,
 			  CASE backend_type
 			  WHEN 'prepared transaction'
 			  THEN concat('To end it now: COMMIT PREPARED ' || p.name || ' or ROLLBACK PREPARED ' || p.name || '.  ',
-						  'pg_prepared_xacts shows all of them: have the transaction manager end those that it has forgotten.')
+						  'Have the transaction manager end the prepared transactions that it has forgotten: pg_prepared_xacts lists all of them.')
 			  WHEN 'autovacuum worker'
 			  THEN concat('To end it for now: SELECT pg_cancel_backend(' || h.pid || ').  ',
 						  'It gives way by itself after deadlock_timeout, unless it prevents wraparound: then let it finish, with autovacuum_vacuum_cost_delay = 0 if it is slow.')
 			  WHEN 'startup'
-			  THEN 'It replays what took the lock on the primary, and goes on when that releases it.'
-			  ELSE concat('To end it now: SELECT pg_terminate_backend(' || h.pid || ').  ', 'pg_stat_activity shows what it does.') END,
+			  THEN 'Look on the primary for the transaction that took the lock: the startup process holds it until that transaction ends.'
+			  ELSE concat('To end it now: SELECT pg_terminate_backend(' || h.pid || ').  ', 'pg_stat_activity shows what it is doing.') END,
 			  CASE WHEN ddl THEN '  SET lock_timeout before DDL, so that others do not queue behind it for long.' END),
 	   NULL
   FROM holders h

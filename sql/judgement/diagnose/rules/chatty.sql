@@ -6,16 +6,16 @@
 -- Lost: the round trips
 --
 -- Many round trips for a transaction.  Fetching further rows is not extra work, but other
--- statements are: they still take their time when they travel together.
+-- statements are: they still take their time when they share a round trip.
  UNION ALL
 SELECT n, 'chatty', CASE WHEN is_dump THEN 'note' ELSE 'loss' END, 'trips', lost,
 	   CASE WHEN NOT is_dump THEN lost * greatest(1 - t.trips_kept / nullif(xact_trips, 0), 0) END,
 	   format('%s per transaction, %s each, %s %s%s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), CASE xact_trips WHEN 1 THEN 'takes' ELSE 'take' END, pgnetlat_time_text(working / xacts, trips / xacts),
 			  CASE WHEN fetching THEN '. Most fetch further rows' END),
-	   CASE WHEN is_dump THEN 'Run it on or near the server: what it asks for cannot travel together.'
+	   CASE WHEN is_dump THEN 'Run it on or near the server: its statements cannot share round trips.'
 			WHEN fetching THEN 'Fetch more rows at a time: raise the fetch size (setFetchSize, itersize, prefetch), or read the result as a whole.'
-			ELSE 'Let statements travel together: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
+			ELSE 'Send several statements in each round trip: pipeline or batch them, or put them into one statement or function.  Otherwise, run the application closer to the server.' END,
 	   queryid
   FROM (SELECT a.*, top.queryid, trips / nullif(path, 0) / xacts AS xact_trips, f.fetching,
 			   application_name ~ '^pg_(dump|restore)' AS is_dump,

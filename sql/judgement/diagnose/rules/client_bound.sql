@@ -2,8 +2,8 @@
 -- Verdict: client-bound
 -- Precedence: 170
 -- Headline: is slowed down by the application itself, not by the database
--- Meaning: the client keeps its transactions waiting, or one connection is in a loop that is
---   mostly the client's
+-- Meaning: the client keeps its transactions waiting, or one connection runs in a loop whose
+--   time is mostly the client's
 -- Lost: its think time
 --
 -- A client that keeps its transactions waiting, or a single connection in a loop that is
@@ -17,9 +17,9 @@ SELECT n, 'client-bound', CASE WHEN in_xact THEN 'loss' ELSE 'note' END, 'client
 			  CASE WHEN in_xact THEN ' in transactions' END,
 			  pgnetlat_time_text((exec_time + send_time - send_blocked_time + run_queue_wait_time) / req),
 			  CASE WHEN in_xact AND blocking = 0 THEN '. Its locks block nobody' END),
-	   concat('A faster server or network changes little: profile the application, or ',
-			  CASE WHEN in_xact THEN 'move its work outside the transaction: before BEGIN or after COMMIT.  Exception: short jobs of a queue worker whose locks block nobody.  Even then, VACUUM cannot remove dead rows until the transaction ends.'
-			  ELSE 'let several connections share its work.' END),
+	   concat('Profile the application, or ',
+			  CASE WHEN in_xact THEN 'move its work outside the transaction, before BEGIN or after COMMIT: a faster server or network changes little.  Exception: short jobs of a queue worker whose locks block nobody.  Even then, VACUUM cannot remove dead rows until the transaction ends.'
+			  ELSE 'let several connections share its work: a faster server or network changes little.' END),
 	   NULL
   FROM (SELECT a.*, sure_think >= t.think * req AND sure_think >= t.think_share * working
 			   AND client_of_life >= t.think_life AND blocking < t.think_free * sure_think AS in_xact

@@ -18,7 +18,7 @@ SELECT n, 'commits wait', 'outage', 'execution', greatest(exec_replication_time,
 				   WHEN confirming < wanted THEN format('only %s of %s such standbys are connected', confirming, wanted)
 				   ELSE 'connected, but not confirming: ' || connected END),
 	   concat(CASE WHEN sees_all AND confirming < wanted THEN 'Start the standby.'
-			  ELSE 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.' END,
+			  ELSE 'See pgnetlat_walsenders for whether the standby, its disk or the network is slow.' END,
 			  '  If commits must not wait for it: ALTER SYSTEM SET synchronous_standby_names = ''''; SELECT pg_reload_conf();'),
 	   NULL
   FROM accounts a

@@ -3,7 +3,7 @@
 -- Precedence: 210
 -- Headline: refuses connections
 -- Meaning: several connections of a role are refused in a minute. An outage if a role that
---   exists gets none
+--   exists gets no connection at all
 --
 -- Connections that are refused, by what they ask for.  If a role that exists gets none,
 -- nothing of its application works.  Whoever guesses names and passwords is a note.
@@ -13,8 +13,9 @@ SELECT 0, 'connections fail', (array_agg(how_bad ORDER BY array_position(ARRAY['
 								coalesce(pgnetlat_one_line(usename), 'unknown roles'), coalesce(pgnetlat_one_line(datname), 'unknown databases'),
 								coalesce(' (from ' || addresses || ')', ''), reason),
 						 '.  ' ORDER BY place) FILTER (WHERE place <= t.refused_named), '.',
-			  '  ' || nullif(count(*) FILTER (WHERE place > t.refused_named), 0) || ' more: see pgnetlat_failed_connections.'),
-	   (array_agg(cure ORDER BY place))[1] || '  The server''s log has each of them.', NULL
+			  '  ' || nullif(pgnetlat_count_text(count(*) FILTER (WHERE place > t.refused_named), 'more case', 'more cases'), '0 more cases')
+			  || ': see pgnetlat_failed_connections.'),
+	   (array_agg(cure ORDER BY place))[1] || '  The server''s log has each refusal.', NULL
   FROM (SELECT x.*, succeeded, how_bad, reason, cure, row_number() OVER (ORDER BY array_position(ARRAY['outage', 'loss', 'note'], how_bad), failures DESC, usename, datname) AS place
 		  FROM (SELECT datname, usename, last_sqlstate, sum(failed_last_minute)::bigint AS failures,
 					   string_agg(DISTINCT host(client_addr), ', ') AS addresses
@@ -39,9 +40,9 @@ SELECT 0, 'connections fail', (array_agg(how_bad ORDER BY array_position(ARRAY['
 				   CASE last_sqlstate WHEN '28P01' THEN 'Give the application the role''s password, or set it: ALTER ROLE ... PASSWORD.'
 					   WHEN '28000' THEN 'See pg_hba_file_rules, and whether the role exists and may log in.'
 					   WHEN '3D000' THEN 'Create the database, or correct what the application connects to.'
-					   WHEN '42501' THEN 'GRANT CONNECT ON DATABASE.'
+					   WHEN '42501' THEN 'Give the role the privilege: GRANT CONNECT ON DATABASE ... TO ...'
 					   WHEN '53300' THEN 'See rolconnlimit in pg_roles, datconnlimit in pg_database, and max_connections: end idle sessions, or raise the limit.'
-					   WHEN '55000' THEN 'ALTER DATABASE ... ALLOW_CONNECTIONS true.'
+					   WHEN '55000' THEN 'Let the database take connections: ALTER DATABASE ... ALLOW_CONNECTIONS true.'
 					   ELSE 'See what has changed on the server.' END AS cure) r
 		 CROSS JOIN LATERAL (SELECT last_sqlstate = '53300' AND EXISTS (SELECT FROM held WHERE used_up) AS known) k
 		  CROSS JOIN LATERAL (SELECT 1 WHERE failures >= t.failed_logins AND NOT known) l (keep)) f

@@ -3,8 +3,8 @@
 -- Precedence: 70
 -- Headline: may have a network path behind a proxy that the server cannot see
 -- Meaning: the round trip is that of a process on the server's host, and the waits are all
---   alike: a proxy there may hide the path. A client on that host that always thinks equally
---   long looks the same. A client that asks on a schedule looks the same outside transactions
+--   alike: a proxy there may hide the path. A client on that host whose think time never
+--   varies looks the same. A client that asks on a schedule looks the same outside transactions
 -- Lost: the waits in transactions, or all of them if connecting takes long as well
 --
 -- A round trip of a few microseconds, and waits that are all alike: a proxy or pooler on
@@ -22,7 +22,7 @@ SELECT a.n, 'hidden path', CASE WHEN in_xact OR slow THEN 'loss' ELSE 'note' END
 			  pgnetlat_time_text(low), pgnetlat_time_text(high),
 			  CASE WHEN slow THEN ', and connecting took ' || pgnetlat_time_text(connecting) END,
 			  CASE WHEN NOT (in_xact OR slow) THEN ', or the client asks on a schedule' END),
-	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure it from the client (\timing and SELECT 1).',
+	   'Look for a proxy, a load balancer or a pooler on the server''s host: the round trip ends there.  Measure the round trip from the client (in psql, \timing and SELECT 1).',
 	   NULL
   FROM (SELECT g.*, in_xact,
 			   CASE WHEN in_xact THEN in_xact_wait_time / nullif(req * inside, 0) ELSE (network_time + client_time) / req END AS wait,

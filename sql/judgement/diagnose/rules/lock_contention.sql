@@ -14,10 +14,10 @@ SELECT n, 'lock contention', 'loss', 'execution', lock_left, NULL,
 			  pgnetlat_time_text(working / xacts, lock_left / xacts)),
 	   concat(
 			CASE WHEN a.think >= greatest(trips, t.contention_rest * rest)
-				 THEN 'The client thinks while it holds locks: let it think before it takes them, or after COMMIT.'
+				 THEN 'Move the client''s work to before it takes locks, or after COMMIT: the client thinks while it holds them.'
 				 WHEN trips + a.think >= t.contention_rest * rest
-				 THEN 'Locks are held during round trips, too: let statements travel together, and touch what is contended last, right before COMMIT.'
-				 ELSE 'Transactions queue for the same rows: make them shorter, and touch what is contended last, right before COMMIT.' END,
+				 THEN 'Send several statements in each round trip, since locks are held meanwhile, and touch the contended rows last, right before COMMIT.'
+				 ELSE 'Make transactions shorter, and touch the contended rows last, right before COMMIT: transactions queue for them.' END,
 			'  ' || hint),
 	   NULL
   FROM (SELECT *, working - exec_lock_time AS rest FROM accounts LEFT JOIN deadlocked USING (datid)) a, t

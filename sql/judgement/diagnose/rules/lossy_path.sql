@@ -11,12 +11,12 @@
 -- if its responses are, on average, too short to fill a link.
  UNION ALL
 SELECT n, 'lossy path', 'loss', 'sending', seen + unseen, seen + unseen,
-	   format('%s of %s packets%s were sent again. Responses took %s longer than the path%s', lossy.retransmits, lossy.packets_sent,
+	   format('%s of %s packets%s were sent again. Responses took %s longer than the round trips%s', lossy.retransmits, lossy.packets_sent,
 			  CASE WHEN large THEN format(' (%s MB at %s MB/s)', pgnetlat_figure_text(bytes_sent / 1e6),
 										  pgnetlat_figure_text(bytes_sent / nullif(seen + trips_all, 0) / 1e3)) END,
 			  pgnetlat_time_text(seen), ', and requests about ' || pgnetlat_time_text(nullif(unseen, 0))),
 	   CASE WHEN large
-			THEN 'Do clients with small results lose packets on this path, too?  If not, large results fill a link, which then drops packets: send less (fewer columns and rows, aggregates), compress, or get more bandwidth.  If they do, have the path examined (cables, duplex, MTU).'
-			ELSE 'Have the path examined (cables, duplex, overloaded links, MTU): the retransmits of other client groups show which part of it they share.' END,
+			THEN 'Check whether clients with small results lose packets on this path, too.  If not, large results fill a link, which then drops packets: send less (fewer columns and rows, aggregates), compress, or get more bandwidth.  If they do, have the path examined (cables, duplex, MTU).'
+			ELSE 'Have the path examined (cables, duplex, overloaded links, MTU): the retransmits of other client groups show which part of the path is bad.' END,
 	   NULL
   FROM lossy JOIN accounts USING (n)

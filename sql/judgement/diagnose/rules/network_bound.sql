@@ -11,7 +11,7 @@
 SELECT a.n, 'network-bound', 'loss', 'trips', trips, trips * greatest(1 - t.near_rtt / nullif(path, 0), 0),
 	   format('%s per transaction, %s each, %s %s', pgnetlat_count_text(xact_trips, 'round trip', 'round trips'),
 			  pgnetlat_time_text(path), CASE xact_trips WHEN 1 THEN 'takes' ELSE 'take' END, pgnetlat_time_text(busy / xacts, trips / xacts)),
-	   'Run the application closer to the server (the saving is that of a path of ' || pgnetlat_time_text(t.near_rtt) || '), or let statements of several transactions travel together.',
+	   'Run the application closer to the server (the saving is that of a round trip of ' || pgnetlat_time_text(t.near_rtt) || '), or send statements of several transactions in each round trip.',
 	   NULL
   FROM accounts a
  CROSS JOIN t

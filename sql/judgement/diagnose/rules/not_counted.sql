@@ -9,6 +9,6 @@
  UNION ALL
 SELECT 0, 'not counted', 'note', 'none', 0, NULL,
 	   format('%s of %s sessions have not loaded pgnetlat', client_sessions - counted_sessions, client_sessions),
-	   'They are counted when they connect again, if session_preload_libraries is set for them: restart the application, or its pool.', NULL
+	   'Restart the application, or its pool: sessions are counted when they connect again, if session_preload_libraries is set for them.', NULL
   FROM i, t
  WHERE counted_sessions <= (1 - t.not_counted) * client_sessions

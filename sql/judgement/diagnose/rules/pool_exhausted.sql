@@ -13,8 +13,8 @@
 SELECT 0, 'pool exhausted', CASE WHEN bool_or(why IS NOT NULL) THEN 'loss' ELSE 'note' END, 'none', 0, NULL,
 	   concat(string_agg(format('All %s connections of %s to %s are busy for most of the time (%s on average)%s', sessions, usename, datname,
 								pgnetlat_figure_text(busy_avg), ', and ' || why), '. ' ORDER BY place) FILTER (WHERE place <= t.pools_named),
-			  '. ' || nullif(count(*) FILTER (WHERE place > t.pools_named), 0) || ' more pools are as busy'),
-	   'Requests may wait for a connection in the application: its pool has a metric for that.  Shorten what keeps connections busy (the other findings), or allow more of them; pgnetlat_what_if(sessions => ...) predicts what that brings.',
+			  '. ' || nullif(pgnetlat_count_text(count(*) FILTER (WHERE place > t.pools_named), 'more pool is', 'more pools are'), '0 more pools are') || ' as busy'),
+	   'See whether requests wait for a connection in the application: its pool has a metric for that.  If so, shorten what keeps connections busy (see the other findings), or allow more connections: pgnetlat_what_if(sessions => ...) predicts what that brings.',
 	   NULL
   FROM (SELECT x.*, row_number() OVER (ORDER BY (why IS NULL), busy_avg DESC, usename, datname) AS place
 		  FROM (SELECT p.sessions, p.busy_avg, pgnetlat_one_line(p.usename::text) AS usename, pgnetlat_one_line(p.datname::text) AS datname,

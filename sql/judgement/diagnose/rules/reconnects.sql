@@ -9,7 +9,7 @@
 -- the server does not see.
  UNION ALL
 SELECT n, 'reconnects', 'loss', 'connecting', connecting, connecting * ended_sessions / nullif(ended_sessions + sessions, 0),
-	   format('%s connections took %s each, in all %s, for %s requests', a.connections,
+	   format('%s connections took %s each to set up, in all %s, for %s requests', a.connections,
 			  pgnetlat_time_text(connecting / nullif(a.connections, 0)), pgnetlat_time_text(busy + connecting, connecting), requests),
 	   'Keep connections open: a pool in the application, or a pooler in front of the server.',
 	   NULL

@@ -16,19 +16,18 @@
  UNION ALL
 SELECT n, 'repeated statement', 'loss', 'trips', lost, CASE WHEN NOT hidden THEN lost END,
 	   concat(CASE WHEN hidden
-			THEN format('%s of %s executions repeat an earlier one, for the rows of statement %s: %s of server and %s each = %s',
-						repeats, calls, parent, pgnetlat_time_text(server),
+			THEN format('%s of %s executions%s repeat an earlier one, for the rows of statement %s. Each costs %s of server and %s, in all %s',
+						repeats, calls, ' by ' || applications, parent, pgnetlat_time_text(server),
 						CASE WHEN pooled THEN 'a wait of the pool'
 						ELSE pgnetlat_time_text(wait) || ' of waiting for the client or its pooler' END, pgnetlat_time_text(time, lost))
-			ELSE format('%s of %s executions %s: %s of round trip and %s of server and driver each = %s', repeats, calls,
-						CASE WHEN apart THEN format('could be one with statement %s, as many as that has rows', parent)
+			ELSE format('%s of %s executions%s %s. Each costs %s of round trip and %s of server and driver, in all %s', repeats, calls, ' by ' || applications,
+						CASE WHEN apart THEN format('could be part of statement %s, which has as many rows', parent)
 						ELSE 'repeat an earlier one of the same burst' END,
-						pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END,
-			  ', by ' || applications),
+						pgnetlat_time_text(trip), pgnetlat_time_text(driver), pgnetlat_time_text(time, lost)) END),
 	   CASE queryid
 	   WHEN 6000294846852582725 -- SET application_name
-	   THEN 'If a tracer sets application_name, let it put its context into a comment of the statement instead: that takes no round trip.'
-	   ELSE 'Ask once for all of them: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.'
+	   THEN 'If a tracer sets application_name, let it put its context into a comment of each statement instead: that takes no round trip.'
+	   ELSE 'Ask for all rows at once: a JOIN, = ANY(array), or eager loading in an ORM.  For writes: COPY, many rows in one INSERT (reWriteBatchedInserts, executemany), or a pipeline.'
 	   END,
 	   queryid
   FROM (SELECT * FROM repeated ORDER BY lost DESC, n LIMIT (SELECT t.repeated_shown FROM t)) r

@@ -19,10 +19,10 @@
 					 CASE cause WHEN 'CPU' THEN 'CPU time' WHEN 'replication' THEN 'waiting for a standby'
 								WHEN 'remote' THEN 'waiting for another server' ELSE cause END),
 			  CASE WHEN spills
-			  THEN format('. %s of it was with temporary files, of which the database has written %s MB since its last reset',
+			  THEN format('. Temporary files took %s in all, and the database has written %s MB of them since its statistics were reset',
 						  pgnetlat_time_text(group_spilling),
 						  (SELECT pgnetlat_figure_text(max(temp_bytes) / 1e6) FROM databases WHERE databases.datid = accounts.datid)) END),
-	   concat(format(advice, pgnetlat_figure_text(t.faster_server)), CASE WHEN spills THEN '  Sorts and hashes spill to disk: raise work_mem for them, or give them less to sort.' END), NULL
+	   concat(format(advice, pgnetlat_figure_text(t.faster_server)), CASE WHEN spills THEN '  Raise work_mem for sorts and hashes that spill to disk, or give them less to sort.' END), NULL
   FROM accounts
  CROSS JOIN t
  CROSS JOIN LATERAL (VALUES
@@ -31,11 +31,11 @@
 	('I/O', exec_io_time, false, t.server_share, t.slow_request,
 	 'EXPLAIN (ANALYZE, BUFFERS) the statements with the most exec_io_time in pgnetlat_statements; see pg_stat_io, shared_buffers and the disks (the saving is that of a server %s times as fast).'),
 	('replication', exec_replication_time, true, t.away_share, t.away_request,
-	 'pgnetlat_walsenders shows whether the standby, its disk or the network is slow.  If losing the last transactions is acceptable: synchronous_commit = local or off does not wait.'),
+	 'See pgnetlat_walsenders for whether the standby, its disk or the network is slow.  If losing the last transactions is acceptable, set synchronous_commit to local or off, which does not wait.'),
 	('remote', exec_remote_time, true, t.away_share, t.away_request,
-	 'Look at the other server: EXPLAIN VERBOSE shows what it is sent.  fetch_size and batch_size of postgres_fdw save round trips to it.'),
+	 'Look at the other server: EXPLAIN VERBOSE shows what it is sent.  Set fetch_size and batch_size of postgres_fdw to save round trips to it.'),
 	('other waits', greatest(exec_other_time - group_sleeping, 0), false, t.server_share, t.slow_request,
-	 'pgnetlat_waits shows which wait events these are.')) causes (cause, part, away, share_of, each, advice)
+	 'See pgnetlat_waits for which wait events these are.')) causes (cause, part, away, share_of, each, advice)
  CROSS JOIN LATERAL (SELECT cause IN ('CPU', 'I/O') AND group_spilling >= t.spill_share * part AS spills) x
  WHERE kind = 'client' AND exec_time >= t.min_lost AND part >= share_of * working AND part >= each * req
    AND (requests >= t.min_served

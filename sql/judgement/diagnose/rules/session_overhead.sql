@@ -11,7 +11,7 @@
 SELECT n, 'session overhead', 'loss', 'trips', lost, lost,
 	   format('%s of the latest %s requests only look after the session or test the connection. They take %s of the time of all requests and round trips',
 			  o.useless, o.seen, pgnetlat_time_text(whole, lost)),
-	   'Set what never changes once: ALTER ROLE ... SET, or the connection string.  Let the pool test connections that were idle only, not each time (testWhileIdle, keepaliveTime, pool_pre_ping = False).  Let a tracer put its context into a comment of the statement.',
+	   'Set only once what never changes: with ALTER ROLE ... SET, or in the connection string.  Let the pool test only connections that were idle, not each time (testWhileIdle, keepaliveTime, pool_pre_ping = False).  Let a tracer put its context into a comment of each statement.',
 	   o.queryid
   FROM accounts a
  CROSS JOIN t

@@ -12,7 +12,7 @@ SELECT n, 'slow loader', 'loss', 'receiving', recv_time, recv_time,
 			  CASE WHEN bytes_received > 0
 			  THEN format('. %s MB came at %s MB/s', pgnetlat_figure_text(bytes_received / 1e6),
 						  pgnetlat_figure_text(bytes_received / nullif(recv_time, 0) / 1e3)) END),
-	   'The server could load faster: prepare the data before COPY, load from several connections, or move the loader closer.',
+	   'Prepare the data before COPY, load from several connections, or move the loader closer: the server could load faster.',
 	   NULL
   FROM accounts, t
  WHERE recv_time > 0 AND recv_time >= t.stream_share * working

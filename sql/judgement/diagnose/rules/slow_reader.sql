@@ -15,7 +15,7 @@ SELECT n, 'slow reader', 'loss', 'sending', send_blocked_time, send_blocked_time
 			  CASE WHEN send_client_time < t.window_all * send_blocked_time
 			  THEN ', and sending was blocked for ' || pgnetlat_time_text(working, send_blocked_time) END,
 			  pgnetlat_figure_text(bytes_sent / 1e6), pgnetlat_figure_text(bytes_sent / nullif(send_blocked_time, 0) / 1e3)),
-	   'Let the client read the result before it works on the rows, or ask for fewer of them (LIMIT, a cursor).  Meanwhile the statement holds its snapshot.',
+	   'Have the client read the whole result before it works on the rows, or ask for fewer of them (LIMIT, a cursor).  Until the result has been read, the statement holds its snapshot.',
 	   NULL
   FROM accounts, t
  WHERE send_client_time > 0 AND send_client_time >= t.window_closed * send_blocked_time

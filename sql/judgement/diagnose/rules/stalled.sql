@@ -18,10 +18,10 @@ SELECT n, 'stalled', CASE WHEN w.inside THEN 'outage' WHEN w.sessions > 1 THEN '
 			  CASE w.sessions WHEN 1 THEN 'waits' ELSE 'wait' END,
 			  CASE WHEN w.inside THEN 'inside the server' ELSE 'for ' || w.wants END, w.events),
 	   CASE WHEN w.inside
-	   THEN 'pgnetlat_waits has their wait events.  pg_stat_activity shows who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or short of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.'
+	   THEN 'See pgnetlat_waits for their wait events, and pg_stat_activity for who else waits for the same.  If a process holds an internal lock for seconds, see whether it is stopped, or short of memory or disk: the server''s log, dmesg, and a stack trace (gdb or pstack) show where.'
 	   WHEN w.wants = 'I/O'
-	   THEN 'If the statement reads or writes much, EXPLAIN (ANALYZE, BUFFERS) it.  If not, the disk is slow or hangs: iostat and dmesg show it.'
-	   ELSE 'Look at the other server: pg_stat_activity there shows what it is doing.  statement_timeout, or keepalives and connect_timeout of the connection to it, end the wait.' END,
+	   THEN 'If the statement reads or writes much, EXPLAIN (ANALYZE, BUFFERS) it.  If not, see iostat and dmesg: the disk is slow, or hangs.'
+	   ELSE 'Look at the other server: pg_stat_activity there shows what it is doing.  To limit such waits, set statement_timeout, or keepalives and connect_timeout of the connection to it.' END,
 	   NULL
   FROM accounts a
  CROSS JOIN t

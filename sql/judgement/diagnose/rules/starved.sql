@@ -10,7 +10,7 @@
 -- wanted.  Short requests may lack little each, but much of the time.  If they lack next to
 -- nothing, they are clients without pauses, which take turns on the CPUs.
  UNION ALL
-SELECT n, 'starved', 'loss', 'processors', lost, lost,
+SELECT n, 'starved', 'loss', 'CPU', lost, lost,
 	   format('It waited for a CPU for %s%s', pgnetlat_time_text(wanted, lost),
 			  ', ' || pgnetlat_time_text(wanted / nullif(requests, 0), lost / nullif(requests, 0)) || ' per request'),
 	   'The CPUs are overcommitted: look for other load on this machine, limit concurrency with a pooler, or add CPUs.',
