@@ -127,6 +127,15 @@ test_run_queue(void)
 	CHECK_EQUAL(ledger.totals.run_queue, 17 * MS, "run_queue after a wait and other runs");
 	CHECK_EQUAL(ledger.totals.run_queue_wait, 5 * MS,
 				"run_queue_wait after a wait and other runs");
+
+	/* two of four */
+	ledger_run_queue(&ledger, 8 * MS, 2, 4);
+	CHECK_EQUAL(ledger.totals.run_queue, 25 * MS, "run_queue after two waits and other runs");
+	CHECK_EQUAL(ledger.totals.run_queue_wait, 9 * MS,
+				"run_queue_wait after two waits and other runs");
+	CHECK_EQUAL(ledger_server_part(&ledger.totals),
+				ledger.totals.exec + ledger.totals.send + 9 * MS,
+				"the server's part with time in the run queue");
 }
 
 static void
@@ -318,6 +327,8 @@ test_whose_time(void)
 	CHECK_EQUAL(ledger_network_part(&ledger.totals), 40 * MS,
 				"the network's part with a blocked send");
 	CHECK_EQUAL(ledger_client_part(&ledger.totals), 0, "the client's part with a blocked send");
+	CHECK_EQUAL(ledger_server_part(&ledger.totals), 10 * MS + 30000,
+				"the server's part with a blocked send");
 
 	/* unless there was so little to send that it cannot have been blocked */
 	ledger_wait_end(&ledger, 60 * MS, true, NULL, &split);

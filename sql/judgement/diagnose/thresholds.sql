@@ -17,7 +17,7 @@
 
 -- What somebody has set, through pgnetlat_set_threshold().
 CREATE TABLE pgnetlat_threshold_settings (
-	name text PRIMARY KEY,
+	name text PRIMARY KEY CHECK (name NOT LIKE 'burst%'),
 	value double precision NOT NULL CHECK (value BETWEEN 0 AND 1e12));
 
 COMMENT ON TABLE pgnetlat_threshold_settings IS 'thresholds that are not at their default; pg_dump keeps them';
@@ -171,7 +171,7 @@ RETURNS double precision
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT pgnetlat_refuse_threshold(
-			format('threshold %L does not exist', $1), 'SELECT name FROM pgnetlat_thresholds lists them.')
+			format('threshold "%s" does not exist', $1), 'SELECT name FROM pgnetlat_thresholds lists them.')
 	 WHERE NOT EXISTS (SELECT FROM pgnetlat_thresholds t WHERE t.name = $1);
 	SELECT pgnetlat_refuse_threshold(
 			format('threshold "%s" cannot be set', $1), 'It is a constant of the library.')
