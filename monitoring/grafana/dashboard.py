@@ -538,7 +538,7 @@ def trust(board):
          (total('pgnetlat_health_clients_evicted_total', SERVER), 'client groups'),
          (total('pgnetlat_health_blockers_evicted_total', SERVER), 'holders of locks')]))
     board.with_panel(graph(
-        'Worker', 'Processor time that the worker takes, and the age of its latest sample at each scrape.',
+        'Worker', 'CPU time that the worker takes, and the age of its latest sample at each scrape.',
         's',
         [(total('pgnetlat_health_worker_cpu_seconds_total', SERVER, ' by (instance)'), 'CPU s/s {{instance}}'),
          (f'max by (instance) (pgnetlat_health_worker_tick_age_seconds{{{SERVER}}})',

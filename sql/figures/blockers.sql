@@ -42,7 +42,7 @@ COMMENT ON COLUMN pgnetlat_blockers.usename IS 'name of the role; NULL if it has
 COMMENT ON COLUMN pgnetlat_blockers.application_name IS 'application_name of the holder; (evicted) in the row of evicted entries';
 COMMENT ON COLUMN pgnetlat_blockers.client_addr IS 'address of the holder''s client; NULL on a Unix-domain socket or if it has none';
 COMMENT ON COLUMN pgnetlat_blockers.backend_type IS 'as in pg_stat_activity, or prepared transaction; NULL in the row of evicted entries';
-COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'the statement that the holder is executing, or after which it stopped; NULL if not known';
+COMMENT ON COLUMN pgnetlat_blockers.queryid IS 'query identifier of the statement that the holder was executing, or had executed last; NULL if not known';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions IS 'sessions that the holder blocks now';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_sessions_max IS 'most sessions that the holder blocked at any one time';
 COMMENT ON COLUMN pgnetlat_blockers.blocked_time IS 'milliseconds: time for which the holder blocked sessions, including those queued behind other waiters; sampled; the sum of the parts that follow';

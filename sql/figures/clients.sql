@@ -72,7 +72,7 @@ COMMENT ON COLUMN pgnetlat_clients.server_share IS 'exec_time + send_time - send
 COMMENT ON COLUMN pgnetlat_clients.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_clients.rtt IS 'milliseconds: the most recently measured round-trip time; NULL if none was measured';
-COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again, but for those that the client had already';
+COMMENT ON COLUMN pgnetlat_clients.retransmits IS 'TCP segments sent again, except those that the client had already received';
 COMMENT ON COLUMN pgnetlat_clients.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_clients.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_clients.packets_sent IS 'TCP segments sent';
@@ -136,7 +136,7 @@ AS 'MODULE_PATHNAME', 'pgnetlat_histogram'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 50;
 
 COMMENT ON FUNCTION pgnetlat_histogram_sums(text) IS
-	'internal: the same by database and metric, without the application of that name';
+	'internal: pgnetlat_histogram() by database and metric, without the application of that name';
 
 CREATE VIEW pgnetlat_histogram AS
 SELECT h.datid, h.datname, h.usesysid, h.usename, h.application_name, h.client_addr, h.metric,
@@ -168,7 +168,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000;
 
 COMMENT ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) IS
-	'lets the client groups that match all given arguments count from zero, and returns their number; NULL matches anything; what they have counted goes to their databases'' rows of evicted groups, so that sums over groups never fall';
+	'resets the client groups that match all given arguments, and returns their number; NULL matches anything; what they have counted is added to their databases'' rows of evicted groups, so that sums over groups never fall';
 
 REVOKE ALL ON FUNCTION pgnetlat_reset_clients(oid, oid, text, inet) FROM PUBLIC;
 

@@ -46,7 +46,7 @@ COMMENT ON COLUMN pgnetlat_history.total_time IS 'milliseconds: the sum of its p
 COMMENT ON COLUMN pgnetlat_history.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was not idle; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_history.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again, but for those that the client had already';
+COMMENT ON COLUMN pgnetlat_history.retransmits IS 'TCP segments sent again, except those that the client had already received';
 COMMENT ON COLUMN pgnetlat_history.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_history.bytes_received IS 'bytes received over TCP';
 COMMENT ON COLUMN pgnetlat_history.run_queue_time IS 'milliseconds: time spent waiting for a CPU, except when waking from idle time';

@@ -41,8 +41,8 @@ SELECT * FROM pgnetlat_info();
 COMMENT ON VIEW pgnetlat_info IS
 	'the extension itself: version, state of the sampler, evictions and memory';
 COMMENT ON COLUMN pgnetlat_info.version IS 'version of the library that the server has loaded';
-COMMENT ON COLUMN pgnetlat_info.loaded_by IS 'server (shared_preload_libraries), or sessions: then only those are counted that have loaded the library';
-COMMENT ON COLUMN pgnetlat_info.problem IS 'what the server could not give, if sessions load the library: shared memory (then the columns after this are NULL) or a background worker; NULL: nothing';
+COMMENT ON COLUMN pgnetlat_info.loaded_by IS 'server (shared_preload_libraries), or sessions: then only sessions that have loaded the library are counted';
+COMMENT ON COLUMN pgnetlat_info.problem IS 'if sessions load the library, what the server could not provide: shared memory (then the columns after this one are NULL) or a background worker; NULL if it provided both';
 COMMENT ON COLUMN pgnetlat_info.counted_sessions IS 'client sessions that are connected and counted';
 COMMENT ON COLUMN pgnetlat_info.client_sessions IS 'client sessions that are connected';
 COMMENT ON COLUMN pgnetlat_info.sampler_pid IS 'process ID of the background worker; NULL while it is down';
@@ -51,7 +51,7 @@ COMMENT ON COLUMN pgnetlat_info.sampler_last_tick IS 'when the sampler last took
 COMMENT ON COLUMN pgnetlat_info.sampler_ticks IS 'samples taken since the server was started; a few per second while no session is active';
 COMMENT ON COLUMN pgnetlat_info.sampler_cpu_time IS 'milliseconds: CPU time that the sampler has used';
 COMMENT ON COLUMN pgnetlat_info.sampler_errors IS 'errors of the sampler since the server was started; one a minute is in the server''s log';
-COMMENT ON COLUMN pgnetlat_info.sampler_last_error IS 'when the sampler last met an error: if this is later than sampler_last_tick, it fails';
+COMMENT ON COLUMN pgnetlat_info.sampler_last_error IS 'when the sampler last met an error: if this is later than sampler_last_tick, the sampler is failing';
 COMMENT ON COLUMN pgnetlat_info.statements IS 'entries in use for pgnetlat_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_max IS 'maximum number of entries: pgnetlat.max_statements';
 COMMENT ON COLUMN pgnetlat_info.statements_evicted IS 'entries evicted so far';

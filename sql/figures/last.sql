@@ -23,7 +23,7 @@ COMMENT ON COLUMN pgnetlat_last.exec_time IS 'milliseconds: the server was worki
 COMMENT ON COLUMN pgnetlat_last.send_time IS 'milliseconds: handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_last.recv_time IS 'milliseconds: waiting for more data from the client';
 COMMENT ON COLUMN pgnetlat_last.rtt IS 'milliseconds: the path''s round-trip time, as in pgnetlat_sessions; NULL on a Unix-domain socket';
-COMMENT ON COLUMN pgnetlat_last.application_time IS 'milliseconds: what the application waited for it: exec_time + send_time + recv_time + rtt; what its own clock shows beyond that is the driver''s';
+COMMENT ON COLUMN pgnetlat_last.application_time IS 'milliseconds: time that the application waited for the response: exec_time + send_time + recv_time + rtt; what its own clock shows beyond that is the driver''s time';
 COMMENT ON COLUMN pgnetlat_last.wait_time IS 'milliseconds: the wait between it and this request';
 COMMENT ON COLUMN pgnetlat_last.network_time IS 'milliseconds: part of wait_time: the round trip';
 COMMENT ON COLUMN pgnetlat_last.client_time IS 'milliseconds: part of wait_time: the client was thinking';

@@ -38,7 +38,7 @@ COMMENT ON COLUMN pgnetlat_pools.usesysid IS 'OID of the role; NULL in the row o
 COMMENT ON COLUMN pgnetlat_pools.usename IS 'name of the role; NULL if it has been dropped, in the row of all sessions and in that of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.sessions IS 'sessions connected now';
 COMMENT ON COLUMN pgnetlat_pools.sessions_max IS 'most sessions at any one time';
-COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions in a request or in a transaction, at the latest sample; NULL while it is down';
+COMMENT ON COLUMN pgnetlat_pools.busy IS 'sessions in a request or in a transaction, at the latest sample; NULL while the sampler is down';
 COMMENT ON COLUMN pgnetlat_pools.busy_avg IS 'average number of busy sessions, sampled';
 COMMENT ON COLUMN pgnetlat_pools.busy_p50 IS 'number of busy sessions that was not exceeded for 50 % of the time; exact up to 63, above that at most a sixteenth too high; NULL, like the other figures of busy sessions, if nothing was sampled, and in the row of evicted pools';
 COMMENT ON COLUMN pgnetlat_pools.busy_p95 IS 'the same for 95 % of the time';

@@ -27,4 +27,4 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 100 ROWS 50;
 
 COMMENT ON FUNCTION pgnetlat_recent(integer) IS
-	'the latest exchanges of the session with this process ID that its flight recorder holds completely, oldest first, each with the wait after it; times in milliseconds';
+	'the latest exchanges of the session with this process ID, as far as its flight recorder holds them completely: oldest first, each with the wait after it; times in milliseconds';

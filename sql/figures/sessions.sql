@@ -80,10 +80,10 @@ COMMENT ON COLUMN pgnetlat_sessions.pending_time IS 'milliseconds: time that can
 COMMENT ON COLUMN pgnetlat_sessions.server_share IS 'exec_time + send_time - send_blocked_time + run_queue_wait_time, as a share (0 to 1) of the time that was neither idle nor pending; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.network_share IS 'network_time + send_blocked_time - send_client_time, as a share of the same time; NULL if there was none';
 COMMENT ON COLUMN pgnetlat_sessions.client_share IS 'client_time - run_queue_wait_time + recv_time + send_client_time, as a share of the same time; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time: the kernel''s windowed minimum for the connection or, if that is shorter, for most connections from the same address that were as long when they were set up; NULL on a Unix-domain socket or where the kernel does not report it';
+COMMENT ON COLUMN pgnetlat_sessions.rtt IS 'milliseconds: the path''s round-trip time: the kernel''s windowed minimum for the connection or, if shorter, that of most connections from the same address whose setup showed the same round trip; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.rtt_at IS 'when the kernel was last asked; NULL if it was not';
-COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again, but for those that the client had already, if the kernel knows these; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
+COMMENT ON COLUMN pgnetlat_sessions.retransmits IS 'TCP segments sent again, except those that the client had already received, if the kernel knows which; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';
 COMMENT ON COLUMN pgnetlat_sessions.unanswered_since IS 'since when the client''s host has acknowledged nothing, although the kernel has sent it data, or probes, again and again; NULL if it answers, or nothing is being sent';
 COMMENT ON COLUMN pgnetlat_sessions.bytes_sent IS 'bytes handed to the socket, before encryption';
 COMMENT ON COLUMN pgnetlat_sessions.bytes_received IS 'bytes received over TCP; as of rtt_at; NULL on a Unix-domain socket or where the kernel does not report it';

@@ -42,8 +42,8 @@ COMMENT ON COLUMN pgnetlat_statements.exec_time IS 'milliseconds: time in its ex
 COMMENT ON COLUMN pgnetlat_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_statements.recv_time IS 'milliseconds: time in its executions spent waiting for more data from the client; exact up to the first data of a COPY, sampled afterwards';
 COMMENT ON COLUMN pgnetlat_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
-COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
-COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: the part of these waits that was spent inside a transaction';
+COMMENT ON COLUMN pgnetlat_statements.client_time IS 'milliseconds: the rest of the waits of network_time: the client was thinking';
+COMMENT ON COLUMN pgnetlat_statements.in_xact_wait_time IS 'milliseconds: part of network_time + client_time spent inside a transaction';
 COMMENT ON COLUMN pgnetlat_statements.bytes_sent IS 'bytes of the statement''s responses';
 COMMENT ON COLUMN pgnetlat_statements.repeats IS 'executions that repeat an earlier one in the same burst; outside a transaction block, only those of a loop';
 COMMENT ON COLUMN pgnetlat_statements.repeat_network_time IS 'milliseconds: round trips of these repeats, and of preparing the statement again';
@@ -102,7 +102,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_query_texts(bigint[]) IS
-	'the texts of statements with these query identifiers, NULL for all, where pg_stat_statements has them and the caller may read them; few if this database''s encoding cannot express one of them';
+	'the texts of the statements with these query identifiers (NULL: of all statements), where pg_stat_statements has them and the caller may read them; hardly any if this database''s encoding cannot express one of them';
 
 CREATE FUNCTION pgnetlat_query_text(userid oid, dbid oid, queryid bigint)
 RETURNS text
@@ -148,7 +148,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_top_statements(integer) IS
-	'for interactive use: the statements with the most network and send time, NULL for all; columns as in the view of this name';
+	'for interactive use: this many statements (NULL: all), those with the most network and send time; columns as in the view of this name';
 
 CREATE VIEW pgnetlat_top_statements AS
 SELECT * FROM pgnetlat_top_statements();
@@ -163,7 +163,7 @@ COMMENT ON COLUMN pgnetlat_top_statements.repeats IS 'executions that repeat an 
 COMMENT ON COLUMN pgnetlat_top_statements.exec_time IS 'milliseconds: time in its executions in which the server was working';
 COMMENT ON COLUMN pgnetlat_top_statements.send_time IS 'milliseconds: time in its executions spent handing bytes to the socket';
 COMMENT ON COLUMN pgnetlat_top_statements.network_time IS 'milliseconds: round trips after the statement, and after exchanges that only prepared it';
-COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of these waits, in which the client was thinking';
+COMMENT ON COLUMN pgnetlat_top_statements.client_time IS 'milliseconds: the rest of the waits of network_time: the client was thinking';
 COMMENT ON COLUMN pgnetlat_top_statements.query IS 'text of the statement, on one line; without it, the query identifier; NULL where the caller may not see the statement';
 
 GRANT SELECT ON pgnetlat_statements, pgnetlat_top_statements TO PUBLIC;

@@ -68,7 +68,7 @@ COMMENT ON COLUMN pgnetlat_walsenders.sync_priority IS 'as in pg_stat_replicatio
 COMMENT ON COLUMN pgnetlat_walsenders.flush_lag IS 'milliseconds: as in pg_stat_replication, from when WAL was sent until its flush was confirmed: the round trip plus the receiver''s work; NULL if core has none';
 COMMENT ON COLUMN pgnetlat_walsenders.rtt IS 'milliseconds: round-trip time to the receiver, the kernel''s windowed minimum; NULL if the kernel has none or this is not a TCP connection, and then so are the columns below except total_time';
 COMMENT ON COLUMN pgnetlat_walsenders.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements';
-COMMENT ON COLUMN pgnetlat_walsenders.retransmits IS 'segments sent again, but for those that the standby had already';
+COMMENT ON COLUMN pgnetlat_walsenders.retransmits IS 'TCP segments sent again, except those that the receiver had already received';
 COMMENT ON COLUMN pgnetlat_walsenders.bytes_acked IS 'bytes that the receiver''s kernel has acknowledged, those of encryption included';
 COMMENT ON COLUMN pgnetlat_walsenders.bytes_queued IS 'bytes that the walsender has handed over and the receiver''s kernel has not acknowledged';
 COMMENT ON COLUMN pgnetlat_walsenders.total_time IS 'milliseconds: since backend_start; the sum of sender_time and busy_time';
@@ -100,9 +100,9 @@ COMMENT ON VIEW pgnetlat_replication IS
 COMMENT ON COLUMN pgnetlat_replication.application_name IS 'application_name of the walsenders';
 COMMENT ON COLUMN pgnetlat_replication.client_addr IS 'address of the receiver; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_replication.walsenders IS 'number of walsenders with this name and address';
-COMMENT ON COLUMN pgnetlat_replication.flush_lag IS 'milliseconds: the longest';
-COMMENT ON COLUMN pgnetlat_replication.rtt IS 'milliseconds: the shortest';
-COMMENT ON COLUMN pgnetlat_replication.retransmits IS 'sum: segments sent again';
+COMMENT ON COLUMN pgnetlat_replication.flush_lag IS 'milliseconds: the longest among these walsenders';
+COMMENT ON COLUMN pgnetlat_replication.rtt IS 'milliseconds: the shortest among these walsenders';
+COMMENT ON COLUMN pgnetlat_replication.retransmits IS 'sum: TCP segments sent again';
 COMMENT ON COLUMN pgnetlat_replication.bytes_acked IS 'sum: bytes that the receivers'' kernels have acknowledged';
 COMMENT ON COLUMN pgnetlat_replication.bytes_queued IS 'sum: bytes handed over and not acknowledged';
 COMMENT ON COLUMN pgnetlat_replication.total_time IS 'milliseconds: sum: since backend_start';

@@ -145,4 +145,4 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_compare(timestamptz, timestamptz, timestamptz, timestamptz) IS
-	'what has changed between two times, by default the last 15 minutes and the same time yesterday, from the journal: one row for each client group and statement that takes longer or runs more often, or less, beyond changed_share and changed_sessions of pgnetlat_thresholds; the most expensive difference first; otherwise one row that says that nothing has changed, or that the journal has no rows';
+	'what has changed between two times, from the journal, by default between the same time yesterday and the last 15 minutes: one row for each client group and statement that has become slower or faster, or runs more or less often, by more than changed_share and changed_sessions of pgnetlat_thresholds; the most expensive difference first; otherwise one row says that nothing has changed, or that the journal has no rows';

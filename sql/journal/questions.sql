@@ -80,7 +80,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_episodes(timestamptz, timestamptz) IS
-	'what was wrong in that time, from the journal: one row for each finding that began before its end and was still found after its beginning, by default in the last day; no rows if there was none, or the journal is empty; an episode begins where two rows in a row have the finding, ends where three do not or the journal has a gap of 15 minutes, and may be up to a day longer than the time asked for';
+	'what was wrong in the given time, by default the last day, from the journal: one row for each episode of a finding that began before the end of that time and was still found after its beginning; no rows if there was none, or the journal is empty; an episode begins where two rows in a row have the finding, ends where three rows do not or the journal has a gap of 15 minutes, and may be up to a day longer than the given time';
 
 CREATE FUNCTION pgnetlat_past_clients(
 	IN since timestamptz DEFAULT NULL,
@@ -142,7 +142,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_past_clients(timestamptz, timestamptz) IS
-	'the account by client group over that time, from the rows of the journal that end in it, by default the last hour: the busiest first; no rows if the journal has none; groups that were not among the 20 busiest of a minute lack that minute';
+	'the account by client group over the given time, by default the last hour, from the rows of the journal that end in it: the busiest first; no rows if the journal has none; groups that were not among the 20 busiest of a minute lack that minute';
 
 CREATE FUNCTION pgnetlat_past_statements(
 	IN since timestamptz DEFAULT NULL,
@@ -180,7 +180,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_past_statements(timestamptz, timestamptz) IS
-	'the account by statement over that time, from the rows of the journal that end in it, by default the last hour: the most expensive first; no rows if the journal has none; statements that were not among the 20 most expensive of a minute lack that minute';
+	'the account by statement over the given time, by default the last hour, from the rows of the journal that end in it: the most expensive first; no rows if the journal has none; statements that were not among the 20 most expensive of a minute lack that minute';
 
 CREATE FUNCTION pgnetlat_past_report(at timestamptz)
 RETURNS jsonb
@@ -193,7 +193,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_past_report(timestamptz) IS
-	'pgnetlat_report_data() as the journal has it from before that moment, or from after it: at most 20 minutes away, otherwise NULL; without histograms and settings';
+	'pgnetlat_report_data() as the journal has it from before the given moment, or else from after it, at most 20 minutes away; NULL if it has none; without histograms and settings';
 
 -- What the report's page shows of the last day: sessions lost by verdict, in steps of ten
 -- minutes, and of the six most expensive findings the reports of their worst moments.

@@ -196,7 +196,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgnetlat_record(timestamptz) IS
-	'writes a row of pgnetlat_journal about the time since the one before, as far as the caller sees it, at most one in a minute; false if that minute has one, a lock is in the way, or the server is read-only; a member of pg_read_all_stats may call it, but only the owner with another time than now';
+	'writes a row of pgnetlat_journal about the time since the previous row, with what the caller may see, at most one row in a minute; returns false if that minute has a row, a lock is in the way, or the server is read-only; members of pg_read_all_stats may call it, but only the owner with another time than now';
 
 REVOKE ALL ON FUNCTION pgnetlat_record(timestamptz),
 	pgnetlat_journal_write(timestamptz, double precision, jsonb, jsonb, jsonb, jsonb) FROM PUBLIC;

@@ -50,11 +50,11 @@ SELECT r.at, r.window_time, r.findings, r.clients, r.statements, r.report, r.id
 COMMENT ON VIEW pgnetlat_journal IS
 	'what pgnetlat_record() has written, one row for each minute; without pg_read_all_stats, no rows';
 COMMENT ON COLUMN pgnetlat_journal.at IS 'end of the time that the row is about';
-COMMENT ON COLUMN pgnetlat_journal.window_time IS 'milliseconds: length of that time; since the row before, but one minute after a gap of more than 15';
+COMMENT ON COLUMN pgnetlat_journal.window_time IS 'milliseconds: length of that time, which begins where that of the previous row ends; one minute after a gap of more than 15 minutes';
 COMMENT ON COLUMN pgnetlat_journal.findings IS 'array: the first 30 findings of pgnetlat_diagnose() over that time, with the sessions that are blocked (victims) and the latest statement of their holder (holder_query)';
 COMMENT ON COLUMN pgnetlat_journal.clients IS 'array: the 20 busiest client groups of that time, most columns of pgnetlat_clients; what is 0 or NULL is left out';
 COMMENT ON COLUMN pgnetlat_journal.statements IS 'array: the 20 statements of that time with the most time on the server and the network, most columns of pgnetlat_statements; what is 0 or NULL is left out';
-COMMENT ON COLUMN pgnetlat_journal.report IS 'each 15 minutes, and when a finding has been seen for the second time in a row: pgnetlat_report_data() without histograms and settings, with the latest 90 intervals of the history; NULL in other rows';
-COMMENT ON COLUMN pgnetlat_journal.id IS 'rows are numbered as they are written, whatever the clock does';
+COMMENT ON COLUMN pgnetlat_journal.report IS 'pgnetlat_report_data() without histograms and settings, with the latest 90 intervals of the history: every 15 minutes, and when a finding has been seen for the second time in a row; NULL in other rows';
+COMMENT ON COLUMN pgnetlat_journal.id IS 'number of the row: rows are numbered as they are written, whatever the clock does';
 
 GRANT SELECT ON pgnetlat_journal TO PUBLIC;

@@ -44,7 +44,7 @@ BEGIN ATOMIC
 		SELECT format('no session with a name like %L has completed a request', pgnetlat_guard.names)
 		 WHERE NOT EXISTS (SELECT FROM c WHERE NOT c.is_sum AND (c.requests > 0 OR c.requests IS NULL))
 		 UNION ALL
-		SELECT format('%s belong to other roles: pg_read_all_stats can see them', pgnetlat_count_text(count(*), 'group', 'groups'))
+		SELECT format('%s to other roles: a member of pg_read_all_stats can see them', pgnetlat_count_text(count(*), 'group belongs', 'groups belong'))
 		  FROM c CROSS JOIN pgnetlat_info() i
 		 WHERE c.requests IS NULL AND (c.application_name <> '(evicted)' OR i.clients_evicted > 0) HAVING count(*) > 0
 		 UNION ALL
@@ -67,14 +67,14 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_guard(bigint, bigint, text) IS
-	'for tests: the applications, by names like the pattern, that have repeated one statement in one burst more often than this, or needed more round trips in a transaction block, since their stats_since; NULL: no limit; what was not counted has rows as well';
+	'for tests: the applications with names like the pattern that, since their stats_since, have repeated one statement in one burst more than repeats times, or have needed more than round_trips round trips in a transaction block; NULL: no limit; what was not counted has rows as well';
 
 CREATE FUNCTION pgnetlat_guard_raise(message text, detail text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$BEGIN
 	RAISE EXCEPTION USING MESSAGE = message, DETAIL = detail,
-		HINT = 'SELECT * FROM pgnetlat_guard() has the figures; pgnetlat_reset_clients() begins anew.';
+		HINT = 'See the figures with SELECT * FROM pgnetlat_guard().  To count from zero again, SELECT pgnetlat_reset_clients().';
 END$$;
 
 COMMENT ON FUNCTION pgnetlat_guard_raise(text, text) IS 'internal: raises an error';
@@ -96,4 +96,4 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_guard_check(bigint, bigint, text) IS
-	'for tests: an error with the rows of pgnetlat_guard() if there are any; else the number of client groups that were checked';
+	'for tests: raises an error with the rows of pgnetlat_guard() if there are any, otherwise returns the number of client groups that were checked';

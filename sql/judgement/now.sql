@@ -258,6 +258,6 @@ COMMENT ON COLUMN pgnetlat_now.state IS 'as in pgnetlat_sessions, and since when
 COMMENT ON COLUMN pgnetlat_now.rate IS 'requests per second';
 COMMENT ON COLUMN pgnetlat_now.rtt IS 'milliseconds: round-trip time; NULL on a Unix-domain socket';
 COMMENT ON COLUMN pgnetlat_now.bar IS 'where the time that was neither idle nor pending went, in eighths: # server working, ! server waiting for a lock, a standby or another server, + server waiting for a CPU, = network, . client; NULL if there was none';
-COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one and what that is doing, via a session that waits itself; how many sessions are behind this one, and how many it blocks; the age of its transaction, its wait event, and the beginning of its current or latest query';
+COMMENT ON COLUMN pgnetlat_now.doing IS 'the session that blocks this one (via: the waiting session between the two) and what the blocking one is doing; how many sessions queue behind this one, and how many it blocks; the age of its transaction, its wait event, and the beginning of its current or latest query';
 
 GRANT SELECT ON pgnetlat_now TO PUBLIC;

@@ -36,7 +36,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgnetlat_bound IS
-	'what pgnetlat_predict() takes for a time that the account leaves open between two values: the likely one, the longer, or the shorter';
+	'which value pgnetlat_predict() uses for a time that the account leaves open between two: the likely one, the longer, or the shorter';
 
 CREATE FUNCTION pgnetlat_predict(
 	IN transaction_time double precision,

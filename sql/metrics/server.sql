@@ -56,7 +56,7 @@ SELECT (pg_catalog.current_setting('pgnetlat.sample_interval', true) IS NOT NULL
 	   coalesce(pg_catalog.current_setting('pgnetlat.enabled', true) = 'on', false)::integer AS counting_enabled,
 	   pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')::integer AS role_sees_all;
 
-COMMENT ON VIEW pgnetlat_metrics_exporter IS 'collector pgnetlat; 1 row: what figures need';
+COMMENT ON VIEW pgnetlat_metrics_exporter IS 'collector pgnetlat; 1 row: what the figures need to be complete';
 COMMENT ON COLUMN pgnetlat_metrics_exporter.library_loaded IS 'gauge: 1 if the server has loaded the library (shared_preload_libraries).';
 COMMENT ON COLUMN pgnetlat_metrics_exporter.counting_enabled IS 'gauge: 1 if pgnetlat.enabled is on.';
 COMMENT ON COLUMN pgnetlat_metrics_exporter.role_sees_all IS 'gauge: 1 if the exporter''s role may see all sessions (pg_monitor or pg_read_all_stats).';
@@ -88,7 +88,7 @@ SELECT (i.sampler_pid IS NOT NULL)::integer AS worker_up,
 COMMENT ON VIEW pgnetlat_metrics_health IS 'collector pgnetlat; 1 row: the extension itself';
 COMMENT ON COLUMN pgnetlat_metrics_health.worker_up IS 'gauge: 1 if the background worker is running.';
 COMMENT ON COLUMN pgnetlat_metrics_health.worker_tick_age_seconds IS 'gauge: Time since the worker''s latest sample.';
-COMMENT ON COLUMN pgnetlat_metrics_health.worker_cpu_seconds_total IS 'counter: Processor time that the worker has used.';
+COMMENT ON COLUMN pgnetlat_metrics_health.worker_cpu_seconds_total IS 'counter: CPU time that the worker has used.';
 COMMENT ON COLUMN pgnetlat_metrics_health.worker_errors_total IS 'counter: Errors that the worker has survived.';
 COMMENT ON COLUMN pgnetlat_metrics_health.statements_evicted_total IS 'counter: Statements added to the row of evicted ones for lack of room (pgnetlat.max_statements).';
 COMMENT ON COLUMN pgnetlat_metrics_health.clients_evicted_total IS 'counter: Client groups added to the row of evicted ones for lack of room (pgnetlat.max_clients).';
@@ -276,7 +276,7 @@ COMMENT ON COLUMN pgnetlat_metrics_holder.datname IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_holder.usename IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_holder.application_name IS 'label';
 COMMENT ON COLUMN pgnetlat_metrics_holder.client_addr IS 'label';
-COMMENT ON COLUMN pgnetlat_metrics_holder.blocked_sessions IS 'gauge: Sessions that wait for its locks now, also those behind others that wait.';
+COMMENT ON COLUMN pgnetlat_metrics_holder.blocked_sessions IS 'gauge: Sessions that wait for its locks now, including those behind others that wait.';
 COMMENT ON COLUMN pgnetlat_metrics_holder.client_wait_seconds IS 'gauge: How long it has been waiting for its own client inside the transaction; 0 while it executes.';
 
 -- How many sessions of different pools are busy at once cannot be added up:
