@@ -36,7 +36,7 @@ my $must_be_loaded =
   . ($node->pg_version >= 17 ? ' or "session_preload_libraries"' : '');
 my @functions = map { $_->{call} } $client->rows(
 	q{SELECT p.proname || '(' ||
-			 array_to_string(array_fill('1'::text, ARRAY[p.pronargs - p.pronargdefaults]), ', ')
+			 array_to_string(array_fill('''1'''::text, ARRAY[p.pronargs - p.pronargdefaults]), ', ')
 			 || ')' AS call
 	  FROM pg_depend d
 	  JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid

@@ -28,7 +28,6 @@
 #include "lock_waits.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "sample_sessions.h"
 #include "session_slot.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
@@ -218,10 +217,13 @@ describe_process(Holder *holder)
 static int64 *
 part_of_session(Holder *holder, int64 now)
 {
-	const Ledger *ledger = &slot_get(holder->index)->published.ledger;
+	const SessionSlot *slot = slot_get(holder->index);
+	const Ledger *ledger = &slot->published.ledger;
 	BlockerCounters *fresh = &holder->fresh;
 
-	switch (sample_sessions_state(holder->index, holder->session))
+	if (slot->sampled.session != holder->session)
+		return NULL;
+	switch (slot->sampled.doing.state)
 	{
 		case LEDGER_STATE_EXECUTING:
 			return &fresh->exec;

@@ -474,15 +474,6 @@ sample_sessions_next_due(void)
 	return quiet_look_due;
 }
 
-/* What the session in a slot was last seen doing, if it is that session. */
-LedgerState
-sample_sessions_state(int index, uint64 session)
-{
-	const Seen *seen = &all_seen[index];
-
-	return seen->view.session == session ? seen->doing.state : LEDGER_STATE_DISABLED;
-}
-
 void
 sample_sessions(Tick *tick)
 {

@@ -39,7 +39,6 @@ typedef struct Tick
 
 extern LedgerSampled *sampled_begin(int index, const SlotPublished *view, const Tick *tick);
 
-extern LedgerState sample_sessions_state(int index, uint64 session);
 extern void sample_sessions_init(void);
 extern void sample_sessions(Tick *tick);
 extern int64 sample_sessions_next_due(void);
