@@ -267,14 +267,14 @@ def programs(figures):
 HEAD = """\
 # What drivers do on the wire
 
-- **A driver that prepares each time pays twice.** Keep the prepared statement, or use the form that specifies the
-  parameters' types. Settings made for poolers can cost as much: asyncpg and postgres.js then describe each statement first;
-  psycopg 3, pgx (`exec`) and node-postgres do not.
-- **An ORM that fetches the related objects of each object pays for each.** If told beforehand, it queries once or twice.
+- **A driver that prepares each time pays two round trips.** Keep the prepared statement, or use the form that specifies
+  the parameters' types. Settings made for poolers can cost as much: with them, asyncpg and postgres.js describe each
+  statement first. psycopg 3, pgx (`exec`) and node-postgres do not.
+- **An ORM that fetches the related objects of each object pays for each.** With eager loading, it queries once or twice.
 - **A connection costs as much as several statements**, and more with TLS and a password: keep it, or use a pool. Some
   pools send queries of their own before or after each use (`pool_pre_ping`, sqlx, asyncpg).
-- **A batch pays once only if the driver sends it together.** node-postgres queues statements and pays for each. A large
-  result takes one round trip, but a cursor takes one for each piece: fetch large pieces.
+- **A batch pays one round trip only if the driver sends it together.** node-postgres queues statements and pays for each.
+- **A cursor takes one round trip for each piece**: fetch large pieces. A large result at once takes only one.
 - **A round trip of 0.5 ms is rarely noticed.** At 10 ms, a web page of 50 statements loses half a second; at 100 ms,
   nothing else matters.
 
@@ -285,22 +285,22 @@ from the figures of `test/clients/run --json`; do not edit them.
 
 ## Round trips, by driver
 
-The counts are with the driver's defaults, and not of the first time, which may prepare or connect. The list of all cases
-says how each was done: a cursor's count contains its transaction, and SQLAlchemy's contains connecting.
+The counts are with the driver's defaults. The first time, which may prepare or connect, is left out. A cursor's count
+includes its transaction, and SQLAlchemy's includes connecting. [{name}_raw.md]({name}_raw.md) says how each case was done.
 
 """
 
 METHOD = """## How it is measured
 
 Each driver runs its cases over a path with a round trip of 10 ms, and packets are captured on both sides. A round trip is
-a message that the client sent after it had waited for everything that the server had to say. Round trips are counted, not
-timed: for your path, multiply the counts by your round trip. pgnetlat's `round_trips` and `network_time` show the same for
-your own sessions. [test/clients](../test/clients/README.md) pins the versions of the drivers.
+a message that the client sent after it had received everything that the server was going to send. Round trips are counted,
+not timed: for your path, multiply the counts by your round trip. pgnetlat's `round_trips` and `network_time` show the same
+for your own sessions. [test/clients](../test/clients/README.md) pins the versions of the drivers.
 
 ## What is not covered
 
-Other drivers, other versions, and most settings. TLS and passwords were used only where a case says so: once a connection
-is set up, the counts are the same.
+Other drivers, other versions and most settings are not covered. TLS and passwords were used only where a case says so:
+once a connection is set up, they do not change the counts.
 """
 
 RAW_HEAD = """# What drivers do on the wire: all cases

@@ -17,14 +17,14 @@ CLIENTS = (1, 64)
 PUBLISHED = """\
 **Published.** `SELECT 1`; tcpdump gives the size of a request, qperf the latency for that size, and then *database
 time* = 1/TPS − 2 x latency. With one client, 36,938 TPS over loopback (5.16 us one way) gave a database time of 16.75
-us, and 22,753 TPS predicted for a LAN (13.6 us): 24,725 were measured, 8 % off. With 64 clients, 455,192 TPS predicted
-and 466,738 measured, 2.5 % off, but only after the latency under that very load had been measured there (61.8 us):
-that is not a prediction.
+us. From that, 22,753 TPS were predicted for a LAN (13.6 us), and 24,725 were measured: 8 % off. With 64 clients,
+455,192 TPS were predicted and 466,738 measured: 2.5 % off. But for that, the latency under this very load had first
+been measured on the LAN (61.8 us), so it was not a prediction.
 """
 
 HERE = """\
 **Here.** pgbench runs `SELECT 1` over a path of {base:g} ms. Both predictions are made from that run, for the round
-trip that a single connection sees on each of the other paths; pgbench runs over these afterwards. By hand, a
+trip that a single connection sees on each of the other paths. pgbench runs over these paths afterwards. By hand, a
 transaction has a database time of {hand}. pgnetlat says what that consists of (ms): {parts}.
 """
 
@@ -32,7 +32,7 @@ LATER = """\
 The formula treats everything that is not the path as a constant. With one client, it nearly is one: it grows a little
 after longer waits. With 64 clients, most of the *database time* is waiting: for a CPU, or for a client that waits
 for one. Sessions wait less when their requests are under way for longer, and more when the path becomes shorter. pgnetlat
-knows the server's queue; it cannot know how long its clients wait for one another on their own machine.
+knows the server's queue. It cannot know how long clients wait for one another on their own machine.
 """
 
 

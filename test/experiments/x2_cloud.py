@@ -14,9 +14,9 @@ PUBLISHED = {("unix", 1): ("51,751", "0.019"), ("lo", 1): ("29,173", "0.034"), (
 
 INTRODUCTION = """\
 **Published.** `pgbench -S`. The request takes leg a, its execution b, the result c. One client on a Unix-domain socket
-is compared with localhost (−44 %) and with another machine (−95 %), where the index scan takes 0.016 of 0.420 ms: so a
-and c take 97 %, and a faster CPU improves the other 3 %. That was derived from the difference of three runs and
-from EXPLAIN. Four connections get more done together: concurrency hides latency, it does not remove it.
+is compared with localhost (−44 %) and with another machine (−95 %), where the index scan takes 0.016 of 0.420 ms. So a
+and c take 97 %, and a faster CPU improves only the other 3 %. The article derives that from the difference of three runs
+and from EXPLAIN. Four connections get more done together: concurrency hides latency, but does not remove it.
 
 **Here.** The other machine is {rtt:.2f} ms away. pgnetlat shows the legs in one run (`pgnetlat_clients`, per request):
 half of the round trip each for a and c, execution, and the client, for which the article has no leg. Times in ms.

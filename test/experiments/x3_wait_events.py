@@ -27,27 +27,28 @@ LOOK = """
 NET_DELAY = "Net/Delay*"
 
 TEXT = """\
-**Published.** Wait events of each session, {looks:,} times at 10 ms. A large result on a slow network is ClientWrite
-(1,821 of 2,000 samples), a bulk load ClientRead; in transactions ClientRead is 5 to 10 % normally, and the largest on a
-slow network; between transactions a session is idle for a moment, which is estimated as Net/Delay* = expected samples −
-samples that saw it. "From the database's side it is hard to tell the network from the application."
+**Published.** pg_gather samples the wait events of each session {looks:,} times, every 10 ms. A large result on a slow
+network is ClientWrite (1,821 of 2,000 samples), and a bulk load is ClientRead. In transactions, ClientRead is normally 5
+to 10 %, and the largest wait event on a slow network. Between transactions, a session is idle for a moment. This is
+estimated as Net/Delay* = expected samples − samples that saw the session. "From the database's side it is hard to tell
+the network from the application."
 
 **Here.** One session runs the four cases over the loopback device, and over a path of {rtt:g} ms and {rate:g} Mbit/s,
 while pg_gather's own query samples it every 10 ms. A fifth case was added: no network at all, but an application
-that takes 25 ms between its transactions. pg_gather's figures are percentages of its samples, the others of the wall
-clock. The truth comes from packets at both ends of the path and from the kernel's trace of the backend's system calls;
-on one machine there is no path, and all time between exchanges is the client's. An exchange consists of
+that takes 25 ms between its transactions. pg_gather's figures are percentages of its samples; all others are percentages
+of the wall clock. The truth comes from packets at both ends of the path, and from the kernel's trace of the backend's
+system calls. On one machine there is no path, so all time between exchanges is the client's. An exchange consists of
 execution, sending, and receiving.
 
 """
 
 LATER = """\
-- *ClientRead* is path and application together; so is *Net/Delay\\**, which also includes the pauses between samples.
-  The last two rows look alike to pg_gather, but one needs another network, and the other another application. pgnetlat
+- *ClientRead* is path and application together. So is *Net/Delay\\**, which also includes the pauses between samples.
+  The last two rows look alike to pg_gather, but one needs a better network, and the other a better application. pgnetlat
   tells them apart correctly.
-- *ClientWrite* says that the client does not take the data as fast as the server has it. pgnetlat says whether the path
-  (sending) or the client (a slow reader) is the cause.
-- A session that is rarely seen active is judged by few samples; pgnetlat counts each wait, and its length.
+- *ClientWrite* says that the client does not read the data as fast as the server produces it. pgnetlat says whether the
+  path (sending) or the client (a slow reader) is the cause.
+- pg_gather judges a session that is rarely active by few samples. pgnetlat counts each wait, and its length.
 """
 
 # What has to be longer than kernels can buffer, on the slow network.

@@ -23,7 +23,7 @@ LATER = """\
 `pgnetlat_diagnose()` had called it *{verdict}*. `batch` counts one round trip for the whole pipeline. A new connection
 takes some more, because TCP begins with ten packets and doubles their number with each round trip (slow start), and
 psycopg sends each statement in a packet of its own. libpq fills packets, and its connection is at full speed by the third
-pipeline. The model knows the statements, not how a client will pack them: it is off by {miss:.1f} of {took:.0f} s.
+pipeline. The model knows the statements, but not how a client will pack them: it is off by {miss:.1f} of {took:.0f} s.
 """
 
 

@@ -112,10 +112,10 @@ def predict(lab, load, short):
 
 
 TEXT = """\
-No constant of the model behind `pgnetlat_what_if()` was fitted to the throughput of these loads; but among models that did
-equally well here and on others, the shortest was taken. Each runs over one
-path, is predicted for a shorter and a longer one, and runs there afterwards. Throughput is in transactions per second; a
-truth in **bold** is out of bounds.
+No constant of the model behind `pgnetlat_what_if()` was fitted to the throughput of these loads. But of the models that did
+equally well on these loads and on others, the shortest was taken. Each load runs over one path, is predicted for a shorter
+and a longer one, and runs over these afterwards. Throughput is in transactions per second. A measured throughput in **bold**
+is out of bounds.
 
 """
 
@@ -124,8 +124,8 @@ Of {quality.count} predictions, half are within {quality.median} of the truth, n
 {quality.within} of the truths lie within the bounds. For a longer path: {longer.median}, {longer.ninth},
 {longer.within}; for a shorter one: {shorter.median}, {shorter.ninth}, {shorter.within}.
 
-A longer path is the easy direction, since what is added is known. With a shorter path, server and client take up more of
-the time, on CPUs that are then busier: how long their turns and queues become is only partly in the account.
+A longer path is easy to predict, since what is added is known. With a shorter path, server and client take up more of the
+time, on CPUs that are then busier. How long their turns and queues become is only partly in the account.
 """
 
 

@@ -17,18 +17,18 @@ REASONS = {
     "network": "`network_time` is the number of round trips times the smallest recent one. The path here is a process and"
     " never quite constant, so its mean, which is the truth, lies above its minimum. The difference is in"
     " `client_time`.",
-    "exchange, calls": "The server notes a request some microseconds after `recvfrom()` has returned, and later after"
-    " a long wait, when caches are cold, or when a TLS record is decrypted first. A backend that loses its CPU at"
+    "exchange, calls": "The server notes a request some microseconds after `recvfrom()` has returned. It takes longer"
+    " if a long wait has left the caches cold, or if a TLS record is decrypted first. A backend that loses its CPU at"
     " the end of a system call learns late that the call has ended.",
     "wait, calls": "The counterpart of the exchange.",
     "client": "`client_time` is what remains of the wait: it includes the time to wake the backend, and what the path took"
     " beyond its smallest round trip.",
-    "client, calls": "What remains of the wait after the smallest round trip contains the unevenness of the path and"
-    " late acknowledgements.",
+    "client, calls": "`client_time` is what remains of the wait after the smallest round trip: it includes what the path"
+    " took beyond that, and late acknowledgements.",
     "sum of parts": "Another session reads the wall clock beside the view. If it loses its CPU in between, the"
     " difference shows here.",
     "requests": "Exchanges in progress when the view was read are counted on one side only.",
-    "recv_time": "`recv_time` is sampled: what falls between two ticks is not seen.",
+    "recv_time": "`recv_time` is sampled: what falls between two samples is not seen.",
 }
 
 # The rows of the table: title, bound, the figures that belong to it, and how their errors are given: "each" in
@@ -115,8 +115,9 @@ NOT_COVERED = """\
 - IPv6, and encryption by GSSAPI.
 - Sessions that last for hours. The longest measurement takes about half a minute.
 - Versions of PostgreSQL other than the one above, and other architectures. The regression tests run there.
-- Sampled figures (parts of `exec_time`, waits, blame, `recv_time`) are accurate to a tick of `pgnetlat.sample_interval`,
-  and events between two ticks are not seen. [limits.md](limits.md) says what else pgnetlat cannot see.
+- Sampled figures (the parts of `exec_time`, wait events, blockers, `recv_time`) are accurate to one
+  `pgnetlat.sample_interval`. Events between two samples are not seen. [limits.md](limits.md) says what else pgnetlat
+  cannot see.
 """
 
 SHORT = """\
@@ -237,8 +238,8 @@ def answer(groups, rows):
     failed = sum(row.result == FAIL for row in goals)
     outside = [row for title, own in by_title.items() if title.endswith(", by packets") for row in own]
     if outside:
-        lines.append(f"Against packets, which are captured outside the backend, {met_of(outside)} meet theirs: packets"
-                     f" include what the server cannot see, such as the time to wake it, {waking(rows)}.")
+        lines.append(f"Against packets, which are captured outside the backend, {met_of(outside)} figures meet their goals:"
+                     f" packets include what the server cannot see, such as the time to wake the backend, {waking(rows)}.")
     lines.append(f"Of all goals, {met_of(goals)} are met"
                  + ("." if all(row.met for row in goals) else "; [Missed goals](#missed-goals) explains the others."
                     + (f" {failed} figure{' is' if failed == 1 else 's are'} further off than the machine explains."

@@ -36,8 +36,8 @@ NOISE = 0.6
 LEAST = 0.97                    # of the path
 
 SLOWER = "The time of a turn depends on how long the server and the client have waited, and on how warm the caches are." \
-    " The account shows one such state. With many clients, the line and pgbench need the CPUs that the server" \
-    " needs, and less of them for each transaction when their queues are longer."
+    " The account shows one such state. With many clients, the line and pgbench compete with the server for CPUs," \
+    " and need less CPU time for each transaction when their queues are longer."
 REASONS = {"transaction time": SLOWER, "throughput": SLOWER}
 
 PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
