@@ -13,10 +13,10 @@ PAGES, PAGE_STATEMENTS = 25, 41
 TEXT = """\
 **Published.** An ORM that loads the children of 1,000 parents lazily sends 1,001 statements; the remedy is a JOIN.
 
-**Here.** SQLAlchemy runs over {rtt:g} ms: first {statements:,} statements in one transaction, then, as web pages do, {pages} transactions of
-{page} statements. For both, `pgnetlat_diagnose()` says beforehand what a JOIN would save. For the pages,
-`pgnetlat_what_if(batch => {batch:.3g})` says how long a page would take if its statements, BEGIN and ROLLBACK shared three round
-trips. Then both run with `joinedload`.
+**Here.** SQLAlchemy runs over {rtt:g} ms: first {statements:,} statements in one transaction, then, as web pages do,
+{pages} transactions of {page} statements. For both, `pgnetlat_diagnose()` says beforehand what a JOIN would save. For the
+pages, `pgnetlat_what_if(batch => {batch:.3g})` says how long a page would take if its statements, BEGIN and ROLLBACK
+shared three round trips. Then both run with `joinedload`.
 
 """
 
@@ -24,8 +24,8 @@ LATER = """\
 The finding before the change: *{verdict}*, {evidence}.
 
 A JOIN saves the round trips, and also what server and driver do for each statement; the finding counts both. `batch`
-keeps the statements and saves only round trips: {kept:.2f} s for a page. That is a prediction for a pipeline, and an upper bound
-for a JOIN ({eagerly:.2f} s).
+keeps the statements and saves only round trips: {kept:.2f} s for a page. That is a prediction for a pipeline, and an upper
+bound for a JOIN ({eagerly:.2f} s).
 """
 
 
