@@ -8,7 +8,8 @@
  * written into the flight recorder, and the kernel is asked about the
  * connection.
  *
- * The plain exchange is in this file, for wire.c to inline.  It takes two
+ * The plain exchange is in this file, for wire.c to inline: it takes some 600
+ * instructions, and 1,650 if it goes through exchange.c.  It has two
  * write sections: one when a request has been read, and one when the response
  * has been handed over.  A response that cannot block (it is the only one in
  * the kernel, and smaller than core's send buffer) is not published while it
