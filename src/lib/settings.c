@@ -173,7 +173,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.journal_role",
-		.short_desc = "Sets the role as which the journal is written.",
+		.short_desc = "Sets the role that writes the journal.",
 		.long_desc = "An empty string stands for the owner of the extension.",
 		.context = PGC_SIGHUP,
 		.text = &pgnetlat_journal_role,
@@ -189,7 +189,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.log_findings",
-		.short_desc = "Sets the number of lost sessions from which the beginning and the end of a finding are logged.",
+		.short_desc = "Sets the minimum number of lost sessions above which the beginning and the end of a finding are logged.",
 		.long_desc = "This needs pgnetlat.journal_database.  Zero logs all findings. -1 turns this feature off.",
 		.context = PGC_SIGHUP,
 		.real = &pgnetlat_log_findings,
@@ -273,7 +273,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.rtt_interval",
-		.short_desc = "Sets the time between reads of the round-trip time by an active session.",
+		.short_desc = "Sets the time between readings of an active session's round-trip time.",
 		.long_desc = "-1 turns this feature off.",
 		.context = PGC_SUSET,
 		.number = &pgnetlat_rtt_interval,
@@ -284,7 +284,7 @@ static const Setting settings[] = {
 	{
 		.name = "pgnetlat.sample_interval",
 		.short_desc = "Sets the time between samples of the active sessions.",
-		.long_desc = "With more than 400 active sessions it grows, to at most 100 ms.",
+		.long_desc = "With more than 400 active sessions, this time grows, to at most 100 ms.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sample_interval,
 		.min = 1,
@@ -293,7 +293,7 @@ static const Setting settings[] = {
 	},
 	{
 		.name = "pgnetlat.sampler_timeout",
-		.short_desc = "Sets the time after the last counted session when the sampler ends.",
+		.short_desc = "Sets the time without counted sessions after which the sampler ends.",
 		.long_desc = "This affects only a sampler that a session has started.",
 		.context = PGC_SIGHUP,
 		.number = &pgnetlat_sampler_timeout,
