@@ -165,7 +165,7 @@ log_problem(const char *problem, const char *hint)
 	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 			 errmsg("%s", problem),
-			 errhint("%s  This is tried again once a minute.", hint),
+			 errhint("%s  pgnetlat tries again once a minute.", hint),
 			 errhidestmt(true)));
 }
 

@@ -76,13 +76,13 @@ set($node, journal_role => 'plain');
 line_comes(
 	$node,
 	$log,
-	qr/pgnetlat cannot write its journal: permission denied for function pgnetlat_record/,
+	qr/pgnetlat could not write its journal: permission denied for function pgnetlat_record/,
 	'a role without rights writes no row');
 $log = log_size($node);
 set($node, journal_role => 'nobody');
 line_comes(
 	$node, $log,
-	qr/pgnetlat cannot write its journal: role "nobody" does not exist/,
+	qr/pgnetlat could not write its journal: role "nobody" does not exist/,
 	'a role that does not exist is logged');
 set($node, journal_role => '');
 new_row_comes('when the role is right again');
@@ -200,7 +200,7 @@ line_comes(
 	'findings are logged on a standby');
 unlike(
 	server_log($standby, $log),
-	qr/cannot write its journal/,
+	qr/could not write its journal/,
 	'a standby does not try to write rows');
 $standby->promote;
 $standby->safe_psql('postgres', 'TRUNCATE pgnetlat_journal_rows');

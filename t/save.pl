@@ -369,7 +369,7 @@ sub complaint_about
 
 is(complaint_about($good), '', 'nothing is logged about a good file');
 is( complaint_about("\0" . substr($good, 1)),
-	'It has a different format, such as that of another version. Statistics of pgnetlat start from zero.',
+	'It has a different format, such as that of another version.  Statistics of pgnetlat start from zero.',
 	'a foreign file is not loaded, and the reason is logged');
 
 # The header: magic, layout, major, sizes of an entry of each section (a

@@ -43,11 +43,11 @@ rows_require_preload(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\" or \"session_preload_libraries\""),
-				 errhint("Add \"pgnetlat\" to the former and restart the server, or to the latter and reload the configuration: then each new connection is counted.")));
+				 errhint("Add \"pgnetlat\" to \"shared_preload_libraries\" and restart the server, or add it to \"session_preload_libraries\" and reload the configuration, so that each new connection is counted.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("pgnetlat must be loaded via \"shared_preload_libraries\""),
-			 errhint("Add \"pgnetlat\" to that parameter and restart the server.")));
+			 errhint("Add \"pgnetlat\" to \"shared_preload_libraries\" and restart the server.")));
 }
 
 /* Start a set of rows, with the columns of the SQL declaration. */

@@ -163,8 +163,8 @@ start_worker(void)
 		worker_handle = NULL;
 		ereport(LOG,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("pgnetlat cannot write its journal: no background worker slots are available"),
-				 errhint("Consider increasing the configuration parameter \"max_worker_processes\".  This is tried again once a minute.")));
+				 errmsg("pgnetlat could not write its journal: no background worker slots are available"),
+				 errhint("Consider increasing the configuration parameter \"max_worker_processes\".  pgnetlat tries again once a minute.")));
 	}
 	MemoryContextSwitchTo(before);
 }
@@ -415,7 +415,7 @@ note_error(MemoryContext context)
 	if (state->problem_looks++ % REPEAT_PROBLEM == 0)
 		ereport(LOG,
 				(errcode(error->sqlerrcode),
-				 errmsg("pgnetlat cannot write its journal: %s", error->message),
+				 errmsg("pgnetlat could not write its journal: %s", error->message),
 				 error->detail ? errdetail("%s", error->detail) : 0,
 				 error->hint ? errhint("%s", error->hint) : 0,
 				 errhidestmt(true), errhidecontext(true)));

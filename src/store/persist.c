@@ -336,6 +336,6 @@ persist_load(bool at_start)
 	ereport(LOG,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("ignoring file \"%s\"", PERSIST_FILE),
-			 errdetail("%s Statistics of pgnetlat start from zero.", complaint)));
+			 errdetail("%s  Statistics of pgnetlat start from zero.", complaint)));
 	persist_remove_file();
 }
