@@ -2,11 +2,8 @@
 -- Verdict: blocks others
 -- Precedence: 10
 -- Headline: holds locks that others wait for
--- Meaning: others wait for its locks. It is reported once: for the session, prepared
---   transaction or worker at the head of the lock queue, with the command that ends it. If
---   others queue behind DDL, the command that ends the DDL comes first. Sessions that have
---   waited for an advisory lock since they connected are taken for standbys of a leader: a
---   `note`
+-- Meaning: others wait for its locks. The finding names the session, prepared transaction or
+--   worker at the head of the lock queue, and the command that ends it
 -- Lost: their wait
 --
 -- A session that holds locks for which others wait, or its client group if several do.

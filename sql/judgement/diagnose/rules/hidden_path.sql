@@ -3,8 +3,7 @@
 -- Precedence: 70
 -- Headline: may have a network path behind a proxy that the server cannot see
 -- Meaning: the round trip is that of a process on the server's host, and the waits are all
---   alike: a proxy there may hide the path. A client on that host whose think time never
---   varies looks the same. A client that asks on a schedule looks the same outside transactions
+--   alike: a proxy there may hide the path
 -- Lost: the waits in transactions, or all of them if connecting takes long as well
 --
 -- A round trip of a few microseconds, and waits that are all alike: a proxy or pooler on

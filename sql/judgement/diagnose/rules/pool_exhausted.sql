@@ -3,9 +3,7 @@
 -- Precedence: 215
 -- Headline: keeps all of its connections busy
 -- Meaning: all connections of a role to a database are busy for half of the time or more, so
---   that requests may queue in the application or its pooler, where the server cannot see them.
---   A loss if a limit of connections is reached: that of the role or the database, or a
---   pgbouncer's; otherwise a note, since clients without pauses look the same
+--   that requests may queue where the server cannot see them
 -- Lost: not known
 --
 -- What the server sees is that no connection is free.

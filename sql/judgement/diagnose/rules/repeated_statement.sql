@@ -3,10 +3,7 @@
 -- Precedence: 90
 -- Headline: runs again and again, a round trip for each row, where one statement would do
 -- Meaning: one statement is executed for each row of another one, or in a loop: an N+1. The
---   evidence names the applications that have just executed it. If a connection pool keeps the
---   executions apart, the statement is found because it is executed nearly as often as another
---   one has rows. If a pooler hides the path, the evidence names that other statement, and the
---   saving is not known
+--   evidence names the applications that have just executed it
 -- Lost: the round trips, and the time of client and server for each; behind a pooler, the waits
 --   that the server sees, and its own time
 --

@@ -2,10 +2,8 @@
 -- Verdict: server-bound
 -- Precedence: 190
 -- Headline: waits for the server to do its work
--- Meaning: execution is most of the time, and requests are slow or it is a large part of one
---   session's time. The evidence says why: CPU, I/O, a standby, or another server. It also
---   says whether samples have seen temporary files. CPU or I/O of a single session is a note.
---   Sleeping, as for VACUUM's cost delay, does not count
+-- Meaning: execution is most of the time and requests are slow, or execution is a large part
+--   of one session's time. The evidence says why
 -- Lost: that part
 --
 -- The server takes long for requests, or executes for half of the time.  Says what for;

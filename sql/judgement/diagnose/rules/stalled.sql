@@ -2,10 +2,8 @@
 -- Verdict: stalled
 -- Precedence: 40
 -- Headline: executes, but waits and gets nothing done
--- Meaning: sessions have been executing for seconds, and wait for something other than a lock
---   or a standby. An outage if that is inside the server. If it is a disk or another server,
---   it is a note for one session, and a loss for several; when it has cost more, it is
---   `server-bound`
+-- Meaning: sessions have been executing for seconds, but wait: inside the server, for a disk, or
+--   for another server; not for a lock or a standby
 -- Lost: their wait
 --
 -- Sessions that are executing, and get nothing done, because each waits for something

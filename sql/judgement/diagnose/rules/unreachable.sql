@@ -3,8 +3,7 @@
 -- Precedence: 50
 -- Headline: no longer answers: its host or the path to it is gone
 -- Meaning: what the client was sent is not acknowledged, although the kernel has sent it again
---   twice or more: its host, or the path to it, is gone. An outage after some seconds, if the
---   session is in a transaction, or others wait for it
+--   twice or more: its host, or the path to it, is gone
 -- Lost: the time since then
 --
 -- A client that has acknowledged nothing for a while, although the kernel sends again and
