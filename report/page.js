@@ -20,7 +20,7 @@ function show(data, past) {
     { name: 'I/O', color: 'io', of: (a) => a.exec_io_time, says: 'the server reads or writes files' },
     { name: 'locks', color: 'locks', of: (a) => a.exec_lock_time, says: 'it waits for a lock that another session holds' },
     { name: 'replication', color: 'replication', of: (a) => a.exec_replication_time, says: 'it waits for a standby to confirm' },
-    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server as its client' },
+    { name: 'remote', color: 'remote', of: (a) => a.exec_remote_time, says: 'it waits for another server, as that server\u2019s client' },
     { name: 'run queue', color: 'queue', of: (a) => queuedInExec(a) + (a.run_queue_wait_time ?? 0), says: 'it is ready to work, but all CPUs are taken' },
     { name: 'other waits', color: 'other', of: (a) => a.exec_other_time, says: 'it waits for something else inside the server' },
     { name: 'network', color: 'network', of: (a) => a.network_time + a.send_blocked_time - a.send_client_time, says: 'bytes are under way: round trips, and large answers' },
@@ -148,7 +148,7 @@ function show(data, past) {
         groups.map((g) => [groupName(g.c), stacked(g.list, relative ? g.busy : most, inSessions),
           sessions(g.busy), sessions(g.c.idle_time / elapsed), figure(1000 * g.c.requests / elapsed), duration(g.c.rtt)]), 'stack'),
       el('p', { class: 'says' }, 'busy and idle: sessions, on average.',
-        report.client_groups > groups.length ? ` ${count(report.client_groups - groups.length, 'group is', 'groups are')} not shown, being idle, hidden or small.` : ''));
+        report.client_groups > groups.length ? ` ${count(report.client_groups - groups.length, 'group is', 'groups are')} not shown: idle, hidden or small.` : ''));
     };
     const option = (value, text, checked) => el('label', {}, el('input', { type: 'radio', name: 'scale', value, checked }), ` ${text}`);
     byId('scale').append(option('sessions', 'time in sessions: long bars matter most', true), option('share', 'shares of each group\u2019s own time', false));
@@ -176,7 +176,7 @@ function show(data, past) {
     const peak = columns.reduce((a, b) => (b.total > a.total ? b : a));
     columnsOverTime(place, columns, `Busy sessions over time, from ${clock(columns[0].from, true)} to ${clock(columns.at(-1).to, true)}; the most, ${sessions(peak.total)}, at ${clock(peak.from, true)}`, inSessions);
     place.append(el('details', {}, el('summary', {}, 'The same in figures'),
-      table('Busy sessions by interval', [['from', ''], ['busy', 'n'], ['server', 'n'], ['of it locks', 'n'], ['network', 'n'], ['client', 'n'], ['requests/s', 'n']],
+      table('Busy sessions by interval', [['from', ''], ['busy', 'n'], ['server', 'n'], ['of which locks', 'n'], ['network', 'n'], ['client', 'n'], ['requests/s', 'n']],
         columns.slice(-60).reverse().map((c) => {
           const value = (name) => c.parts.find((p) => p.name === name).value;
           return [clock(c.from, true), sessions(c.total), sessions(SERVER.reduce((t, p) => t + value(p.name), 0)), sessions(value('locks')),
@@ -254,7 +254,7 @@ function show(data, past) {
     place.append(el('p', { class: 'lead' }, 'At this moment: on the left, who holds the lock; to the right, who waits for it, and who waits behind them.'));
     trees(place, roots, waits);
     place.append(el('details', {}, el('summary', {}, 'The same as a table'),
-      table('Sessions that wait for locks, and those that hold them', [['Session', ''], ['waits for', 'n'], ['state', ''], ['since', 'n'], ['query', 'text']],
+      table('Sessions that wait for locks, and those that hold them', [['Session', ''], ['blocked by', 'n'], ['state', ''], ['since', 'n'], ['query', 'text']],
         [...nodes.values()].map((n) => [n.title, n.s.blocked_by === null ? '\u2013' : `pid ${n.parent ?? n.s.blocked_by}`, STATES[n.s.state] ?? n.s.state ?? n.s.backend_type, duration(n.s.age), n.s.query]))));
   }
 
@@ -274,7 +274,7 @@ function show(data, past) {
     const KINDS = [['executing', 'server', (b) => b.blocked_by_exec_time], ['network: round trips, or sending', 'network', (b) => b.blocked_by_network_time + b.blocked_by_send_time],
       ['client: thinking, or not sending its data', 'client', (b) => b.blocked_by_client_time + b.blocked_by_recv_time], ['other', 'idle', (b) => b.blocked_by_other_time]];
     const most = data.blockers[0].blocked_time;
-    place.append(table('Since statistics were reset; time that others waited, by what the holder was doing', [['Holder', ''], ['Others waited while it was', 'bar'], ['waited', 'n'], ['longest', 'n'], ['at once', 'n']],
+    place.append(table('Since statistics were reset; time that others waited, by what the holder was doing', [['Holder', ''], ['Others waited while it was', 'bar'], ['waited', 'n'], ['longest', 'n'], ['most at once', 'n']],
       data.blockers.map((b) => [groupName(b), stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(b) })), most, duration),
         duration(b.blocked_time), duration(b.blocked_time_max), figure(b.blocked_sessions_max)]), 'stack'),
     swatches('What the holder was doing', KINDS));
@@ -306,7 +306,7 @@ function show(data, past) {
     select.append(...metrics.map(([metric, text]) => el('option', { value: metric }, text)));
     if (metrics.length === 0) {
       select.closest('p').remove();
-      place.append(el('p', { class: 'note' }, 'There are none yet.'));
+      place.append(el('p', { class: 'note' }, 'There are no distributions yet.'));
       return;
     }
     select.addEventListener('change', show);
@@ -333,7 +333,7 @@ function show(data, past) {
       stacked(KINDS.map(([name, color, of]) => ({ name, color, value: of(s) })), most, duration),
       figure(1000 * s.calls / s.window_time), duration(s.calls ? s.time / s.calls : null), s.repeats ? `${figure(s.repeats)} of ${figure(s.calls)}` : '\u2013']), 'stack statements'),
     swatches('Where the time of a statement goes', KINDS),
-    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'pg_stat_statements, if it is installed in this database, has the texts of statements. Others are known only as long as a session shows them as its latest one.') : '');
+    rows.some((s) => s.query === null) ? el('p', { class: 'says' }, 'pg_stat_statements, if it is installed in this database, has the texts of statements. The text of another statement is known only while a session shows it as its latest one.') : '');
   }
 
   // --- connections ---------------------------------------------------------------------------
@@ -353,7 +353,7 @@ function show(data, past) {
         stacked([part('half the time', 'most', p.busy_p50), part('99 % of the time', 'more', p.busy_p99 - p.busy_p50), part('at most', 'some', p.busy_max - Math.max(p.busy_p99, p.busy_p50)),
           part('connected, never busy at once', 'idle', p.sessions - p.busy_max)], most, inSessions),
         figure(p.sessions), sessions(p.busy_avg), figure(p.busy_p50), figure(p.busy_p99), figure(p.busy_max), el('strong', {}, p.busy_max >= p.sessions ? 'at least ' : '', figure(p.pool_size))]), 'stack'),
-    el('p', { class: 'says' }, `Pool size: with this many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
+    el('p', { class: 'says' }, `Half the time, 99 %: the number of busy sessions that was not exceeded for that part of the time. Pool size: with this many server connections, transaction pooling would have served these sessions without a wait for 99.9 % of the time. max_connections is ${setting('max_connections')}.`));
   }
 
   function setup() {
@@ -379,7 +379,7 @@ function show(data, past) {
     const place = byId('whatif');
     const groups = data.what_if;
     if (groups.length === 0) {
-      place.append(el('p', { class: 'note' }, 'No client group has ended 20 transactions in this time. Nothing is predicted from fewer.'));
+      place.append(el('p', { class: 'note' }, 'Nothing is predicted: no client group has ended 20 transactions in this time.'));
       return;
     }
     const LOW = 0.05, HIGH = 200;
@@ -460,7 +460,7 @@ function show(data, past) {
       `The figures are of the last ${duration(report.window_time)}; those of blockers, distributions and failed connections are since ${info.stats_reset ? moment(info.stats_reset).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' }) : 'the server was started'}.`,
       `The account itself is not sampled; the parts of execution, lock waits and busy sessions are, every ${setting('pgnetlat.sample_interval')}.`,
       `A wait outside a transaction is idle if it is longer than ${setting('pgnetlat.idle_threshold')} (pgnetlat.idle_threshold).`,
-      'The round trip is the shortest that the kernel has seen in the last five minutes. Behind a proxy or a load balancer, it is the round trip to that.',
+      'The round trip is the shortest that the kernel has seen in the last five minutes. If there is a proxy or a load balancer, the round trip is the one to it, not to the client.',
       `The figures were read one after another while the server worked, so they may differ by a moment. ${count(info.processors, 'CPU', 'CPUs')}, max_connections ${setting('max_connections')}.`,
     ];
     const changed = data.settings.filter((s) => s.ours && !s.is_default).map((s) => `${s.name} = ${s.value || "''"}`);
