@@ -68,7 +68,7 @@ COMMENT ON COLUMN pgnetlat_walsenders.sync_priority IS 'as in pg_stat_replicatio
 COMMENT ON COLUMN pgnetlat_walsenders.flush_lag IS 'milliseconds: as in pg_stat_replication, from when WAL was sent until its flush was confirmed: the round trip plus the receiver''s work; NULL if core has none';
 COMMENT ON COLUMN pgnetlat_walsenders.rtt IS 'milliseconds: round-trip time to the receiver, the kernel''s windowed minimum; NULL if the kernel has none or this is not a TCP connection, and then so are the columns below except total_time';
 COMMENT ON COLUMN pgnetlat_walsenders.srtt IS 'milliseconds: the kernel''s smoothed round-trip time, which includes delayed acknowledgements';
-COMMENT ON COLUMN pgnetlat_walsenders.retransmits IS 'TCP segments sent again, except those that the receiver had already received';
+COMMENT ON COLUMN pgnetlat_walsenders.retransmits IS 'TCP segments sent again, including those that the receiver had already received';
 COMMENT ON COLUMN pgnetlat_walsenders.bytes_acked IS 'bytes that the receiver''s kernel has acknowledged, those of encryption included';
 COMMENT ON COLUMN pgnetlat_walsenders.bytes_queued IS 'bytes that the walsender has handed over and the receiver''s kernel has not acknowledged';
 COMMENT ON COLUMN pgnetlat_walsenders.total_time IS 'milliseconds: since backend_start; the sum of sender_time and busy_time';

@@ -19,12 +19,16 @@
 #include "tcpinfo.h"
 #include "walsenders.h"
 
+/*
+ * Nothing is kept from one question to the next.  So retransmits are all of
+ * them: without those that are reported as duplicates later, they would fall.
+ */
 static void
 row_socket(RowBuilder *row, const TcpInfo *info)
 {
 	row_rtt(row, "rtt", info->rtt);
 	row_ms(row, "srtt", info->srtt);
-	row_int64(row, "retransmits", info->counters.retransmits);
+	row_int64(row, "retransmits", info->sent_again);
 	row_int64(row, "bytes_acked", info->bytes_acked);
 	row_int64(row, "bytes_queued", info->unsent);
 	row_ms(row, "busy_time", info->busy);
