@@ -40,6 +40,9 @@ $observer->run(
 my $ascii = PgNetlat::Client->connect($node, dbname => 'ascii');
 $ascii->run(
 	"CREATE ROLE \"r\xe9\xff\" LOGIN",
+
+	# looks the same in UTF-8
+	"CREATE ROLE \"r\xea\xfe\" LOGIN",
 	"CREATE DATABASE \"d\xe9\xff\" TEMPLATE template0 ENCODING SQL_ASCII LC_COLLATE 'C' LC_CTYPE 'C'"
 );
 
@@ -48,7 +51,8 @@ my @clients;
 foreach (
 	[ 'ascii', "SELECT 1 AS \"\xe9\xff\"", "app\xe9\xff", 'client' ],
 	[ 'utf8', "SELECT 2 AS \"$japanese\"", $japanese, 'client' ],
-	[ "d\xe9\xff", 'SELECT 3', 'plain', "r\xe9\xff" ],
+	[ "d\xe9\xff", 'SELECT 3 FROM pg_sleep(0.02)', 'plain', "r\xe9\xff" ],
+	[ "d\xe9\xff", 'SELECT 3 FROM pg_sleep(0.02)', 'plain', "r\xea\xfe" ],
 	[ '(all)', 'SELECT 4', '(all)', '(all)' ],
 	[ '(all)', 'SELECT 4', '(all)', '"(all)"' ],
 	[ 'other', 'SELECT 5', 'other', '(all)' ])
@@ -92,6 +96,10 @@ foreach my $name ('postgres', sort keys %database)
 	is(join("\n", @failed), '', "$name: every question is answered");
 	$client->finish;
 }
+
+# texts are shown where all of them can be expressed
+$observer->run('SELECT pg_stat_statements_reset()');
+$_->run('SELECT 3 FROM pg_sleep(0.02)') foreach @clients[ 2, 3 ];
 
 # exporters connect to a database with UTF-8
 my $utf8 = PgNetlat::Client->connect($node, dbname => 'utf8');

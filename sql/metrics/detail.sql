@@ -178,7 +178,8 @@ WITH own AS MATERIALIZED (
 	  LEFT JOIN pg_catalog.pg_database d ON d.oid = dbid
 	  LEFT JOIN pg_catalog.pg_roles r ON r.oid = userid
 )
-SELECT datname, usename, queryid,
+SELECT DISTINCT -- two names may look the same
+	   datname, usename, queryid,
 	   pgnetlat_query_start(query) AS query,
 	   1 AS info
   FROM shown

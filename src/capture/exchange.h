@@ -9,11 +9,11 @@
  * connection.
  *
  * The plain exchange is in this file, for wire.c to inline: it takes some 600
- * instructions, and 1,650 if it goes through exchange.c.  It has two
- * write sections: one when a request has been read, and one when the response
- * has been handed over.  A response that cannot block (it is the only one in
- * the kernel, and smaller than core's send buffer) is not published while it
- * is being sent; should it block all the same, its backend's wait event shows
+ * instructions, and 1,650 if it goes through exchange.c.  It has two write
+ * sections: one when a request has been read, and one when the response has
+ * been handed over.  A response that cannot block (it is the only one in the
+ * kernel, and smaller than core's send buffer) is not published while it is
+ * being sent; should it block all the same, its backend's wait event shows
  * that.  Everything else goes through exchange.c, event by event.
  *
  * Hot path: the session's own slot and tally only, no lock, no allocation, no

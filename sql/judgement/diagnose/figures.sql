@@ -50,7 +50,7 @@ WITH
 				 CROSS JOIN me
 				 CROSS JOIN t
 				 WHERE queryid IS NOT NULL AND (sees_all OR pg_has_role(st.userid, 'USAGE'))
-				   AND (network_time = role_most OR st.repeats >= t.min_requests OR calls > 0 AND rows >= t.loop_rows * calls
+				   AND (network_time = nullif(role_most, 0) OR st.repeats >= t.min_requests OR calls > 0 AND rows >= t.loop_rows * calls
 						OR exec_time + send_time + recv_time + network_time + client_time >= t.min_lost)) x),
 	parents AS MATERIALIZED (
 		SELECT dbid, userid, queryid, calls, rows, (network_time + client_time) / nullif(calls, 0) AS wait
